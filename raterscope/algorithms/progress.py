@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol, TypeVar
+
+T = TypeVar("T")
 
 Look = Callable[[], object]
 """Callback of a step, called at least every 100 ms; it may raise `Cancelled`."""
@@ -86,6 +88,22 @@ def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
         watch(start + (stop - start) * fraction, prefix + words, objective=objective, partial=partial)
 
     return report
+
+
+def steps_of(watch: Watch, items: Collection[T]) -> Iterator[tuple[T, Watch]]:
+    """Yield each item with a watch for it; all items take equal parts of the work.
+
+    Examples
+    --------
+    >>> def watch(fraction, words):
+    ...     print(f"{100 * fraction:.0f} % {words}")
+    >>> for name, step in steps_of(lambda *report, **_: watch(*report), ["a", "b"]):
+    ...     step(1.0, name)
+    50 % a
+    100 % b
+    """
+    for done, item in enumerate(items):
+        yield item, part(watch, done / len(items), (done + 1) / len(items))
 
 
 def repeating(watch: Watch) -> tuple[Watch, Look]:
@@ -190,8 +208,6 @@ def run_parts(work: Callable[[int, int], object], parts: Sequence[tuple[int, int
 
 
 _FRESH = 0.05
-
-T = TypeVar("T")
 
 
 def wait_watching(

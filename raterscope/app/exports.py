@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from raterscope import __version__
-from raterscope.algorithms.progress import Cancelled, Watch, part, silent
+from raterscope.algorithms.progress import Cancelled, Watch, silent, steps_of
 from raterscope.app.errors import InputError, plain
 
 if TYPE_CHECKING:  # the records of kinds import this module for help texts, which numpy would delay
@@ -196,8 +196,7 @@ def files_for(
     if not alone:
         make_folder(folder)
     used: set[str] = set()
-    for step, (item, name) in enumerate(items):
-        here = part(watch, step / len(items), (step + 1) / len(items))
+    for (item, name), here in steps_of(watch, items):
         here(0.0, f"writing {request.what} of {plain(name)}")
         title = unique_name(f"{file_name_part(name)}_{request.what}{form.tag}", used)
         path = request.path if alone else folder / f"{title}{form.suffix}"

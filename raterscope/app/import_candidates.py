@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.ambiguous_files import Resolved, Shape, pictures_among, resolve_pictures, resolve_voxels
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.images import is_image
@@ -210,8 +210,7 @@ def classify_files(
     """Classify each file as far as its own content decides; see `sort_files`."""
     sources = Sources() if sources is None else sources
     candidates = ImportCandidates(tuple(paths), kind, sources=sources, readers=readers)
-    for done, path in enumerate(paths):
-        step = part(watch, done / len(paths), (done + 1) / len(paths))
+    for path, step in steps_of(watch, paths):
         if path.is_dir():
             _sort_folder(path, kind, candidates, step)
         else:
@@ -338,8 +337,7 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
     files = sorted(walk_files(folder, part(watch, 0.0, 0.1)), key=lambda path: natural(str(path)))
     scans: list[DicomFile] = []
     refused: list[InputError] = []
-    for done, path in enumerate(files):
-        step = part(watch, 0.1 + 0.5 * done / len(files), 0.1 + 0.5 * (done + 1) / len(files))
+    for path, step in steps_of(part(watch, 0.1, 0.6), files):
         step(0.0, f"looking at {plain(path.name)}")
         try:
             if path.name.casefold() == _DICOMDIR or path.name.casefold().endswith((".img", ".img.gz")):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
 from raterscope.app.formats.pairs import explain_assumed_kind
@@ -255,8 +255,7 @@ def _read_each(
     """Read images or tables; return also why optional ones were skipped."""
     tables: list[ImageFile | ClickTable | PointTable] = []
     refused: list[InputError] = []
-    for done, path in enumerate(paths):
-        step = part(watch, done / len(paths), (done + 1) / len(paths))
+    for path, step in steps_of(watch, paths):
         step(0.0, f"reading {plain(path.name)}")
         try:
             tables.append(read(sources.open(path), kind, mappings.get(path), step))
@@ -337,9 +336,8 @@ def _store(
         sentences.append(f"{plain(ranking.path.name)}: {add_true_ranking(study, ranking)}")
     if readings.images and (study.questions() or study.pair_questions()):
         sentences.append(_shown_in_words(link_pictures(study), study))
-    parts = len(tables) + len(readings.masks)
-    for done, table in enumerate(tables):
-        step = part(watch, share + (1 - share) * done / parts, share + (1 - share) * (done + 1) / parts)
+    middle = share + (1 - share) * len(tables) / max(len(tables) + len(readings.masks), 1)
+    for table, step in steps_of(part(watch, share, middle), tables):
         if isinstance(table, ClickTable):
             summary = study.add_clicks(table, step, extent=extent, skip_unknown=True)
         else:
@@ -351,8 +349,7 @@ def _store(
     placed: dict[Path, list[tuple[AttributedMask, int]]] = {}
     for placed_mask, at in zip(placement.masks, placement.where, strict=True):
         placed.setdefault(placed_mask.file, []).append((placed_mask, numbers[at]))
-    for done, file in enumerate(readings.masks, start=len(tables)):
-        step = part(watch, share + (1 - share) * done / parts, share + (1 - share) * (done + 1) / parts)
+    for file, step in steps_of(part(watch, middle, 1.0), readings.masks):
         mine = placed.get(file.path, [])
         changes = Counter(
             explain_change_of_grid(placed_mask.mask.grid, grids[number]) for placed_mask, number in mine

@@ -27,7 +27,7 @@ from raterscope.algorithms.masks.data import (
 )
 from raterscope.algorithms.masks.distance import domain, logit_distance, signed_distance
 from raterscope.algorithms.masks.staple import DOMAINS, MARGIN, background_in_words
-from raterscope.algorithms.progress import Look, Watch, no_look, part, silent
+from raterscope.algorithms.progress import Look, Watch, no_look, part, silent, steps_of
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
 _FLOOR = 1e-4
@@ -126,8 +126,7 @@ def continuous_staple(
     distance = np.empty((count, *cut.shape), dtype=np.float32)
     deviation, probability = np.empty_like(distance), np.empty_like(distance)
     variances, biases, traces, weights = [], [], [], []
-    for s in range(count):
-        look = part(watch, s / count, (s + 1) / count)
+    for s, look in steps_of(watch, range(count)):
         known = np.zeros(cut.shape, dtype=np.bool_) if cut.known is None else cut.known != OPEN
         distances = _distances(cut, s, settings, part(look, 0.0, 0.8))
         rest = partial(look, 0.8, "adding up the voxels")

@@ -33,7 +33,7 @@ from raterscope.algorithms.masks.data import (
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.metrics import RaterAgreement, compare_pairwise, place_in_frame, wilcoxon
 from raterscope.algorithms.masks.robust import RobustSettings
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 
 MEASURES = {
     "dice": "Dice",
@@ -196,11 +196,10 @@ def compare_methods(
     _load_code(masks, plans, partial(watch, 0.0, "loading the methods"))
     fits: list[MethodFit] = []
     problems, layers = [], [marked(values) for values in masks.values]
-    for done, plan in enumerate(plans):
-        step = part(watch, 0.8 * done / len(plans), 0.8 * (done + 1) / len(plans), f"{plan.algorithm}: ")
+    for plan, step in steps_of(part(watch, 0.0, 0.8), plans):
         begun = time.perf_counter()
         try:
-            fusion = fuse(masks, plan, step)
+            fusion = fuse(masks, plan, part(step, 0.0, 1.0, f"{plan.algorithm}: "))
         except (MasksError, ArithmeticError, np.linalg.LinAlgError) as error:
             problems.append((plan.algorithm, str(error)))
             continue

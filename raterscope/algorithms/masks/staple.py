@@ -36,7 +36,7 @@ from raterscope.algorithms.masks.data import (
 )
 from raterscope.algorithms.masks.distance import domain, signed_distance
 from raterscope.algorithms.masks.patterns import Patterns, patterns_of, spread_rows, widened
-from raterscope.algorithms.progress import Look, Watch, part, silent
+from raterscope.algorithms.progress import Look, Watch, part, silent, steps_of
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
 DOMAINS = {"masks": "the box around all masks, with a margin", "frame": "the whole image"}
@@ -396,8 +396,7 @@ def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch 
     count = len(masks.structures)
     probability = np.empty((count, *cut.shape), dtype=np.float32)
     figures, traces = [], []
-    for s in range(count):
-        look = part(watch, s / count, (s + 1) / count)
+    for s, look in steps_of(watch, range(count)):
         votes = _votes(cut, s, settings, part(look, 0.0, 0.2))
         beyond = voxels - votes[0].size
         probability[s], figure, trace = _run(cut, s, votes, beyond, settings, part(look, 0.2, 1.0))

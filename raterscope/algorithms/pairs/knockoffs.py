@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import HIGHEST_RATE, BoolArray, FloatArray, IndexArray, Pairs
 from raterscope.algorithms.pairs.paths import Biases, ScaledGrams, factor_laplacian, item_sums
-from raterscope.algorithms.progress import Watch, part, silent, wait_watching
+from raterscope.algorithms.progress import Watch, part, silent, steps_of, wait_watching
 
 UNTESTED = {
     1: "took no part",
@@ -57,8 +57,7 @@ def choose_gaps(gram: FloatArray, construction: str = "entropy", watch: Watch = 
     if construction == "entropy":
         return _climb(gram, s, 0.0, 1.0, watch)
     weights = 0.1 ** np.arange(np.ceil(np.log10(count / _BARRIER)) + 1)
-    for k, weight in enumerate(weights):
-        step = part(watch, k / len(weights), (k + 1) / len(weights))
+    for weight, step in steps_of(watch, weights):
         s = _climb(gram, s, 1.0, float(weight), step)
     return s
 

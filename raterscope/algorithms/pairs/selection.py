@@ -21,7 +21,7 @@ from raterscope.algorithms.pairs.data import (
 )
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
 from raterscope.algorithms.pairs.paths import Biases, ScaledGrams
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.text import percent
 
 _LEVEL = 0.95
@@ -428,8 +428,7 @@ def check_redrawn_sides(
     spared = count < settings.least
     below, accused = np.zeros((draws, len(LEVELS))), np.zeros(draws, dtype=np.int64)
     with threadpool_limits(1, "blas"):
-        for draw in range(draws):
-            step = part(watch, draw / draws, (draw + 1) / draws)
+        for draw, step in steps_of(watch, range(draws)):
             result = flip_test(redraw_sides(pairs, draw), settings.effect, step)
             p, of_any = (np.where(spared, np.nan, array) for array in (result.probability, result.of_any))
             crowd_p = crowd_probability(of_any)

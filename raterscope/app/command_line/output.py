@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TextIO, TypeVar
 
-from raterscope.algorithms.progress import Watch, part
+from raterscope.algorithms.progress import Watch, steps_of
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.output_files import file_name_part, unique_name
 from raterscope.app.outcome import Answer, Outcome
@@ -100,14 +100,13 @@ def folders_of(
     Returns the item's name, what was fused, the folder and the watch for writing there.
     """
     names_in_use: set[str] = set()
-    for index, (name, outcome) in enumerate(answer.outcomes.items()):
+    for (name, outcome), step in steps_of(watch, answer.outcomes.items()):
         if outcome.fusion is None:
             continue
         item_folder = folder
         if len(answer.outcomes) > 1:
             item_folder = folder / unique_name(file_name_part(name), names_in_use)
             make_folder(item_folder)
-        step = part(watch, index / len(answer.outcomes), (index + 1) / len(answer.outcomes))
         yield name, outcome.fusion, item_folder, step
 
 

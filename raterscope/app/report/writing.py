@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raterscope import __version__
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.exports import Provenance, provenance_of_report
 from raterscope.app.formats.output_files import check_writable, write_bytes
@@ -114,11 +114,8 @@ def _gather(
     origin = provenance_of_report(study, item, question)
     kinds_present = [name for name, entries in fused.items() if entries]
     parts = [
-        KINDS[name].report.gather(
-            ReportRequest(study, state, fused[name], options),
-            part(watch, index / len(kinds_present), (index + 1) / len(kinds_present)),
-        )
-        for index, name in enumerate(kinds_present)
+        KINDS[name].report.gather(ReportRequest(study, state, fused[name], options), step)
+        for name, step in steps_of(watch, kinds_present)
     ]
     sections = [section for kind_part in parts for section in kind_part.sections]
     runs = {number: run for kind_part in parts for number, run in kind_part.runs.items()}

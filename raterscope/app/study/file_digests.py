@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 
-from raterscope.algorithms.progress import Cancelled, Watch, part, silent
+from raterscope.algorithms.progress import Cancelled, Watch, silent, steps_of
 from raterscope.app.errors import plain
 from raterscope.app.formats.png import BY_CHECKSUMS, SIGNATURE, has_right_checksums, read_chunks
 from raterscope.app.formats.records import ImageFile, VolumeFile, refuse_special
@@ -86,8 +86,7 @@ def has_digest(path: Path, digest: str, watch: Watch = silent, words: str = "rea
 def digest_of_files(paths: Sequence[Path], watch: Watch = silent) -> str:
     """Compute the SHA-256 of several files' digests, in order."""
     machine = hashlib.sha256()
-    for index, path in enumerate(paths):
-        step = part(watch, index / len(paths), (index + 1) / len(paths))
+    for path, step in steps_of(watch, paths):
         machine.update(digest_of_file(path, step).encode())
     return f"sha256:{machine.hexdigest()}"
 

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.progress import Watch, part
+from raterscope.algorithms.progress import Watch, part, steps_of
 from raterscope.app.errors import plain
 from raterscope.app.formats import dialects, tables
 from raterscope.app.formats.tables import Table, seconds_of
@@ -244,8 +244,7 @@ def _gather(head: Head, column: Mapping[str, str], batches: Iterator[Any], watch
         rows += len(arrays[0])
         read += _BLOCK
     coded = [name for name in column if name != "time"]
-    for at, name in enumerate(coded):
-        step = part(watch, 0.7 + 0.3 * at / len(coded), 0.7 + 0.3 * (at + 1) / len(coded))
+    for name, step in steps_of(part(watch, 0.7, 1.0), coded):
         kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
         result.coded[name] = _unify(pyarrow.chunked_array(pieces.pop(name), type=kind), name, step)
     if "time" in column:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.coding import Coding
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.collector import (
@@ -170,8 +170,7 @@ def _read(
     refuse_total(path, sum(math.prod(_around(planes)[1]) for *_, planes in drawn))
     masks = []
     item = names.item or volume.identifier or volume.name
-    for at, (annotator, structure, coding, planes) in enumerate(drawn):
-        step = part(watch, 0.5 + 0.5 * at / len(drawn), 0.5 + 0.5 * (at + 1) / len(drawn))
+    for (annotator, structure, coding, planes), step in steps_of(part(watch, 0.5, 1.0), drawn):
         origin, mask = _fill_planes(planes, step)
         masks.append(RaterMask(annotator, item, structure, volume.grid, origin, mask, coding))
     if not masks:

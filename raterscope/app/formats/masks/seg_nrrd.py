@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.collector import make_mask, split_labels
 from raterscope.app.formats.masks.deidentify import Deidentifier
@@ -61,8 +61,7 @@ def read_seg_nrrd(head: VoxelHead, names: NameParts = NO_NAMES, watch: Watch = s
         label = _number(path, segment.get("LabelValue"), 1 if len(layers) > 1 else number + 1)
         placed.setdefault(layer, {})[number] = label
     masks_by_number: dict[int, RaterMask] = {}
-    for order, (layer, labels) in enumerate(placed.items()):
-        step = part(watch, 0.7 + 0.3 * order / len(placed), 0.7 + 0.3 * (order + 1) / len(placed))
+    for (layer, labels), step in steps_of(part(watch, 0.7, 1.0), placed.items()):
         masks = split_labels(layers[layer], list(labels.values()), step)
         for number, (_, origin, mask) in zip(labels, masks, strict=True):
             name = text_of(segments[number].get("Name", "")) or f"segment {number + 1}"

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_columns
 from raterscope.app.formats.labels.table import (
@@ -216,8 +216,7 @@ def read_pair_table(
             (name, filled & (question.index == at)) for at, name in enumerate(question.names) if name
         ] or questions
     tables = []
-    for at, (words, rows) in enumerate(questions):
-        step = part(watch, 0.85 + 0.15 * at / len(questions), 0.85 + 0.15 * (at + 1) / len(questions))
+    for (words, rows), step in steps_of(part(watch, 0.85, 1.0), questions):
         if rows.any():
             tables += [*_tables(columns, column, words, rows, (left, right, items), step)]
     if not tables:

@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.progress import Watch, part
+from raterscope.algorithms.progress import Watch, steps_of
 from raterscope.app.errors import InputError
 from raterscope.app.formats.images import (
     LARGEST,
@@ -193,8 +193,7 @@ def open_flat(path: Path, room: Path, watch: Watch) -> Iterator[Flat | MixedFlat
                 channels, turn = find_channels(page.parent), tiff_orientation(page)
                 pages = [page.parent.pages[channel.page] for channel in channels] or [page]
                 planes = []
-                for number, plane_page in enumerate(pages):
-                    step = part(watch, number / len(pages), (number + 1) / len(pages))
+                for plane_page, step in steps_of(watch, pages):
                     pixels, mapped = _decode_tiff(path, plane_page, room, step)
                     planes.append(Flat(pixels, turn, plane_page, mapped))
                 yield MixedFlat(planes, channels) if channels else planes[0]

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.ambiguous_files import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.naming import NameParts, strip_suffixes
@@ -61,8 +61,7 @@ def read_point_files(
     sources = Sources() if sources is None else sources
     files: list[PointFile] = []
     refused: list[InputError] = []
-    for done, path in enumerate(paths):
-        step = part(watch, done / len(paths), (done + 1) / len(paths))
+    for path, step in steps_of(watch, paths):
         step(0.0, f"reading {plain(path.name)}")
         try:
             files.append(read_points(sources.open(path), step))

@@ -29,7 +29,7 @@ from raterscope.algorithms.clicks.stream import (
     restart_stream,
     share_streams,
 )
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.formats.growing_files import Growth, Position, look
 from raterscope.app.formats.records import ClickTable, refuse_special
 from raterscope.app.kinds.clicks.live_watching import (
@@ -124,8 +124,7 @@ class Settler:
         complete = _complete_answers(watched, pending)
         clicks: dict[int, Clicks] = {}
         alone: dict[int, StreamState] = {}
-        for done, (image, answer) in enumerate(complete.items()):
-            step = part(watch, _ALONE * done / len(complete), _ALONE * (done + 1) / len(complete))
+        for (image, answer), step in steps_of(part(watch, 0.0, _ALONE), complete.items()):
             clicks[image] = pending[image].clicks(len(pending[image].arrivals))
             previous = self._settled.get(image)
             if previous is not None and previous.answer is answer:
@@ -281,8 +280,7 @@ class LiveSource:
 
     def advance(self, images: Sequence[int], watch: Watch = silent) -> Iterator[tuple[int, WatchedImage]]:
         """Process the pending clicks of images, step by step."""
-        for done, image in enumerate(images):
-            step = part(watch, done / len(images), (done + 1) / len(images))
+        for image, step in steps_of(watch, images):
             learnt = partial(self.experience, image)
             for answer in follow_image(
                 self.watched.get(image), self._given[image], learnt, self.wish.plan, step

@@ -15,7 +15,7 @@ from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedSettings, subsample
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.command_line.output import (
     LISTED,
     ProgressLine,
@@ -314,8 +314,7 @@ def _read(options: argparse.Namespace, watch: Watch) -> list[LabelTable | TrueLa
     paths = list(dict.fromkeys(options.labels))  # a file that is named twice holds its votes once
     count = len(paths) + (options.truth is not None)
     tables: list[LabelTable | TrueLabels] = []
-    for done, path in enumerate(paths):
-        step = part(watch, done / count, (done + 1) / count)
+    for path, step in steps_of(part(watch, 0.0, len(paths) / count), paths):
         tables += read_labels(path, mapping or None, step, annotator=options.annotator)
     if not any(isinstance(table, LabelTable) and len(table) for table in tables):
         raise InputError(
@@ -375,11 +374,10 @@ def judge_answers(
     judged: Judged = {}
     failed: list[str] = []
     questions = answer.inputs.given
-    for done, (name, question) in enumerate(questions.items()):
+    for (name, question), step in steps_of(watch, questions.items()):
         result = answer.outcomes[name].fusion
         if result is None:
             continue
-        step = part(watch, done / len(questions), (done + 1) / len(questions))
         judged[name], problems = judge_methods(
             question, answer.plan, result, texts=texts, all_methods=all_methods, watch=step
         )
@@ -399,8 +397,7 @@ def _curves(answer: Answer, settings: FoldedSettings, watch: Watch) -> dict[str,
     """Measure all methods on every question by cross-validation."""
     curves = {}
     questions = answer.inputs.given
-    for done, (name, question) in enumerate(questions.items()):
-        step = part(watch, done / len(questions), (done + 1) / len(questions))
+    for (name, question), step in steps_of(watch, questions.items()):
         curves[name] = cross_validate(question, settings, answer.plan, step)
     return curves
 

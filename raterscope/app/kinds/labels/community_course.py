@@ -20,7 +20,7 @@ from raterscope.algorithms.labels import Confusion
 from raterscope.algorithms.labels.data import FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.drift import confusion_at
 from raterscope.algorithms.labels.rates import estimate_rates
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.kinds.labels.runs import Groups, names_of
 from raterscope.text import percent
 
@@ -129,12 +129,10 @@ def _moments_by_behaviour(
 ) -> tuple[list[Communities], list[str], str]:
     settings = CommunitySettings(method=last.method)
     moments: list[Communities] = []
-    for step, share in enumerate(SHARES):
-        step_watch = part(
-            watch, step / len(SHARES), (step + 1) / len(SHARES), f"{percent(share)} of the votes: "
-        )
-        mean, votes = _rates_until(labels, fusion, share, step_watch)
-        moments.append(communities(mean, votes, settings, step_watch))
+    for share, step in steps_of(watch, SHARES):
+        moment_watch = part(step, 0.0, 1.0, f"{percent(share)} of the votes: ")
+        mean, votes = _rates_until(labels, fusion, share, moment_watch)
+        moments.append(communities(mean, votes, settings, moment_watch))
     titles = [f"{percent(share)} of votes" for share in (*SHARES, 1.0)]
     return [*moments, last], titles, "of each one's votes"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.labels.data import OPEN
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.labels import FIELDS, read_labels
 from raterscope.app.formats.pairs import read_pairs
@@ -319,8 +319,7 @@ def read_label_files(
     """
     tables: list[LabelTable | TrueLabels] = []
     sources = Sources() if sources is None else sources
-    for done, path in enumerate(paths):
-        step = part(watch, done / len(paths), (done + 1) / len(paths))
+    for path, step in steps_of(watch, paths):
         step(0.0, f"reading {plain(path.name)}")
         mapping = (mappings or {}).get(path)
         tables += read_labels(sources.open(path), mapping, step, truth=truth, annotator=annotator)
@@ -354,8 +353,7 @@ def store_labels(tables: Sequence[LabelTable | TrueLabels], study: Study, watch:
     """
     sentences = []
     in_order = sorted(tables, key=lambda table: isinstance(table, TrueLabels))
-    for done, table in enumerate(in_order):
-        step = part(watch, done / len(in_order), (done + 1) / len(in_order))
+    for table, step in steps_of(watch, in_order):
         if isinstance(table, LabelTable):
             sentence = add_votes(study, table, step)
         else:

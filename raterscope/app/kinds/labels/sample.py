@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.ibcc import ibcc
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.algorithms.simulation.label_crowds import (
     CHANGES,
     SimulatedLabels,
@@ -190,8 +190,7 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
 
 def _fused(study: Study, inputs: Inputs, watch: Watch) -> dict[str, Answer]:
     answers = {}
-    for done, method in enumerate(METHODS):
-        step = part(watch, done / len(METHODS), (done + 1) / len(METHODS))
+    for method, step in steps_of(watch, METHODS):
         answer = answers[method] = fuse_inputs(inputs, LabelPlan.make(method), step)
         keep_once(study, answer, digest_of(inputs.given), keep)
     return answers

@@ -17,7 +17,7 @@ from raterscope.algorithms.masks.data import BoolArray, Box, Float32Array, MaskF
 from raterscope.algorithms.masks.fusion import CaseResult, Report
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison, compare
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.formats.output_files import (
     file_name_part,
     format_number,
@@ -88,11 +88,11 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
     remove_file(folder / "run.json")
     used_names: set[str] = set()
     maps: dict[str, dict[str, str]] = {}
-    for step, (fusion, report) in enumerate(zip(result.fusions, result.reports, strict=True)):
-        step_watch = part(watch, step / len(result.fusions), (step + 1) / len(result.fusions))
+    pairs = list(zip(result.fusions, result.reports, strict=True))
+    for (fusion, report), step in steps_of(watch, pairs):
         ending = f"_{file_name_part(fusion.structures[0])}" if several else ""
         for path, product, rater in _write_maps(
-            folder, ending, fusion, report, output.grid, used_names, step_watch
+            folder, ending, fusion, report, output.grid, used_names, step
         ):
             files.append(path)
             of_whom = {} if rater is None else {"annotator": rater}
@@ -100,7 +100,6 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
             if meaning:
                 of_whom["holds"] = meaning.format(unit="mm" if output.grid.calibrated else "pixels")
             maps[path.name] = {"structure": fusion.structures[0], **of_whom}
-    pairs = list(zip(result.fusions, result.reports, strict=True))
     tables = [
         ("annotators.csv", annotator_columns(calibrated=output.grid.calibrated), annotator_rows),
         ("agreement.csv", AGREEMENT, agreement_rows),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from raterscope.algorithms.masks.grid import Grid, plane_grid
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.ambiguous_files import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks import read_masks
@@ -533,8 +533,7 @@ def read_mask_files(
     known_volumes: list[VolumeFile] | None = None
     sources = Sources() if sources is None else sources
     tables, refused = [], []
-    for done, path in enumerate(paths):
-        step = part(watch, done / len(paths), (done + 1) / len(paths))
+    for path, step in steps_of(watch, paths):
         step(0.0, f"reading {plain(path.name)}")
         all_volumes = list(volumes)
         if not (is_voxel_file(path) or is_plain_image(path)):  # contours, drawn on a series

@@ -22,7 +22,7 @@ from raterscope.algorithms.annotators.similarity import (
 from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.algorithms.masks.fusion import CaseResult, Report
 from raterscope.algorithms.masks.mixture import MixtureSettings, mixture
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import plain
 from raterscope.app.formats.output_files import format_number, write_table
 from raterscope.app.kinds.masks.runs import Inputs, followed_consensus
@@ -104,8 +104,7 @@ def follow_consensuses(
     """
     work = [(case, name) for case in inputs.given.values() for name in case.records]
     agreements = []
-    for done, (case, name) in enumerate(work):
-        step = part(watch, done / len(work), (done + 1) / len(work))
+    for (case, name), step in steps_of(watch, work):
         masks = case.masks(name, partial(step, 0.0, "assembling the masks"))
         if len(masks.annotators) > 1:
             agreements.append(_by_consensus(mixture(masks, settings, step)))

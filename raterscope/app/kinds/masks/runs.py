@@ -21,7 +21,7 @@ from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, 
 from raterscope.algorithms.masks.distance import skipped_slices
 from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fuse, fuse_measured, report_on
 from raterscope.algorithms.masks.grid import Grid, describe_slices
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app import outcome
 from raterscope.app.outcome import Outcome
 from raterscope.app.review import Region, ReviewState
@@ -103,8 +103,7 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs
 def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
     """Fuse every structure of a case separately, and compare the raters with the result."""
     fusions, reports = [], []
-    for step, structure in enumerate(case.records):
-        step_watch = part(watch, step / len(case.records), (step + 1) / len(case.records))
+    for structure, step_watch in steps_of(watch, case.records):
         masks = case.masks(structure, partial(step_watch, 0.0, "assembling the masks"))
         fusion, outlines = fuse_measured(masks, plan, watch=part(step_watch, 0.0, _FUSED))
         fusions.append(replace(fusion, notices=(*fusion.notices, *skipped_slices(masks))))
@@ -329,20 +328,13 @@ def fuse_together(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResu
     reports = []
     count = len(masks.structures)
     if plan.algorithm == "mixture":  # which groups the raters of each structure by itself
-        steps = [
-            part(watch, _FUSED_TOGETHER * s / count, _FUSED_TOGETHER * (s + 1) / count) for s in range(count)
-        ]
-        fusions = [fuse(_of(masks, s), plan, watch=steps[s]) for s in range(count)]
+        steps = steps_of(part(watch, 0.0, _FUSED_TOGETHER), range(count))
+        fusions = [fuse(_of(masks, s), plan, watch=step) for s, step in steps]
     else:
         fusion = fuse(masks, plan, watch=part(watch, 0.0, _FUSED_TOGETHER))
         fusions = [_extract_structure(fusion, s) for s in range(count)]
-    for s in range(count):
-        step_watch = part(
-            watch,
-            _FUSED_TOGETHER + (1 - _FUSED_TOGETHER) * s / count,
-            _FUSED_TOGETHER + (1 - _FUSED_TOGETHER) * (s + 1) / count,
-        )
-        reports.append(report_on(fusions[s], _of(masks, s), step_watch))
+    for s, step in steps_of(part(watch, _FUSED_TOGETHER, 1.0), range(count)):
+        reports.append(report_on(fusions[s], _of(masks, s), step))
     return CaseResult(tuple(fusions), tuple(reports))
 
 

@@ -15,7 +15,7 @@ from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.ranking import ranks
-from raterscope.algorithms.progress import Watch, part
+from raterscope.algorithms.progress import Watch, part, steps_of
 from raterscope.app.command_line.output import (
     LISTED,
     ProgressLine,
@@ -218,8 +218,7 @@ def _inputs(question_files: list[QuestionTables], excluded: list[str]) -> tuple[
 def other_results_of(answer: Answer, watch: Watch) -> dict[str, OtherResults]:
     """Run the other methods on the comparisons of each question that was fused."""
     results = {}
-    for done, (name, outcome) in enumerate(answer.outcomes.items()):
-        step = part(watch, done / len(answer.outcomes), (done + 1) / len(answer.outcomes))
+    for (name, outcome), step in steps_of(watch, answer.outcomes.items()):
         if outcome.fusion is not None:
             results[name] = run_other_methods(answer.inputs.given[name], answer.plan, outcome.fusion, step)
     return results

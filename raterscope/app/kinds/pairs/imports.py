@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.pairs import Pairs
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.records import PairTable
@@ -135,8 +135,7 @@ def read_pair_files(
     """
     tables: list[PairTable] = []
     sources = Sources() if sources is None else sources
-    for done, path in enumerate(paths):
-        step = part(watch, done / len(paths), (done + 1) / len(paths))
+    for path, step in steps_of(watch, paths):
         tables += read_pairs(sources.open(path), (mappings or {}).get(path), step)
     return tuple(tables)
 
@@ -157,7 +156,6 @@ def items_of(study: Study) -> tuple[str, ...]:
 def store_pairs(tables: Sequence[PairTable], study: Study, watch: Watch = silent) -> list[str]:
     """Store comparisons in a study. Returns a sentence or more for each table."""
     sentences = []
-    for done, table in enumerate(tables):
-        step = part(watch, done / len(tables), (done + 1) / len(tables))
+    for table, step in steps_of(watch, tables):
         sentences.append(f"{plain(table.path.name)}: {add_pairs(study, table, step)}")
     return sentences

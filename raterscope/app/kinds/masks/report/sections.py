@@ -13,7 +13,7 @@ from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import volumes_of
 from raterscope.algorithms.masks.grid import describe_slices
 from raterscope.algorithms.masks.patterns import with_margin
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.convergence import of_masks
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
@@ -86,8 +86,7 @@ def case_section(
     entry, run = structures_shown[0].entry, structures_shown[0].run
     numbers = {name: number for number, name in enumerate(study.annotators())}
     inner = []
-    for done, figures in enumerate(structures_shown):
-        step = part(watch, done / len(structures_shown), (done + 1) / len(structures_shown))
+    for figures, step in steps_of(watch, structures_shown):
         inner.append(_structure(study, figures, voxels, numbers, excluded, step))
     facts = [("Grid", grid_in_words(entry))]
     if entry.modality:
@@ -351,13 +350,8 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     cases: list[list[StructureFigures]] = []
     runs: dict[int, RunEntry] = {}
     last = 1.0 if methods is None else 0.5
-    for done, entry in enumerate(entries_shown):
-        step = part(
-            watch,
-            last * done / len(entries_shown),
-            last * (done + 1) / len(entries_shown),
-            f"{plain(entry.name)}: ",
-        )
+    for entry, entry_watch in steps_of(part(watch, 0.0, last), entries_shown):
+        step = part(entry_watch, 0.0, 1.0, f"{plain(entry.name)}: ")
         case_figures = read_figures(study, entry, state.regions(entry.id), part(step, 0.0, 0.3))
         runs.update((one.run.id, one.run) for one in case_figures)
         voxels = read_voxels(study, entry, part(step, 0.3, 0.7))

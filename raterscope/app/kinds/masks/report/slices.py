@@ -23,7 +23,7 @@ from raterscope.algorithms.masks.data import (
 from raterscope.algorithms.masks.fusion import Report
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison, compare, compare_with_reference, place_in_frame
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import Volume
 from raterscope.app.kinds.masks.runs import MARGIN
@@ -464,9 +464,9 @@ def read_figures(
     everybody = [name for name in of_run if name is not None]
     settled = settled_of(study, regions)
     figures = []
-    for done, (fusion, report) in enumerate(zip(result.fusions, result.reports, strict=True)):
+    fused = list(zip(result.fusions, result.reports, strict=True))
+    for (fusion, report), step in steps_of(watch, fused):
         structure = fusion.structures[0]
-        step = part(watch, done / len(result.fusions), (done + 1) / len(result.fusions))
         step(0.0, f"measuring {plain(structure)}")
         records = read_masks(study, entry.id, structure, run)
         masks = assemble(

@@ -6,7 +6,7 @@ import numpy as np
 
 from raterscope.algorithms.pairs import PairFusion
 from raterscope.algorithms.pairs.selection import wrong_probabilities
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.assessment import matters_in_words
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
@@ -225,8 +225,8 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     entries = [entry for entry in study.pair_questions() if entry.id in ids]
     sections: list[Section] = []
     runs: dict[int, RunEntry] = {}
-    for done, entry in enumerate(entries):
-        step = part(watch, done / len(entries), (done + 1) / len(entries), f"{plain(entry.name)}: ")
+    for entry, entry_watch in steps_of(watch, entries):
+        step = part(entry_watch, 0.0, 1.0, f"{plain(entry.name)}: ")
         judged = state.judged(entry.id)
         compared = read_compared(study, entry, judged, state.excluded, part(step, 0.0, 0.8))
         if compared is not None:
