@@ -182,17 +182,15 @@ def sort_files(
 ) -> ClassifiedFiles:
     """Classify each file; for a folder, the files in it and in its subfolders.
 
+    Raises `InputError` for a file that is named and cannot be read, and for a folder without anything to
+    read.
+
     Parameters
     ----------
     kind : str, optional
         One of `formats.KINDS`, where the files do not show it.
     shapes : sequence of (slices, rows, columns)
         Of images that are at hand already.
-
-    Raises
-    ------
-    InputError
-        For a file that is named and cannot be read, and for a folder without anything to read.
     """
     return resolve_ambiguous(
         classify_files(paths, kind, watch=part(watch, 0.0, 0.8)), shapes, watch=part(watch, 0.8, 1.0)

@@ -87,6 +87,10 @@ def read_files(
 ) -> Readings:
     """Read files; of a folder, its images, volumes, masks, and the labels that are no tables.
 
+    Raises `UnknownColumns` when a table's columns must be named by hand. Raises `UnknownAnnotators` when the
+    annotator of masks or points must be named. Raises `InputError` for the first file that cannot be read;
+    nothing of the others is lost, for nothing is stored yet.
+
     Parameters
     ----------
     kind : str, optional
@@ -100,15 +104,6 @@ def read_files(
         Whether the user can be asked about detections exported from this program; otherwise they are truth.
     sources : Sources, optional
         Holds the files until an answer to a question, where they are read more than once.
-
-    Raises
-    ------
-    UnknownColumns
-        When a table's columns must be named by hand.
-    UnknownAnnotators
-        When the annotator of masks or points must be named.
-    InputError
-        For the first file that cannot be read; nothing of the others is lost, for nothing is stored yet.
     """
     mappings = mappings or {}
     readers = {kind.name: kind.load_reader() for kind in KINDS.values() if kind.load_reader is not None}
@@ -279,6 +274,8 @@ def store(
 ) -> list[str]:
     """Store what was read, completely or not at all.
 
+    Raises `OtherGrid` for masks on another grid than their image; nothing is stored then.
+
     Parameters
     ----------
     extent : (width, height), optional
@@ -290,11 +287,6 @@ def store(
     -------
     list of str
         What came in, a sentence or more each.
-
-    Raises
-    ------
-    OtherGrid
-        For masks on another grid than their image; nothing is stored then.
     """
     sites = list_sites(study.images(), readings.images, readings.volumes)
     placement = place_masks(readings.attributed, sites, may_resample=may_resample)

@@ -281,17 +281,14 @@ class Document:
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
         """Yield the annotations.
 
+        Raises `InputError` for an annotation that cannot be read, with its field.
+
         Parameters
         ----------
         kind : Kind
             The kind to read; shapes of other kinds may be missing.
         remarks : Remarks
             Collects the remarks for the user.
-
-        Raises
-        ------
-        InputError
-            For an annotation that cannot be read, with its field.
         """
         raise NotImplementedError
 

@@ -326,17 +326,12 @@ def read_image(file: File) -> ImageFile:
 
 
 def read_image_head(path: Path, file: BinaryIO | None = None, *, pages: bool = False) -> ImageHead:
-    """Read the header of an image, from `file` if it is open already.
+    """Read the header of an image, from `file` if it is open already. Raises `InputError` as `read_image`.
 
     Parameters
     ----------
     pages : bool
         Whether to look for slices among the pages of a TIFF.
-
-    Raises
-    ------
-    InputError
-        As `read_image`.
     """
     from raterscope.app.formats.pyramids.slide_source import SlideSource, is_slide
 
@@ -379,18 +374,15 @@ def _pages(path: Path, file: Any) -> Pages | InputError:
 def load_image(path: Path | str) -> NDArray[np.uint8]:
     """Read the pixels for display.
 
+    Raises `InputError` as `read_image`, and for more than 179 million pixels, which are shown by tiles
+    instead (`raterscope.app.formats.pyramids`).
+
     Returns
     -------
     (height, width) or (height, width, 3) uint8
         More than 8 bit are mapped so that the darkest thousandth is black and the brightest is white, the
         same for all three colours. Transparency is dropped. Channels stored page by page are added up in
         their colours, each with its own contrast.
-
-    Raises
-    ------
-    InputError
-        As `read_image`, and for more than 179 million pixels, which are shown by tiles instead
-        (`raterscope.app.formats.pyramids`).
     """
     path = Path(path)
     with image_errors(path):

@@ -290,7 +290,8 @@ def write_label_studio(
     """Write tasks for Label Studio, and the labelling interface to import them into, as .xml beside them.
 
     Annotations have no Label Studio user, because users are known only to the importing project. They become
-    the importing user's. The expert's name and reason are in the task's data.
+    the importing user's. The expert's name and reason are in the task's data. Raises `InputError` if a file
+    cannot be written.
 
     Parameters
     ----------
@@ -311,11 +312,6 @@ def write_label_studio(
     -------
     list of Path
         The tasks and the interface.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be written.
     """
     pictures, decided = pictures or {}, decided or {}
     key = "image" if pictures else "text"

@@ -252,6 +252,8 @@ def format_number(value: float) -> str:
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
     """Write a CSV table with a header row, completely or not at all.
 
+    Raises `InputError` if it cannot be written.
+
     Parameters
     ----------
     rows : iterable of rows
@@ -262,11 +264,6 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
     -------
     Path
         The file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
     """
     with open_text_output(path) as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -284,17 +281,12 @@ _ROWS_AT_ONCE = 100_000
 def write_columns(path: Path, names: Sequence[str], columns: Sequence[Column]) -> Path:
     """Write the CSV table of `write_table` from columns of N rows, several times as fast.
 
-    Numbers are written by `format_number`.
+    Numbers are written by `format_number`. Raises `InputError` if it cannot be written.
 
     Parameters
     ----------
     names : sequence of str
         Header of the columns, two or more.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
     """
     count = len(columns[0] if isinstance(columns[0], np.ndarray) else columns[0][1])
     cells = [

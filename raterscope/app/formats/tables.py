@@ -192,17 +192,13 @@ def read_table(
 ) -> Table:
     """Read a table of text, in any encoding and with any delimiter of spreadsheets, or Parquet.
 
-    The first row is the header unless it holds a number. Empty rows are skipped.
+    The first row is the header unless it holds a number. Empty rows are skipped. Raises `InputError` for a
+    file that is missing, empty, not text, without columns, or with rows of different widths.
 
     Parameters
     ----------
     may_be_empty : bool
         Whether a table without rows is accepted.
-
-    Raises
-    ------
-    InputError
-        For a file that is missing, empty, not text, without columns, or with rows of different widths.
     """
     watch(0.0, f"reading {plain(path.name)}")
     if is_parquet:

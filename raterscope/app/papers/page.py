@@ -296,6 +296,8 @@ def make_page(
 ) -> Path:
     """Measure what is missing and write the page; when interrupted, the page has what was measured.
 
+    Raises `InputError` where the folders will not do.
+
     Parameters
     ----------
     folder : Path
@@ -313,11 +315,6 @@ def make_page(
     -------
     Path
         The page.
-
-    Raises
-    ------
-    InputError
-        Where the folders will not do.
     """
     if data is not None and not data.is_dir():
         raise InputError("is no folder; expected the folder of open data", file=data)

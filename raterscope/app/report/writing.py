@@ -38,6 +38,9 @@ def write_report(
 ) -> Path:
     """Write a report of the runs shown: slices, tables, decisions, methods.
 
+    Raises `InputError` when the name is none of a report, nothing was fused yet, or the file cannot be
+    written.
+
     Parameters
     ----------
     path : Path
@@ -56,11 +59,6 @@ def write_report(
     -------
     Path
         The file.
-
-    Raises
-    ------
-    InputError
-        When the name is none of a report, nothing was fused yet, or the file cannot be written.
     """
     path = Path(path)
     ending = path.suffix.casefold()

@@ -361,7 +361,9 @@ def look(
     """Read the rows added to a file or a folder since the last look.
 
     The result depends only on the source and the position. A caller that stores rows and position together,
-    and continues from the position stored last, loses nothing and gets nothing twice.
+    and continues from the position stored last, loses nothing and gets nothing twice. Raises `UnknownColumns`
+    if the file's columns must be named by hand. Raises `InputError` for a file that cannot be used at all; in
+    a folder such a file is skipped with a notice.
 
     Parameters
     ----------
@@ -376,13 +378,6 @@ def look(
         Limit of rows for one look.
     ended : bool
         Whether the source is complete; then a last line without a line end is read too.
-
-    Raises
-    ------
-    UnknownColumns
-        If the file's columns must be named by hand.
-    InputError
-        For a file that cannot be used at all; in a folder such a file is skipped with a notice.
     """
     source = Path(source)
     position = Position() if position is None else position

@@ -31,7 +31,8 @@ def order_outputs(
     """Sort answers: by value if all are numbers, else alphabetically.
 
     Equal numbers, such as 1 and 1.0, are one answer. Words for missing values, such as NaN, are not answers
-    if all others are numbers. Else an answer is its text without surrounding blanks.
+    if all others are numbers. Else an answer is its text without surrounding blanks. Raises `InputError` for
+    more than a thousand different answers.
 
     Parameters
     ----------
@@ -44,11 +45,6 @@ def order_outputs(
     output : (len(answers),) int16
         Index of each answer into `outputs`; -1 for none.
     notices : tuple of str
-
-    Raises
-    ------
-    InputError
-        For more than a thousand different answers.
     """
     texts = [text.strip() for text in answers]
     words = [text for text in texts if text and text.casefold() not in _NOTHING]
@@ -199,15 +195,12 @@ def collect_labels(
 ) -> tuple[LabelTable | TrueLabels, ...]:
     """Collect the answers about images and tasks; several in one set to one question are one label.
 
+    Raises `InputError` for a file without answers, and for an answer that cannot be read.
+
     Parameters
     ----------
     annotator : str
         The annotator of sets that do not name one.
-
-    Raises
-    ------
-    InputError
-        For a file without answers, and for an answer that cannot be read.
     """
     collector = VoteCollector(path)
     for annotation_set in document.sets("labels", Remarks(collector.left_out), watch):

@@ -143,15 +143,13 @@ def _parquet_head(path: Path, file: BinaryIO | None) -> Head:
 def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns:
     """Read the columns of a table.
 
+    Raises `InputError` for a file that is not a table, and for the first row with more or fewer cells than
+    the header.
+
     Parameters
     ----------
     column : mapping of field to column
         All hold names, except the field "time".
-
-    Raises
-    ------
-    InputError
-        For a file that is not a table, and for the first row with more or fewer cells than the header.
     """
     import pyarrow
 

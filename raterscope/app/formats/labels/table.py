@@ -34,6 +34,8 @@ def find_filled_rows(
 ) -> NDArray[np.bool_]:
     """Find the rows that are not empty; refuse rows without a name, or with a too long one.
 
+    Raises `InputError` for the first bad row.
+
     Parameters
     ----------
     column : mapping of field to column
@@ -41,11 +43,6 @@ def find_filled_rows(
         A row in which all of them are empty is ignored.
     needed : sequence of str
         Fields that every row must have.
-
-    Raises
-    ------
-    InputError
-        For the first bad row.
     """
     empty = {name: rows_with(columns.coded[name], "") for name in fields}
     filled = ~np.logical_and.reduce(list(empty.values()))
@@ -147,18 +144,13 @@ def read_label_table(
     """Read a table of labels, and its true labels if a column has them.
 
     With a column "question", each question becomes a table. Rows without a label are skipped and counted.
+    Raises `UnknownColumns` if the header does not name the columns. Raises `InputError` for the first bad
+    line; a table is read completely or not at all.
 
     Parameters
     ----------
     mapping : mapping of column to field, optional
         Fields: see `FIELDS`; and ignore.
-
-    Raises
-    ------
-    UnknownColumns
-        If the header does not name the columns.
-    InputError
-        For the first bad line; a table is read completely or not at all.
     """
     column = assign_columns(head.table, _NEEDED, _WANTED, mapping)
     columns = read_columns(head, column, part(watch, 0.0, 0.9))

@@ -80,6 +80,8 @@ def write_labels(
 ) -> Path:
     """Write one row per task: task, label, the probability of each class, entropy, votes.
 
+    Raises `InputError` if it cannot be written.
+
     Parameters
     ----------
     tasks, classes : sequence of N and J names
@@ -88,11 +90,6 @@ def write_labels(
         Index into `classes`; below 0 for none.
     entropy : (N,) float64
     votes : (N,) integer
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
     """
     fixed = ("task", "label", "entropy", "votes")
     header = ("task", "label", *_class_columns(classes, fixed), "entropy", "votes")
@@ -120,6 +117,8 @@ def write_annotators(
 ) -> Path:
     """Write one row per annotator: votes, accuracy with its 95 % interval, groups, tests.
 
+    Raises `InputError` if it cannot be written.
+
     Parameters
     ----------
     annotators : sequence of K names
@@ -133,11 +132,6 @@ def write_annotators(
         p-value of the test for a change over time; empty if not finite.
     excluded : (K,) integer
         Votes of an excluded annotator, which do not count.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
     """
     figures = _Figures(len(annotators))
     mean, low, high, change_p = (figures.rows(values[:, None], 6) for values in (*accuracy, change))
@@ -159,6 +153,8 @@ def write_confusion(
 ) -> Path:
     """Write one row per entry of the confusion matrices, with its 95 % interval.
 
+    Raises `InputError` if it cannot be written.
+
     Parameters
     ----------
     annotators, outputs, classes : sequence of K, L and J names
@@ -170,11 +166,6 @@ def write_confusion(
     steps : int, optional
         Largest number of steps per annotator, evenly spaced, including the first and the last; 1 means only
         the last one, None all.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
     """
     annotator, step, at = _chosen_steps(votes, drift, steps)
     annotator_names, true, output_names = [_names(names) for names in (annotators, classes, outputs)]
@@ -227,16 +218,13 @@ def write_crowdkit_truth(
 ) -> Path:
     """Write the classes of tasks in crowd-kit's layout: task, label.
 
+    Raises `InputError` if it cannot be written.
+
     Parameters
     ----------
     tasks, classes : sequence of N and J names
     label : (N,) int16
         Index into `classes`; tasks below 0 are skipped.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
     """
     known = np.flatnonzero(np.asarray(label) >= 0)
     names = _names(classes)
@@ -274,15 +262,12 @@ def write_crowdkit_confusion(
 ) -> Path:
     """Write confusion matrices in the layout of crowd-kit's `errors_`: worker, label, a column per class.
 
+    Raises `InputError` if it cannot be written.
+
     Parameters
     ----------
     annotators, outputs, classes : sequence of K, L and J names
     mean : (K, J, L) float64
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
     """
     output_names = _names(outputs)
     figures = _Figures(mean.size)

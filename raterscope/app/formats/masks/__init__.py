@@ -86,6 +86,8 @@ def read_masks(
 ) -> MaskTable:
     """Read the masks of a file, whose format is detected from its content.
 
+    Raises `InputError` if the file cannot be read; the message contains file, line and field.
+
     Parameters
     ----------
     volumes : sequence of VolumeFile
@@ -97,11 +99,6 @@ def read_masks(
         Given by hand; the annotator overrides the file's, the structure names masks without a name.
     spacing : (slice, row, column), optional
         Millimetres, for a file without a spacing.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read; the message contains file, line and field.
     """
     source = open_source(file)
     path = source.path

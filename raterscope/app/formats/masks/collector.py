@@ -289,7 +289,8 @@ def collect_masks(
 
     A pixel extends from its number to the next, with its centre at one half. If the file does not say which
     annotators looked at which images, all annotators with areas looked at all images. Boxes are read if the
-    file has no other areas.
+    file has no other areas. Raises `InputError` for an area that cannot be read, an image without a size, and
+    a file without areas.
 
     Parameters
     ----------
@@ -297,11 +298,6 @@ def collect_masks(
         The annotator of annotations that name none, and the structure of an empty file.
     spacing : (slice, row, column), optional
         Millimetres.
-
-    Raises
-    ------
-    InputError
-        For an area that cannot be read, an image without a size, and a file without areas.
     """
     path, document = source.path, source.document()
     if document is None or "masks" not in document.expected:

@@ -94,6 +94,8 @@ def write_masks(
 ) -> list[Path]:
     """Write structures in one of the formats of `WRITERS`.
 
+    Raises `InputError` if there is nothing to write, the format cannot hold it, or a file cannot be written.
+
     Parameters
     ----------
     path : Path
@@ -114,11 +116,6 @@ def write_masks(
     -------
     list of Path
         The complete files.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to write, the format cannot hold it, or a file cannot be written.
     """
     path = Path(path)
     if kind not in WRITERS:
@@ -242,18 +239,13 @@ def write_dicom_images(
 ) -> tuple[list[Path], list[str]]:
     """Write every file of a DICOM series without data that could identify the patient, in slice order.
 
-    Pixels and their compression are unchanged.
+    Pixels and their compression are unchanged. Raises `InputError` if a file cannot be read or written.
 
     Returns
     -------
     files : list of Path
     warnings : list of str
         Reasons why the pixels may still identify the patient, one sentence each.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or written.
     """
     make_folder(folder)
     written: list[Path] = []
@@ -284,6 +276,9 @@ def write_nifti_image(
 ) -> tuple[list[Path], list[str]]:
     """Write a volume as NIfTI, which holds only values and geometry.
 
+    Raises `InputError` if the volume is in colour, NIfTI cannot hold its grid, or a file cannot be read or
+    written.
+
     Parameters
     ----------
     resample : bool
@@ -294,11 +289,6 @@ def write_nifti_image(
     files : list of Path
     warnings : list of str
         See `write_dicom_images`.
-
-    Raises
-    ------
-    InputError
-        If the volume is in colour, NIfTI cannot hold its grid, or a file cannot be read or written.
     """
     volume = load_volume(source, part(watch, 0.0, 0.8))
     if volume.values.ndim != 3:

@@ -58,6 +58,8 @@ def strip_suffixes(path: Path) -> str:
 def parse_name(text: str, pattern: str) -> NameParts | None:
     """Parse a name by a pattern.
 
+    Raises `InputError` for a pattern with another field, a field twice, or none.
+
     Parameters
     ----------
     text : str
@@ -70,11 +72,6 @@ def parse_name(text: str, pattern: str) -> NameParts | None:
     Returns
     -------
     Named, or None when the name is not of that pattern.
-
-    Raises
-    ------
-    InputError
-        For a pattern with another field, a field twice, or none.
     """
     parts = re.split(r"(\{[^{}]*\}|\*)", pattern)
     fields = [part[1:-1] for part in parts if part.startswith("{") and part.endswith("}")]

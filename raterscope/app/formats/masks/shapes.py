@@ -49,6 +49,8 @@ def find_box(outlines: Iterable[NDArray[np.floating]], shape: tuple[int, int]) -
 def fill(outlines: Iterable[NDArray[np.floating]], shape: tuple[int, int]) -> Patch | None:
     """Fill outlines to one mask by the even-odd rule: an outline within another is a hole.
 
+    Raises `ValueError` for points that are not numbers, and for too many crossings.
+
     Parameters
     ----------
     outlines : iterable of (N, 2) arrays
@@ -60,11 +62,6 @@ def fill(outlines: Iterable[NDArray[np.floating]], shape: tuple[int, int]) -> Pa
     Returns
     -------
     (top, left, mask), or None if no pixel's centre is inside.
-
-    Raises
-    ------
-    ValueError
-        For points that are not numbers, and for too many crossings.
     """
     drawn = [np.asarray(outline, dtype=float) for outline in outlines]
     drawn = [outline for outline in drawn if len(outline) >= 3]
@@ -209,6 +206,7 @@ def decode_studio_runs(packed: Sequence[Any], pixels: int) -> Runs:
     The header has the number of values (32 bit), the bits of a value minus one (5 bit), and four sizes of
     counts minus one (4 bit each). Then follow, until all values are decoded: one bit, whether one value is
     repeated; two bits that choose a size; the count minus one in that many bits; and the value or the values.
+    Raises `ValueError` for invalid bytes, an early end, or another number of values.
 
     Parameters
     ----------
@@ -219,11 +217,6 @@ def decode_studio_runs(packed: Sequence[Any], pixels: int) -> Runs:
     -------
     Runs
         Of the pixels that are not completely transparent.
-
-    Raises
-    ------
-    ValueError
-        For invalid bytes, an early end, or another number of values.
     """
     try:
         content = bytes(packed)

@@ -77,9 +77,9 @@ def read_choices(
     """Read choices, interpreted by the complete column.
 
     If nearly all cells, apart from ties, name one of the two compared items, the column names the preferred
-    items. Items called 1 and 2, or A and B, are not read as sides. Else words for sides count, and
-    numbers: above 0 for left and below 0 for right. If only 1 and 2, or 1 and 0, occur, they mean left and
-    right.
+    items. Items called 1 and 2, or A and B, are not read as sides. Else words for sides count, and numbers:
+    above 0 for left and below 0 for right. If only 1 and 2, or 1 and 0, occur, they mean left and right.
+    Raises `ScaleError` for a scale such as 1 to 5.
 
     Parameters
     ----------
@@ -91,11 +91,6 @@ def read_choices(
         Indices into `items`.
     rows : (N,) bool
         Rows to read.
-
-    Raises
-    ------
-    ScaleError
-        For a scale such as 1 to 5.
     """
     number = {name: at for at, name in enumerate(items)}
     named = np.array([number.get(text, -1) for text in texts], dtype=np.int64)
@@ -189,19 +184,13 @@ def read_pair_table(
 
     With a column "question", each question becomes a table. Rows without an answer are counted and skipped.
     Rows that compare an item with itself, or with an unreadable choice, are skipped with a notice that names
-    the first, unless no row remains.
+    the first, unless no row remains. Raises `UnknownColumns` if the header does not name the columns. Raises
+    `InputError` for a row without a name, and for a table without a readable row.
 
     Parameters
     ----------
     mapping : mapping of column to field, optional
         Fields: see `FIELDS`; and ignore.
-
-    Raises
-    ------
-    UnknownColumns
-        If the header does not name the columns.
-    InputError
-        For a row without a name, and for a table without a readable row.
     """
     column = assign_columns(head.table, _NEEDED, _WANTED, mapping)
     columns = read_columns(head, column, part(watch, 0.0, 0.8))

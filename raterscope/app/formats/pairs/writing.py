@@ -40,6 +40,8 @@ def write_annotators(
 ) -> Path:
     """Write one row per annotator: answers, bias with interval, evidence, flag, behaviour, detectable bias.
 
+    Raises `InputError` if it cannot be written.
+
     Parameters
     ----------
     fusion : PairFusion
@@ -49,11 +51,6 @@ def write_annotators(
         Share of the draws that select each annotator; empty if not given.
     match_original : (p,) float64, optional
         Share of the answers that agree with the ranking of all answers; empty if not given.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
     """
     none = np.full(len(annotators), np.nan)
     share = none if shares is None else shares
@@ -92,15 +89,12 @@ def write_ranking(path: Path, items: Sequence[str], fusion: PairFusion) -> Path:
 def write_pairs(path: Path, pairs: Pairs, watch: Watch = silent) -> Path:
     """Write one row per comparison, in a form that can be read again: sides and ties as words, or numbers.
 
+    Raises `InputError` if it cannot be written.
+
     Parameters
     ----------
     pairs : Pairs
         With a column of times if there are any.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
     """
     # An item called "left" would be read as the winner when the table is read again.
     is_ambiguous = bool(set(_SIDES.values()) & set(pairs.items))
@@ -127,15 +121,12 @@ def write_pairs(path: Path, pairs: Pairs, watch: Watch = silent) -> Path:
 def write_path(path: Path, annotators: Sequence[str], fusion: PairFusion, watch: Watch = silent) -> Path:
     """Write the regularisation path: position, then one column per annotator with the bias there.
 
+    Raises `InputError` if it cannot be written.
+
     Parameters
     ----------
     annotators : sequence of p names
         An annotator called "at" gets a column "at (annotator)".
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
     """
     header = (PATH, *(f"{name} (annotator)" if name == PATH else name for name in annotators))
     size = max(1, _ROWS // len(header))

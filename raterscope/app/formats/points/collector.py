@@ -102,15 +102,12 @@ class PointCollector:
     def file(self, expected: str, notices: Sequence[str] = ()) -> PointFile:
         """Return everything that was collected.
 
+        Raises `InputError` for a file without any points or looks.
+
         Parameters
         ----------
         expected : str
             The expected annotations, for the error message of a file without points.
-
-        Raises
-        ------
-        InputError
-            For a file without any points or looks.
         """
         skipped = [f"{words} {count:,}" for words, count in self.left_out.items() if count]
         if not self._looked and not self._true:

@@ -63,7 +63,8 @@ def read_positions(
 
     The position of a box is its centre. Columns of width and height that most positions lie outside of are
     the sizes of boxes whose corners are x and y. Shares of the image become pixels where its size is known.
-    Columns that were named by hand are taken as named.
+    Columns that were named by hand are taken as named. Raises `InputError` if all positions are shares of
+    images of unknown size.
 
     Parameters
     ----------
@@ -72,11 +73,6 @@ def read_positions(
         The image of each row.
     mapping : mapping of column to field, optional
         What was named by hand.
-
-    Raises
-    ------
-    InputError
-        If all positions are shares of images of unknown size.
     """
     if "xmin" in column:
         x, y, empty = _read_corners(table, column, faults)

@@ -59,19 +59,14 @@ _MOST_EMPTY = 100_000
 def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: Watch = silent) -> ClickTable:
     """Read a table of clicks.
 
-    A row without x and y means that the annotator looked at the image and marked nothing.
+    A row without x and y means that the annotator looked at the image and marked nothing. Raises
+    `UnknownColumns` if the header does not name the columns. Raises `InputError` for the first bad line; a
+    table is read completely or not at all.
 
     Parameters
     ----------
     mapping : mapping of column to field, optional
         Fields: annotator, image, x, y, time, width, height, ignore.
-
-    Raises
-    ------
-    UnknownColumns
-        If the header does not name the columns.
-    InputError
-        For the first bad line; a table is read completely or not at all.
     """
     column = assign_positions(table, NEEDED, WANTED, mapping)
     faults = Faults(table)
@@ -173,19 +168,14 @@ PLACED = ("image", "x", "y")
 def read_truth_points(table: Table, mapping: Mapping[str, str] | None = None) -> PointTable:
     """Read a table of ground truth; of a table of detections, the rows that were detected.
 
-    A row without x and y means that there is nothing on the image.
+    A row without x and y means that there is nothing on the image. Raises `UnknownColumns` if the header does
+    not name the columns. Raises `InputError` for the first bad line; a table is read completely or not at
+    all.
 
     Parameters
     ----------
     mapping : mapping of column to field, optional
         Fields: image, x, y, width, height, ignore.
-
-    Raises
-    ------
-    UnknownColumns
-        If the header does not name the columns.
-    InputError
-        For the first bad line; a table is read completely or not at all.
     """
     column = assign_positions(table, PLACED, ("width", "height"), mapping)
     faults = Faults(table)
@@ -272,19 +262,15 @@ def holds_scores(source: Source) -> bool:
 def read_scores(file: File, mapping: Mapping[str, str] | None = None) -> PointTable:
     """Read the detections of a program.
 
+    Raises `UnknownColumns` if the header does not name the columns. Raises `InputError` for the first
+    detection that cannot be read; a file is read completely or not at all.
+
     Parameters
     ----------
     file : Path or Source
         A table, or COCO JSON.
     mapping : mapping of column to field, optional
         For a table; fields: image, x, y, score, width, height, ignore.
-
-    Raises
-    ------
-    UnknownColumns
-        If the header does not name the columns.
-    InputError
-        For the first detection that cannot be read; a file is read completely or not at all.
     """
     source = open_source(file)
     path = source.path

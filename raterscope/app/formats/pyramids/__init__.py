@@ -39,7 +39,8 @@ def open_pyramid(
     """Open a large image for reading by tiles.
 
     A pyramidal TIFF or OME-TIFF is read directly, and a whole slide if OpenSlide is installed. For any other
-    image a pyramid is built and cached, unless it is in the cache.
+    image a pyramid is built and cached, unless it is in the cache. Raises `InputError` as `read_image`; for a
+    TIFF that is compressed in one large piece; if the disk is full.
 
     Parameters
     ----------
@@ -50,11 +51,6 @@ def open_pyramid(
         Called while a pyramid is built.
     cache : PyramidCache, optional
         By default the user's cache.
-
-    Raises
-    ------
-    InputError
-        As `read_image`; for a TIFF that is compressed in one large piece; if the disk is full.
     """
     source = _open_tiled(path)
     if source is None:
@@ -65,6 +61,8 @@ def open_pyramid(
 def load_overview(path: Path, longest: int, digest: str | None = None) -> Pixels:
     """Read an image at the resolution for a display of `longest` pixels along its longer side.
 
+    Raises `InputError` as `load_image` and `open_pyramid`.
+
     Parameters
     ----------
     digest : str, optional
@@ -74,11 +72,6 @@ def load_overview(path: Path, longest: int, digest: str | None = None) -> Pixels
     -------
     (height, width) or (height, width, 3) uint8
         The image or a smaller copy of it.
-
-    Raises
-    ------
-    InputError
-        As `load_image` and `open_pyramid`.
     """
     from raterscope.app.formats.images import load_image, read_image
 

@@ -175,15 +175,13 @@ class MixedFlat:
 def open_flat(path: Path, room: Path, watch: Watch) -> Iterator[Flat | MixedFlat]:
     """Decode an image into a temporary file of this context, or read it in place if possible.
 
+    Raises `InputError` as `read_image`; if the disk is full; for a TIFF that is compressed in one large
+    piece.
+
     Parameters
     ----------
     room : Path
         Folder for the temporary file.
-
-    Raises
-    ------
-    InputError
-        As `read_image`; if the disk is full; for a TIFF that is compressed in one large piece.
     """
     watch(0.0, "decoding the image")
     with image_errors(path):

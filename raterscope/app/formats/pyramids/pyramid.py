@@ -121,17 +121,12 @@ class PyramidReader:
     def tile(self, level: int, row: int, column: int) -> Pixels:
         """Read a tile.
 
+        Raises `InputError` if the file is missing or damaged. Raises `IndexError` if there is no such tile.
+
         Returns
         -------
         (height, width) or (height, width, 3) uint8
             `side` by `side` pixels, fewer at the right and the bottom.
-
-        Raises
-        ------
-        InputError
-            If the file is missing or damaged.
-        IndexError
-            If there is no such tile.
         """
         rows, columns = self.pyramid.grid(level)
         if not (0 <= row < rows and 0 <= column < columns):

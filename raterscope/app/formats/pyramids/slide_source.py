@@ -34,15 +34,13 @@ def is_slide(path: Path) -> bool:
 class SlideSource:
     """A slide read by OpenSlide; the file stays open.
 
+    Raises `InputError` for a file that OpenSlide cannot read, or with more than a million pixels along a
+    side.
+
     Attributes
     ----------
     pixel_size : float or None
         Micrometres, if the file contains it.
-
-    Raises
-    ------
-    InputError
-        For a file that OpenSlide cannot read, or with more than a million pixels along a side.
     """
 
     def __init__(self, path: Path) -> None:

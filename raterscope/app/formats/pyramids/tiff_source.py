@@ -72,17 +72,13 @@ class _Level:
 class TiffSource:
     """A tiled TIFF with smaller copies of itself.
 
-    More than 8 bit are scaled by the darkest and brightest thousandth of the smallest copy.
+    More than 8 bit are scaled by the darkest and brightest thousandth of the smallest copy. Raises
+    `InputError` for a file that is damaged, or has no smaller copies.
 
     Parameters
     ----------
     number : int
         Number of the page.
-
-    Raises
-    ------
-    InputError
-        For a file that is damaged, or has no smaller copies.
     """
 
     def __init__(self, path: Path, number: int = 0) -> None:

@@ -26,6 +26,8 @@ _DICOMDIR = "dicomdir"
 def find_volumes(file: File, watch: Watch = silent, sources: Sources | None = None) -> tuple[VolumeFile, ...]:
     """Find the volumes in a file or folder, without reading their voxels.
 
+    Raises `InputError` if there is none, with the reason.
+
     Parameters
     ----------
     file : Path or Source
@@ -39,11 +41,6 @@ def find_volumes(file: File, watch: Watch = silent, sources: Sources | None = No
     -------
     tuple of VolumeFile
         At least one. Oddities of a volume are in its notices.
-
-    Raises
-    ------
-    InputError
-        If there is none, with the reason.
     """
     source = open_source(file)
     path = source.path

@@ -41,6 +41,8 @@ class OtherGrid(InputError):  # noqa: N818 - a question to the user, rather than
 def resample(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
     """Resample values from one grid to another, in the patient's coordinates.
 
+    Raises `ValueError` if `values` do not have the shape of `source`, or only one of the grids has positions.
+
     Parameters
     ----------
     values : (slices, rows, columns)
@@ -51,11 +53,6 @@ def resample(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
     (slices, rows, columns) of `target`
         Of the type of `values`, interpolated between eight values; integers are rounded. 0 (False) outside
         `source`, and at its missing slices.
-
-    Raises
-    ------
-    ValueError
-        If `values` do not have the shape of `source`, or only one of the grids has positions.
     """
     if values.shape != source.shape:
         raise ValueError(f"values of {values.shape} on a grid of {source.shape}")

@@ -122,15 +122,12 @@ def _read_ending(path: Path) -> bytes:
 def read_all(head: VoxelHead, watch: Watch = silent) -> NDArray[Any]:
     """Read every layer of a file.
 
+    Raises `InputError` for a file that is cut short or damaged, or holds more than 2^30 values.
+
     Returns
     -------
     (layers, slices, rows, columns)
         As stored, in this computer's byte order; float64 if the file specifies a rescaling.
-
-    Raises
-    ------
-    InputError
-        For a file that is cut short or damaged, or holds more than 2^30 values.
     """
     count = math.prod(head.lengths)
     if count > MOST_VOXELS:

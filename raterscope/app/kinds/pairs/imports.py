@@ -60,18 +60,14 @@ def group_by_question(tables: Sequence[PairTable]) -> list[QuestionTables]:
 def join_tables(tables: Sequence[PairTable], excluded: Collection[str] = ()) -> tuple[Pairs, list[str]]:
     """Join the comparisons of one question, without excluded annotators.
 
-    Excluded annotators are missing in the result; all items stay.
+    Excluded annotators are missing in the result; all items stay. Raises `InputError` if no annotator is
+    left.
 
     Returns
     -------
     Pairs
     list of str
         Notices, a sentence each.
-
-    Raises
-    ------
-    InputError
-        If no annotator is left.
     """
     people: dict[str, int] = {}
     items: dict[str, int] = {}

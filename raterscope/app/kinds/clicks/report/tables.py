@@ -193,15 +193,12 @@ def crowd_size_section(
 ) -> Section:
     """Measure and draw the accuracy with crowds of several sizes on images with ground truth.
 
+    Raises `InputError` where no image has ground truth.
+
     Parameters
     ----------
     run : RunEntry
         Its plan is the chosen method.
-
-    Raises
-    ------
-    InputError
-        Where no image has ground truth.
     """
     plan = plan_of(run) or FusionPlan()
     radius = study.settings.matching_radius()
