@@ -81,12 +81,7 @@ def image_errors(path: Path) -> Iterator[None]:
 
 
 def check_pixel_count(path: Path, *lengths: int, most: int = MOST_PIXELS) -> None:
-    """Refuse an image that claims no pixels, or more than `most`.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse an image that claims no pixels, or more than `most`."""
     if min(lengths) < 1:
         raise InputError("has no pixels", file=path)
     if math.prod(lengths) > most:

@@ -149,24 +149,13 @@ def refuse_special(path: Path) -> None:
 
 
 def refuse_name(path: Path, name: str) -> None:
-    """Refuse a file or folder whose name on disk is not UTF-8.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse a file or folder whose name on disk is not UTF-8."""
     if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
         raise InputError("has a name or folder that is not UTF-8; rename it", file=path)
 
 
 def first_seen(names: Sequence[Any]) -> tuple[tuple[str, ...], IntArray]:
-    """Index names in the order of first appearance.
-
-    Returns
-    -------
-    unique : tuple of str
-    index : (N,) int64
-    """
+    """Return each name once, in the order of first appearance, and the index of each entry, (N,) int64."""
     if isinstance(names, CodedCells):
         return tuple(names.texts), names.numbers.astype(np.int64)
     number: dict[str, int] = {}

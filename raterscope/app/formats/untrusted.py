@@ -85,12 +85,7 @@ def check_shape(path: Path, shape: tuple[int, ...]) -> None:
 
 
 def refuse_packed(path: Path, unpacked: int) -> None:
-    """Refuse an image with more bytes of pixels than its file size allows.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse an image with more bytes of pixels than its file size allows."""
     most = most_unpacked(path.stat().st_size)
     if unpacked > most:
         words = f"claims {unpacked / 1e6:,.0f} MB of pixels; expected {most / 1e6:,.0f} MB at most"
@@ -170,12 +165,7 @@ def read_xml(path: Path) -> Any:
 
 
 def refuse_size(path: Path, *sizes: Any, field: str | None = None) -> None:
-    """Refuse sizes that are not positive integers, or too many voxels.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse sizes that are not positive integers, or too many voxels."""
     if not all(type(size) is int and 0 < size <= _MOST_ALONG for size in sizes):
         shown = " x ".join(plain(size, 20) for size in sizes)
         raise InputError(f"claims a size of {shown}; expected integers above 0", file=path, field=field)

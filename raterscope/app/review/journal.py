@@ -466,15 +466,7 @@ def differ(previous: ReviewState, current: ReviewState, kind: str, item: int | N
 
 
 def _stacks(journal: Sequence[Decision], by_id: Mapping[int, Decision]) -> tuple[int | None, int | None]:
-    """Return the tops of the undo and redo stacks after the whole journal.
-
-    Returns
-    -------
-    undoable : int or None
-        The decision that Undo takes back.
-    redone : int or None
-        The undo that Redo takes back.
-    """
+    """Return the decision that Undo takes back and the undo that Redo takes back; None if there is none."""
     in_effect: dict[int, None] = {}
     undone: dict[int, int] = {}
     for decision in journal:

@@ -468,13 +468,7 @@ def simulate(setup: Setup, settings: Settings, folder: Path, watch: Watch = sile
 
 
 def study_in(setup: Setup, files: Drawn, watch: Watch = silent) -> Path:
-    """Import what was simulated, and its truth, into a study in the same folder.
-
-    Returns
-    -------
-    Path
-        The study.
-    """
+    """Import simulated data with its truth into a study in the same folder; return the study's path."""
     path = files.data[0].parent / f"{setup.name}.rscope"
     reading = MaskOptions(structure=files.structure)
     readings = read_files([*files.data, *files.truth], reading=reading, watch=part(watch, 0.0, 0.5))

@@ -114,16 +114,10 @@ def begin(data: bytes, path: Path, ended: bool) -> Text | None:
 
 
 def split_lines(data: bytes, codec: str, ended: bool) -> tuple[list[str], int]:
-    """Split bytes into complete lines; a carriage return at the very end does not complete a line yet.
+    """Split bytes into complete lines, with their ends; also return the number of remaining bytes.
 
-    Bytes that are not UTF-8 become surrogates (surrogateescape), which `repair_cell` reads.
-
-    Returns
-    -------
-    lines : list of str
-        With their line ends.
-    rest : int
-        Bytes of the incomplete last line.
+    A carriage return at the very end does not complete a line yet. Bytes that are not UTF-8 become surrogates
+    (surrogateescape), which `repair_cell` reads.
     """
     unit = 4 if "32" in codec else 2 if "16" in codec else 1
     data = data[: len(data) - len(data) % unit]

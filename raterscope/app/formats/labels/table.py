@@ -66,12 +66,7 @@ def rows_with(coded: Coded, name: str) -> NDArray[np.bool_]:
 
 
 def refuse_rows(columns: Columns, field: str, bad: NDArray[np.bool_], problem: str) -> None:
-    """Refuse a table with bad rows: the first is reported, the others are counted.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse a table with bad rows: the first is reported, the others are counted."""
     rows = np.flatnonzero(bad)
     if len(rows):
         raise InputError(

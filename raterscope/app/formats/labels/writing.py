@@ -431,13 +431,7 @@ class _Figures:
         return text.tobytes()
 
     def rows(self, values: FloatArray, digits: int) -> list[str]:
-        """Format rows of numbers (M, C) with `digits` significant digits; empty if not finite.
-
-        Returns
-        -------
-        list of M str
-            With commas between the numbers.
-        """
+        """Format rows of numbers (M, C), with commas and `digits` significant digits; empty if not finite."""
         if not self.compiled or digits > _MOST_DIGITS or not values.size:
             form = f"%.{digits}g"
             finite = np.isfinite(values)

@@ -239,13 +239,8 @@ def write_dicom_images(
 ) -> tuple[list[Path], list[str]]:
     """Write every file of a DICOM series without data that could identify the patient, in slice order.
 
-    Pixels and their compression are unchanged. Raises `InputError` if a file cannot be read or written.
-
-    Returns
-    -------
-    files : list of Path
-    warnings : list of str
-        Reasons why the pixels may still identify the patient, one sentence each.
+    Also returns why the pixels may still identify the patient, one sentence each. Pixels and their
+    compression are unchanged. Raises `InputError` if a file cannot be read or written.
     """
     make_folder(folder)
     written: list[Path] = []

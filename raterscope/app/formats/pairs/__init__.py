@@ -40,10 +40,7 @@ def has_pairs(file: File) -> bool:
 def explain_assumed_kind(file: File) -> str:
     """Explain the assumed kind of a table whose header fits comparisons and labels, and how to change it.
 
-    Returns
-    -------
-    str
-        A sentence; empty if the header is unambiguous, and for a file that cannot be read.
+    Returns a sentence; empty if the header is unambiguous, and for a file that cannot be read.
     """
     source = open_source(file)
     try:

@@ -91,12 +91,7 @@ def voxel_head(file: File) -> VoxelHead | None:
 
 
 def read_voxel_head(path: Path, format_name: Format, file: BinaryIO | None = None) -> VoxelHead:
-    """Read the header of a voxel file; NIfTI if the format is unknown.
-
-    Raises
-    ------
-    InputError
-    """
+    """Read the header of a voxel file; NIfTI if the format is unknown."""
     from raterscope.app.formats.volumes import metaimage, nifti, nrrd_files
     from raterscope.app.formats.volumes.voxel_files import with_ending
 

@@ -189,12 +189,8 @@ def measure_runs(
 ) -> tuple[int, int, tuple[Accuracy, ...]]:
     """Evaluate runs on all images with ground truth.
 
-    Returns
-    -------
-    places, images : int
-        How many true places there are, and on how many images.
-    measured : tuple of Accuracy
-        Of the runs with such an image.
+    Returns the number of true positions, the number of images with them, and the accuracy of each run on
+    them.
     """
     truths = truths_of(study)
     measured = []

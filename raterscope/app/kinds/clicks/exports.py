@@ -267,13 +267,9 @@ _WRITERS = {"geojson": write_geojson, "napari": write_layer}
 def export_detections(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
     """Write the detections of a study, of each image those of the run shown; see `exports.Writer`.
 
-    A table has a row for every cluster, with what became of it, and one for every spot that the expert added.
-    Other formats have what was detected, and of several images GeoJSON and napari a file each, in a folder.
-
-    Raises
-    ------
-    InputError
-        Without a fusion or decisions, or without anything that the format stores.
+    A table has a row for each cluster, with the expert's verdict, and one for each spot that the expert
+    added. Other formats hold the detections; GeoJSON and napari write a file for each of several images into
+    a folder. Raises `InputError` if there is no fusion or decision, or nothing that the format stores.
     """
     watch(0.0, f"writing {request.what}")
     decisions = study.decisions()

@@ -170,12 +170,7 @@ def trace_charts(labels: Labels, fusion: LabelFusion, annotators: Sequence[int])
 def aligned_steps(
     labels: Labels, drift: Drift, annotator: int, marks: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return some steps of an annotator, evenly spaced, and the number of all votes until each.
-
-    Returns
-    -------
-    steps, votes : (M,) int64
-    """
+    """Return evenly spaced steps of an annotator, and the number of all votes until each, (M,) int64 both."""
     return _aligned(_places(labels), drift, annotator, marks)
 
 

@@ -113,18 +113,11 @@ class LabelInterpretation:
 
 
 def group_by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[QuestionTables], list[str]]:
-    """Group files by their question.
+    """Group files by their question, in the order of first appearance; also return notices on unused truths.
 
-    A file that does not name its question answers the only one that is, if they have a label in common.
-    True classes go to the question of their name, else to one that has some of their tasks: rather to one
-    that such labels are given to, then to that with the most.
-
-    Returns
-    -------
-    list of Asked
-        With votes each, in the order of first appearance.
-    list of str
-        Sentences about unused truths.
+    A file that does not name its question belongs to the only named question if they have a label in common.
+    True classes belong to the question of their name, else to one with some of their tasks: preferably one
+    whose labels they share, then the one with most of their tasks.
     """
     votes = [table for table in tables if isinstance(table, LabelTable)]
     named = dict.fromkeys(table.question.casefold() for table in votes if table.question)
@@ -344,13 +337,7 @@ def tasks_of(study: Study) -> tuple[str, ...]:
 
 
 def store_labels(tables: Sequence[LabelTable | TrueLabels], study: Study, watch: Watch = silent) -> list[str]:
-    """Store labels in a study, the votes first.
-
-    Returns
-    -------
-    list of str
-        A sentence or more for each table.
-    """
+    """Store labels in a study, the votes first. Returns a sentence for each table."""
     sentences = []
     in_order = sorted(tables, key=lambda table: isinstance(table, TrueLabels))
     for table, step in steps_of(watch, in_order):

@@ -167,10 +167,7 @@ class MasksTrust(Trust):
 def trust_in_masks(study: Study, cases: Sequence[int], watch: Watch = silent) -> MasksTrust | None:
     """Compare the runs shown of some cases with true outlines, else decisions, else left-out raters.
 
-    Returns
-    -------
-    MasksTrust or None
-        None where no case has a run.
+    None without a run.
     """
     names = {entry.id: entry.name for entry in study.images()}
     runs: dict[int, RunEntry] = {}

@@ -142,14 +142,10 @@ def methods_plans(names: Sequence[str], texts: Mapping[str, str] | None = None) 
 
 
 def compare_cases(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch = silent) -> ComparedMethods:
-    """Run methods on every structure of cases. A failing one does not lose the others.
+    """Run methods on every structure of cases; a failing one does not affect the others.
 
-    Nothing is kept in a study. What the expert settled is held fixed, as in a fusion.
-
-    Returns
-    -------
-    ComparedMethods
-        Without cases where none could be compared; `problems` then says why.
+    Nothing is stored. Decided regions are held fixed, as in a fusion. If no case could be compared,
+    `problems` of the result says why.
     """
     work = [(name, case, structure) for name, case in inputs.given.items() for structure in case.records]
     results, problems = [], []

@@ -132,13 +132,7 @@ def clusters_in_words(tree: RaterTree) -> str:
 
 
 def write_clusters(folder: Path, tables: dict[str, list[CaseAgreement]]) -> list[Path]:
-    """Write the distances of raters over cases, and the groups that complete linkage joins.
-
-    Returns
-    -------
-    list of Path
-        rater_distances.csv and rater_tree.csv.
-    """
+    """Write rater_distances.csv, distances over cases, and rater_tree.csv, the groups by complete linkage."""
     trees = {basis: cluster_raters(cases) for basis, cases in tables.items() if cases}
     return [
         write_table(folder / "rater_distances.csv", DISTANCES, _distances(trees)),

@@ -58,16 +58,9 @@ def group_by_question(tables: Sequence[PairTable]) -> list[QuestionTables]:
 
 
 def join_tables(tables: Sequence[PairTable], excluded: Collection[str] = ()) -> tuple[Pairs, list[str]]:
-    """Join the comparisons of one question, without excluded annotators.
+    """Join the comparisons of one question, without excluded annotators; also return notices.
 
-    Excluded annotators are missing in the result; all items stay. Raises `InputError` if no annotator is
-    left.
-
-    Returns
-    -------
-    Pairs
-    list of str
-        Notices, a sentence each.
+    All items stay. Raises `InputError` if no annotator is left.
     """
     people: dict[str, int] = {}
     items: dict[str, int] = {}
@@ -150,7 +143,7 @@ def items_of(study: Study) -> tuple[str, ...]:
 
 
 def store_pairs(tables: Sequence[PairTable], study: Study, watch: Watch = silent) -> list[str]:
-    """Store comparisons in a study. Returns a sentence or more for each table."""
+    """Store comparisons in a study. Returns a sentence for each table."""
     sentences = []
     for table, step in steps_of(watch, tables):
         sentences.append(f"{plain(table.path.name)}: {add_pairs(study, table, step)}")
