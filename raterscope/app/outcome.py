@@ -105,11 +105,19 @@ class Answer(Generic[Plan, Gathered, Result]):
     seconds: float
 
     @property
+    def fusions(self) -> dict[str, Result]:
+        """The results by the items' names, without the items that failed."""
+        return successful(self.outcomes)
+
+    @property
     def kept(self) -> dict[int, Result]:
-        """The results to be stored, by the items' numbers: without those that failed."""
-        items = self.inputs.items
-        fusions = ((name, outcome.fusion) for name, outcome in self.outcomes.items())
-        return {items[name]: fusion for name, fusion in fusions if fusion is not None}
+        """The results to be stored, by the items' numbers."""
+        return {self.inputs.items[name]: fusion for name, fusion in self.fusions.items()}
+
+
+def successful(outcomes: Mapping[str, Outcome[Result]]) -> dict[str, Result]:
+    """Return the results by the items' names, without the items that failed."""
+    return {name: outcome.fusion for name, outcome in outcomes.items() if outcome.fusion is not None}
 
 
 def one_by_one(

@@ -39,8 +39,6 @@ class MaskAgreement:
     ----------
     fleiss, krippendorff : float
         Of all raters; NaN if all gave only one label.
-    cohen : (P, P) float64
-        Of each pair; NaN if both gave only one label.
     voxels : int
         Number of voxels that count: agreed background raises each figure.
     domain : str
@@ -49,7 +47,6 @@ class MaskAgreement:
 
     fleiss: float
     krippendorff: float
-    cohen: FloatArray
     voxels: int
     domain: str
 
@@ -227,15 +224,9 @@ def mask_agreement(
     voxels = counted_voxels(masks, patterns, domain, margin)
     count = patterns.counted_over(voxels)
     labels = patterns.labels.astype(np.int64)
-    raters = labels.shape[1]
-    cohen = np.empty((raters, raters))
-    for p in range(raters):
-        for q in range(p + 1):
-            cohen[p, q] = cohen[q, p] = cohen_kappa(labels[:, p], labels[:, q], count)
     return MaskAgreement(
         fleiss=fleiss_kappa(labels, count),
         krippendorff=krippendorff_alpha(labels, count),
-        cohen=cohen,
         voxels=voxels,
         domain=DOMAINS[domain],
     )

@@ -434,7 +434,8 @@ def modularity(links: NDArray[np.float64]) -> float:
     Parameters
     ----------
     links : (C, C) float64
-        The sum of the links from each community to each, both directions counted: `between_communities`.
+        The sum of the links from each community to each, both directions counted, without annotators' links
+        to themselves.
 
     Returns
     -------
@@ -452,24 +453,6 @@ def modularity(links: NDArray[np.float64]) -> float:
         return 0.0
     ends = links.sum(axis=1) / total
     return float(np.trace(links) / total - ends @ ends)
-
-
-def between_communities(network: Any, community: NDArray[Any], count: int) -> NDArray[np.float64]:
-    """Sum the links between communities, (C, C), without annotators' links to themselves.
-
-    Parameters
-    ----------
-    network : (M, M), dense or a SciPy sparse array
-        Symmetric and not negative.
-    community : (M,) int
-    count : int
-        C.
-    """
-    member = np.zeros((len(community), count), dtype=np.float32)
-    member[np.arange(len(community)), community] = 1.0
-    links = member.T.astype(np.float64) @ np.asarray(network @ member, dtype=np.float64)
-    itself = np.bincount(community, np.asarray(network.diagonal(), dtype=np.float64), minlength=count)
-    return np.asarray(links - np.diag(itself))
 
 
 def louvain(network: Any, seed: int = 0) -> NDArray[np.int64]:

@@ -135,7 +135,7 @@ class Grid:
 
     @property
     def voxel_volume(self) -> float:
-        """Cubic millimetres at the nominal slice distance; see `thicknesses` for uneven slices."""
+        """Cubic millimetres at the nominal slice distance; see `bounds` for uneven slices."""
         return float(abs(np.linalg.det(self.matrix[:3, :3])))
 
     @cached_property
@@ -175,11 +175,6 @@ class Grid:
         to missing slices it reaches half of the nominal slice distance, so that a gap belongs to no slice.
         """
         return slab_bounds(self.positions, self.spacing[0])
-
-    @property
-    def thicknesses(self) -> NDArray[np.float64]:
-        """(slices,): millimetres of each slice's slab; see `bounds`."""
-        return np.asarray(self.bounds[:, 1] - self.bounds[:, 0])
 
     @property
     def flat(self) -> bool:

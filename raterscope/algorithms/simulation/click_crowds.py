@@ -193,9 +193,8 @@ def draw_clicks(
     counts: IntArray,
     extent: tuple[float, float, float, float],
     generator: np.random.Generator,
-    weight: FloatArray | None = None,
 ) -> CrowdOfClicks:
-    """Draw the clicks of a crowd from components and outliers (OEM-DEM paper, eq. 1).
+    """Draw the clicks of a crowd from equally frequent components and outliers (OEM-DEM paper, eq. 1).
 
     Parameters
     ----------
@@ -208,16 +207,10 @@ def draw_clicks(
     extent : (left, top, right, bottom)
         Outliers are uniform in it; clicks of components outside of it are drawn again.
     generator : numpy.random.Generator
-    weight : (M,) float64, optional
-        Probability of each component; equal by default.
-
-    Returns
-    -------
-    CrowdOfClicks
     """
     components = len(mean)
-    weight = np.full(components, 1 / components) if weight is None else weight
     annotator = np.repeat(np.arange(len(reliability)), counts)
+    weight = np.full(components, 1 / components)
     component = generator.choice(components, size=len(annotator), p=weight)
     component[generator.random(len(annotator)) >= reliability[annotator]] = -1
 

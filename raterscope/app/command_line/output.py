@@ -124,9 +124,7 @@ def by_item(
 
     Beyond `most`, the number is printed.
     """
-    results = {
-        name: outcome.fusion for name, outcome in answer.outcomes.items() if outcome.fusion is not None
-    }
+    results = answer.fusions
     for name in list(results)[:most]:
         for words in say(name, results[name]):
             yield where(answer, name) + words

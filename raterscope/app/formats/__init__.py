@@ -15,7 +15,7 @@ from raterscope.app.formats.points.tables import (
 )
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, refuse_special
 from raterscope.app.formats.sources import File, open_source
-from raterscope.app.formats.tables import Table, UnknownColumns, find_columns
+from raterscope.app.formats.tables import Table, UnknownColumns, find_columns, holds_number
 
 __all__ = ["KINDS", "ClickTable", "ImageFile", "PointTable", "UnknownColumns", "read"]
 
@@ -114,17 +114,11 @@ def _is_truth(table: Table, unknown: UnknownColumns) -> bool:
     if are_detections(table) or _is_named_truth(table):
         return True
     unassigned = [name for name in table.header if name not in unknown.guess]
-    return all(all(_is_number(cell) for cell in table.column(name)[:1000]) for name in unassigned)
+    return all(
+        all(holds_number(cell.strip() or "0") for cell in table.column(name)[:1000]) for name in unassigned
+    )
 
 
 def _is_named_truth(table: Table) -> bool:
     words = "".join(letter if letter.isalnum() else " " for letter in table.path.stem.casefold()).split()
     return any(word in _TRUTH_WORDS for word in words)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell.strip() or 0)
-    except ValueError:
-        return False
-    return True

@@ -361,13 +361,9 @@ class RaterMask:
     def whole(self) -> NDArray[np.bool_] | NDArray[np.float32]:
         """Return the mask on the complete grid."""
         part = tuple(slice(at, at + n) for at, n in zip(self.origin, self.values.shape, strict=True))
-        if self.values.dtype == np.bool_:
-            mask = np.zeros(self.grid.shape, dtype=np.bool_)
-            mask[part] = self.values
-            return mask
-        probability = np.zeros(self.grid.shape, dtype=np.float32)
-        probability[part] = self.values
-        return probability
+        mask: NDArray[Any] = np.zeros(self.grid.shape, dtype=self.values.dtype)
+        mask[part] = self.values
+        return mask
 
 
 @dataclass(frozen=True, eq=False)

@@ -324,7 +324,7 @@ def read_numbers(
         blank = np.array([not cell.strip() for cell in cells])
         if comma is None:
             comma = not any("." in cell for cell in cells)
-        values = np.array([_number(cell, comma) for cell in cells])
+        values = np.array([number_or_nan(cell, comma=comma) for cell in cells])
     if index is not None:
         values, blank = values[index], blank[index]
     bad = ~(np.abs(values) <= FARTHEST) & ~(blank & empty)
@@ -373,16 +373,20 @@ def _key(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.casefold())
 
 
-def _number(cell: str, comma: bool) -> float:
-    """Read a number, with a decimal comma if the column has no point; NaN if it is not a number."""
+def holds_number(cell: str) -> bool:
+    """Return whether a cell holds a number, with a decimal point."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def number_or_nan(cell: str, *, comma: bool = False) -> float:
+    """Convert a cell to a number, perhaps with a decimal comma; NaN for any other text."""
     if comma and cell.count(",") == 1:
         cell = cell.replace(",", ".")
-    if "_" in cell:
-        return float("nan")
-    try:
-        return float(cell)
-    except ValueError:
-        return float("nan")
+    return float(cell) if "_" not in cell and holds_number(cell) else math.nan
 
 
 _MOST_CELLS = 2_000_000_000

@@ -25,7 +25,14 @@ from raterscope.app.formats.labels.table import (
 )
 from raterscope.app.formats.records import PairTable
 from raterscope.app.formats.sources import File, open_source
-from raterscope.app.formats.tables import Faults, Table, assign_columns, find_columns, read_names
+from raterscope.app.formats.tables import (
+    Faults,
+    Table,
+    assign_columns,
+    find_columns,
+    number_or_nan,
+    read_names,
+)
 
 EXPECTED = "left, right, tie, one of the two items, or a number above 0 for left and below 0 for right"
 
@@ -416,12 +423,12 @@ def holds_ranking(file: File) -> bool:
     return {"item", "rank"} <= columns.keys() and _OTHERS.isdisjoint(name.casefold() for name in table.header)
 
 
-def read_ranking(file: File, watch: Watch = silent) -> RankingTable:
+def read_ranking(file: File) -> RankingTable:
     """Read a ground-truth ranking.
 
     Raises `InputError` if a column is missing, a rank is not a number, or an item occurs twice.
     """
-    table = open_source(file).table(watch)
+    table = open_source(file).table()
     path = table.path
     columns = _columns(table)
     for needed in ("item", "rank"):
@@ -432,7 +439,7 @@ def read_ranking(file: File, watch: Watch = silent) -> RankingTable:
             )  # fmt: skip
     faults = Faults(table)
     items = read_names(table, columns["item"], faults)
-    ranks = [_rank(cell) for cell in table.column(columns["rank"])]
+    ranks = [number_or_nan(cell, comma=True) for cell in table.column(columns["rank"])]
     faults.add(
         (row for row, rank in enumerate(ranks) if not math.isfinite(rank)), columns["rank"],
         '"{cell}" is not a rank; expected a number, the best item with the lowest',
@@ -453,13 +460,6 @@ def read_ranking(file: File, watch: Watch = silent) -> RankingTable:
 def _repeated(items: Sequence[str]) -> list[int]:
     first: dict[str, int] = {}
     return [row for row, name in enumerate(items) if first.setdefault(name, row) != row]
-
-
-def _rank(cell: str) -> float:
-    try:
-        return float(cell.strip().replace(",", "."))
-    except ValueError:
-        return math.nan
 
 
 def _columns(table: Table) -> Mapping[str, str]:

@@ -34,6 +34,8 @@ from raterscope.app.formats.tables import (
     Table,
     assign_columns,
     find_columns,
+    holds_number,
+    number_or_nan,
     read_names,
     read_numbers,
     scale_of,
@@ -90,13 +92,13 @@ def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: W
     )  # fmt: skip
 
 
-def read_image_sizes(table: Table, mapping: Mapping[str, str] | None = None) -> ClickTable:
+def read_image_sizes(table: Table) -> ClickTable:
     """Read a table of images, with width and height, as a table without clicks.
 
     A column may contain the number of annotators who looked and marked nothing (n_empty_jobs). Each of them
     becomes an annotator without a name.
     """
-    column = assign_columns(table, SIZES, ("empty",), mapping)
+    column = assign_columns(table, SIZES, ("empty",), None)
     faults = Faults(table)
     images, image = first_seen(read_names(table, column["image"], faults))
     extents = read_extents(table, column, image, faults)
@@ -135,7 +137,7 @@ def _times(table: Table, column: str | None) -> tuple[FloatArray | None, tuple[s
         return None, ()
     cells = table.column(column)
     scale = scale_of(column)
-    read = _finite_number if any(_is_number(cell) for cell in cells[:100]) else seconds_of
+    read = _finite_number if any(map(holds_number, cells[:100])) else seconds_of
     seconds = np.full(len(cells), math.nan)
     for row, cell in enumerate(cells):
         try:
@@ -152,14 +154,6 @@ def _finite_number(cell: str) -> float:
     if not math.isfinite(value):
         raise ValueError(cell)
     return value
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 PLACED = ("image", "x", "y")
@@ -301,17 +295,10 @@ def read_score_table(table: Table, mapping: Mapping[str, str] | None = None) -> 
 
 def _numbers(table: Table, column: str, needed: NDArray[np.bool_], faults: Faults) -> FloatArray:
     """Read finite numbers of any size."""
-    values = np.array([_number(cell) for cell in table.column(column)])
+    values = np.array([number_or_nan(cell) for cell in table.column(column)])
     wrong = needed & ~np.isfinite(values)
     faults.add(np.flatnonzero(wrong).tolist(), column, '"{cell}" is not a score; expected a number')
     return values
-
-
-def _number(cell: str) -> float:
-    try:
-        return float(cell) if "_" not in cell else math.nan
-    except ValueError:
-        return math.nan
 
 
 def _read_coco_scores(path: Path, content: Any) -> PointTable:

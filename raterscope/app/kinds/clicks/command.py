@@ -51,7 +51,7 @@ from raterscope.app.kinds.clicks.imports import (
 )
 from raterscope.app.kinds.clicks.runs import Answer, fuse_images, others_in_words, run_record, scores_record
 from raterscope.app.kinds.kind import Summary
-from raterscope.app.outcome import Outcome
+from raterscope.app.outcome import Outcome, successful
 from raterscope.app.study import Study, digest_of
 from raterscope.app.workers import Workers, processors
 
@@ -158,9 +158,8 @@ def summarise(
     """Describe a run over a study; see `Functions.summarise`."""
     inputs = answer.inputs
     used = len(inputs.items) + len(inputs.others.images)
-    fusions = [outcome.fusion for outcome in answer.outcomes.values() if outcome.fusion is not None]
     notices = [
-        *run_notices(fusions),
+        *run_notices(list(answer.fusions.values())),
         isolation_notice(answer.plan, used, len(study.items()["clicks"])) or "",
         others_in_words(inputs.others.as_log()),
     ]
@@ -216,7 +215,7 @@ def summary_of(
     radius: float = RADIUS,
 ) -> Iterator[str]:
     """Summarise the results in a line or two."""
-    fusions = [outcome.fusion for outcome in outcomes.values() if outcome.fusion is not None]
+    fusions = successful(outcomes).values()
     annotators = {name for image_clicks in clicks.values() for name in image_clicks.annotators}
     detections = sum(int(fusion.detection.detected.sum()) for fusion in fusions)
     clusters = sum(len(fusion.clustering) for fusion in fusions)

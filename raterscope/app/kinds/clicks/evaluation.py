@@ -48,7 +48,7 @@ from raterscope.app.assessment import (
 )
 from raterscope.app.errors import InputError, counted
 from raterscope.app.formats.output_files import format_number, remove_file, write_table
-from raterscope.app.outcome import Outcome, finite_or_none
+from raterscope.app.outcome import Outcome, finite_or_none, successful
 from raterscope.app.review import ReviewState, Spot, fold, match
 from raterscope.app.study import RunEntry, Study
 
@@ -161,9 +161,9 @@ def evaluate_outcomes(
 ) -> dict[str, Evaluation]:
     """Compare detections with ground truth on the images that have it."""
     return {
-        name: evaluate_fusion(outcome.fusion, truth[name], radius)
-        for name, outcome in outcomes.items()
-        if outcome.fusion is not None and name in truth
+        name: evaluate_fusion(fusion, truth[name], radius)
+        for name, fusion in successful(outcomes).items()
+        if name in truth
     }
 
 

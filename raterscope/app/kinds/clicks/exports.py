@@ -36,7 +36,7 @@ from raterscope.app.formats.points.writing import (
     write_layer,
 )
 from raterscope.app.kinds.clicks.runs import reduced_weights
-from raterscope.app.outcome import Outcome
+from raterscope.app.outcome import Outcome, successful
 from raterscope.app.review import Measures, Spot, Weighed, fold, match, read_measures
 from raterscope.app.study import ImageEntry, RunEntry, Study
 
@@ -74,10 +74,6 @@ class Results:
     evaluations: Mapping[str, Evaluation] | None = None
     order: Sequence[str] = ()
 
-    def fusions(self) -> dict[str, Fusion]:
-        """Return the fusions of the images that did not fail."""
-        return {name: outcome.fusion for name, outcome in self.outcomes.items() if outcome.fusion is not None}
-
 
 def write_results(folder: Path, results: Results) -> list[Path]:
     """Write detections.csv, annotators.csv, clicks.csv, run.json and, with a truth, evaluation.csv.
@@ -86,7 +82,7 @@ def write_results(folder: Path, results: Results) -> list[Path]:
     if it exists, all files that it describes exist. Raises `InputError` when something cannot be written.
     """
     remove_file(folder / "run.json")
-    fusions = results.fusions()
+    fusions = successful(results.outcomes)
     scored = any(fusion.score is not None for fusion in fusions.values())
     header = SCORED_DETECTIONS if scored else DETECTIONS
     detections = (

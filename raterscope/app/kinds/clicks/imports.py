@@ -286,25 +286,27 @@ def clicks_by_image(
 
 def points_by_image(table: PointTable, images: Iterable[str]) -> dict[str, FloatArray]:
     """Return the true positions, (K, 2), of the images that the table covers."""
-    names = index_names((name, (1.0, 1.0)) for name in images)
-    pieces_of: dict[str, list[FloatArray]] = {}
-    for index, name in enumerate(table.images):
-        entry, rows = names.find(name), table.image == index
-        if entry is not None and (index in table.searched or rows.any()):
-            pieces_of.setdefault(entry.name, []).append(np.column_stack([table.x[rows], table.y[rows]]))
-    return {name: np.concatenate(pieces) for name, pieces in pieces_of.items()}
+    covered = table.searched | set(table.image.tolist())
+    return _rows_by_image(table, np.column_stack([table.x, table.y]), covered, images)
 
 
 def scores_by_image(table: PointTable, images: Iterable[str]) -> dict[str, FloatArray]:
     """Return a program's detections, (K, 3) x, y and score, on the images that it searched."""
     assert table.score is not None
+    rows = np.column_stack([table.x, table.y, table.score])
+    return _rows_by_image(table, rows, range(len(table.images)), images)
+
+
+def _rows_by_image(
+    table: PointTable, rows: FloatArray, covered: Collection[int], images: Iterable[str]
+) -> dict[str, FloatArray]:
+    """Divide the rows of a table by image; only those on covered images, whose names are known."""
     names = index_names((name, (1.0, 1.0)) for name in images)
     pieces_of: dict[str, list[FloatArray]] = {}
-    for index, name in enumerate(table.images):
-        entry, rows = names.find(name), table.image == index
+    for index in sorted(covered):
+        entry = names.find(table.images[index])
         if entry is not None:
-            columns = (table.x[rows], table.y[rows], table.score[rows])
-            pieces_of.setdefault(entry.name, []).append(np.column_stack(columns))
+            pieces_of.setdefault(entry.name, []).append(rows[table.image == index])
     return {name: np.concatenate(pieces) for name, pieces in pieces_of.items()}
 
 

@@ -472,7 +472,7 @@ def _fuse_jointly(
     watch: Watch,
 ) -> dict[str, Outcome[Fusion]]:
     """Detect again on the fused images, which learn from each other. If it fails, all fail."""
-    fused = {name: outcome.fusion for name, outcome in separate.items() if outcome.fusion is not None}
+    fused = outcome.successful(separate)
     started = time.perf_counter()
 
     def together() -> list[Fusion]:

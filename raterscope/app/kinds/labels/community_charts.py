@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import ClassArray, Drift, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.drift import Constancy, constancy, row_over_time
 from raterscope.algorithms.labels.rates import Rates
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import format_number, write_bytes, write_table
 from raterscope.app.kinds.labels.community_course import (
@@ -297,8 +297,6 @@ def _colour(number: int) -> str:
 
 _MOST_ANNOTATORS = 6
 
-WHAT = ("communities", "communities-over-time", "participation", "traces")
-
 CHART_FILES = (
     "communities.svg",
     *(f"{name}.{form}" for name in ("communities_over_time", "participation", "traces")
@@ -324,7 +322,7 @@ class GroupedAnswer:
     watch: Watch = silent
 
     def obstacle(self, chart: str) -> str:
-        """Return why an item of `WHAT` cannot be shown; empty if it can."""
+        """Return why an export cannot be shown; empty if it can."""
         if chart == "traces":
             dynamic = self.fusion.drift is not None
             return "" if dynamic else "traces need dynamic IBCC; fuse with --algorithm dynibcc"
@@ -349,7 +347,7 @@ class GroupedAnswer:
         return most_changed(constancy(self.labels, self.fusion), drift, _MOST_ANNOTATORS)
 
     def charts(self, chart: str) -> tuple[Charts, Sequence[Key]]:
-        """Draw an item of `WHAT`, with its legend."""
+        """Draw an export, with its legend."""
         labels, groups = self.labels, self.groups
         if chart == "traces":
             return trace_charts(labels, self.fusion, self.drawn()), class_keys(self.fusion.classes)
@@ -364,10 +362,7 @@ class GroupedAnswer:
         return course_charts(labels, self.course), keys
 
     def write(self, chart: str, path: Path, form: str) -> Path:
-        """Write an item of `WHAT` as "svg" or "csv".
-
-        Raises `InputError` if it is not available, or cannot be written.
-        """
+        """Write an export as "svg" or "csv". Raises `InputError` if it is not available."""
         reason = self.obstacle(chart)
         if reason:
             raise InputError(reason)
@@ -386,11 +381,10 @@ class GroupedAnswer:
         return write_table(path, columns, rows())
 
 
-def write_all(folder: Path, answer: GroupedAnswer, watch: Watch = silent) -> list[Path]:
+def write_all(folder: Path, answer: GroupedAnswer) -> list[Path]:
     """Write the available ones of `CHART_FILES`."""
     files = []
-    for at, name in enumerate(CHART_FILES):
-        part(watch, at / len(CHART_FILES), 1.0)(0.0, f"writing {name}")
+    for name in CHART_FILES:
         path = folder / name
         chart = path.stem.replace("_", "-")
         if not answer.obstacle(chart):

@@ -19,7 +19,7 @@ from raterscope.app.formats.labels import FIELDS, read_labels
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.sources import Sources
-from raterscope.app.formats.tables import UnknownColumns
+from raterscope.app.formats.tables import UnknownColumns, holds_number
 from raterscope.app.kinds.labels.runs import Question
 from raterscope.app.study import Study
 from raterscope.app.study.labels import (
@@ -207,9 +207,9 @@ def read_prior(text: str) -> tuple[tuple[float, ...], ...]:
     if len(content) > _LONGEST_PRIOR:
         raise InputError("is too long for a prior; expected a row of numbers per class", file=path)
     rows = [row for row in csv.reader(content.splitlines()) if any(cell.strip() for cell in row)]
-    if rows and not _is_numeric(rows[0][-1]):
+    if rows and not holds_number(rows[0][-1]):
         rows = rows[1:]
-    if rows and not any(_is_numeric(row[0]) for row in rows):
+    if rows and not any(holds_number(row[0]) for row in rows):
         rows = [row[1:] for row in rows]
     return _numbers(rows, path)
 
@@ -226,14 +226,6 @@ def _numbers(rows: Sequence[Sequence[str]], path: Path | None) -> tuple[tuple[fl
         if wrong is not None:
             raise InputError(f"row {number} of the prior has {wrong:g}; expected numbers above 0", file=path)
     return prior
-
-
-def _is_numeric(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _named(names: tuple[str, ...], option: str) -> tuple[str, ...]:
@@ -275,7 +267,7 @@ def prefer_label_columns(error: UnknownColumns) -> UnknownColumns:
     counts = [
         name
         for at, name in enumerate(error.header)
-        if name not in error.guess and all(_is_number(row[at]) for row in error.rows)
+        if name not in error.guess and all(holds_number(row[at].replace(",", ".")) for row in error.rows)
     ]
     if not {"x", "y"} <= set(error.missing) or len(counts) > 1:
         return error
@@ -347,11 +339,3 @@ def store_labels(tables: Sequence[LabelTable | TrueLabels], study: Study, watch:
             sentence = add_true_labels(study, table, step)
         sentences.append(f"{plain(table.path.name)}: {sentence}")
     return sentences
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell.replace(",", "."))
-    except ValueError:
-        return False
-    return True

@@ -200,11 +200,10 @@ def _judged(answers: Mapping[str, Answer]) -> dict[str, dict[str, Assessment]]:
     """Assess every method by the truths, for each question."""
     judged: dict[str, dict[str, Assessment]] = {}
     for method, answer in answers.items():
-        for name, outcome in answer.outcomes.items():
-            if outcome.fusion is not None:
-                assessment = assess_result(outcome.fusion, answer.inputs.given[name])
-                if assessment is not None:
-                    judged.setdefault(name, {})[method] = assessment
+        for name, result in answer.fusions.items():
+            assessment = assess_result(result, answer.inputs.given[name])
+            if assessment is not None:
+                judged.setdefault(name, {})[method] = assessment
     return judged
 
 
@@ -215,16 +214,13 @@ def _write(
     watch: Watch,
 ) -> None:
     """Write a folder for each method."""
-    for done, (method, answer) in enumerate(answers.items()):
-        for name, outcome in answer.outcomes.items():
-            if outcome.fusion is None:
-                continue
-            subfolder = folder / method
-            make_folder(subfolder)
+    for (method, answer), step in steps_of(watch, answers.items()):
+        for name, result in answer.fusions.items():
+            make_folder(folder / method)
             record = run_record(answer, name, [{"file": STUDY, "question": name, "simulated": True}])
             question = answer.inputs.given[name]
-            output = QuestionOutput(question, answer.plan, outcome.fusion, record, judged.get(name, {}))
-            write_question(subfolder, output, part(watch, done / len(answers), (done + 1) / len(answers)))
+            output = QuestionOutput(question, answer.plan, result, record, judged.get(name, {}))
+            write_question(folder / method, output, step)
 
 
 SAMPLE = Sample(demonstrate, lambda _path: about(), "window-labels.png", 0.1)

@@ -17,7 +17,7 @@ from raterscope.algorithms.annotators.similarity import CaseAgreement, cluster_r
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import Masks
 from raterscope.algorithms.masks.distance import occupied
-from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan
+from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.ambiguous_files import TRUTH_WORD
 from raterscope.app.command_line.output import (
@@ -119,7 +119,7 @@ def _compiler_loading() -> Iterator[None]:
 
 def _clusters(answer: Answer, watch: Watch, *, requested: bool) -> dict[str, list[CaseAgreement]]:
     """Compare raters case by case, on request or if the mixture was fitted to several cases."""
-    results = [outcome.fusion for outcome in answer.outcomes.values() if outcome.fusion is not None]
+    results = list(answer.fusions.values())
     by_consensus = agreements_of_results(results, CONSENSUS)
     if not requested and (len(results) < 2 or not by_consensus):
         return {}
@@ -144,14 +144,13 @@ def summary_of(answer: Answer, seconds: float) -> Iterator[str]:
         f"{counted(count, 'mask')} by {counted(len(raters), 'annotator')} on {counted(len(cases), 'image')}, "
         f"fused by {answer.plan.algorithm} in {seconds:.1f} s"
     )
-    results = [case_outcome for case_outcome in answer.outcomes.values() if case_outcome.fusion is not None]
-    for outcome in results[:LISTED]:
-        assert outcome.fusion is not None
-        calibrated = answer.inputs.given[outcome.item].grid.calibrated
-        for fusion, report in zip(outcome.fusion.fusions, outcome.fusion.reports, strict=True):
+    results = list(answer.fusions.items())
+    for name, result in results[:LISTED]:
+        calibrated = answer.inputs.given[name].grid.calibrated
+        for fusion, report in zip(result.fusions, result.reports, strict=True):
             size = _ml(report.volume_ml) if calibrated else counted(int(fusion.mask.sum()), "voxel")
             yield (
-                f"{plain(outcome.item)}, {plain(fusion.structures[0])}: {size}, "
+                f"{plain(name)}, {plain(fusion.structures[0])}: {size}, "
                 f"{counted(len(report.disputes), 'disputed region')}"
             )
     if len(results) > LISTED:
@@ -285,12 +284,10 @@ def _write(
 
 def _notices(answer: Answer) -> Iterator[str]:
     """Return the notices of the algorithms, with image and structure unless all share them."""
-    for name, outcome in answer.outcomes.items():
-        result: CaseResult | None = outcome.fusion
-        fusions = result.fusions if result is not None else ()
-        for fusion in fusions:
+    for name, result in answer.fusions.items():
+        for fusion in result.fusions:
             for notice in fusion.notices:
-                of_all = all(notice in case_fusion.notices for case_fusion in fusions)
+                of_all = all(notice in case_fusion.notices for case_fusion in result.fusions)
                 image = [plain(name)] if len(answer.outcomes) > 1 else []
                 where = ", ".join([*image, *([] if of_all else [plain(fusion.structures[0])])])
                 yield f"{where}: {notice}" if where else notice

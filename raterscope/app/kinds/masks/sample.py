@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import dice
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.algorithms.simulation.mask_crowds import SimulatedCase, SimulatedRater, simulate_case
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.masks.collector import crop
@@ -248,37 +248,29 @@ def _truth(study: Study, answer: Answer, name: str) -> dict[str, MaskRecord]:
 
 def _write(folder: Path, answer: Answer, truth: Truth, watch: Watch, ending: str = "") -> None:
     """Write a folder for each case."""
-    for step, (name, outcome) in enumerate(answer.outcomes.items()):
-        if outcome.fusion is None:
-            continue
+    for (name, result), step in steps_of(watch, answer.fusions.items()):
         case = answer.inputs.given[name]
         inputs = [{"file": STUDY, "case": name, "simulated": bool(truth[name])}]
         record = run_record(answer, name, inputs)
         path = folder / f"{file_name_part(strip_suffixes(Path(name)))}{ending}"
         path.mkdir(parents=True, exist_ok=True)
-        output = CaseOutput(case.grid, outcome.fusion, case.records, record, truth[name])
-        write_case(path, output, part(watch, step / len(answer.outcomes), (step + 1) / len(answer.outcomes)))
+        write_case(path, CaseOutput(case.grid, result, case.records, record, truth[name]), step)
 
 
 def _summary(complete: Answer, parted: Answer, truth: Truth, seconds: float) -> Iterator[str]:
     raters = {
         name for case in complete.inputs.given.values() for masks in case.records.values() for name in masks
     }
-    reports = [
-        r
-        for outcome in complete.outcomes.values()
-        if outcome.fusion is not None
-        for r in outcome.fusion.reports
-    ]
+    reports = [report for result in complete.fusions.values() for report in result.reports]
     yield (
         f"{counted(len(raters), 'rater')} on {counted(len(complete.inputs.given), 'case')}: "
         f"{counted(sum(len(report.disputes) for report in reports), 'disputed region')} with "
         f"{sum(report.doubt_ml for report in reports):.1f} ml of doubt, in {seconds:.1f} s"
     )
     consensus, single = [], []
-    for name, outcome in complete.outcomes.items():
+    for name, result in complete.fusions.items():
         case = complete.inputs.given[name]
-        for fusion in outcome.fusion.fusions if outcome.fusion is not None else ():
+        for fusion in result.fusions:
             records = case.records[fusion.structures[0]]
             if fusion.structures[0] in truth[name]:
                 true = record_on_whole_image(truth[name][fusion.structures[0]], case.grid)
@@ -290,15 +282,14 @@ def _summary(complete: Answer, parted: Answer, truth: Truth, seconds: float) -> 
         f"against the truth, mean over {counted(len(consensus), 'simulated case')}: "
         f"Dice {np.mean(consensus):.3f} of the consensus, {np.mean(single):.3f} of a rater"
     )
-    for outcome in parted.outcomes.values():
-        sides = outcome.fusion.fusions[0].alternatives if outcome.fusion is not None else ()
-        if sides and outcome.fusion is not None:
-            names = outcome.fusion.fusions[0].annotators
+    for name, result in parted.fusions.items():
+        sides, names = result.fusions[0].alternatives, result.fusions[0].annotators
+        if sides:
             groups = [
                 ", ".join(name for name, share in zip(names, side.responsibility, strict=True) if share > 0.5)
                 for side in sides
             ]
-            yield f"{plain(outcome.item)} has {len(sides)} consensuses: {'; '.join(groups)}"
+            yield f"{plain(name)} has {len(sides)} consensuses: {'; '.join(groups)}"
 
 
 def _about(path: Path) -> str:

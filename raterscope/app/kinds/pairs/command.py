@@ -218,9 +218,8 @@ def _inputs(question_files: list[QuestionTables], excluded: list[str]) -> tuple[
 def other_results_of(answer: Answer, watch: Watch) -> dict[str, OtherResults]:
     """Run the other methods on the comparisons of each question that was fused."""
     results = {}
-    for (name, outcome), step in steps_of(watch, answer.outcomes.items()):
-        if outcome.fusion is not None:
-            results[name] = run_other_methods(answer.inputs.given[name], answer.plan, outcome.fusion, step)
+    for (name, fusion), step in steps_of(watch, answer.fusions.items()):
+        results[name] = run_other_methods(answer.inputs.given[name], answer.plan, fusion, step)
     return results
 
 
@@ -230,10 +229,10 @@ def _agreements(answer: Answer, table: RankingTable) -> dict[str, RankingAgreeme
     Raises `InputError` when the ranking has no two items of any question.
     """
     by_question = {}
-    for name, outcome in answer.outcomes.items():
+    for name, fusion in answer.fusions.items():
         items = answer.inputs.given[name].items
-        if outcome.fusion is not None and len(set(items) & set(table.items)) > 1:
-            fusion, truth = outcome.fusion, placed(table.items, table.place, table.group, items)
+        if len(set(items) & set(table.items)) > 1:
+            truth = placed(table.items, table.place, table.group, items)
             by_question[name] = compare_with_truth(fusion.score, fusion.corrected, fusion.component, truth)
     if not by_question:
         raise InputError("ranks no two items that were compared", file=table.path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from raterscope.app.command_line.output import make_folder
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.kinds.kind import Sample
-from raterscope.app.kinds.pairs.command import summary_of
+from raterscope.app.kinds.pairs.command import other_results_of, summary_of
 from raterscope.app.kinds.pairs.exports import QuestionOutput, run_record, write_question
 from raterscope.app.kinds.pairs.runs import (
     Answer,
@@ -32,7 +32,6 @@ from raterscope.app.kinds.pairs.runs import (
     fuse_inputs,
     gather,
     keep,
-    run_other_methods,
 )
 from raterscope.app.sample_files import (
     BEGUN,
@@ -147,14 +146,13 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
         inputs = gather([question.id for question in study.pair_questions()], study, part(watch, 0.4, 0.45))
         answer = fuse_inputs(inputs, PairPlan(), part(watch, 0.45, 0.7))
         keep_once(study, answer, digest_of(inputs.given), keep)
-        other_results = _write(results / "pairs", answer, part(watch, 0.7, 0.8))
+        other_results = other_results_of(answer, part(watch, 0.7, 0.75))
+        _write(results / "pairs", answer, other_results, part(watch, 0.75, 0.8))
         tools.write_report(study, results / REPORT, part(watch, 0.8, 1.0))
     words = [f"{study_path}: simulated cells, compared in pairs by a simulated crowd"]
     words += summary_of(answer, answer.seconds, other_results)
     words += [
-        _against_truth(outcome.fusion, inputs.given[name].annotators)
-        for name, outcome in answer.outcomes.items()
-        if outcome.fusion is not None
+        _against_truth(fusion, inputs.given[name].annotators) for name, fusion in answer.fusions.items()
     ]
     return Demonstrated(study_path, words, list(answer.outcomes.values()))
 
@@ -170,21 +168,12 @@ def _against_truth(fusion: PairFusion, annotators: Sequence[str]) -> str:
     )
 
 
-def _write(folder: Path, answer: Answer, watch: Watch) -> dict[str, OtherResults]:
-    """Write the results. Returns the results of other methods for each question."""
-    other_results = {}
-    for name, outcome in answer.outcomes.items():
-        if outcome.fusion is None:
-            continue
+def _write(folder: Path, answer: Answer, other_results: Mapping[str, OtherResults], watch: Watch) -> None:
+    for name, fusion in answer.fusions.items():
         make_folder(folder)
-        pairs = answer.inputs.given[name]
-        other_results[name] = run_other_methods(pairs, answer.plan, outcome.fusion, part(watch, 0.0, 0.5))
-        record = run_record(
-            answer, name, [{"file": STUDY, "question": name, "simulated": True}], other_results[name]
-        )
-        output = QuestionOutput(pairs, answer.plan, outcome.fusion, record)
-        write_question(folder, output, part(watch, 0.5, 1.0))
-    return other_results
+        source = {"file": STUDY, "question": name, "simulated": True}
+        record = run_record(answer, name, [source], other_results[name])
+        write_question(folder, QuestionOutput(answer.inputs.given[name], answer.plan, fusion, record), watch)
 
 
 SAMPLE = Sample(demonstrate, lambda _path: about(), "window-pairs.png", 0.1)
