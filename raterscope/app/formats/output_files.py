@@ -186,6 +186,8 @@ DECISIONS = (
 _LONGEST_PART = 80
 """Bytes: a file name has up to three such parts, and at most 255 bytes on most disks."""
 _FIRST = frozenset("'=+-@\t\r")  # first characters of text that may be changed
+_SPECIAL = (",", '"', "\r", *(f"\n{letter}" for letter in _FIRST))
+"""In texts that follow a line feed each: what may need an apostrophe or quotes."""
 _RUNS = re.compile(r"'*[=+\-@\t\r]")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE | re.ASCII)
 
@@ -309,6 +311,9 @@ def write_columns(path: Path, names: Sequence[str], columns: Sequence[Column]) -
 
 def quoted(texts: Sequence[str]) -> list[str]:
     """Return texts as the cells of a CSV table, in quotes where they need it."""
+    joined = "\n".join(["", *texts])
+    if joined.count("\n") == len(texts) and not any(part in joined for part in _SPECIAL):
+        return list(texts)
     quotes = StringIO()
     writer = csv.writer(quotes, lineterminator="\n")
     cells = []

@@ -10,7 +10,6 @@ import io
 import math
 import operator
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.progress import Watch, part, steps_of
+from raterscope.algorithms.progress import Watch, part, steps_of, wait_watching
 from raterscope.app.errors import plain
 from raterscope.app.formats import dialects, tables
 from raterscope.app.formats.tables import Table, seconds_of
@@ -28,7 +27,6 @@ _ROWS = 500
 _BATCH = 10_000
 _BLOCK = 4 << 20
 _SLICE = 50_000
-_REPORT_EVERY = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,18 +251,7 @@ def _gather(head: Head, column: Mapping[str, str], batches: Iterator[Any], watch
 def _unify(chunks: Any, name: str, watch: Watch) -> Coded:
     """Unify the numbers of equal names. Arrow reports no progress, so it runs in another thread."""
     words = f"numbering every {name}"
-    pool = ThreadPoolExecutor(1)
-    try:
-        unified = pool.submit(chunks.unify_dictionaries)
-        while True:
-            watch(0.0, words)
-            try:
-                chunks = unified.result(timeout=_REPORT_EVERY)
-                break
-            except TimeoutError:
-                continue
-    finally:
-        pool.shutdown(wait=False)
+    chunks = wait_watching(chunks.unify_dictionaries, watch, 0.0, words)
     if not chunks.num_chunks:
         return Coded([], np.empty(0, dtype=np.int32))
     names: list[str] = []

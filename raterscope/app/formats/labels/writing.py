@@ -5,16 +5,14 @@ Names that a spreadsheet would run get an apostrophe in every table; see `output
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +20,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import ClassArray, Confusion, Drift, FloatArray, Labels
 from raterscope.algorithms.labels.rates import Rates, credible
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.formats.output_files import escape_formula, open_output, write_table
+from raterscope.app.formats.output_files import open_output, quoted, write_table
 
 ANNOTATORS = (
     "annotator", "votes", "accuracy", "accuracy_low", "accuracy_high", "community", "change_p", "copies",
@@ -36,19 +34,11 @@ _ROWS = 1 << 14
 
 _THREADS = min(4, os.cpu_count() or 1)
 
-_COMPILED_FROM = 200_000
-"""From this count of numbers compiled code writes them; for fewer, loading it takes longer."""
+_INTERPOLATED_FROM = 200_000
+"""From this count of numbers the ends of intervals are interpolated."""
 
-_MOST_DIGITS = 12
 _POWERS = 10.0 ** np.arange(23)
-
-_QUOTED = re.compile('[,"\n]')
-_SPECIAL = (",", '"', "\r", "\n'", "\n=", "\n+", "\n-", "\n@", "\n\t")
-"""In names that follow a line feed each: what may need an apostrophe or quotes."""
-
-Columns = Sequence[Sequence[str]]
-_Texts = tuple[Sequence[str], NDArray[np.int64]]
-"""Texts, and the text of each line."""
+"""Powers of ten that are exact in double precision."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +83,17 @@ def write_labels(
     """
     fixed = ("task", "label", "entropy", "votes")
     header = ("task", "label", *_class_columns(classes, fixed), "entropy", "votes")
-    chosen = [*_names(classes), ""]
-    figures = _Figures(posterior.size)
+    chosen = _texts([*classes, ""])
 
     def block(rows: slice) -> bytes:
         index = np.where(label[rows] < 0, len(classes), label[rows])
-        numbers = np.column_stack([posterior[rows], entropy[rows], votes[rows]])
-        digits = [12] * len(classes) + [6, 12]
-        return figures.lines((_names(tasks[rows]), np.arange(len(index))), (chosen, index), numbers, digits)
+        figures = [_figures(values, 12) for values in posterior[rows].T]
+        return _lines(
+            [
+                _texts(tasks[rows]), chosen.take(index), *figures, _figures(entropy[rows], 6),
+                _figures(votes[rows], 12),
+            ]
+        )  # fmt: skip
 
     return _write(path, header, _blocks(len(tasks), block, watch))
 
@@ -133,8 +126,7 @@ def write_annotators(
     excluded : (K,) integer
         Votes of an excluded annotator, which do not count.
     """
-    figures = _Figures(len(annotators))
-    mean, low, high, change_p = (figures.rows(values[:, None], 6) for values in (*accuracy, change))
+    mean, low, high, change_p = (_figures(values, 6).to_pylist() for values in (*accuracy, change))
     columns = (annotators, votes.tolist(), mean, low, high, community, change_p, copies, excluded.tolist())
     return write_table(path, ANNOTATORS, zip(*columns, strict=True))
 
@@ -168,26 +160,26 @@ def write_confusion(
         the last one, None all.
     """
     annotator, step, at = _chosen_steps(votes, drift, steps)
-    annotator_names, true, output_names = [_names(names) for names in (annotators, classes, outputs)]
+    names, true, given = (_texts(texts) for texts in (annotators, classes, outputs))
     entries = len(classes) * len(outputs)
-    matrix = [f"{truth},{label}" for truth in true for label in output_names]
-    figures = _Figures(3 * entries * len(annotator))
+    interpolated = 3 * entries * len(annotator) >= _INTERPOLATED_FROM
 
     def block(rows: slice) -> bytes:
         selected = rates.chosen(annotator[rows])
-        values = [selected.mean.copy(), *selected.interval(interpolated=figures.compiled)]
+        values = [selected.mean.copy(), *selected.interval(interpolated=interpolated)]
         if drift is not None:
             is_earlier = (at[rows] >= 0) & (at[rows] < drift.start[annotator[rows] + 1] - 1)
             earlier = Confusion(drift.alpha[at[rows][is_earlier]].astype(np.float64), np.ones(entries))
             for value, earlier_value in zip(values, (earlier.mean(), *credible(earlier)), strict=True):
                 value[is_earlier] = earlier_value
-        heads = [
-            f"{annotator_names[k]},{count}"
-            for k, count in zip(annotator[rows].tolist(), step[rows].tolist(), strict=True)
-        ]
-        numbers = np.stack([value.ravel() for value in values], axis=1)
-        head, entry = np.divmod(np.arange(len(numbers)), entries)
-        return figures.lines((heads, head), (matrix, entry), numbers, [6, 6, 6])
+        matrix, entry = np.divmod(np.arange(values[0].size), entries)
+        row, column = np.divmod(entry, len(outputs))
+        return _lines(
+            [
+                names.take(annotator[rows][matrix]), _figures(step[rows][matrix], 12), true.take(row),
+                given.take(column), *(_figures(value.ravel(), 6) for value in values),
+            ]
+        )  # fmt: skip
 
     # An interval takes ten times longer than a row.
     size = max(1, _ROWS // (10 * entries))
@@ -227,11 +219,11 @@ def write_crowdkit_truth(
         Index into `classes`; tasks below 0 are skipped.
     """
     known = np.flatnonzero(np.asarray(label) >= 0)
-    names = _names(classes)
+    names = _texts(classes)
 
     def block(rows: slice) -> bytes:
         selected = known[rows]
-        return _join([_names(tasks[task] for task in selected.tolist()), _select(names, label[selected])])
+        return _lines([_texts(tasks[task] for task in selected.tolist()), names.take(label[selected])])
 
     return _write(path, ("task", "label"), _blocks(len(known), block, watch))
 
@@ -243,10 +235,9 @@ def write_crowdkit_probabilities(
 
     Raises `InputError` if it cannot be written.
     """
-    figures = _Figures(posterior.size)
 
     def block(rows: slice) -> bytes:
-        return _join([_names(tasks[rows]), figures.rows(posterior[rows], 12)])
+        return _lines([_texts(tasks[rows]), *(_figures(values, 12) for values in posterior[rows].T)])
 
     header = ("task", *_class_columns(classes, ("task",)))
     return _write(path, header, _blocks(len(tasks), block, watch))
@@ -269,14 +260,14 @@ def write_crowdkit_confusion(
     annotators, outputs, classes : sequence of K, L and J names
     mean : (K, J, L) float64
     """
-    output_names = _names(outputs)
-    figures = _Figures(mean.size)
+    output_names = _texts(outputs)
 
     def block(rows: slice) -> bytes:
-        annotator_names = _names(annotators[rows])
-        names = [name for name in annotator_names for _ in output_names]
-        shares = mean[rows].transpose(0, 2, 1).reshape(-1, len(classes))
-        return _join([names, output_names * len(annotator_names), figures.rows(shares, 12)])
+        names = _texts(annotators[rows])
+        annotator, output = np.divmod(np.arange(len(names) * len(outputs)), len(outputs))
+        shares = mean[rows].transpose(1, 0, 2).reshape(len(classes), -1)
+        figures = [_figures(values, 12) for values in shares]
+        return _lines([names.take(annotator), output_names.take(output), *figures])
 
     header = ("worker", "label", *_class_columns(classes, ("worker", "label")))
     size = max(1, _ROWS // len(outputs))
@@ -302,23 +293,18 @@ def write_decisions(path: Path, decided: Iterable[DecidedLabel]) -> Path:
 
 
 def _write_votes(path: Path, header: Sequence[str], labels: Labels, watch: Watch) -> Path:
-    tasks, annotator_names, outputs = [
-        np.array(_names(names), dtype=object) for names in (labels.tasks, labels.annotators, labels.outputs)
-    ]
-    figures = _Figures(len(labels))
+    votes = (
+        (_texts(labels.tasks), labels.task),
+        (_texts(labels.annotators), labels.annotator),
+        (_texts(labels.outputs), labels.label),
+    )
 
     def block(rows: slice) -> bytes:
-        columns = [
-            tasks[labels.task[rows]],
-            annotator_names[labels.annotator[rows]],
-            outputs[labels.label[rows]],
-        ]
-        if len(header) > len(columns):
+        columns = [names.take(index[rows]) for names, index in votes]
+        if "time" in header:
             assert labels.time is not None
-            return _join(
-                [*(column.tolist() for column in columns), figures.rows(labels.time[rows, None], 15)]
-            )
-        return _join([column.tolist() for column in columns])
+            columns.append(_figures(labels.time[rows], 15))
+        return _lines(columns)
 
     return _write(path, header, _blocks(len(labels), block, watch))
 
@@ -357,15 +343,10 @@ def _blocks(rows: int, block: Callable[[slice], bytes], watch: Watch, size: int 
 def _write(path: Path, header: Sequence[str], blocks: Iterable[bytes]) -> Path:
     """Write formatted lines, block after block."""
     with open_output(path) as file:
-        file.write((",".join(_names(header)) + "\n").encode())
+        file.write((",".join(quoted(header)) + "\n").encode())
         for lines in blocks:
             file.write(lines)
     return path
-
-
-def _join(columns: Columns) -> bytes:
-    """Join columns of formatted cells to lines."""
-    return "".join(f"{line}\n" for line in map(",".join, zip(*columns, strict=True))).encode()
 
 
 def _class_columns(classes: Sequence[str], others: Sequence[str]) -> list[str]:
@@ -373,95 +354,39 @@ def _class_columns(classes: Sequence[str], others: Sequence[str]) -> list[str]:
     return [f"{name} (class)" if name in others else name for name in classes]
 
 
-def _names(names: Iterable[str]) -> list[str]:
-    """Format names as cells: safe for spreadsheets, and quoted if necessary."""
-    names = list(names)
-    joined = "\n".join(["", *names])
-    if joined.count("\n") == len(names) and not any(text in joined for text in _SPECIAL):
-        return names
-    return [_cell(name) if _QUOTED.search(name) else name for name in map(escape_formula, names)]
+def _lines(columns: Sequence[Any]) -> bytes:
+    """Join Arrow columns of texts to lines, with commas between the cells."""
+    from pyarrow import compute
+
+    cells = [part for column in columns for part in (column, ",")]
+    lines = compute.binary_join_element_wise(*cells[:-1], "\n", "")
+    _, ends, text = lines.buffers()
+    return bytes(text[: np.frombuffer(ends, dtype=np.int32)[len(lines)]])
 
 
-def _cell(text: str) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow([text, ""])
-    return line.getvalue().removesuffix(",\n")
+def _texts(names: Iterable[str]) -> Any:
+    """Return names as cells: safe for spreadsheets, and quoted if necessary."""
+    import pyarrow
+
+    return pyarrow.array(quoted(list(names)), pyarrow.string())
 
 
-def _select(names: Sequence[str], index: NDArray[np.integer]) -> list[str]:
-    return [names[at] for at in index.tolist()]
+def _figures(values: NDArray[Any], digits: int) -> Any:
+    """Format numbers with `digits` significant digits; empty if not finite."""
+    import pyarrow
+
+    rounded = _round(values.astype(np.float64), digits)
+    return pyarrow.array(rounded, mask=~np.isfinite(rounded)).cast(pyarrow.string()).fill_null("")
 
 
-def _encode(names: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the characters of texts, one after the other, and the ends of the texts from 0 on."""
-    encoded = [name.encode() for name in names]
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
-
-
-class _Figures:
-    """Formatter of a table's numbers, with compiled code if there are many.
-
-    Parameters
-    ----------
-    count : int
-        Count of the numbers of the complete table.
-    """
-
-    def __init__(self, count: int) -> None:
-        self.compiled = count >= _COMPILED_FROM
-
-    def lines(self, first: _Texts, second: _Texts, values: FloatArray, digits: Sequence[int]) -> bytes:
-        """Format lines of two texts and of numbers (M, C) with significant digits by column."""
-        texts = first, second
-        if not self.compiled or not values.size:
-            columns = [_select(names, index) for names, index in texts]
-            return _join([*columns, *(self.rows(values[:, [c]], digits[c]) for c in range(len(digits)))])
-        from raterscope.app.formats._figure_kernels import join_lines
-
-        first_text, first_ends = _encode(first[0])
-        second_text, second_ends = _encode(second[0])
-        cells, lengths = self._cells(values, digits)
-        room = int(np.diff(first_ends)[first[1]].sum() + np.diff(second_ends)[second[1]].sum())
-        text = np.empty(room + int(lengths.sum()) + len(lengths) + 2 * len(values), dtype=np.uint8)
-        join_lines(
-            first_text, first_ends, first[1], second_text, second_ends, second[1], cells, lengths,
-            values.shape[1], text,
-        )  # fmt: skip
-        return text.tobytes()
-
-    def rows(self, values: FloatArray, digits: int) -> list[str]:
-        """Format rows of numbers (M, C), with commas and `digits` significant digits; empty if not finite."""
-        if not self.compiled or digits > _MOST_DIGITS or not values.size:
-            form = f"%.{digits}g"
-            finite = np.isfinite(values)
-            if finite.all():
-                line = ",".join([form] * values.shape[1])
-                return [line % tuple(row) for row in values.tolist()]
-            rows = zip(values.tolist(), finite.tolist(), strict=True)
-            return [
-                ",".join(form % value if is_finite else "" for value, is_finite in zip(*row, strict=True))
-                for row in rows
-            ]
-        from raterscope.app.formats._figure_kernels import join_cells
-
-        cells, lengths = self._cells(values, [digits] * values.shape[1])
-        text = np.empty(int(lengths.sum()) + len(lengths), dtype=np.uint8)
-        end = join_cells(cells, lengths, values.shape[1], text)
-        return text[: end - 1].tobytes().decode("ascii").split("\n")
-
-    def _cells(
-        self, values: FloatArray, digits: Sequence[int]
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int16]]:
-        """Format numbers as characters, and count those of each."""
-        from raterscope.app.formats._figure_kernels import write_cells
-
-        flat = np.ascontiguousarray(values, dtype=np.float64).ravel()
-        cells = np.empty((len(flat), max(digits) + 8), dtype=np.uint8)
-        lengths = np.empty(len(flat), dtype=np.int16)
-        write_cells(flat, np.array(digits, dtype=np.int64), _POWERS, cells, lengths)
-        for index in np.flatnonzero(lengths < 0).tolist():
-            text = (f"%.{digits[index % len(digits)]}g" % flat[index]).encode()
-            cells[index, : len(text)] = list(text)
-            lengths[index] = len(text)
-        return cells, lengths
+def _round(values: FloatArray, digits: int) -> FloatArray:
+    """Round to the doubles nearest to decimals of `digits` digits, whose shortest text has no more digits."""
+    used = np.isfinite(values) & (values != 0)
+    exponent = np.floor(np.log10(np.abs(values), where=used, out=np.zeros(len(values)))).astype(np.int64)
+    shift = digits - 1 - exponent
+    exact = np.abs(shift) < len(_POWERS)
+    power = _POWERS[np.where(exact, np.abs(shift), 0)]
+    rounded = np.where(shift >= 0, np.rint(values * power) / power, np.rint(values / power) * power)
+    for at in np.flatnonzero(used & ~exact).tolist():
+        rounded[at] = float(f"{values[at]:.{digits}g}")
+    return np.asarray(rounded)
