@@ -50,7 +50,6 @@ def paint_to_image(figure: Drawn, scale: float, caption: str = "") -> QImage:
 
     Parameters
     ----------
-    figure : Drawn
     scale : float
         Image pixels per window pixel.
     caption : str
@@ -138,7 +137,6 @@ class Leaving:
         Title of the figure.
     suffix : str
         File suffix: ".svg", ".png" or ".csv".
-    content : bytes, QImage or PlotTable
     of_image : bool
         Whether it shows the image on screen, whose name the file then gets.
     """
@@ -157,7 +155,6 @@ class FigureMenu(QObject):
 
     Parameters
     ----------
-    figure : Drawn
     widget : QWidget
         Widget that receives clicks and keys.
     table : callable, optional

@@ -39,7 +39,6 @@ class GuidePage:
     ----------
     topic : str
         Identifier, also in links: "clicks/evidence".
-    chapter, title : str
     text : str
         Markdown, including the title.
     """

@@ -110,7 +110,6 @@ class EmptyState(QWidget):
 
     Parameters
     ----------
-    title, sentence : str
     actions : sequence of (str, callable)
         Button texts and their callbacks.
     """

@@ -239,7 +239,6 @@ class Header(QWidget):
 
         Parameters
         ----------
-        title, name : str
         brief : str
             Short form of the title for narrow panels.
         """
@@ -412,7 +411,6 @@ class Pair(QWidget):
 
     Parameters
     ----------
-    first, second : QWidget
     side_by_side_from : int
         Width in pixels. It does not depend on the texts, so that nothing jumps when they change.
     across, down : int

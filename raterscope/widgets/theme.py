@@ -358,7 +358,6 @@ def set_lengths(widget: QWidget, **lengths: int) -> None:
 
     Parameters
     ----------
-    item : QWidget
     lengths : int
         Properties of Qt (minimumWidth, maximumHeight, defaultSectionSize ...) or `width` and `height` for a
         fixed one, in unscaled pixels. Lengths set earlier are kept.

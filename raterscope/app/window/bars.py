@@ -251,7 +251,6 @@ class ActionBar(QWidget):
         Shown in front of the words; empty for none.
     actions : sequence of str
         The buttons' labels.
-    parent : QWidget, optional
     """
 
     def __init__(self, title: str, actions: Sequence[str], parent: QWidget | None = None) -> None:
@@ -286,7 +285,6 @@ def ask(
 
     Parameters
     ----------
-    window : QWidget
     title, question, more : str
         The box's title, its question, and details below it.
     act, stay : str

@@ -235,13 +235,10 @@ class FigureExporter(QObject):
 
     Parameters
     ----------
-    document : Document
-    jobs : Jobs
     item : callable
         Returns the number of the item on screen.
     run : callable
         Returns the run on screen; None if nothing was fused.
-    window : QWidget
 
     Signals
     -------

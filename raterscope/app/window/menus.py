@@ -32,9 +32,6 @@ class Menus(QObject):
 
     Signals
     -------
-    workspace_chosen(str)
-    keys_requested, palette_requested, guide_requested, references_requested, copy_requested,
-    full_screen_requested
     message(str)
         Message about the result.
     """

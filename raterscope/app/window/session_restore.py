@@ -35,7 +35,6 @@ class Position:
 
     Attributes
     ----------
-    study : Path
     kind : str
         Kind of the workspace.
     item : int or None
@@ -182,11 +181,8 @@ class SessionRestore(QObject):
 
     Parameters
     ----------
-    document : Document
-    bar : OfferBar
     folder : Path or None
         Folder of the notes; None to write none.
-    window : MainWindow
     """
 
     def __init__(self, document: Document, bar: ReopenBar, folder: Path | None, window: MainWindow) -> None:

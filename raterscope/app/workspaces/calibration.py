@@ -26,8 +26,6 @@ class Calibration(QObject):
 
     Parameters
     ----------
-    document : Document
-    panel : TrustPanel
     queue : QueueFrame
         Its header names what contradicts the run.
     kind : str
@@ -64,7 +62,6 @@ class Calibration(QObject):
 
         Parameters
         ----------
-        run : RunEntry or None
         items : sequence of int
             The images or the question compared.
         title : str

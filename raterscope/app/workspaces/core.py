@@ -79,13 +79,8 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
 
     Parameters
     ----------
-    screen : WorkspaceScreen
-    document : Document
-    jobs : Jobs
-    session : Session
     kind : str
         Kind of annotation.
-    blind : BlindTexts
     """
 
     def __init__(
@@ -216,7 +211,6 @@ class WorkspacePanel(QWidget, Generic[ScreenT, SessionT]):
 
     Signals
     -------
-    refused(str)
     run_chosen(int)
         Number of the run to show.
     """

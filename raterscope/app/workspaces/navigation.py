@@ -49,9 +49,6 @@ class Navigation(QObject):
 
     Parameters
     ----------
-    document : Document
-    jobs : Jobs
-    runs : RunControl
     noun : str
         Name of an item in the job list: "image".
     read : callable
@@ -63,7 +60,6 @@ class Navigation(QObject):
     -------
     arrived(scene, analysis)
         The scene to show; None twice without an item.
-    refused(str)
     """
 
     arrived = Signal(object, object)
@@ -227,8 +223,6 @@ class ItemNavigation(Navigation):
 
     Parameters
     ----------
-    queue : ReviewQueue
-    pixels : PixelLoader
     canvas : QWidget
         Its wheel, mouse and key events show that the expert looks at the image.
     """
@@ -351,8 +345,6 @@ class PixelLoader(QObject):
 
     Parameters
     ----------
-    document : Document
-    jobs : Jobs
     load : callable
         ``load(entry, path, watch)`` returns the pixels.
 
@@ -362,7 +354,6 @@ class PixelLoader(QObject):
         Pixels of the current image.
     loading(str)
         Progress of a slow load of the current image; empty at its end.
-    refused(str)
     """
 
     pixels = Signal(int, object)

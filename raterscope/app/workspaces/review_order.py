@@ -151,7 +151,6 @@ def next_unit(
         Units in the order of the queue.
     current : hashable
         Key of the unit on screen.
-    step : int
     skipped : bool
         Whether to look for skipped items, or for the others.
     """
@@ -170,9 +169,6 @@ class RemainingQuestions(QObject):
 
     Parameters
     ----------
-    document : Document
-    runs : RunControl
-    queue : QueueFrame
     kind : str
         Kind of annotation.
     read : callable
@@ -184,10 +180,6 @@ class RemainingQuestions(QObject):
         Name of an item.
     tip : str
         Definition of the decisions that matter.
-
-    Signals
-    -------
-    changed
     """
 
     changed = Signal()

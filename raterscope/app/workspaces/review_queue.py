@@ -35,8 +35,6 @@ class ReviewQueue(QObject):
 
     Parameters
     ----------
-    document : Document
-    panel : QueuePanel
     kind : str
         Kind of annotation.
     read : callable

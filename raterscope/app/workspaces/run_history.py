@@ -47,7 +47,6 @@ def history(contents: Contents, cache: dict[int, HistoryEntry] | None = None) ->
 
     Parameters
     ----------
-    contents : Contents
     cache : dict, optional
         Lines of decisions from earlier calls, which is extended.
     """

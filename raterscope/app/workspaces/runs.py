@@ -217,9 +217,6 @@ class RunControl(QObject):
 
     Parameters
     ----------
-    document : Document
-    jobs : Jobs
-    screen : WorkspaceScreen
     session : Session
         Its `chosen_run` and `run` are set here.
     kind : str

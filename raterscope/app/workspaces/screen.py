@@ -55,10 +55,8 @@ class WorkspaceScreen(QWidget):
 
     Parameters
     ----------
-    queue, canvas, evidence : QWidget
     below : sequence of QWidget
         Widgets beside history and jobs at the bottom.
-    fuse_panel : FusePanel
     widths : sequence of int
         Widths of the bottom's parts, the history first.
 

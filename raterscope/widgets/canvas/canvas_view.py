@@ -55,7 +55,6 @@ class CanvasView(QWidget):
 
     Signals
     -------
-    layer_toggled : (str, bool)
     image_refused : str
         Why a part of an image by tiles cannot be shown.
     """

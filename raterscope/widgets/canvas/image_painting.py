@@ -273,7 +273,6 @@ class TiledPicture:
 
     Parameters
     ----------
-    source : TileSource
     extent : (left, top, right, bottom)
         Extent, in the units of all positions here.
     parent : QObject

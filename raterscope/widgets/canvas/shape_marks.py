@@ -31,7 +31,6 @@ def grips_of(points: Points, *, closed: bool) -> list[int]:
     ----------
     points : (K, 2) float64
         On the screen.
-    closed : bool
 
     Returns
     -------
@@ -66,7 +65,6 @@ def pulled(points: Points, grips: list[int], handle: int, offset: Points, *, clo
     handle : int
         The point that is pulled, one of the grips.
     offset : (2,) float64
-    closed : bool
     """
     count, position = len(points), grips.index(handle)
     along = _along(points)
@@ -131,7 +129,6 @@ class ShapeMark:
         Identifier.
     points : (K, 2) float64
         In the image's units.
-    closed : bool
     words : str
         Text of the measurement: "3  12.4 µm".
     fixed : bool
@@ -301,7 +298,6 @@ class Drawing(QObject):
 
     Parameters
     ----------
-    canvas : ImageCanvas
     measure : callable
         ``measure(mode, points)`` gives the words shown beside what is being drawn.
 

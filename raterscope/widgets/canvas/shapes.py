@@ -67,7 +67,6 @@ class Shapes(QObject):
 
     Parameters
     ----------
-    canvas : ImageCanvas
     words : callable
         ``words(mark, points)`` says what a shape measures with other points.
 

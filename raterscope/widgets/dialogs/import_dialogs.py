@@ -40,7 +40,6 @@ class MappingField:
         Internal name: "annotator".
     label : str
         Displayed name.
-    required : bool
     """
 
     name: str

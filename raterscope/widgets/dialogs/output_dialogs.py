@@ -43,7 +43,6 @@ class DeidentifiedExportDialog(QDialog):
         Descriptions, the default first.
     images : bool
         Whether images can be exported.
-    parent : QWidget, optional
     """
 
     def __init__(
@@ -96,7 +95,6 @@ class PapersDialog(QDialog):
     ----------
     folder : str
         Initial folder.
-    parent : QWidget, optional
     """
 
     def __init__(self, folder: str, parent: QWidget | None = None) -> None:
@@ -160,7 +158,6 @@ class SetupOffer:
 
     Attributes
     ----------
-    name : str
     title : str
         Title in the list.
     summary : str
@@ -182,7 +179,6 @@ class SimulationDialog(QDialog):
     setups : sequence of SetupOffer
     parent_folder : str
         Parent folder of the proposed new folder.
-    parent : QWidget, optional
     """
 
     def __init__(

@@ -22,7 +22,6 @@ def add_buttons(dialog: QDialog, column: QBoxLayout, words: str) -> QPushButton:
 
     Parameters
     ----------
-    dialog : QDialog
     column : QBoxLayout
         The dialog's layout.
     words : str
@@ -54,11 +53,6 @@ class FolderField(QWidget):
         Purpose of the folder, for screen readers and as the title of the chooser.
     inside : bool
         Whether the chosen folder is the parent: the present name is kept below it.
-    parent : QWidget, optional
-
-    Signals
-    -------
-    changed
     """
 
     changed = Signal()

@@ -213,7 +213,6 @@ class StructureChoice:
 
     Attributes
     ----------
-    type, category : CodeChoice, optional
     side : str
         A key of `StructureOffer.sides`; empty for none.
     colour : (red, green, blue), optional
@@ -266,10 +265,8 @@ class StructureDialog(QDialog):
         The structure's.
     chosen : StructureChoice
         Current choice.
-    offer : StructureOffer
     source : str
         Source of the codes, in one sentence.
-    parent : QWidget, optional
     """
 
     def __init__(

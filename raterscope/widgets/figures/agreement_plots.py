@@ -39,7 +39,6 @@ class AgreementMatrix(FigurePanel):
 
     Parameters
     ----------
-    title, nothing : str
     noun : str
         Noun of a row: "rater", "annotator".
 

@@ -56,7 +56,6 @@ def paint_colour_bar(
     box : QRectF
         `BAR_HEIGHT` high.
     table : (256, 3) uint8
-    low, high : float
     words : str
         The quantity, with its unit.
     """
@@ -238,7 +237,6 @@ class Grid:
 
     Attributes
     ----------
-    columns : int
     across, down : int
         From tile to tile.
     gap, caption : int

@@ -333,10 +333,6 @@ class ChartPanel(FigurePanel):
     ----------
     title, nothing : str
         The title while there is nothing to draw, and what belongs here.
-
-    Attributes
-    ----------
-    figure : ChartFigure
     """
 
     def __init__(self, title: str, nothing: str, parent: QWidget | None = None, *, brief: str = "") -> None:

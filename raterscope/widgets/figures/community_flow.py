@@ -39,10 +39,8 @@ class Block:
 
     Attributes
     ----------
-    moment, community : int
     number : int
         The lasting number, -1 for those in none.
-    box : QRectF
     """
 
     moment: int
@@ -136,7 +134,6 @@ def lay_out(
     ----------
     numbers : sequence of T arrays, (C_t,) int
     flows : sequence of T - 1 arrays, (C_t + 1, C_t+1 + 1) int
-    room : QRectF
     """
     sizes = [*(flow.sum(axis=1) for flow in flows), flows[-1].sum(axis=0)]
     orders = [[*np.argsort(part, kind="stable").tolist(), len(part)] for part in numbers]
@@ -202,7 +199,6 @@ class FlowEvent:
 
     Attributes
     ----------
-    moment : int
     number : int
         Lasting number.
     words : str

@@ -35,12 +35,7 @@ MOST_BARS = 12
 
 
 class ParticipationBars(FigurePanel):
-    """A click on a part chooses its community.
-
-    Signals
-    -------
-    community_chosen : int
-    """
+    """A click on a part chooses its community."""
 
     community_chosen = Signal(int)
 

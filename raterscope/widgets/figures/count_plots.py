@@ -278,10 +278,6 @@ class StreamCurves(FigurePanel):
     """Three plots over one axis; what is pointed at in one is marked in all, a click goes to the step there.
 
     Steps are counted from 1. Where there is room for one plot only, a switch says for which.
-
-    Signals
-    -------
-    step_chosen : int
     """
 
     step_chosen = Signal(int)
@@ -313,7 +309,6 @@ class StreamCurves(FigurePanel):
 
         Parameters
         ----------
-        history : StreamHistory or None
         stopping : StoppingSettings, optional
             When an answer is firm; the usual without.
         truth : StreamTruth, optional

@@ -156,12 +156,7 @@ AXES = {
 
 
 class RowLines(QWidget):
-    """One true class, or all of them one above the other; a click goes to the step under it.
-
-    Signals
-    -------
-    step_chosen : int
-    """
+    """One true class, or all of them one above the other; a click goes to the step under it."""
 
     step_chosen = Signal(int)
 
@@ -267,12 +262,10 @@ def row_chart(view: DriftView, row: int, *, aligned: bool, last: bool) -> Chart:
 
     Parameters
     ----------
-    view : DriftView
     row : int
         The true class.
     aligned : bool
         Whether over the votes of that class, else over all votes.
-    last : bool
     """
     x, mean = view.positions(row, aligned=aligned), view.mean[:, row]
     # The intervals of many outputs lie upon each other: those of the most frequent outputs are drawn.

@@ -47,10 +47,6 @@ class CurvesPlot(ChartPanel):
     ----------
     nothing : str
         Text of the empty plot.
-
-    Signals
-    -------
-    threshold_chosen : float
     """
 
     threshold_chosen = Signal(float)
@@ -269,12 +265,7 @@ class MethodBoxes(ChartPanel):
 
 
 class ReliabilityPlot(ChartPanel):
-    """A dot an annotator: reliability against the number of clicks.
-
-    Signals
-    -------
-    annotator_chosen : int
-    """
+    """A dot an annotator: reliability against the number of clicks."""
 
     annotator_chosen = Signal(int)
 
@@ -408,7 +399,6 @@ class DecisionKind:
 
     Attributes
     ----------
-    key, title : str
     across, down : str
         Names of the axes.
     each : bool
@@ -456,7 +446,6 @@ class DecisionPlot(ChartPanel):
 
     Signals
     -------
-    came_in_sight
     class_chosen(int)
         Another class is to count as the structure.
     """

@@ -45,7 +45,6 @@ class RateCut:
 
     Attributes
     ----------
-    rate : float
     share : (p,) float
         Of the draws that select each annotator; NaN for the untested.
     at : (D,) float
@@ -78,7 +77,6 @@ class StatisticsView:
         Numbers that the signal emits.
     least_share : float
         The share of draws from which on one is flagged.
-    cut : RateCut
     p_values : bool
         Whether the statistic is -log10 of p values of a test without draws.
     """
@@ -252,7 +250,6 @@ class KnockoffBars(FigurePanel):
 
     Signals
     -------
-    rate_changed : float
     chosen : int
         Number of the annotator of a bar clicked.
     """

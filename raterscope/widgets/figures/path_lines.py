@@ -36,7 +36,6 @@ def cover(
     ----------
     low, high : (C, p) float32
         From where to where each line reaches in every column, in pixels from the top.
-    height : int
     width : float
         Of the lines, in pixels.
     dash : (on, period), optional
@@ -105,7 +104,6 @@ def coverage_image(levels: NDArray[np.uint8], colour: str, opacity: float) -> QI
     ----------
     levels : (height, C) uint8
         See `coverage_levels`.
-    colour : str
     opacity : float
         Of one line; where several lie above each other they add up.
     """

@@ -212,7 +212,6 @@ class OverTimeView:
         Estimates with 95 % intervals; NaN where a window has too few answers.
     when : tuple of K str
         "answers 1 to 40", "12 March, 10:00 to 11:20".
-    answers : int
     behaviour : int
         Number in `BEHAVIOURS`: gives the colour.
     """

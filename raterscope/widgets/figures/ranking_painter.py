@@ -116,7 +116,6 @@ class Rows:
 
     Attributes
     ----------
-    view : RankingView
     width, height : float
         Of the screen, in pixels.
     scrolled : float
@@ -222,8 +221,6 @@ def paint_rows(
 
     Parameters
     ----------
-    painter : QPainter
-    rows : Rows
     chosen, pointed : tuple of int
         Items.
     pictures : mapping of int to QPixmap or None

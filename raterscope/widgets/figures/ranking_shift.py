@@ -49,7 +49,6 @@ class RankingRows(QAbstractScrollArea):
 
     Signals
     -------
-    item_chosen : int
     pair_chosen : int, int
         The item chosen before and the one that was added, or the two whose lines cross.
     """
@@ -331,7 +330,6 @@ class RankingShift(FigurePanel):
 
     Signals
     -------
-    item_chosen : int
     pair_chosen : int, int
         The item chosen before and the one that was added, or the two whose lines cross.
     picture_wanted : int

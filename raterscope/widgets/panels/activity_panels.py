@@ -53,12 +53,7 @@ class HistoryEntry:
 
 
 class HistoryPanel(QWidget):
-    """List of decisions, with Undo and Redo.
-
-    Signals
-    -------
-    undo_requested, redo_requested
-    """
+    """List of decisions, with Undo and Redo."""
 
     undo_requested = Signal()
     redo_requested = Signal()
@@ -130,7 +125,6 @@ class ChangeLine:
     ----------
     number : int
         Index in the list.
-    words : str
     """
 
     number: int
@@ -144,7 +138,6 @@ class ChangesPanel(QWidget):
     -------
     chosen(int)
         Index of the change.
-    back_requested
     """
 
     chosen = Signal(int)
@@ -217,7 +210,6 @@ class JobLine:
         "Fusing smear_077", "removing the weakest component".
     fraction : float
         Share done, 0 to 1.
-    seconds_left : float or None
     state : {"running", "cancelling", "done", "failed", "cancelled"}
     error, details : str
         Error message of a failed job, and its technical details.

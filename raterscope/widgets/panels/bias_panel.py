@@ -40,10 +40,8 @@ class BiasView:
     ----------
     name : str
         Name of the annotator.
-    left, right, ties : int
     behaviour : int
         Number in `BEHAVIOURS`; -1 before a fusion and for untested annotators.
-    flagged : bool
     decided : int
         `OPEN`, `FLAGGED` or `CLEARED`, as in the queue.
     bias, low, high : float
@@ -55,7 +53,6 @@ class BiasView:
         Number of knockoff draws that select the annotator, and number of draws.
     test_flags : bool or None
         Whether the t test with Benjamini-Hochberg flags the annotator too; None without a test.
-    p_value : float
     doubtful_left, clear_left : float
         Share of left answers among comparisons of close and of distant items.
     q_value, detectable : float
@@ -142,10 +139,6 @@ class BiasPanel(QWidget):
     """Bias evidence for one annotator: deciding number, counts, tests, course over time, comparisons.
 
     Keys are drawn, not bound.
-
-    Signals
-    -------
-    flag_requested, clear_requested, skip_requested
     """
 
     flag_requested = Signal()

@@ -54,7 +54,6 @@ class SpotGrid(CardGrid):
         Other spots are requested: `kind` or `everywhere` changed.
     opened : int
         The spot that was double-clicked, or selected with Return.
-    accept_requested, reject_requested, skip_requested
     left
         The image is wanted again.
     """
@@ -123,7 +122,6 @@ class SpotGrid(CardGrid):
 
         Parameters
         ----------
-        spots : Cards
         scale : str
             Width of each crop: "40 px".
         reset : bool

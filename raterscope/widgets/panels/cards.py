@@ -60,7 +60,6 @@ class Card:
 
     Attributes
     ----------
-    title : str
     second, figure : str
         Side by side below the title.
     third : str
@@ -307,7 +306,6 @@ class CardGrid(QWidget):
 
     Parameters
     ----------
-    title : str
     picture : int
         Side length of a picture.
     several : bool
@@ -317,7 +315,6 @@ class CardGrid(QWidget):
     -------
     chosen : int
         Number of the new current card.
-    selection_changed
     picture_wanted : int
         Number of a visible card without a picture; answer with `set_picture`.
     """
@@ -367,7 +364,6 @@ class CardGrid(QWidget):
 
         Parameters
         ----------
-        cards : Cards or None
         nothing : str
             Message if there are none.
         name : str

@@ -31,7 +31,6 @@ class ChangeLine:
         Identifies the line in signals.
     annotator : int
         Index that determines colour and symbol.
-    name : str
     when : str
         "vote 241 of 400, 2026-03-01".
     how : str

@@ -47,16 +47,10 @@ class FormBesidePlot(QWidget):
     Parameters
     ----------
     settings : type of Settings
-    plot : QWidget
     tip : str
         Tooltip of the button.
     beside : QWidget, optional
         Widget beside the button.
-
-    Signals
-    -------
-    measure_wanted
-    cancelled
     """
 
     measure_wanted = Signal()
@@ -150,7 +144,6 @@ class MethodsPanel(QWidget):
     -------
     requested : tuple of str, str
         Methods, and "one" for the case on screen or "all".
-    cancelled
     view_changed
         Another measure or reference was chosen.
     outlines_toggled : bool

@@ -73,7 +73,6 @@ class Evidence:
         Name of the image if it is not on screen.
     covered : bool
         Whether votes and posterior are hidden; `before` then describes the spot decided last.
-    before : str
     crop : (H, W) or (H, W, 3) uint8, optional
         The spot and its surroundings.
     crop_radius : float
@@ -110,7 +109,6 @@ class EvidencePanel(QWidget):
 
     Signals
     -------
-    accept_requested, reject_requested, skip_requested, add_requested, move_requested, undo_requested
     voter_chosen : int
         Index of the annotator.
     neighbour_chosen : int

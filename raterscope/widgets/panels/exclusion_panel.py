@@ -202,7 +202,6 @@ class ExclusionPanel(QWidget):
 
     Signals
     -------
-    preview_wanted
     choice_changed
         Another choice was made, see `weight`; a preview of it is requested.
     decided : str

@@ -30,10 +30,6 @@ class AlgorithmPicker(QWidget):
     """List of algorithms, a description of the selected one, and its settings form.
 
     Settings are kept when another algorithm is selected.
-
-    Signals
-    -------
-    changed
     """
 
     changed = Signal()
@@ -115,7 +111,6 @@ class RunLine:
 
     Attributes
     ----------
-    key : object
     title : str
         "OEM + DEM".
     words : str
@@ -288,12 +283,10 @@ class FusePanel(QWidget):
     Signals
     -------
     run_requested : RunRequest
-    cancel_requested
     run_chosen, run_delete_requested : object
         Key of a run.
     compare_requested : object
         Tuple of the keys of runs.
-    settings_changed
     """
 
     run_requested = Signal(object)

@@ -79,7 +79,6 @@ class LineList(QTableView, Generic[Line]):
 
     Parameters
     ----------
-    kind : LineKind
     name : str
         Accessible name of the list.
     """

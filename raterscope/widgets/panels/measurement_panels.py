@@ -216,8 +216,6 @@ class Counted:
 
     Attributes
     ----------
-    leukocytes, red_cells : float or None
-    leukocytes_per_microlitre, red_cells_per_microlitre : float or None
     thickness : float or None
         Thickness of the film in micrometres.
     """

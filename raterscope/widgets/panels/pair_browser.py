@@ -235,7 +235,6 @@ class PairLine:
     ----------
     comparison, left, right : int
         Numbers of the comparison and its items.
-    left_name, right_name : str
     choice : int
         1 where the left item was preferred, -1 for the right one, 0 for a tie.
     against : bool

@@ -244,7 +244,6 @@ class AlternativeCard:
         Its share of the mixture, 0 to 1.
     members : sequence of (name, number, responsibility)
         The raters, and how far each belongs to it, 0 to 1; those who belong most first.
-    picture : QImage, optional
     """
 
     title: str

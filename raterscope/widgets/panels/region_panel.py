@@ -33,7 +33,6 @@ class RegionVote:
     ----------
     number : int
         Index that determines the colour.
-    name : str
     inside : float
         Share of the region's volume that the rater marks, 0 to 1.
     distance_mm : float
@@ -197,7 +196,6 @@ class RegionPanel(QWidget):
 
     Signals
     -------
-    accept_requested, brush_requested, erase_requested, interpolate_requested, skip_requested, undo_requested
     take_requested : str
         Name of the rater whose version is to be taken.
     rater_chosen : str

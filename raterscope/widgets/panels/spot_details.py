@@ -147,8 +147,6 @@ class VoterLine:
     ----------
     annotator : int
         Index that gives colour and symbol.
-    name : str
-    clicked : bool
     reliability : float
         0 to 1, NaN if unknown.
     weight : float

@@ -29,7 +29,6 @@ class LiveLine:
         The source's.
     words : str
         Activity: "reading", "waiting for new clicks".
-    paused : bool
     since : float or None
         Seconds since something came; None where nothing has.
     clicks, annotators, images : int
@@ -52,13 +51,7 @@ class LiveLine:
 
 
 class LiveControls(QWidget):
-    """Counts of a watched source, with Pause and Stop.
-
-    Signals
-    -------
-    pause_toggled : bool
-    stop_requested
-    """
+    """Counts of a watched source, with Pause and Stop."""
 
     pause_toggled = Signal(bool)
     stop_requested = Signal()
@@ -156,7 +149,6 @@ class ReplayLine:
         That there will be, and that are worked out.
     position : int
         The step on screen, from 1; 0 is before the first.
-    playing : bool
     order : {"time", "random"}
     timed : bool
         Whether the clicks carry times.
@@ -178,16 +170,7 @@ class ReplayLine:
 
 
 class ReplayControls(QWidget):
-    """Play, step slider, order, batch and speed of a replay.
-
-    Signals
-    -------
-    shuffle_requested
-    play_toggled : bool
-    position_chosen, batch_chosen : int
-    order_chosen : str
-    speed_chosen : float
-    """
+    """Play, step slider, order, batch and speed of a replay."""
 
     shuffle_requested = Signal()
     play_toggled = Signal(bool)
@@ -318,12 +301,7 @@ WIDTH = 300
 
 
 class Offers(WrappingRow):
-    """Start page of a stream: replay clicks, watch a source, or resume a stopped one.
-
-    Signals
-    -------
-    replay_requested, watch_requested, resume_requested
-    """
+    """Start page of a stream: replay clicks, watch a source, or resume a stopped one."""
 
     replay_requested = Signal()
     watch_requested = Signal()

@@ -36,7 +36,6 @@ class StreamPanel(QWidget):
         An offer was accepted.
     leave_requested, shuffle_requested
         Of a replay.
-    play_toggled : bool
     position_chosen : int
         The step selected, from 1; 0 is before the first.
     order_chosen : str
@@ -45,7 +44,6 @@ class StreamPanel(QWidget):
         Annotators a step.
     speed_chosen : float
         Steps a second.
-    pause_toggled : bool
     stop_requested
         Of a source that is watched.
     stopping_changed : StoppingSettings

@@ -158,7 +158,6 @@ class ClassBar:
     ----------
     index : int
         Index of the class, from 0.
-    name : str
     share : float
         Its probability; NaN where it is not known or not to be seen.
     tone : {"accent", "disputed", "plain"}
@@ -319,7 +318,6 @@ class TaskView:
     posterior : (J,) float or None
         None before there is a fusion.
     votes : tuple of TaskVote
-    picture : QImage or None
     pictures : bool
         Whether tasks have pictures at all; an empty frame is shown where one is missing.
     majority, majority_votes : int
@@ -378,8 +376,6 @@ class TaskPanel(QWidget):
     -------
     decided : int
         Class that the expert decides for.
-    cleared, skipped
-    annotator_chosen : int
     """
 
     decided = Signal(int)

@@ -279,7 +279,6 @@ def contours(part: Part, level: float = 0.5) -> list[FloatArray]:
     ----------
     part : (H, W) bool or float32
         Beyond its edge counts as outside.
-    level : float
 
     Returns
     -------
@@ -384,7 +383,6 @@ class Preset:
 
     Attributes
     ----------
-    name, words : str
     centre, width : float
         Hounsfield units.
     """

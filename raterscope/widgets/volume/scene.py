@@ -38,7 +38,6 @@ class Outline:
         The first voxel of `values` in the volume.
     width : float
         Of the line, in the widget's pixels.
-    dashed : bool
     """
 
     key: str
@@ -84,7 +83,6 @@ class Band:
     ----------
     values : (z, y, x) float32
     origin : (slice, row, column)
-    low, high : float
     """
 
     values: NDArray[np.float32]
@@ -99,7 +97,6 @@ class RegionBox:
 
     Attributes
     ----------
-    number : int
     origin, shape : (slice, row, column)
     title, line : str
         "region 1 of 3"; "rater 4 alone, 0.8 ml".
@@ -230,7 +227,6 @@ class Scene:
     empty : bool
         Whether there is no volume, not even one without pixels.
     values : (Z, Y, X) or (Z, Y, X, 3), or None where there are no pixels
-    levels : Levels
     calibrated : bool
         Whether lengths are in millimetres.
     outlines : tuple of Outline
@@ -239,14 +235,12 @@ class Scene:
         Outlines that are not painted.
     bare : bool
         Show the image without overlays.
-    solo : key, or None
     beside : set of keys
         Outlines that stay in sight beside the solo.
     filled : bool
         Masks as areas, not as lines.
     opacity : float
         Of areas and heat maps, 0 to 1.
-    heat, band : optional
     boxes : tuple of RegionBox
     selected : int, optional
         Number of the box that is being looked at.

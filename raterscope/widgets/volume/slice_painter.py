@@ -69,12 +69,8 @@ class SlicePainter:
 
         Parameters
         ----------
-        painter : QPainter
-        plane : Plane
-        view : Viewport
         ratio : float
             Device pixels per pixel of the widget.
-        title : str
         large : bool
             Whether the view has the labels for all views.
         stroke : BrushStroke, optional
@@ -230,7 +226,6 @@ class BrushStroke:
 
     Parameters
     ----------
-    plane : Plane
     present : (slice, row, column)
         Any voxel of the slice.
     radius : float

@@ -62,7 +62,6 @@ class SliceView(QWidget):
     -------
     pointed : object
         (slice, row, column): where the crosshair shall go.
-    enlarged : ()
     window_dragged : (float, float)
         Pixels to the right and up since the drag began.
     window_settled : ()
@@ -71,8 +70,6 @@ class SliceView(QWidget):
         A `Stroke`.
     radius_stepped : int
         1 wider, -1 narrower.
-    box_clicked : int
-    outline_clicked : str
     bared : bool
         Whether the image is to be seen alone.
     """

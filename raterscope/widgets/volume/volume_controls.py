@@ -35,10 +35,6 @@ class DisputeStrip(QWidget):
     """Bar for each slice, the longest where most is disputed, with a mark at the slice shown.
 
     A click or a drag goes to the slice; so do Up, Down, Home and End, and Return goes to the most disputed.
-
-    Signals
-    -------
-    slice_chosen : int
     """
 
     slice_chosen = Signal(int)

@@ -64,7 +64,6 @@ class VolumeView(QWidget):
         Centre and width.
     painted : object
         A `Stroke`, when the mouse is released.
-    box_clicked : int
     outline_clicked : str
         Its key.
     style_changed : str
@@ -270,7 +269,6 @@ class VolumeView(QWidget):
         ----------
         values, modality, window
             See `set_pixels`.
-        grid : Grid
         """
         scene = self._scene
         scene.outlines, scene.hidden, scene.solo, scene.beside = (), frozenset(), None, frozenset()

@@ -210,7 +210,6 @@ class BatchReview(QObject):
         The current spot of the grid.
     opened(int, Spot)
         Image and spot to show on the canvas.
-    message(str)
     listed_elsewhere
         Other spots are visible: listed again or scrolled.
     left_open(list of Listed)

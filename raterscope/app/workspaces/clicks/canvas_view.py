@@ -131,13 +131,10 @@ class ViewLog(QObject):
 
     Parameters
     ----------
-    document : Document
     canvas : QWidget
         While it is hidden, its spots are not viewed.
     crops : Crops
         Used to check that pixels are loaded: without them no spot is viewed.
-    reviewing : SpotReview
-    batch_review : BatchReview
     clock : callable
         Returns seconds.
     """

@@ -293,7 +293,6 @@ class Replay(QObject):
         More steps are computed, or playing started or stopped.
     moved(int)
         Number of the step to show, from 1; 0 before the first.
-    refused(str)
     """
 
     changed = Signal()

@@ -117,12 +117,7 @@ def _ask(scene: Scene, results: Sequence[ImageResult], watch: Watch) -> RankedAn
 
 
 class CrowdSizeCurves(ClicksPart):
-    """Measures accuracy by number of annotators, on images with ground truth; the study keeps the curves.
-
-    Signals
-    -------
-    refused(str)
-    """
+    """Measures accuracy by number of annotators, on images with ground truth; the study keeps the curves."""
 
     refused = Signal(str)
 

@@ -67,7 +67,6 @@ class Exclusion(ClicksPart):
     -------
     opened(int, Spot)
         Image and spot of the selected change.
-    message(str)
     """
 
     opened = Signal(int, object)

@@ -138,7 +138,6 @@ class ControlMarks(ClicksPart):
 
     Signals
     -------
-    message(str)
     flag_requested(int)
         Flag an image of the list, or remove its flag.
     """

@@ -22,8 +22,6 @@ class SpotReview(QObject):
 
     Parameters
     ----------
-    document : Document
-    session : ClicksSession
     elsewhere : callable
         Continues with other images; see `next_item`.
 

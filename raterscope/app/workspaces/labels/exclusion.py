@@ -24,12 +24,7 @@ from raterscope.widgets.panels.exclusion_panel import ExclusionPreview as Previe
 
 
 class Exclusion(LabelsPart):
-    """Connects the exclusion panel with the journal.
-
-    Signals
-    -------
-    message(str)
-    """
+    """Connects the exclusion panel with the journal."""
 
     message = Signal(str)
 

@@ -158,12 +158,7 @@ def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> Me
 
 
 class CrossValidation(QObject):
-    """Cross-validates all methods on the question on screen, on request.
-
-    Signals
-    -------
-    refused(str)
-    """
+    """Cross-validates all methods on the question on screen, on request."""
 
     refused = Signal(str)
 

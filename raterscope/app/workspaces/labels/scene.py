@@ -38,9 +38,6 @@ class Scene:
 
     Attributes
     ----------
-    question : QuestionEntry
-    run : RunEntry or None
-    result : LabelResult or None
     labels : Labels
         Without labels that were held fixed.
     annotator_ids : (K,) int32
@@ -145,7 +142,6 @@ class Analysis:
 
     Attributes
     ----------
-    by_task, by_annotator : Index
     votes_of : (K,) int64
     left_out : (K,) int64
         Number of votes by excluded annotators, which do not count.
@@ -157,7 +153,6 @@ class Analysis:
         Entropy of the answer, 0 to 1. This and the following are None without a result.
     disputed : (N,) bool or None
         See `disputes.disputed_tasks`.
-    rates : Rates or None
     mean, low, high : (K, J, L) float64 or None
         Mean of the rates, with their intervals.
     accuracy : tuple of three (K,) float64 or None
@@ -171,7 +166,6 @@ class Analysis:
         Test of each annotator for a change, for a dynamic result.
     step_of : (V,) int32 or None
         Step of each vote, for a dynamic result.
-    groups : Groups or None
     measured : (N,) int16
         Truths against which the result may be measured.
     model, crowd_vote : Assessment or None

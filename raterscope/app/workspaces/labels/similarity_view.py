@@ -69,8 +69,6 @@ class Course:
     ----------
     over : CommunitiesOverTime
         Communities of the last moment are numbered as in the groups.
-    view : FlowView
-    triangles : TrianglesView
     """
 
     over: CommunitiesOverTime
@@ -228,7 +226,6 @@ class Similarity:
         Name of the values.
     high : float
         Value of the brightest colour.
-    title : str
     """
 
     values: NDArray[np.floating]

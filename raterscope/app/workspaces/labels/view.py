@@ -157,12 +157,8 @@ def task_view(
 
     Parameters
     ----------
-    scene : Scene
-    analysis : Analysis
-    task : int
     decided : int
         Class decided by the expert, `OPEN` for none.
-    picture : QImage, optional
     blind : bool
         Hide names, and votes until the expert has decided.
     """

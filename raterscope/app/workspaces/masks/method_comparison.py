@@ -49,7 +49,6 @@ class MethodComparer(MasksPart):
 
     Signals
     -------
-    refused(str), message(str)
     outlines_changed
         Other outlines must be drawn: see `outlines`.
     """

@@ -39,7 +39,6 @@ class Raters(MasksPart):
     Signals
     -------
     chosen(str or None)
-    pair_chosen(str, str)
     """
 
     chosen = Signal(object)

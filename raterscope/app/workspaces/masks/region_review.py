@@ -34,9 +34,6 @@ class RegionReview(QObject):
 
     Parameters
     ----------
-    document : Document
-    jobs : Jobs
-    session : MasksSession
     elsewhere : callable
         Continues with other structures and cases; see `next_item`.
 

@@ -34,8 +34,6 @@ class DisputedRegion:
     ----------
     number : int
         From 1 within its structure, the most disputed first.
-    structure : str
-    dispute : Dispute
     state : str
         undecided, accepted, taken, mended or skipped.
     rater : str

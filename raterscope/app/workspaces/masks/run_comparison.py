@@ -80,12 +80,9 @@ class Case:
 
     Attributes
     ----------
-    image : int
-    grid : Grid
     runs : tuple of mapping of structure to MaskRecord
     reference : mapping of structure to masks by name
         The truth, or the masks of all raters with a vote.
-    truth : bool
     """
 
     image: int
@@ -111,7 +108,6 @@ class Summary:
 
     Attributes
     ----------
-    cases : int
     length, volume : str
         Units: "mm" and "ml"; empty if cases differ.
     figures : tuple of tuple of (value, low, high)

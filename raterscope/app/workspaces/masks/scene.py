@@ -32,15 +32,11 @@ class Scene:
 
     Attributes
     ----------
-    image : ImageEntry
-    path : Path or None
     missing : str
         Why its file cannot be shown; empty otherwise.
     masks : mapping of structure to the annotators' masks
         Masks that the run includes; without a run, all.
     truth : mapping of structure to MaskRecord
-    run : RunEntry or None
-    result : CaseResult or None
     votes : mapping of structure to Votes
     settled : mapping of `Region.voxels` to Settled
         Settled voxels of the decisions in effect.

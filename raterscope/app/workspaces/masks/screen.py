@@ -50,7 +50,6 @@ class MapBar(QWidget):
 
     Signals
     -------
-    structure_chosen(str)
     map_chosen(str)
         One of `MAPS`.
     band_chosen(float)

@@ -53,7 +53,6 @@ class BiasReview(PairsPart):
 
     Signals
     -------
-    message(str)
     exhausted
         No other undecided annotator is left.
     """
@@ -209,7 +208,6 @@ class RateCut(QObject):
         The items are ranked again.
     detected
         The detectable biases at the rate are known.
-    refused(str)
     """
 
     moved = Signal()

@@ -64,9 +64,6 @@ class Outcome:
 
     Attributes
     ----------
-    run : RunEntry
-    rate : float
-    rule : str
     annotator_ids : (p,) int32
         The annotators' numbers in the study.
     flagged, test : (p,) bool

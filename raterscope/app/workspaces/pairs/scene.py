@@ -44,10 +44,6 @@ class Scene:
 
     Attributes
     ----------
-    question : PairQuestion
-    run : RunEntry or None
-    fusion : PairFusion or None
-    pairs : Pairs
     annotator_ids : (p,) int32
         The annotators' numbers in the study.
     pictures : mapping of item to ImageEntry
@@ -135,7 +131,6 @@ class Cut:
 
     Attributes
     ----------
-    rate : float
     share : (p,) float64
         Share of draws that select each, or for the flip test 1 - q value; NaN for untested ones.
     at : (D,) float64
@@ -182,7 +177,6 @@ class Ranking:
 
     Attributes
     ----------
-    corrected : Scores
     before, after : (n,) int32
         Ranks within components; 0 for items never compared.
     """
@@ -252,7 +246,6 @@ class Analysis:
         None without a result, as are the following.
     cut : Cut or None
         Cut at the run's rate.
-    index : PairIndex or None
     crowd_match : float
         Share of all answers that agree with the corrected ranking.
     match_original : (p,) float64 or None
