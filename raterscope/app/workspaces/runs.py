@@ -15,6 +15,7 @@ from raterscope.algorithms.settings import SettingsError
 from raterscope.app.document import Document, Unsaved
 from raterscope.app.errors import InputError, plain
 from raterscope.app.jobs import Job, Jobs
+from raterscope.app.kinds.registry import KINDS
 from raterscope.app.outcome import Outcome
 from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask, Session
@@ -59,20 +60,19 @@ class FusionWork:
 
     Attributes
     ----------
-    kind, noun : str
-        Kind of annotation, and name of an item.
+    kind : str
+        Kind of annotation.
     gather : callable
         ``gather(items, study, watch)`` reads the input in the study's thread.
     fuse : callable
-        ``fuse(inputs, watch)`` returns the answer, in another thread.
+        ``fuse(inputs, watch=watch)`` returns the answer, in another thread.
     keep : callable
         ``keep(answer, study, watch)`` stores the run and returns its number.
     """
 
     kind: str
-    noun: str
     gather: Callable[[Sequence[int], Study, Watch], Inputs]
-    fuse: Callable[[Inputs, Watch], Answer]
+    fuse: Callable[..., Answer]
     keep: Callable[[Any, Study, Watch], int]
 
 
@@ -128,7 +128,7 @@ class Fusing(QObject):
             self._end()
 
     def _on_gathered(self, work: FusionWork, inputs: Inputs) -> None:
-        title = f"Fusing {_of(list(inputs.items), work.noun)}"
+        title = f"Fusing {_of(list(inputs.items), work.kind)}"
         job = self._jobs.start(title, partial(_fuse, work, inputs), costly=True)
         self._job = job
         job.partial.connect(partial(self._on_partial, inputs))
@@ -149,7 +149,7 @@ class Fusing(QObject):
             self.refused.emit(_in_words(failed))
         contents = self._document.contents
         assert contents is not None  # closing the study cancels the fusion
-        title = f"the finished fusion of {_of(list(answer.outcomes), work.noun)}"
+        title = f"the finished fusion of {_of(list(answer.outcomes), work.kind)}"
         keep = partial(work.keep, answer)
         self._document.keep(Unsaved(contents.path, "Keeping the run", title, keep, self._on_stored))
         self._end()
@@ -177,8 +177,8 @@ class _NothingFusedError(InputError):
         self.details = failed[0].details
 
 
-def _of(names: Sequence[str], noun: str) -> str:
-    return plain(names[0]) if len(names) == 1 else f"{len(names):,} {noun}s"
+def _of(names: Sequence[str], kind: str) -> str:
+    return plain(names[0]) if len(names) == 1 else f"{len(names):,} {KINDS[kind].item}s"
 
 
 def _failed(answer: Answer) -> list[Outcome[Any]]:
@@ -191,7 +191,7 @@ def _in_words(failed: Sequence[Outcome[Any]]) -> str:
 
 
 def _fuse(work: FusionWork, inputs: Inputs, watch: Watch) -> Answer:
-    answer = work.fuse(inputs, watch)
+    answer = work.fuse(inputs, watch=watch)
     failed = _failed(answer)
     if len(failed) == len(answer.outcomes):
         raise _NothingFusedError(failed)

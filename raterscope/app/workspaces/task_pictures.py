@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,15 @@ from raterscope.app.study.records import ImageEntry
 SIDE = 256
 KEPT = 1000
 AT_ONCE = 24
+
+
+class PictureWidget(Protocol):
+    """Widget that requests pictures when it shows them."""
+
+    picture_wanted: Any
+
+    def set_picture(self, number: int, picture: QImage | None, /) -> None:
+        """Show a picture; None for a missing one."""
 
 
 class TaskPictures(QObject):
@@ -73,14 +83,21 @@ class TaskPictures(QObject):
             self._read_on()
         return None
 
+    def serve(self, widget: PictureWidget) -> None:
+        """Give a widget the pictures that it requests."""
+        widget.picture_wanted.connect(partial(self._on_wanted, widget))
+        self.ready.connect(widget.set_picture)
+
+    def _on_wanted(self, widget: PictureWidget, task: int) -> None:
+        picture = self.get(task)
+        if picture is not None or self.lacks(task):
+            widget.set_picture(task, picture)
+
     def _read_on(self) -> None:
         if self._task.busy or not self._requested:
             return
         # The latest requests are on screen now.
-        batch, self._requested = (
-            self._requested[-AT_ONCE:],
-            self._requested[:-AT_ONCE],
-        )
+        batch, self._requested = self._requested[-AT_ONCE:], self._requested[:-AT_ONCE]
         entries = {task: self._entries[task] for task in batch}
         job = self._document.ask("Looking for pictures", partial(_locate, entries))
         self._task.follow(job, self._on_located, stopped=self._read_on)

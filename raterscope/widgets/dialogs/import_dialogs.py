@@ -21,8 +21,8 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
-from raterscope.widgets.dialogs.parts import add_buttons
-from raterscope.widgets.layouts import STRETCH, horizontal, vertical
+from raterscope.widgets.dialogs.parts import lay_out
+from raterscope.widgets.layouts import STRETCH, horizontal
 from raterscope.widgets.parts import plain_label
 
 ROWS_SHOWN = 6
@@ -93,7 +93,6 @@ class ColumnMappingDialog(QDialog):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Assign columns")
         self.resize(720, 380)
         self.header, self._kinds = tuple(header), tuple(kinds)
@@ -121,19 +120,16 @@ class ColumnMappingDialog(QDialog):
                 self._table.setItem(row, column, item)
         self._table.setRowHeight(0, 34)
         self._problem = plain_label("", "rejected", wrap=True)
-        column_box = vertical(
+        kinds_offered = horizontal(plain_label("The table holds", "second"), self.kind, STRETCH, spacing=None)
+        self.read = lay_out(
+            self,
             plain_label(title or "A table with an unknown header", "title"),
             plain_label("Select what each column holds. Other columns are ignored.", "second"),
-            inside=self,
-            margins=(16, 16, 16, 16),
-            spacing=8,
+            *([kinds_offered] if len(kinds) > 1 else []),
+            (self._table, 1),
+            self._problem,
+            accept="Import",
         )
-        if len(kinds) > 1:
-            line = horizontal(plain_label("The table holds", "second"), self.kind, STRETCH, spacing=None)
-            column_box.addLayout(line)
-        column_box.addWidget(self._table, 1)
-        column_box.addWidget(self._problem)
-        self.read = add_buttons(self, column_box, "Import")
         self._offer()
         self.kind.currentIndexChanged.connect(self._offer)
         for choice in self.choices:
@@ -210,7 +206,6 @@ class WhoMarkedDialog(QDialog):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         left_here = bool(detections) and all(detections)
         title = "Ground truth, or an annotator's clicks?" if left_here else "Who marked these files?"
         self.setWindowTitle(title)
@@ -247,17 +242,15 @@ class WhoMarkedDialog(QDialog):
         self._problem = plain_label("", "rejected", wrap=True)
         form = QFormLayout()
         form.addRow("Pattern, or one name for all", self.pattern_field)
-        column = vertical(
+        self.read = lay_out(
+            self,
             plain_label(title, "title"),
             plain_label(_explained(detections), "second", wrap=True),
             form,
             (self.table, 1),
             self._problem,
-            inside=self,
-            margins=(16, 16, 16, 16),
-            spacing=8,
+            accept="Import",
         )
-        self.read = add_buttons(self, column, "Import")
         self._settling = False
         self._settle()
         self.pattern_field.setFocus()

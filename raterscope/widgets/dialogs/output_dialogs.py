@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.algorithms.settings import Settings
-from raterscope.widgets.dialogs.parts import FolderField, add_buttons
+from raterscope.widgets.dialogs.parts import FolderField, lay_out
 from raterscope.widgets.layouts import vertical
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, plain_label
@@ -49,7 +49,6 @@ class DeidentifiedExportDialog(QDialog):
         self, title: str, formats: Sequence[str], images: bool, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(f"Export {title.lower()}, de-identified")
         set_lengths(self, minimumWidth=440)
         self.formats = QComboBox()
@@ -59,17 +58,15 @@ class DeidentifiedExportDialog(QDialog):
         form = QFormLayout()
         form.addRow("Format", self.formats)
         self.formats.setAccessibleName("Format")
-        column = vertical(
+        self.accepting = lay_out(
+            self,
             plain_label(f"Export {title.lower()}, de-identified", "title"),
             plain_label(_ABOUT_EXPORT, "second", wrap=True),
             form,
             self.images,
             8,
-            inside=self,
-            margins=(16, 16, 16, 16),
-            spacing=8,
+            accept="Choose file…",
         )
-        self.accepting = add_buttons(self, column, "Choose file…")
 
     @property
     def format(self) -> str:
@@ -99,7 +96,6 @@ class PapersDialog(QDialog):
 
     def __init__(self, folder: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Reproduce the papers")
         set_lengths(self, minimumWidth=560)
         self.quick = QRadioButton("Quick: a few runs of everything, in minutes")
@@ -115,18 +111,16 @@ class PapersDialog(QDialog):
         form = QFormLayout()
         form.addRow("Folder", self.folder_field)
         form.addRow("Open data", self.open_data)
-        column = vertical(
+        self.accepting = lay_out(
+            self,
             plain_label("Reproduce the papers", "title"),
             plain_label(_ABOUT_PAPERS, "second", wrap=True),
             self.quick,
             self.complete,
             form,
             8,
-            inside=self,
-            margins=(16, 16, 16, 16),
-            spacing=8,
+            accept="Reproduce",
         )
-        self.accepting = add_buttons(self, column, "Reproduce")
 
     @property
     def full(self) -> bool:
@@ -185,7 +179,6 @@ class SimulationDialog(QDialog):
         self, setups: Sequence[SetupOffer], parent_folder: str, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Simulate")
         set_lengths(self, minimumWidth=560)
         self._setups, self._place = list(setups), parent_folder.rstrip("/")
@@ -211,7 +204,8 @@ class SimulationDialog(QDialog):
         top, bottom = QFormLayout(), QFormLayout()
         top.addRow("Set-up", self.setup)
         bottom.addRow("New folder", self.folder_field)
-        column = vertical(
+        self.accepting = lay_out(
+            self,
             plain_label("Simulate", "title"),
             plain_label(_ABOUT_SIMULATION, "second", wrap=True),
             top,
@@ -219,11 +213,8 @@ class SimulationDialog(QDialog):
             (room, 1),
             bottom,
             8,
-            inside=self,
-            margins=(16, 16, 16, 16),
-            spacing=8,
+            accept="Simulate",
         )
-        self.accepting = add_buttons(self, column, "Simulate")
         self._proposed = ""
         self.setup.currentIndexChanged.connect(self._show)
         self._show(0)

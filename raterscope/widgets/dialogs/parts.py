@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
-    QBoxLayout,
     QDialog,
     QDialogButtonBox,
     QFileDialog,
@@ -14,30 +13,18 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
-from raterscope.widgets.layouts import horizontal
+from raterscope.widgets.layouts import Part, horizontal, vertical
 
 
-def add_buttons(dialog: QDialog, column: QBoxLayout, words: str) -> QPushButton:
-    """Add the two buttons below a dialog's content.
-
-    Parameters
-    ----------
-    column : QBoxLayout
-        The dialog's layout.
-    words : str
-        Text of the accepting button.
-
-    Returns
-    -------
-    QPushButton
-        The button that accepts; Return presses it.
-    """
+def lay_out(dialog: QDialog, *parts: Part, accept: str) -> QPushButton:
+    """Put parts below each other in a dialog, with Cancel and a button that accepts, which is returned."""
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-    accepting = box.addButton(words, QDialogButtonBox.ButtonRole.AcceptRole)
+    accepting = box.addButton(accept, QDialogButtonBox.ButtonRole.AcceptRole)
     theme.set_role(accepting, "primary")
     box.accepted.connect(dialog.accept)
     box.rejected.connect(dialog.reject)
-    column.addWidget(box)
+    vertical(*parts, box, inside=dialog, margins=(16, 16, 16, 16), spacing=8)
     # The default button takes effect only for buttons that are in the dialog.
     box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
     accepting.setDefault(True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPixmap
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.widgets.dialogs.parts import add_buttons
+from raterscope.widgets.dialogs.parts import lay_out
 from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.panels.exclusion_panel import COMMON_REASONS, ExclusionPanel, ReasonField
 from raterscope.widgets.parts import plain_label
@@ -93,22 +93,19 @@ class ReasonDialog(QDialog):
         subject: str = "an annotator",
     ) -> None:
         super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(f"{act} {subject}")
         set_lengths(self, minimumWidth=380)
         self._field = ReasonField(reasons)
         self.buttons, self.words = self._field.buttons, self._field.words
-        column = vertical(
+        self.exclude = lay_out(
+            self,
             plain_label(f"{act} {annotator}", "title", wrap=True),
             plain_label(hint, "second", wrap=True),
             4,
             self._field,
             8,
-            inside=self,
-            margins=(16, 16, 16, 16),
-            spacing=8,
+            accept=act,
         )
-        self.exclude = add_buttons(self, column, act)
         self.exclude.setEnabled(False)
         self._field.changed.connect(self.exclude.setEnabled)
         self.words.setFocus()
@@ -154,18 +151,16 @@ class ScaleDialog(QDialog):
         self.all_images.setVisible(images > 1)
         self._said = plain_label("", "second")
         row = horizontal((self.number, 1), self.unit, spacing=None)
-        column = vertical(
+        self.accepting = lay_out(
+            self,
             plain_label("How long is this line?", "title"),
             plain_label(f"It is {pixels:,.1f} pixels long.", "second"),
             row,
             self._said,
             self.all_images,
             8,
-            inside=self,
-            margins=(16, 16, 16, 16),
-            spacing=8,
+            accept="Set the scale",
         )
-        self.accepting = add_buttons(self, column, "Set the scale")
         self.number.valueChanged.connect(self._tell)
         self.unit.currentTextChanged.connect(self._tell)
         self._tell()
@@ -274,7 +269,6 @@ class StructureDialog(QDialog):
         parent: QWidget | None = None,
     ) -> None:  # fmt: skip
         super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Code and colour of a structure")
         set_lengths(self, minimumWidth=460)
         self._find: Find | None = None
@@ -339,16 +333,14 @@ class StructureDialog(QDialog):
             form.addRow(words, widget)
             if words:
                 widget.setAccessibleName(words)
-        column = vertical(
+        self.accepting = lay_out(
+            self,
             plain_label(name, "title", wrap=True),
             plain_label(source, "second", wrap=True),
             form,
             8,
-            inside=self,
-            margins=(16, 16, 16, 16),
-            spacing=8,
+            accept="Apply",
         )
-        self.accepting = add_buttons(self, column, "Apply")
         for button in (self.use_label, self.colour):
             button.setAutoDefault(False)
 
@@ -379,21 +371,20 @@ class StructureDialog(QDialog):
             self._show_colour()
 
     def _on_search(self, text: str) -> None:
-        self.codes.blockSignals(True)
-        self.codes.clear()
-        if text.strip() and self._find is not None:
-            for choice in self._find(text):
-                item = QListWidgetItem(choice.words)
-                item.setData(Qt.ItemDataRole.UserRole, choice)
-                self.codes.addItem(item)
-            if not self.codes.count():
-                nothing = QListWidgetItem("No matches")
-                nothing.setFlags(Qt.ItemFlag.NoItemFlags)
-                self.codes.addItem(nothing)
-        else:
-            self.codes.addItem(_NO_CODE)
-        self.codes.setCurrentRow(-1)
-        self.codes.blockSignals(False)
+        with QSignalBlocker(self.codes):
+            self.codes.clear()
+            if text.strip() and self._find is not None:
+                for choice in self._find(text):
+                    item = QListWidgetItem(choice.words)
+                    item.setData(Qt.ItemDataRole.UserRole, choice)
+                    self.codes.addItem(item)
+                if not self.codes.count():
+                    nothing = QListWidgetItem("No matches")
+                    nothing.setFlags(Qt.ItemFlag.NoItemFlags)
+                    self.codes.addItem(nothing)
+            else:
+                self.codes.addItem(_NO_CODE)
+            self.codes.setCurrentRow(-1)
 
     def _on_code(self, item: QListWidgetItem | None) -> None:
         if item is not None:

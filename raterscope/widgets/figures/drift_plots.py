@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
@@ -189,13 +189,12 @@ class RowLines(QWidget):
         self.figure.select(step)
 
     def _offer(self, classes: tuple[str, ...]) -> None:
-        self.choice.blockSignals(True)
-        self.choice.clear()
-        if len(classes) <= MOST_TOGETHER:
-            self.choice.addItem("every true class", EVERY)
-        for row, name in enumerate(classes):
-            self.choice.addItem(f"true {name}", row)
-        self.choice.blockSignals(False)
+        with QSignalBlocker(self.choice):
+            self.choice.clear()
+            if len(classes) <= MOST_TOGETHER:
+                self.choice.addItem("every true class", EVERY)
+            for row, name in enumerate(classes):
+                self.choice.addItem(f"true {name}", row)
 
     def _on_choice(self) -> None:
         row = self.choice.currentData()

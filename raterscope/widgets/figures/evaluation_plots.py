@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QWidget
 
@@ -120,11 +120,10 @@ class CurvesPlot(ChartPanel):
         """List the groups of curves; the choice stays while it is among them."""
         chosen = self.of.currentText()
         every = list(dict.fromkeys(curve.of for curve in self._all))
-        self.of.blockSignals(True)
-        self.of.clear()
-        self.of.addItems(every)
-        self.of.setCurrentIndex(max(self.of.findText(chosen), 0))
-        self.of.blockSignals(False)
+        with QSignalBlocker(self.of):
+            self.of.clear()
+            self.of.addItems(every)
+            self.of.setCurrentIndex(max(self.of.findText(chosen), 0))
         self.of.setVisible(len(every) > 1)
         self._select_curves()
 

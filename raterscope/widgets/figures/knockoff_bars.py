@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import (
     QSizePolicy,
     QSlider,
@@ -280,13 +280,11 @@ class KnockoffBars(FigurePanel):
         self.figure.show_statistics(view)
         if view is None:
             return
-        self.draw.blockSignals(True)
-        self.draw.setRange(1, len(view.statistic))
-        self.draw.setSuffix(f" of {len(view.statistic):,}")
-        self.draw.blockSignals(False)
-        self.slider.blockSignals(True)
-        self.slider.setValue(round(100 * view.cut.rate))
-        self.slider.blockSignals(False)
+        with QSignalBlocker(self.draw):
+            self.draw.setRange(1, len(view.statistic))
+            self.draw.setSuffix(f" of {len(view.statistic):,}")
+        with QSignalBlocker(self.slider):
+            self.slider.setValue(round(100 * view.cut.rate))
         single = view.p_values or self.modes.mode == "draw"
         self.figure.set_draw(self.draw.value() - 1 if single else None)
         self.set_cut(view.cut)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QModelIndex, QPointF, QRectF, QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QHideEvent, QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QPushButton, QSlider, QStackedWidget, QWidget
 
@@ -157,11 +157,10 @@ class DriftPanel(QWidget):
         self.ternary.show_drift(view if three else None)
         self.lines.show_drift(view)
         self._on_figure()
-        self.slider.blockSignals(True)
-        self.slider.setRange(0, len(view.mean) - 1)
-        self.slider.setPageStep(max(1, len(view.mean) // 20))
-        self.slider.setValue(view.step)
-        self.slider.blockSignals(False)
+        with QSignalBlocker(self.slider):
+            self.slider.setRange(0, len(view.mean) - 1)
+            self.slider.setPageStep(max(1, len(view.mean) // 20))
+            self.slider.setValue(view.step)
         self._last.setText(f"vote {len(view.mean):,}")
         self._say(view.step)
         self._summary.setText(view.summary)
@@ -189,9 +188,8 @@ class DriftPanel(QWidget):
 
     def set_step(self, step: int) -> None:
         """Move to a step without a signal."""
-        self.slider.blockSignals(True)
-        self.slider.setValue(step)
-        self.slider.blockSignals(False)
+        with QSignalBlocker(self.slider):
+            self.slider.setValue(step)
         self._go(self.slider.value())
 
     @property

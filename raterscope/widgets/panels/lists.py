@@ -148,6 +148,33 @@ class LineList(QTableView, Generic[Line]):
         return self._model.index(ends[action]) if action in ends else super().moveCursor(action, modifiers)
 
 
+class ChoiceList(LineList[Line]):
+    """List that reports the line selected by the user.
+
+    Signals
+    -------
+    chosen : object
+        Key of the line.
+    """
+
+    chosen = Signal(object)
+
+    def __init__(self, kind: LineKind[Line], name: str, parent: QWidget | None = None) -> None:
+        super().__init__(kind, name, parent)
+        self._quiet = False
+        self.selectionModel().currentChanged.connect(self._on_current)
+
+    def choose(self, key: Hashable) -> None:
+        """Make a line current and visible, without a signal; None clears the selection."""
+        self._quiet = True
+        self.setCurrentIndex(self.index_of(key))
+        self._quiet = False
+
+    def _on_current(self, index: QModelIndex) -> None:
+        if index.isValid() and not self._quiet:
+            self.chosen.emit(self._model.kind.key(self.lines[index.row()]))
+
+
 class LongList(LineList[Line]):
     """List of lines created on demand, so that there may be millions."""
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QModelIndex, QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QPainter
 from PySide6.QtWidgets import QGridLayout, QStackedWidget, QWidget
 
@@ -15,7 +15,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.painting import paint_bar, paint_rater, paint_words, rater_colour, readable
-from raterscope.widgets.panels.lists import LineKind, LineList
+from raterscope.widgets.panels.lists import ChoiceList, LineKind
 from raterscope.widgets.parts import Header, Menu, plain_label, rule
 from raterscope.widgets.theme import pixels, set_lengths
 
@@ -62,27 +62,11 @@ class RegionVote:
         return f"{figure} {self.unit} {'beyond' if self.distance_mm > 0 else 'short'}"
 
 
-class RegionVotes(LineList[RegionVote]):
-    """Raters of one region.
-
-    Signals
-    -------
-    chosen : str
-        Name of the selected rater.
-    """
-
-    chosen = Signal(str)
+class RegionVotes(ChoiceList[RegionVote]):
+    """Raters of one region, by name."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(_VoteKind(), "Votes by rater", parent)
-        self._quiet = False
-        self.selectionModel().currentChanged.connect(self._on_current)
-
-    def select(self, name: str | None) -> None:
-        """Select a rater, without a signal; None clears the selection."""
-        self._quiet = True
-        self.setCurrentIndex(self.index_of(name))
-        self._quiet = False
 
     def set_lines(self, lines: Sequence[RegionVote]) -> None:
         """Replace the raters and request the space they need."""
@@ -97,10 +81,6 @@ class RegionVotes(LineList[RegionVote]):
     def minimumSizeHint(self) -> QSize:
         """Return a height that fits two raters."""
         return QSize(pixels(120), 2 * pixels(_VoteKind.height))
-
-    def _on_current(self, index: QModelIndex) -> None:
-        if index.isValid() and not self._quiet:
-            self.chosen.emit(self.lines[index.row()].name)
 
 
 class _VoteKind(LineKind[RegionVote]):
@@ -270,7 +250,7 @@ class RegionPanel(QWidget):
 
     def select(self, name: str | None) -> None:
         """Select a rater, without a signal."""
-        self._votes.select(name)
+        self._votes.choose(name)
 
     def set_tool(self, tool: str | None) -> None:
         """Show the tool in use: "brush", "eraser" or None."""

@@ -20,7 +20,7 @@ from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.painting import paint_annotator, paint_bar, paint_words
-from raterscope.widgets.panels.lists import LineKind, LineList
+from raterscope.widgets.panels.lists import ChoiceList, LineKind, LineList
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.theme import set_lengths
 
@@ -165,31 +165,11 @@ class VoterLine:
         return self.name if self.weight == 1 else f"{self.name}  × {part_of_one(self.weight)}"
 
 
-class VoterList(LineList[VoterLine]):
-    """Annotators of one spot.
-
-    Signals
-    -------
-    chosen : int
-        Index of the annotator selected.
-    """
-
-    chosen = Signal(int)
+class VoterList(ChoiceList[VoterLine]):
+    """Annotators of one spot, by their index."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(_VoterKind(), "Who clicked", parent)
-        self._quiet = False
-        self.selectionModel().currentChanged.connect(self._on_current)
-
-    def choose(self, annotator: int | None) -> None:
-        """Make an annotator's line current and visible, without a signal; None clears the selection."""
-        self._quiet = True
-        self.setCurrentIndex(self.index_of(annotator))
-        self._quiet = False
-
-    def _on_current(self, index: QModelIndex) -> None:
-        if index.isValid() and not self._quiet:
-            self.chosen.emit(self.lines[index.row()].annotator)
 
 
 class _VoterKind(LineKind[VoterLine]):
@@ -352,8 +332,6 @@ class CropView(QWidget):
         """Show another spot; `radius` is half the width of the crop in the units of the covariance.
 
         The title names the saved file.
-
-        The title is what it is called where it is saved.
         """
         self._title = title
         self._picture = None if crop is None or not crop.size else to_picture(crop)

@@ -182,9 +182,7 @@ class ClassBar:
 def keys_of(classes: Sequence[str]) -> tuple[str, ...]:
     """Return the digit that selects each class: its name if all names are digits, else 1 to 9 in order.
 
-    Further classes have none and are selected by a click or with Return.
-
-    Classes beyond the ninth have none, and are decided for by a click or with Return.
+    Classes beyond the ninth have none, and are selected by a click or with Return.
     """
     if all(len(name) == 1 and name in "0123456789" for name in classes):
         return tuple(classes)
@@ -496,26 +494,13 @@ class TaskPanel(QWidget):
         shares = np.full(len(view.classes), np.nan)
         if view.posterior is not None and not view.covered:
             shares = np.asarray(view.posterior, dtype=float)
-        lead, keys, brief = (
-            max(shares, default=math.nan),
-            keys_of(view.classes),
-            distinguishing_labels(view.classes),
-        )
-        self.bars.show_bars(
-            [
-                ClassBar(
-                    index,
-                    name,
-                    float(shares[index]),
-                    _tone(float(lead)),
-                    _note(view, index),
-                    keys[index],
-                    brief[name],
-                )
-                for index, name in enumerate(view.classes)
-            ],
-            low=self._stacked,
-        )
+        tone, keys = _tone(float(max(shares, default=math.nan))), keys_of(view.classes)
+        brief = distinguishing_labels(view.classes)
+        bars = [
+            ClassBar(index, name, float(shares[index]), tone, _note(view, index), keys[index], brief[name])
+            for index, name in enumerate(view.classes)
+        ]
+        self.bars.show_bars(bars, low=self._stacked)
         lead = view.leading()
         self._lead = None if lead < 0 or view.covered else (lead, view.classes[lead])
         self._show_leading()

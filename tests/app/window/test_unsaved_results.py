@@ -219,7 +219,7 @@ def work_that_is_kept_when(release):
         assert release.wait(300)
         study.record(Decision(verb="exclude", annotators=("kim",), reason="careless"))
 
-    return FusionWork("clicks", "image", gather, fuse, keep)
+    return FusionWork("clicks", gather, fuse, keep)
 
 
 def fill_disk(window):

@@ -37,7 +37,7 @@ def work(kept, fuse) -> FusionWork:
     def fuse_all(inputs, watch):
         return one_by_one(inputs, None, fuse, watch)
 
-    return FusionWork("clicks", "image", gather, fuse_all, keep)
+    return FusionWork("clicks", gather, fuse_all, keep)
 
 
 def endless(started):

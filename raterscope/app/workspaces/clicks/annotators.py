@@ -8,30 +8,28 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import Signal
 
 from raterscope.algorithms.annotators.agreement import ClickAgreement, click_agreement
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.review import Weighed
 from raterscope.app.session import LatestTask
-from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
+from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import ImageResult
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.figures.agreement_plots import AgreementMatrix
-from raterscope.widgets.figures.evaluation_plots import ReliabilityPlot
 from raterscope.widgets.figures.figure_panel import ModeSwitch
-from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable
+from raterscope.widgets.tables.annotator_table import AnnotatorRow
 from raterscope.widgets.tables.course import Course
 
 FULLY = Weighed(1.0, "")
 
 
-class Annotators(QObject):
+class Annotators(ClicksPart):
     """Connects the annotator table and the reliability plot with the study, which numbers the annotators.
 
     Signals
@@ -45,30 +43,20 @@ class Annotators(QObject):
     shown_changed = Signal(object, object)
     chosen = Signal(object)
 
-    def __init__(
-        self,
-        document: Document,
-        table: AnnotatorTable,
-        plot: ReliabilityPlot,
-        session: ClicksSession,
-        parent: QObject | None = None,
-    ) -> None:
-        super().__init__(parent)
-        self._document = document
-        self._table = table
-        self._plot = plot
-        self._session = session
+    def __init__(self, core: ClicksCore) -> None:
+        super().__init__(core)
+        self._table, self._plot = core.screen.table, core.screen.reliability
         self._stale = False
         self._hidden: set[int] = set()
         self._solo: int | None = None
         self._courses: Mapping[str, Course] = {}
-        table.soloed.connect(self._on_soloed)
-        table.hidden_changed.connect(self._on_hidden)
-        table.selected.connect(self._on_chosen)
-        plot.annotator_chosen.connect(self.choose)
-        session.scene_changed.connect(self._on_scene)
-        session.cleared.connect(self._clear)
-        session.blind_changed.connect(self.refresh)
+        self._table.soloed.connect(self._on_soloed)
+        self._table.hidden_changed.connect(self._on_hidden)
+        self._table.selected.connect(self._on_chosen)
+        self._plot.annotator_chosen.connect(self.choose)
+        core.session.scene_changed.connect(self._on_scene)
+        core.session.cleared.connect(self._clear)
+        core.session.blind_changed.connect(self.refresh)
 
     def _clear(self) -> None:
         self._stale = False

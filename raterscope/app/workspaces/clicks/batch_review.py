@@ -26,12 +26,12 @@ from raterscope.app.session import LatestTask
 from raterscope.app.study import ImageEntry
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.scene import Crop, Scene, crop_of, load_pixels
+from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import ImageResult, Spot, spots_of
 from raterscope.app.workspaces.navigation import locate_image
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.canvas.tiles import to_picture
-from raterscope.widgets.panels.card_panels import SpotGrid
 from raterscope.widgets.panels.cards import Card
 from raterscope.widgets.panels.spot_details import TONES, WORDS
 
@@ -201,7 +201,7 @@ class ListedSpot:
     number: int = -1
 
 
-class BatchReview(QObject):
+class BatchReview(ClicksPart):
     """Connects the grid of spots with the results of the queue and with the journal.
 
     Signals
@@ -222,28 +222,22 @@ class BatchReview(QObject):
     listed_elsewhere = Signal()
     left_open = Signal(object)
 
-    def __init__(
-        self, document: Document, jobs: Jobs, grid: SpotGrid, review_queue: ReviewQueue, reviewing: SpotReview
-    ) -> None:
-        super().__init__(grid)
-        self._document = document
-        self._jobs = jobs
-        self._grid = grid
-        self._review_queue = review_queue
-        self._reviewing = reviewing
+    def __init__(self, core: ClicksCore, review_queue: ReviewQueue, reviewing: SpotReview) -> None:
+        super().__init__(core)
+        self._grid, self._review_queue, self._reviewing = core.screen.grid, review_queue, reviewing
         self._listed: dict[int, ListedSpot] = {}
         self._number_of: dict[tuple[int, int | None, int], int] = {}
         self._read: dict[int, _Read] = {}
         self._task = LatestTask()
         self._writing = False
         self._anew = True
-        self.shelf = CropShelf(document, jobs, self)
+        self.shelf = CropShelf(core.document, core.jobs, self)
         self.shelf.ready.connect(self._on_ready)
-        grid.picture_wanted.connect(self.shelf.want)
-        grid.filter_changed.connect(self.list_anew)
-        grid.chosen.connect(self._on_chosen)
-        grid.opened.connect(self._on_opened)
-        grid.view.verticalScrollBar().valueChanged.connect(self.listed_elsewhere)
+        self._grid.picture_wanted.connect(self.shelf.want)
+        self._grid.filter_changed.connect(self.list_anew)
+        self._grid.chosen.connect(self._on_chosen)
+        self._grid.opened.connect(self._on_opened)
+        self._grid.view.verticalScrollBar().valueChanged.connect(self.listed_elsewhere)
 
     def forget(self) -> None:
         """Drop everything: another study is open."""

@@ -25,30 +25,20 @@ from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import Spot
 from raterscope.app.workspaces.navigation import PixelLoader
-from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.canvas.viewport import ClickMarks
 from raterscope.widgets.parts import Menu, without_checked
 
 
-class CanvasContent(QObject):
+class CanvasContent(ClicksPart):
     """Keeps the canvas up to date with the scene, its pixels, and the state of its spots."""
 
-    def __init__(
-        self,
-        document: Document,
-        canvas: ImageCanvas,
-        reviewing: SpotReview,
-        loader: PixelLoader,
-        crops: Crops,
-    ) -> None:
-        super().__init__(canvas)
-        self._document, self._canvas = document, canvas
-        self._reviewing, self._crops = reviewing, crops
+    def __init__(self, core: ClicksCore, reviewing: SpotReview, loader: PixelLoader, crops: Crops) -> None:
+        super().__init__(core)
+        self._canvas, self._reviewing, self._crops = core.screen.canvas, reviewing, crops
         loader.pixels.connect(self._on_pixels)
-        loader.loading.connect(canvas.set_waiting)
+        loader.loading.connect(self._canvas.set_waiting)
         reviewing.spots_changed.connect(self._on_spots)
         reviewing.selected.connect(self._on_selected)
-        self._session = reviewing.session
 
     def clear(self) -> None:
         """Show no image."""

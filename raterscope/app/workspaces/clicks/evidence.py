@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import Signal
 
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch
 from raterscope.app import review
-from raterscope.app.document import Document
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.batch_review import CropShelf, ListedSpot
-from raterscope.app.workspaces.clicks.scene import ClicksSession, Crops, Scene
+from raterscope.app.workspaces.clicks.scene import Crops, Scene
+from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import ImageResult, Spot, spots_of
 from raterscope.app.workspaces.run_history import run_title
-from raterscope.widgets.panels.evidence_panel import CHOOSE, EvidencePanel
+from raterscope.widgets.panels.evidence_panel import CHOOSE
 from raterscope.widgets.panels.spot_details import EvidenceLine
 
 MOST = 20
@@ -38,7 +38,7 @@ class _RunSpots:
     covariance: FloatArray
 
 
-class OtherRuns(QObject):
+class OtherRuns(ClicksPart):
     """Results of other runs for the image on screen.
 
     Signals
@@ -49,15 +49,14 @@ class OtherRuns(QObject):
 
     read = Signal()
 
-    def __init__(self, document: Document, session: ClicksSession, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._document = document
+    def __init__(self, core: ClicksCore) -> None:
+        super().__init__(core)
         self._image_and_run: tuple[int, int | None] | None = None
         self._waiting: list[RunEntry] = []
         self._results: list[_RunSpots] | None = None
         self._task = LatestTask()
-        session.scene_changed.connect(self._on_scene)
-        session.cleared.connect(self._clear)
+        core.session.scene_changed.connect(self._on_scene)
+        core.session.cleared.connect(self._clear)
 
     def _clear(self) -> None:
         self._image_and_run = self._results = None
@@ -129,25 +128,20 @@ ELSEWHERE = "Press Return to show the spot on its image, with the results of oth
 NO_OTHER = "No other run includes this image."
 
 
-class Evidence(QObject):
+class Evidence(ClicksPart):
     """Fills the evidence panel for the selected spot."""
 
-    def __init__(
-        self, document: Document, crops: Crops, panel: EvidencePanel, reviewing: SpotReview, coverage: float
-    ) -> None:
-        super().__init__(panel)
-        self._document = document
-        self._panel = panel
-        self._reviewing = reviewing
-        self._crops = crops
+    def __init__(self, core: ClicksCore, crops: Crops, reviewing: SpotReview, coverage: float) -> None:
+        super().__init__(core)
+        self._panel, self._reviewing, self._crops = core.screen.evidence, reviewing, crops
         self._coverage = coverage
         self._last_decision = ""
-        self.other_runs = OtherRuns(document, reviewing.session, self)
+        self.other_runs = OtherRuns(core)
         crops.arrived.connect(self._on_crop)
         reviewing.selected.connect(self.show)
         self.other_runs.read.connect(self._show_runs)
-        panel.runs_wanted.connect(self._on_runs_wanted)
-        panel.neighbour_chosen.connect(reviewing.select)
+        self._panel.runs_wanted.connect(self._on_runs_wanted)
+        self._panel.neighbour_chosen.connect(reviewing.select)
 
     def set_coverage(self, coverage: float) -> None:
         """Draw the ellipse that contains this share of the clicks."""

@@ -103,9 +103,6 @@ HINT = "It stays in every count. Use the queue's filter to list flagged images."
 class ImageFlags(ClicksPart):
     """Flags an image, or removes its flag; both are decisions."""
 
-    def __init__(self, core: ClicksCore) -> None:
-        super().__init__(core)
-
     def toggle(self, image: ImageEntry | None) -> None:
         """Ask for a reason and flag an image, or remove its flag."""
         contents = self._document.contents

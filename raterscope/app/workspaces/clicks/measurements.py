@@ -172,7 +172,6 @@ class Measurements(ClicksPart):
         dialog = ScaleDialog(pixels, len(contents.of("clicks")), self._screen)
         dialog.accepted.connect(partial(self._on_length, scene.image.id, points, dialog))
         dialog.finished.connect(self._show)
-        dialog.finished.connect(dialog.deleteLater)
         dialog.open()
 
     def _on_length(self, image: int, points: FloatArray, dialog: ScaleDialog) -> None:

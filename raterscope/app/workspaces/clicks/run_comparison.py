@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QDoubleSpinBox, QStackedWidget
 
@@ -208,9 +208,8 @@ class RunComparison(ClicksPanel):
         return RADIUS if contents is None else contents.matching_radius
 
     def _show_radius(self) -> None:
-        self.radius.blockSignals(True)
-        self.radius.setValue(self._radius)
-        self.radius.blockSignals(False)
+        with QSignalBlocker(self.radius):
+            self.radius.setValue(self._radius)
         self.radius.setEnabled(self._document.contents is not None)
 
     def _on_radius_set(self, radius: float) -> None:

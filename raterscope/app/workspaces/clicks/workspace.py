@@ -10,13 +10,12 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.algorithms.clicks.voting import AssignmentSettings
-from raterscope.algorithms.progress import Watch
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_clicks
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.kinds.clicks.runs import Answer, Draft, Inputs, fuse_inputs, gather, keep
+from raterscope.app.kinds.clicks.runs import Draft, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration
@@ -76,7 +75,7 @@ class ClicksWorkspace(ClicksScreen):
         self.navigation = ItemNavigation(
             document, jobs, core.runs, "an image", read_scene, self.review_queue, self.loader, self.canvas
         )
-        self.annotators = Annotators(document, self.table, self.reliability, self.session, self)
+        self.annotators = Annotators(core)
         self.run_comparison = RunComparison(core)
         self.crowd_sizes = CrowdSizeCurves(core)
         self.streaming = Streaming(core, self.review_queue)
@@ -85,15 +84,15 @@ class ClicksWorkspace(ClicksScreen):
         self.controls = ControlMarks(core)
         self.measurements = Measurements(core)
         self.parasite_counts = Parasitaemia(core, self.review_queue, self.measurements)
-        self.batch_review = BatchReview(document, jobs, self.grid, self.review_queue, self.reviewing)
+        self.batch_review = BatchReview(core, self.review_queue, self.reviewing)
         self.menu = SpotMenu(core, self.reviewing, self.batch_review, self.measurements, self._decide)
         self._to_find: Spot | SpotSubject | None = None
         """The spot to select once its image is on screen."""
         self.crops = Crops(jobs, self)
-        self.canvas_view = CanvasContent(document, self.canvas, self.reviewing, self.loader, self.crops)
+        self.canvas_view = CanvasContent(core, self.reviewing, self.loader, self.crops)
         self.viewing = ViewLog(document, self.canvas, self.crops, self.reviewing, self.batch_review)
         self.run_notices = RunNotices(core, self.review_queue)
-        self.spot_evidence = Evidence(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
+        self.spot_evidence = Evidence(core, self.crops, self.reviewing, COVERAGES[-2])
         self.right_tabs.addTab(self.run_comparison, "Truth")
         self.calibration = Calibration(document, self.trust, self.queue, "clicks")
         self.agreement = Agreement(core, self.review_queue, self.annotators)
@@ -417,7 +416,7 @@ class ClicksWorkspace(ClicksScreen):
             request.algorithm, request.detector, request.settings, request.detection, request.assignment
         )
         reading = partial(gather, hold_truth=request.hold_truth, plan=plan)
-        return FusionWork("clicks", "image", reading, partial(_fuse, plan), keep)
+        return FusionWork("clicks", reading, partial(fuse_inputs, plan=plan), keep)
 
     def show_draft(self, draft: Draft) -> None:
         """Draw the clusters found so far."""
@@ -433,7 +432,3 @@ class ClicksWorkspace(ClicksScreen):
         self.canvas_view.show_draft(None)
         fusion = self.session.scene.fusion if self.session.shown else None
         self.plots.show_trace(None if fusion is None else fusion.clustering)
-
-
-def _fuse(plan: FusionPlan, inputs: Inputs, watch: Watch) -> Answer:
-    return fuse_inputs(inputs, plan, watch=watch)

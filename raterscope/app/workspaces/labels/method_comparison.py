@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import Signal
 
 from raterscope.algorithms.clicks.data import ClicksError
 from raterscope.algorithms.clicks.decision_course import METHODS, OPENING, CourseAccuracy, DecisionCourse
@@ -16,9 +16,8 @@ from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedMethod, FoldedSettings, mean_area
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
 from raterscope.app.errors import counted
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Job
 from raterscope.app.kinds.labels.cross_validation import StoredFolds, cross_validate, load_folds, store_folds
 from raterscope.app.kinds.labels.decision_rates import ERRORS, ROWS, follow_class_decisions, series_of
 from raterscope.app.kinds.labels.runs import Question, plan_of, read_truths, unseen_truths
@@ -29,13 +28,12 @@ from raterscope.app.study.records import Scheme
 from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.labels.exclusion import with_known_labels
 from raterscope.app.workspaces.labels.method_table import MeasuredMethod, curves_of
-from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
+from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.labels.view import name_of
 from raterscope.figures.courses import CourseLine
 from raterscope.figures.evaluation import CalibrationLine, Curve
-from raterscope.widgets.figures.evaluation_plots import DecisionKind, DecisionPlot, DecisionView
-from raterscope.widgets.panels.evaluation_panels import FoldsPanel
+from raterscope.widgets.figures.evaluation_plots import DecisionKind, DecisionView
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow
 
 MOST_RUNS = 12
@@ -157,22 +155,19 @@ def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> Me
     return None if assessment is None else MeasuredMethod(study.runs.get(run), assessment, fusion.power)
 
 
-class CrossValidation(QObject):
+class CrossValidation(LabelsPart):
     """Cross-validates all methods on the question on screen, on request."""
 
     refused = Signal(str)
 
-    def __init__(
-        self, document: Document, jobs: Jobs, panel: FoldsPanel, session: LabelsSession, parent: QObject
-    ) -> None:
-        super().__init__(parent)
-        self._document, self._jobs, self._panel = document, jobs, panel
-        self._session = session
+    def __init__(self, core: LabelsCore) -> None:
+        super().__init__(core)
+        self._panel = core.screen.folds
         self._task, self._reading = LatestTask(), LatestTask()
-        panel.measure_wanted.connect(self._on_wanted)
-        panel.cancelled.connect(self._task.stop)
-        session.scene_changed.connect(self._on_scene)
-        session.cleared.connect(self._clear)
+        self._panel.measure_wanted.connect(self._on_wanted)
+        self._panel.cancelled.connect(self._task.stop)
+        core.session.scene_changed.connect(self._on_scene)
+        core.session.cleared.connect(self._clear)
 
     def _clear(self) -> None:
         self._task.stop()
@@ -261,25 +256,21 @@ TOO_FEW = (
 )
 
 
-class DecisionRates(QObject):
+class DecisionRates(LabelsPart):
     """Computes the decision rates of the question on screen while their page is visible."""
 
-    def __init__(
-        self, document: Document, plot: DecisionPlot, session: LabelsSession, parent: QObject | None = None
-    ) -> None:
-        super().__init__(parent)
-        self._document = document
-        self._plot = plot
-        self._session = session
+    def __init__(self, core: LabelsCore) -> None:
+        super().__init__(core)
+        self._plot = core.screen.decisions
         self._question: int | None = None
         self._due = False
         self._chosen = -1
         self._task = LatestTask()
-        plot.came_in_sight.connect(self.compute)
-        plot.class_chosen.connect(self._on_class)
-        session.scene_settled.connect(self._on_scene)
-        session.cleared.connect(self._clear)
-        session.blind_changed.connect(self._on_blind)
+        self._plot.came_in_sight.connect(self.compute)
+        self._plot.class_chosen.connect(self._on_class)
+        core.session.scene_settled.connect(self._on_scene)
+        core.session.cleared.connect(self._clear)
+        core.session.blind_changed.connect(self._on_blind)
 
     def _clear(self) -> None:
         self._task.cancel()

@@ -6,25 +6,21 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QImage
 
 from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.active_learning import NextVotes, next_votes
 from raterscope.algorithms.labels.data import ClassArray
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
-from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
+from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, candidate_rows, next_item
 from raterscope.app.workspaces.task_pictures import TaskPictures
-from raterscope.widgets.panels.card_panels import TaskList
 from raterscope.widgets.panels.lists import AskLine
-from raterscope.widgets.panels.task_panel import TaskPanel
 
 FEW = 3
 """Tasks with fewer votes pass the filter "few votes"."""
@@ -33,7 +29,7 @@ DISPUTED = ("", "undecided")
 """Initial filter, with which Tab goes to disputed tasks; with another filter, to all that are listed."""
 
 
-class TaskReview(QObject):
+class TaskReview(LabelsPart):
     """Connects the queue and the panel of the selected task with the journal.
 
     Signals
@@ -53,28 +49,14 @@ class TaskReview(QObject):
     exhausted = Signal()
     message = Signal(str)
 
-    def __init__(
-        self,
-        document: Document,
-        jobs: Jobs,
-        session: LabelsSession,
-        queue: TaskList,
-        panel: TaskPanel,
-        pictures: TaskPictures,
-        elsewhere: Elsewhere,
-    ) -> None:
-        super().__init__(queue)
-        self._elsewhere = elsewhere
+    def __init__(self, core: LabelsCore, pictures: TaskPictures, elsewhere: Elsewhere) -> None:
+        super().__init__(core)
+        self._queue, self._panel = core.screen.queue, core.screen.task_panel
+        self._pictures, self._elsewhere = pictures, elsewhere
         self._by_hand = False
         """Whether the expert selected the task by hand: only then may a decision on it be changed."""
         self._entering: tuple[int, int, bool] | None = None
         """The next question, the step, and whether to begin with skipped tasks."""
-        self._document = document
-        self._jobs = jobs
-        self._queue = queue
-        self._panel = panel
-        self._pictures = pictures
-        self._session = session
         self._order: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._sorting = LatestTask()
         self._filter = DISPUTED
@@ -82,15 +64,15 @@ class TaskReview(QObject):
         self._writing = False
         self._begin = False
         self.decided: ClassArray = np.empty(0, dtype=np.int16)
-        queue.chosen.connect(self.select)
-        queue.filter_changed.connect(self._on_filter)
-        panel.decided.connect(self.decide)
-        panel.cleared.connect(self.clear)
-        panel.skipped.connect(self.skip)
+        self._queue.chosen.connect(self.select)
+        self._queue.filter_changed.connect(self._on_filter)
+        self._panel.decided.connect(self.decide)
+        self._panel.cleared.connect(self.clear)
+        self._panel.skipped.connect(self.skip)
         pictures.ready.connect(self._on_picture)
-        session.scene_changed.connect(self._on_scene)
-        session.cleared.connect(self._clear)
-        session.blind_changed.connect(self._on_blind)
+        core.session.scene_changed.connect(self._on_scene)
+        core.session.cleared.connect(self._clear)
+        core.session.blind_changed.connect(self._on_blind)
 
     @property
     def current(self) -> int | None:

@@ -17,7 +17,7 @@ from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_labels
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.kinds.labels.runs import Answer, Draft, Inputs, fuse_inputs, gather, keep
+from raterscope.app.kinds.labels.runs import Draft, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, ReviewState, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry, Study
@@ -77,9 +77,7 @@ class LabelsWorkspace(LabelsScreen):
             document, jobs, core.runs, "votes", read_scene, analyse, self.question
         )
         self.pictures = TaskPictures(document, jobs, self)
-        self.tasks = TaskReview(
-            document, jobs, self.session, self.queue, self.task_panel, self.pictures, self._go_elsewhere
-        )
+        self.tasks = TaskReview(core, self.pictures, self._go_elsewhere)
         self.remaining = RemainingQuestions(
             document, self.runs, self.queue, "labels", disputed_tasks, _settled, noun="task",
             tip=f"A decision matters where the answer is wrong with a probability of {MATTERS:g} or more.",
@@ -88,8 +86,8 @@ class LabelsWorkspace(LabelsScreen):
         self.exclusion_preview = Exclusion(core)
         self.active_learning = ActiveLearning(core)
         self.method_comparison = MethodComparison(core)
-        self.cross_validation = CrossValidation(document, jobs, self.folds, self.session, self)
-        self.decision_rates = DecisionRates(document, self.decisions, self.session, self)
+        self.cross_validation = CrossValidation(core)
+        self.decision_rates = DecisionRates(core)
         self._connect()
         core.connect_screen(self.navigation)
         self._make_actions()
@@ -112,8 +110,7 @@ class LabelsWorkspace(LabelsScreen):
         self.cell_tasks.chosen.connect(self.tasks.select)
         self.ask.chosen.connect(self.tasks.select)
         self.exclusion.task_chosen.connect(self.tasks.select)
-        self.cell_tasks.picture_wanted.connect(self._on_picture_wanted)
-        self.pictures.ready.connect(self.cell_tasks.set_picture)
+        self.pictures.serve(self.cell_tasks)
         self.method_table.run_chosen.connect(self.runs.choose)
 
     def _make_actions(self) -> None:
@@ -247,11 +244,6 @@ class LabelsWorkspace(LabelsScreen):
         job = self._jobs.start("Finding the tasks of a cell", work, quiet=True)
         self._finding.follow(job, self.cell_tasks.show_tasks)
 
-    def _on_picture_wanted(self, task: int) -> None:
-        picture = self.pictures.get(task)
-        if picture is not None or self.pictures.lacks(task):
-            self.cell_tasks.set_picture(task, picture)
-
     # Decisions
 
     def on_decided(self, decision: Decision, contents: Contents) -> None:
@@ -330,7 +322,7 @@ class LabelsWorkspace(LabelsScreen):
         if not isinstance(request.assignment, QuestionSettings):
             raise TypeError("labels are fused with the settings of their question")
         plan = LabelPlan(request.algorithm, request.settings, request.assignment)
-        return FusionWork("labels", "question", gather, partial(_fuse, plan), keep)
+        return FusionWork("labels", gather, partial(fuse_inputs, plan=plan), keep)
 
     def show_comparison(self, _runs: Sequence[int]) -> None:
         """Show the table of methods."""
@@ -339,10 +331,6 @@ class LabelsWorkspace(LabelsScreen):
 
 def _settled(review: ReviewState, question: int) -> tuple[Collection[str], Collection[str]]:
     return review.tasks(question).keys(), review.skipped_tasks(question)
-
-
-def _fuse(plan: LabelPlan, inputs: Inputs, watch: Watch) -> Answer:
-    return fuse_inputs(inputs, plan, watch)
 
 
 def _cell_tasks(

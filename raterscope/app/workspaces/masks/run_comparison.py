@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from PySide6.QtCore import QSignalBlocker
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QPushButton
 
@@ -428,12 +429,11 @@ class RunComparison(MasksPanel):
 
     def _offer(self, structures: Sequence[str]) -> None:
         """Offer the choice of a structure, if there are several."""
-        self.structure.blockSignals(True)
-        self.structure.clear()
-        self.structure.addItem("all structures", None)
-        for name in structures:
-            self.structure.addItem(name, name)
-        self.structure.blockSignals(False)
+        with QSignalBlocker(self.structure):
+            self.structure.clear()
+            self.structure.addItem("all structures", None)
+            for name in structures:
+                self.structure.addItem(name, name)
         self.structure.setVisible(len(structures) > 1)
 
     def _say(self, progress: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QLabel, QSlider, QTabWidget, QWidget
 
@@ -149,11 +149,10 @@ class MapBar(QWidget):
 
     def set_structures(self, names: Sequence[str], selected: str) -> None:
         """Offer the choice of a structure, if there are several, without a signal."""
-        self.structure.blockSignals(True)
-        self.structure.clear()
-        self.structure.addItems(list(names))
-        self.structure.setCurrentIndex(max(self.structure.findText(selected), 0))
-        self.structure.blockSignals(False)
+        with QSignalBlocker(self.structure):
+            self.structure.clear()
+            self.structure.addItems(list(names))
+            self.structure.setCurrentIndex(max(self.structure.findText(selected), 0))
         self._make_room()
 
     def choose_map(self, name: str) -> None:

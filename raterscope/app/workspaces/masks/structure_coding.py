@@ -21,7 +21,7 @@ from raterscope.app.kinds.masks.exports import coding_source, known_coding
 from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.study import Study
 from raterscope.app.study.masks import chosen_codings, imported_codings
-from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
+from raterscope.app.workspaces.masks.screen import MasksPart
 from raterscope.widgets.dialogs.review_dialogs import (
     CodeChoice,
     StructureChoice,
@@ -47,9 +47,6 @@ class StructureCoding(MasksPart):
     """
 
     refused = Signal(str)
-
-    def __init__(self, core: MasksCore) -> None:
-        super().__init__(core)
 
     def start(self, item: int | None, structure: str) -> None:
         """Ask about a structure of the case on screen."""

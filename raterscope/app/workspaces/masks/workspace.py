@@ -10,13 +10,12 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.masks.data import MaskTrace
 from raterscope.algorithms.masks.fusion import MaskPlan
-from raterscope.algorithms.progress import Watch
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_masks
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.kinds.masks.runs import Answer, Draft, Inputs, fuse_inputs, gather, keep
+from raterscope.app.kinds.masks.runs import Draft, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration
@@ -368,7 +367,7 @@ class MasksWorkspace(MasksScreen):
     def fusion_work(self, request: RunRequest) -> FusionWork:
         """Return the steps of a run that was requested in the Fuse panel."""
         plan = MaskPlan(request.algorithm, request.settings)
-        return FusionWork("masks", "case", gather, partial(_fuse, plan), keep)
+        return FusionWork("masks", gather, partial(fuse_inputs, plan=plan), keep)
 
     def show_draft(self, draft: Draft) -> None:
         """Draw the consensus so far, and plot its convergence."""
@@ -381,7 +380,3 @@ class MasksWorkspace(MasksScreen):
         """Compare runs with each other."""
         self.tabs.setCurrentWidget(self.run_comparison)
         self.run_comparison.compare(runs)
-
-
-def _fuse(plan: MaskPlan, inputs: Inputs, watch: Watch) -> Answer:
-    return fuse_inputs(inputs, plan, watch)

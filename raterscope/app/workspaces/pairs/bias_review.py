@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
@@ -15,7 +15,6 @@ from raterscope.algorithms.pairs.flip_test import FlipTest
 from raterscope.algorithms.pairs.knockoffs import SortedDraws
 from raterscope.algorithms.pairs.ranking import LinkedScores
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.jobs import Jobs
 from raterscope.app.review import BiasSubject, Decision
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.pairs.scene import (
@@ -23,7 +22,6 @@ from raterscope.app.workspaces.pairs.scene import (
     FLAGGED,
     OPEN,
     Cut,
-    PairsSession,
     Ranking,
     Scene,
     cut_at,
@@ -195,7 +193,7 @@ MOST_KEPT = 64 * 1024**2
 """Largest size in bytes of the cached input of rankings; a larger one is computed again each time."""
 
 
-class RateCut(QObject):
+class RateCut(PairsPart):
     """Moves the cut at a false discovery rate at once, and ranks the items in the background.
 
     Signals
@@ -216,10 +214,8 @@ class RateCut(QObject):
     detected = Signal()
     refused = Signal(str)
 
-    def __init__(self, jobs: Jobs, session: PairsSession, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._jobs = jobs
-        self._session = session
+    def __init__(self, core: PairsCore) -> None:
+        super().__init__(core)
         self.cut: Cut | None = None
         self.ranking: Ranking | None = None
         self._draws: SortedDraws | None = None
@@ -230,12 +226,10 @@ class RateCut(QObject):
         self._test: FlipTest | None = None
         self._detected_at = float("nan")
         """The rate of the detectable biases of the cut."""
-        self._rest = QTimer(self)
-        self._rest.setSingleShot(True)
-        self._rest.setInterval(REST)
+        self._rest = QTimer(self, singleShot=True, interval=REST)
         self._rest.timeout.connect(self._on_rest)
-        session.scene_changed.connect(self._on_scene)
-        session.cleared.connect(self._clear)
+        core.session.scene_changed.connect(self._on_scene)
+        core.session.cleared.connect(self._clear)
 
     def _clear(self) -> None:
         self._stop()

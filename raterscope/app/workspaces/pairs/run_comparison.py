@@ -8,50 +8,23 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.data import BoolArray, PairFusion
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.pairs.selection import t_test_flags
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
 from raterscope.app.kinds.pairs.runs import compare_with_truth
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import true_ranking_of
-from raterscope.app.workspaces.pairs.scene import PairsSession, Scene
+from raterscope.app.workspaces.pairs.scene import Scene
+from raterscope.app.workspaces.pairs.screen import MEASURES, PairsCore, PairsPart
 from raterscope.text import count
-from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, ComparisonTable, Measure
+from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow
 
-NOTHING = (
-    "Press Fuse (F5) to list runs, the annotators that each flags, and how they differ from the run shown."
-)
 MOST_RUNS = 12
 RULE_WORDS = {"flip": "flip test", "knockoffs": "knockoffs"}
-
-
-def _tau(value: float, _low: float, _high: float) -> str:
-    return f"{value:.3f}" if np.isfinite(value) else "–"
-
-
-def _many(value: float, _low: float, _high: float) -> str:
-    return f"{value:,.0f}" if np.isfinite(value) else "–"
-
-
-MEASURES = (
-    Measure("flagged", "Annotators that the run flags, before you decided", "none", _many),
-    Measure("more", "Of those, flagged here but not in the run shown", "none", _many),
-    Measure("fewer", "Flagged in the run shown but not here", "none", _many),
-    Measure("moved", "Items whose corrected rank differs from the run shown", "none", _many),
-    Measure(
-        "tau before",
-        "Kendall's tau of the ranking of all answers with the imported ground truth",
-        "none",
-        _tau,
-    ),
-    Measure("tau", "Kendall's tau of the corrected ranking with the imported ground truth", "none", _tau),
-)
 
 
 _OF_FLAGS = 3
@@ -84,30 +57,18 @@ class Outcome:
     tau: tuple[float, float]
 
 
-class RunComparison(QObject):
-    """Fills the table of runs while it is visible.
+class RunComparison(PairsPart):
+    """Fills the table of runs while it is visible."""
 
-    Signals
-    -------
-    run_chosen(int)
-        Number of the selected run.
-    """
-
-    run_chosen = Signal(int)
-
-    def __init__(
-        self, document: Document, table: ComparisonTable, session: PairsSession, parent: QObject | None = None
-    ) -> None:
-        super().__init__(parent)
-        self._document = document
-        self._table = table
+    def __init__(self, core: PairsCore) -> None:
+        super().__init__(core)
+        self._table = core.screen.methods
         self._task = LatestTask()
-        self._session = session
         self._due = False
-        table.header.set_title("Methods")
-        table.run_chosen.connect(self._on_chosen)
-        session.scene_changed.connect(self._on_scene)
-        session.cleared.connect(self._clear)
+        self._table.header.set_title("Methods")
+        self._table.run_chosen.connect(self._on_chosen)
+        core.session.scene_changed.connect(self._on_scene)
+        core.session.cleared.connect(self._clear)
 
     def _clear(self) -> None:
         self._task.cancel()
@@ -143,7 +104,7 @@ class RunComparison(QObject):
 
     def _on_chosen(self, key: object) -> None:
         if isinstance(key, int):
-            self.run_chosen.emit(key)
+            self._core.runs.choose(key)
 
 
 def rows_of(outcomes: Sequence[Outcome], run_shown: int) -> tuple[ComparisonRow, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
-from raterscope.app.workspaces.pairs.run_comparison import MEASURES, NOTHING
 from raterscope.app.workspaces.pairs.scene import PairsSession
 from raterscope.app.workspaces.screen import WorkspaceScreen, split_widgets
 from raterscope.widgets.figures.bias_path import BiasPath
@@ -19,9 +19,36 @@ from raterscope.widgets.panels.evaluation_panels import TrustPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.pair_browser import AnnotatorList, PairGrid
 from raterscope.widgets.parts import ChoiceBox
-from raterscope.widgets.tables.comparison_table import ComparisonTable
+from raterscope.widgets.tables.comparison_table import ComparisonTable, Measure
 
 NO_TRUST = "Press Fuse (F5) to see how often the test is wrong on these comparisons."
+
+NOTHING = (
+    "Press Fuse (F5) to list runs, the annotators that each flags, and how they differ from the run shown."
+)
+
+
+def _tau(value: float, _low: float, _high: float) -> str:
+    return f"{value:.3f}" if np.isfinite(value) else "–"
+
+
+def _many(value: float, _low: float, _high: float) -> str:
+    return f"{value:,.0f}" if np.isfinite(value) else "–"
+
+
+MEASURES = (
+    Measure("flagged", "Annotators that the run flags, before you decided", "none", _many),
+    Measure("more", "Of those, flagged here but not in the run shown", "none", _many),
+    Measure("fewer", "Flagged in the run shown but not here", "none", _many),
+    Measure("moved", "Items whose corrected rank differs from the run shown", "none", _many),
+    Measure(
+        "tau before",
+        "Kendall's tau of the ranking of all answers with the imported ground truth",
+        "none",
+        _tau,
+    ),
+    Measure("tau", "Kendall's tau of the corrected ranking with the imported ground truth", "none", _tau),
+)
 
 
 class PairsScreen(WorkspaceScreen):

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject
-from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.pairs.data import HIGHEST_RATE, BoolArray
@@ -21,7 +19,7 @@ from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.kinds.pairs.runs import Answer, Inputs, fuse_inputs, gather, keep
+from raterscope.app.kinds.pairs.runs import fuse_inputs, gather, keep
 from raterscope.app.review import BiasSubject, Decision, ReviewState
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry
@@ -69,14 +67,14 @@ class PairsWorkspace(PairsScreen):
         self.navigation = QuestionNavigation(
             document, jobs, core.runs, "comparisons", read_scene, analyse, self.question
         )
-        self.rate_cut = RateCut(jobs, self.session, self)
+        self.rate_cut = RateCut(core)
         self.bias_review = BiasReview(core, self._go_elsewhere)
         self.remaining = RemainingQuestions(
             document, self.runs, self.queue, "pairs", error_probabilities, _settled, noun="annotator",
             tip="A decision matters where an annotator is flagged, or not flagged, wrongly with a "
             f"probability of {MATTERS:g} or more, by the p values of all annotators.",
         )  # fmt: skip
-        self.run_comparison = RunComparison(document, self.methods, self.session, self)
+        self.run_comparison = RunComparison(core)
         self.calibration = Calibration(document, self.trust, self.queue, "pairs", costly=True)
         self.pictures = TaskPictures(document, jobs, self)
         self._connect()
@@ -98,11 +96,8 @@ class PairsWorkspace(PairsScreen):
         self.bias_review.message.connect(self.message)
         self.bias_review.exhausted.connect(self._on_exhausted)
         self.ranking.pair_chosen.connect(self._on_pair)
-        self.ranking.picture_wanted.connect(partial(self._on_picture_wanted, self.ranking))
-        self.comparisons.picture_wanted.connect(partial(self._on_picture_wanted, self.comparisons))
-        self.evidence.pairs.picture_wanted.connect(partial(self._on_picture_wanted, self.evidence.pairs))
-        self.pictures.ready.connect(self._on_picture)
-        self.run_comparison.run_chosen.connect(self.runs.choose)
+        for grid in (self.ranking, self.comparisons, self.evidence.pairs):
+            self.pictures.serve(grid)
         self.left_tabs.currentChanged.connect(self.run_comparison.read_runs)
 
     def _make_actions(self) -> None:
@@ -362,15 +357,6 @@ class PairsWorkspace(PairsScreen):
             )
         )  # fmt: skip
 
-    def _on_picture_wanted(self, widget: QObject, item: int) -> None:
-        picture = self.pictures.get(item)
-        if picture is not None or self.pictures.lacks(item):
-            widget.set_picture(item, picture)  # type: ignore[attr-defined]
-
-    def _on_picture(self, item: int, picture: QImage | None) -> None:
-        for widget in (self.ranking, self.comparisons, self.evidence.pairs):
-            widget.set_picture(item, picture)
-
     # Decisions
 
     @while_shown
@@ -435,7 +421,7 @@ class PairsWorkspace(PairsScreen):
     def fusion_work(self, request: RunRequest) -> FusionWork:
         """Return the steps of a run that was requested in the Fuse panel."""
         plan = PairPlan(request.algorithm, request.settings)
-        return FusionWork("pairs", "question", gather, partial(_fuse, plan), keep)
+        return FusionWork("pairs", gather, partial(fuse_inputs, plan=plan), keep)
 
     def show_comparison(self, _runs: Sequence[int]) -> None:
         """Show the table of methods."""
@@ -444,10 +430,6 @@ class PairsWorkspace(PairsScreen):
 
 def _settled(review: ReviewState, question: int) -> tuple[Collection[str], Collection[str]]:
     return review.judged(question).keys(), ()
-
-
-def _fuse(plan: PairPlan, inputs: Inputs, watch: Watch) -> Answer:
-    return fuse_inputs(inputs, plan, watch)
 
 
 def _evidence(index: PairIndex, annotator: int, watch: Watch) -> Evidence:
