@@ -331,10 +331,7 @@ def box_chart(
 
 
 def reliability_chart(
-    clicks: NDArray[np.integer],
-    reliability: Floats,
-    names: Sequence[str],
-    excluded: NDArray[np.bool_],
+    clicks: NDArray[np.integer], reliability: Floats, names: Sequence[str], excluded: NDArray[np.bool_]
 ) -> Chart:
     """Describe a dot for each annotator, and a cross for those who are excluded.
 

@@ -8,14 +8,7 @@ from functools import partial
 
 from PySide6.QtCore import QSize, Qt, QUrl, Signal
 from PySide6.QtGui import QKeySequence, QShortcut, QTextBlockFormat, QTextCursor, QTextDocument
-from PySide6.QtWidgets import (
-    QLineEdit,
-    QSplitter,
-    QTextBrowser,
-    QTreeWidget,
-    QTreeWidgetItem,
-    QWidget,
-)
+from PySide6.QtWidgets import QLineEdit, QSplitter, QTextBrowser, QTreeWidget, QTreeWidgetItem, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import horizontal, vertical

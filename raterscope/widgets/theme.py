@@ -14,13 +14,7 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
 from raterscope import resources
-from raterscope.figures.colours import (
-    ANNOTATOR_COLOURS,
-    ANNOTATOR_SYMBOLS,
-    UNNAMED,
-    Symbol,
-    Theme,
-)
+from raterscope.figures.colours import ANNOTATOR_COLOURS, ANNOTATOR_SYMBOLS, UNNAMED, Symbol, Theme
 from raterscope.figures.colours import DARK as DARK
 from raterscope.figures.colours import LIGHT as LIGHT
 

@@ -84,13 +84,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
     """
 
     def __init__(
-        self,
-        screen: ScreenT,
-        document: Document,
-        jobs: Jobs,
-        session: SessionT,
-        kind: str,
-        blind: BlindTexts,
+        self, screen: ScreenT, document: Document, jobs: Jobs, session: SessionT, kind: str, blind: BlindTexts
     ) -> None:
         super().__init__(screen)
         self.screen, self.document, self.jobs, self.session, self.kind = (

@@ -13,13 +13,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.figures.description import Axis, PlotTable
 from raterscope.figures.layout import Tick, ticks_of
 from raterscope.widgets import theme
-from raterscope.widgets.figures.cells import (
-    BAR_HEIGHT,
-    cell_at,
-    cell_beside,
-    colours_of,
-    paint_colour_bar,
-)
+from raterscope.widgets.figures.cells import BAR_HEIGHT, cell_at, cell_beside, colours_of, paint_colour_bar
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
 from raterscope.widgets.painting import VIRIDIS, paint_rater, paint_words
 

@@ -12,12 +12,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QPaintEngine, QPainter, QPen
 
-from raterscope.figures.colours import (
-    ANNOTATOR_SYMBOLS,
-    Theme,
-    community_colour_on,
-    contrast_of,
-)
+from raterscope.figures.colours import ANNOTATOR_SYMBOLS, Theme, community_colour_on, contrast_of
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words, symbol_path
 

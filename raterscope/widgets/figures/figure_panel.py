@@ -25,13 +25,7 @@ from PySide6.QtGui import (
     QPolygonF,
     QResizeEvent,
 )
-from PySide6.QtWidgets import (
-    QAbstractButton,
-    QButtonGroup,
-    QStackedWidget,
-    QToolTip,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QStackedWidget, QToolTip, QWidget
 
 from raterscope.figures.canvas import Anchor, Canvas, Pen, Point, Points
 from raterscope.figures.colours import Symbol

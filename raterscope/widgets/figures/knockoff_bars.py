@@ -7,12 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import (
-    QSizePolicy,
-    QSlider,
-    QSpinBox,
-    QWidget,
-)
+from PySide6.QtWidgets import QSizePolicy, QSlider, QSpinBox, QWidget
 
 from raterscope.algorithms.pairs.data import HIGHEST_RATE
 from raterscope.figures.description import (

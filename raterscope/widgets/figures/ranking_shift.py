@@ -301,12 +301,7 @@ class RankingRows(QAbstractScrollArea):
         self._paint(painter, size, self._rows_in(size, scrolled), (), None)
 
     def _paint(
-        self,
-        painter: QPainter,
-        size: QSize,
-        rows: Rows | None,
-        pointed: tuple[int, ...],
-        at_keys: int | None,
+        self, painter: QPainter, size: QSize, rows: Rows | None, pointed: tuple[int, ...], at_keys: int | None
     ) -> None:
         painter.fillRect(QRect(QPoint(), size), QColor(theme.current().surface))
         if rows is not None:

@@ -8,14 +8,7 @@ from datetime import datetime
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFont, QGuiApplication, QPainter
-from PySide6.QtWidgets import (
-    QPlainTextEdit,
-    QProgressBar,
-    QPushButton,
-    QScrollArea,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QPlainTextEdit, QProgressBar, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from raterscope.text import time_left
 from raterscope.widgets import theme

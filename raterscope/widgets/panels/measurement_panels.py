@@ -7,13 +7,7 @@ from dataclasses import dataclass, fields
 
 from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
 from PySide6.QtGui import QAction, QFontMetrics, QGuiApplication, QKeySequence, QPainter
-from PySide6.QtWidgets import (
-    QDoubleSpinBox,
-    QFormLayout,
-    QPushButton,
-    QSizePolicy,
-    QWidget,
-)
+from PySide6.QtWidgets import QDoubleSpinBox, QFormLayout, QPushButton, QSizePolicy, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch

@@ -153,13 +153,7 @@ class StreamPanel(QWidget):
         """The stop rule as last set without an error."""
         return self._stopping
 
-    KEY_HELP = KeyHelp(
-        "In the stream",
-        (
-            ("Space", "play, pause"),
-            ("Home, End", "start, end of the replay"),
-        ),
-    )
+    KEY_HELP = KeyHelp("In the stream", (("Space", "play, pause"), ("Home, End", "start, end of the replay")))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Play or pause with Space, jump to an end with Home and End, wherever the focus is in the panel."""

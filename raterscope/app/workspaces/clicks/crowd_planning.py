@@ -182,11 +182,7 @@ class CrowdSizeCurves(ClicksPart):
         self._panel.set_busy(True, job.fraction)
 
     def _on_measured(
-        self,
-        images: int,
-        radius: float,
-        settings: CrowdSizeSettings,
-        curves: tuple[CrowdSizeCurve, ...],
+        self, images: int, radius: float, settings: CrowdSizeSettings, curves: tuple[CrowdSizeCurve, ...]
     ) -> None:
         self._measuring = False
         self._panel.set_busy(False)

@@ -223,12 +223,7 @@ def show_no_cards(cards: CommunityCards, reason: str = UNFUSED) -> None:
 
 
 def show_participation(
-    bars: ParticipationBars,
-    scene: Scene,
-    groups: Groups | None,
-    chosen: tuple[int, ...],
-    *,
-    blind: bool,
+    bars: ParticipationBars, scene: Scene, groups: Groups | None, chosen: tuple[int, ...], *, blind: bool
 ) -> None:
     """Show the participation of the selected annotators, or of all, in each community."""
     if groups is None:

@@ -242,13 +242,7 @@ def summarize(measured: Sequence[Measured], structure: str | None = None) -> Sum
     for case in selected:
         unit = unit_of(case.grid)
         table = [
-            (
-                c.dice,
-                c.hausdorff_95,
-                c.hausdorff,
-                c.mean_surface_distance,
-                _amount(c.volume_difference, unit),
-            )
+            (c.dice, c.hausdorff_95, c.hausdorff, c.mean_surface_distance, _amount(c.volume_difference, unit))
             for c in case.compared
         ]
         cases.setdefault(case.image, []).append(np.array(table))
