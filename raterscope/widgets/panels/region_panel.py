@@ -65,6 +65,8 @@ class RegionVote:
 class RegionVotes(ChoiceList[RegionVote]):
     """Raters of one region, by name."""
 
+    chosen = Signal(str)
+
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(_VoteKind(), "Votes by rater", parent)
 

@@ -168,6 +168,8 @@ class VoterLine:
 class VoterList(ChoiceList[VoterLine]):
     """Annotators of one spot, by their index."""
 
+    chosen = Signal(int)
+
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(_VoterKind(), "Who clicked", parent)
 
