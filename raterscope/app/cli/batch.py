@@ -3,37 +3,50 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import platform
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from raterscope.app.batch.case_search import FoundCases, find_cases, is_pattern
 from raterscope.app.batch.executors import LostError, dask_executor, local_executor
-from raterscope.app.batch.manifest import Case, ManifestError, read_manifest
+from raterscope.app.batch.manifest import COLUMNS, Case, ManifestError, read_manifest
 from raterscope.app.batch.records import CaseRecord, versions, write_text
 from raterscope.app.batch.running import run_cases, shard, to_do
 from raterscope.app.batch.scripts import SCRIPTS
+from raterscope.app.command_line.arguments import Misused
 from raterscope.app.command_line.output import ProgressLine, make_folder, one_line
 from raterscope.app.errors import counted
+from raterscope.app.formats.output_files import write_table
 from raterscope.app.workers import processors
 
+MANIFEST = "cases.csv"
+"""Table of the cases that were found, in the folder of results."""
 BAD_INPUT = os.EX_DATAERR if hasattr(os, "EX_DATAERR") else 65
 TEMPORARY = os.EX_TEMPFAIL if hasattr(os, "EX_TEMPFAIL") else 75
 
 
 def batch(options: argparse.Namespace) -> int:
     """Process the cases of a manifest; return the exit status."""
-    try:
-        cases = read_manifest(options.manifest)
-    except ManifestError as error:
-        for problem in error.problems[1:]:
-            print(one_line(problem), file=sys.stderr)
-        raise
+    found = _find(options)
+    if options.list:
+        _print_table(found.rows(options.naming) if found else _rows(_read(options.manifest)))
+        return 0
+    if options.output is None:
+        raise Misused("the following arguments are required: -o/--output")
     output: Path = options.output.absolute()  # of workers in other folders too
-    make_folder(output)
+    if found is None:
+        cases = _read(options.manifest)
+        make_folder(output)
+    else:
+        make_folder(output)
+        table = write_table(output / MANIFEST, COLUMNS, found.rows(options.naming))
+        options.manifest, cases = table, _read(table)
     if options.script is not None:
         name, text = SCRIPTS[options.script](options.manifest.resolve(), output.resolve(), options.shards)
         write_text(output / name, text)
@@ -56,6 +69,47 @@ def batch(options: argparse.Namespace) -> int:
         print(f"raterscope: {one_line(str(error))}; start the command again to continue", file=sys.stderr)
         return TEMPORARY
     return _summarise(chosen, records, output)
+
+
+def _find(options: argparse.Namespace) -> FoundCases | None:
+    """Find the cases in a folder or by a pattern; None for a table of cases."""
+    place: Path = options.manifest
+    if not place.is_dir() and (place.exists() or not is_pattern(str(place))):
+        return None
+    anywhere = place if options.list else place.absolute()  # the table is stored in another folder
+    with ProgressLine(sys.stderr) as watch:
+        found = find_cases(str(anywhere), options.naming, watch)
+    for notice in found.notices:
+        print(f"note: {one_line(notice)}", file=sys.stderr)
+    return found
+
+
+def _read(path: Path) -> list[Case]:
+    """Read a manifest; print every problem but the first, which is raised."""
+    try:
+        return read_manifest(path)
+    except ManifestError as error:
+        for problem in error.problems[1:]:
+            print(one_line(problem), file=sys.stderr)
+        raise
+
+
+def _rows(cases: Sequence[Case]) -> list[tuple[str, ...]]:
+    """Return the rows of a manifest with the files that its patterns find."""
+    return [
+        (
+            case.name, case.kind, ";".join(map(str, case.files)), case.algorithm,
+            ";".join(f"{name}={value}" for name, value in case.settings), case.naming or "",
+            case.structure or "",
+        )
+        for case in cases
+    ]  # fmt: skip
+
+
+def _print_table(rows: Sequence[Sequence[str]]) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(rows)
 
 
 def _write_provenance(output: Path, options: argparse.Namespace) -> None:

@@ -74,6 +74,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "batch": (
         "batch cases.csv -o results --jobs 8",
         "batch cases.csv -o results --only-failed",
+        "batch 'derivatives/sub-*/ses-*/anat/*_mask.nii.gz' --list",
         "batch cases.csv -o results --script slurm --shards 50",
     ),
     "gather": ("gather results -o cohort.rscope",),
@@ -354,11 +355,18 @@ def _describe_batch(commands: Commands) -> None:
         "batch",
         "fuse the cases of a cohort, each into a study of its own",
         "Fuses the cases that a table lists (columns case, kind, files; optionally algorithm, settings,\n"
-        "naming, structure) and writes study, results, log and record of each into OUT/cases/CASE, and\n"
-        "the table OUT/status.csv. Cases that are done are skipped; a failed case does not stop the others.\n"
+        "naming, structure), or that are found by the names of files, and writes study, results, log and\n"
+        "record of each into OUT/cases/CASE, and the table OUT/status.csv. Cases that are done are\n"
+        "skipped; a failed case does not stop the others.\n"
         "Exit status 65 after bad input, 75 after a temporary fault, which is worth another start.",
     )
-    parser.add_argument("manifest", type=Path, metavar="MANIFEST")
+    parser.add_argument("manifest", type=Path, metavar="MANIFEST",
+                        help="a table of cases; or a folder, or a pattern in quotes, where cases are found "
+                             "by the names of files")  # fmt: skip
+    parser.add_argument("--list", action="store_true",
+                        help="print the table of the cases that are found, and end")  # fmt: skip
+    parser.add_argument("--naming", metavar="PATTERN",
+                        help="names of masks in a folder or pattern, as {item}_{annotator}")  # fmt: skip
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--jobs", type=count, metavar="N", help="cases at a time (default: the processors)")
     where.add_argument("--dask", metavar="ADDRESS", help="scheduler of a dask cluster, as tcp://host:8786")
@@ -370,7 +378,7 @@ def _describe_batch(commands: Commands) -> None:
                         help="write a script that runs the shards, instead of running")  # fmt: skip
     parser.add_argument("--shards", type=count, default=10, metavar="N",
                         help="shards of the script (default: %(default)s)")  # fmt: skip
-    add_output(parser, "OUT", "a folder, which may hold results of an earlier start")
+    add_output(parser, "OUT", "a folder, which may hold results of an earlier start", required=False)
 
 
 def _describe_gather(commands: Commands) -> None:

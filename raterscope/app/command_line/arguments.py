@@ -96,9 +96,9 @@ def add_question(parser: Parser) -> None:
     parser.add_argument("--question", metavar="NAME", help="only this question")
 
 
-def add_output(parser: Parser, metavar: str, words: str) -> None:
+def add_output(parser: Parser, metavar: str, words: str, *, required: bool = True) -> None:
     """Add the output path."""
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar=metavar, help=words)
+    parser.add_argument("-o", "--output", required=required, type=Path, metavar=metavar, help=words)
 
 
 def add_results(parser: Parser) -> None:
