@@ -1,4 +1,4 @@
-"""The command `raterscope merge`: the decisions of several experts in one study."""
+"""The commands `raterscope merge` and `raterscope decide`: decisions of other experts and programs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import numpy as np
 
 from raterscope.algorithms.annotators.agreement import cohen_kappa, kappa_interval
 from raterscope.app.command_line.output import ProgressLine, one_line
+from raterscope.app.decision_tables import DecisionsError, record_decisions
 from raterscope.app.errors import InputError, counted
 from raterscope.app.formats.output_files import check_writable, write_table
+from raterscope.app.study import Study
 from raterscope.app.study.merging import Conflict, merge_studies
 from raterscope.text import percent
 
@@ -44,6 +46,19 @@ def merge(options: argparse.Namespace) -> int:
         header = [field.name for field in fields(Conflict)]
         print(write_table(options.conflicts, header, map(astuple, conflicts)))
     print(options.output)
+    return 0
+
+
+def decide(options: argparse.Namespace) -> int:
+    """Record the decisions of a table."""
+    try:
+        with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
+            recorded, known = record_decisions(study, options.decisions, watch)
+    except DecisionsError as error:
+        for problem in error.problems[1:]:
+            print(one_line(problem), file=sys.stderr)
+        raise
+    print(f"{counted(recorded, 'decision')} recorded" + (f", {known:,} known already" if known else ""))
     return 0
 
 

@@ -78,6 +78,8 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "batch cases.csv -o results --script slurm --shards 50",
     ),
     "gather": ("gather results -o cohort.rscope",),
+    "merge": ("merge anna.rscope ben.rscope -o both.rscope --conflicts conflicts.csv",),
+    "decide": ("decide study.rscope decisions.csv",),
 }
 """What stands after `raterscope`, by command; those of `fuse` are with each kind."""
 
@@ -125,6 +127,7 @@ def _parser() -> Parser:
     _describe_batch(commands)
     _describe_gather(commands)
     _describe_merge(commands)
+    _describe_decide(commands)
     assert isinstance(commands.choices, dict)
     for name, examples in EXAMPLES.items():
         commands.choices[name].examples = examples
@@ -408,6 +411,20 @@ def _describe_merge(commands: Commands) -> None:
     parser.add_argument("studies", type=Path, nargs="+", metavar="STUDY", help="two or more copies")
     parser.add_argument("--conflicts", type=Path, metavar="CSV", help="write the conflicts as a table")
     add_output(parser, "OUT", "the merged study, a new file NAME.rscope")
+
+
+def _describe_decide(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "decide",
+        "record decisions from a table, as `export --what decisions` writes it",
+        "Reads a table with the columns verb, kind and item and those that the verb needs (x and y;\n"
+        "structure, region and rater; task and label; annotators), and optionally who, at and reason.\n"
+        "Decisions that the study has already are left out. With a problem in any line, nothing is\n"
+        "recorded, and every problem is listed.",
+    )
+    add_study(parser)
+    parser.add_argument("decisions", type=Path, metavar="DECISIONS", help="a table, CSV or Parquet")
 
 
 def _describe_watch(commands: Commands) -> None:

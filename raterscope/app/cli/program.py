@@ -22,7 +22,7 @@ INTERRUPTED = 130
 
 COMMANDS = (
     "demo", "import", "run", "export", "report", "structures", "references", "watch", "simulate", "papers",
-    "fuse", "prepare", "batch", "gather", "merge",
+    "fuse", "prepare", "batch", "gather", "merge", "decide",
 )  # fmt: skip
 
 
@@ -55,6 +55,8 @@ def _execute(options: argparse.Namespace) -> int:
             from raterscope.app.cli.batch import batch as command
         case "gather":
             from raterscope.app.cli.gather import gather as command
+        case "decide":
+            from raterscope.app.cli.merge import decide as command
         case "merge":
             from raterscope.app.cli.merge import merge as command
         case _:

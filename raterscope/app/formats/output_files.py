@@ -333,6 +333,11 @@ def escape_formula(text: str) -> str:
     return f"'{text}" if _RUNS.match(text) and not _NUMBER.fullmatch(text) else text
 
 
+def unescape_formula(text: str) -> str:
+    """Remove the apostrophe that `escape_formula` put before a text."""
+    return text[1:] if text.startswith("'") and _RUNS.match(text[1:]) else text
+
+
 def decision_rows(
     decisions: Sequence[Decision], items: Mapping[tuple[str, int], str]
 ) -> Iterator[Sequence[object]]:

@@ -1,6 +1,6 @@
 """The expert's decisions: the journal, and its effect on each kind of annotation."""
 
-from raterscope.app.review.decision import Decision, in_words, one_by_one, target_of
+from raterscope.app.review.decision import Decision, identities, in_words, one_by_one, target_of
 from raterscope.app.review.journal import (
     REVIEWED,
     Measures,
@@ -82,6 +82,7 @@ __all__ = [
     "described_structures",
     "differ",
     "fold",
+    "identities",
     "in_words",
     "is_measure",
     "known_spots",

@@ -5,7 +5,8 @@ What is decided belongs to an item: an image of clicks or masks, a question of l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -176,3 +177,18 @@ def one_by_one(decision: Decision) -> tuple[Decision, ...]:
         )
         for spot in several.spots
     )
+
+
+def identities(journal: Sequence[Decision]) -> Iterator[tuple[int, Hashable]]:
+    """Yield the numbers of decisions with what identifies them in every copy of the study.
+
+    That is who decided when what on which item. Decisions of a program may have the same time: their order
+    tells them apart.
+    """
+    times = {decision.id: decision.at for decision in journal}
+    seen: Counter[Hashable] = Counter()
+    for decision in journal:
+        undone = None if decision.undoes is None else times[decision.undoes]
+        key = decision.at, decision.who, decision.verb, decision.item, decision.annotators, undone
+        seen[key] += 1
+        yield decision.id, (key, seen[key])

@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.data import Masks, Settled
+from raterscope.algorithms.masks.data import OPEN, Masks, Settled
+from raterscope.algorithms.masks.disputes import Dispute
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.patterns import with_margin
 from raterscope.algorithms.progress import Watch, silent
@@ -242,6 +243,20 @@ def read_masks(
                 file=study.path,
             )
     return {name: record for name, record in records.items() if name not in excluded}
+
+
+def settle_by(dispute: Dispute, origin: Sequence[int], values: NDArray[Any]) -> Settled:
+    """Settle the voxels of a disputed region by a mask, whose first voxel is `origin` in the image."""
+    inside = np.zeros(dispute.shape, dtype=bool)
+    low = np.maximum(dispute.origin, origin)
+    high = np.minimum(np.add(dispute.origin, dispute.shape), np.add(origin, values.shape))
+    if (high > low).all():
+        in_mask = tuple(slice(a, b) for a, b in zip(low - origin, high - origin, strict=True))
+        in_region = tuple(
+            slice(a, b) for a, b in zip(low - dispute.origin, high - dispute.origin, strict=True)
+        )
+        inside[in_region] = values[in_mask] > 0.5
+    return Settled(dispute.origin, np.where(dispute.voxels(), inside, OPEN).astype(np.int8))
 
 
 def settled_of(study: Study, regions: Sequence[Region]) -> dict[int, Settled]:

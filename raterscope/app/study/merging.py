@@ -7,7 +7,6 @@ and the subject is open again. Of voxels that both settled, those on which they 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import hypot
@@ -37,6 +36,7 @@ from raterscope.app.review import (
     View,
     WeightSubject,
     fold,
+    identities,
     known_voxels,
     one_by_one,
 )
@@ -248,8 +248,8 @@ class _Journals:
         self.studies = study, other
         journals = [study.decisions(), other.decisions()]
         self.states = [fold(journal) for journal in journals]
-        known = {key: number for number, key in _identities(journals[0])}
-        self.shared = {number: known[key] for number, key in _identities(journals[1]) if key in known}
+        known = {key: number for number, key in identities(journals[0])}
+        self.shared = {number: known[key] for number, key in identities(journals[1]) if key in known}
         self.added = [decision for decision in journals[1] if decision.id not in self.shared]
         own = {decision.id for decision in journals[0]} - set(self.shared.values())
         self.new = [frozenset(own), frozenset(decision.id for decision in self.added)]
@@ -271,21 +271,6 @@ class _Journals:
             decision = self.states[side].decision(number)
             if decision is not None and self.states[side].stands(number):
                 yield decision
-
-
-def _identities(journal: Sequence[Decision]) -> Iterator[tuple[int, Hashable]]:
-    """Yield the numbers of decisions with what identifies them in every copy of the study.
-
-    That is who decided when what on which item. Decisions of a program may have the same time: their order
-    tells them apart.
-    """
-    times = {decision.id: decision.at for decision in journal}
-    seen: Counter[Hashable] = Counter()
-    for decision in journal:
-        undone = None if decision.undoes is None else times[decision.undoes]
-        key = decision.at, decision.who, decision.verb, decision.item, decision.annotators, undone
-        seen[key] += 1
-        yield decision.id, (key, seen[key])
 
 
 def _compare_spots(journals: _Journals) -> _Comparison:

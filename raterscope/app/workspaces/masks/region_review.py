@@ -20,7 +20,8 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision, Region, RegionSubject
 from raterscope.app.session import while_shown
-from raterscope.app.workspaces.masks.regions import DisputedRegion, drawn_whole, regions_of, version_of
+from raterscope.app.study.masks import settle_by
+from raterscope.app.workspaces.masks.regions import DisputedRegion, drawn_whole, regions_of
 from raterscope.app.workspaces.masks.scene import MasksSession, Piece, Scene, consensus_of, read_settled
 from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, next_item
 from raterscope.widgets.volume.scene import Stroke
@@ -209,7 +210,9 @@ class RegionReview(QObject):
         elif region is None or self.consensus is None:
             self.next_disputed()
         elif self._may_decide():
-            self._decide("accept", region, version_of(region, self.consensus))
+            self._decide(
+                "accept", region, settle_by(region.dispute, self.consensus.origin, self.consensus.values)
+            )
 
     def take(self, rater: str) -> None:
         """Settle the region by the mask of one rater."""
@@ -220,7 +223,9 @@ class RegionReview(QObject):
             return
         if not self._may_decide():
             return
-        self._decide("take", region, version_of(region, masks[rater]), rater)
+        self._decide(
+            "take", region, settle_by(region.dispute, masks[rater].origin, masks[rater].values), rater
+        )
 
     def skip(self) -> None:
         """Skip the region; it comes again at the end."""
@@ -289,7 +294,7 @@ class RegionReview(QObject):
         elif drawn is None:
             self.message.emit(DRAW_FIRST)
         elif region is not None:
-            self._decide("paint", region, version_of(region, drawn))
+            self._decide("paint", region, settle_by(region.dispute, drawn.origin, drawn.values))
         elif not self._go_on:
             self._go_on = True
             scene, structure = self._session.scene, self._session.part

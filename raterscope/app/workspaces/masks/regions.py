@@ -6,17 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-
-from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.algorithms.masks.disputes import Dispute
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch
 from raterscope.app.assessment import MATTERS
 from raterscope.app.review import Region, ReviewState
 from raterscope.app.study import Study
-from raterscope.app.study.records import MaskRecord
-from raterscope.app.workspaces.masks.scene import Piece, Scene
+from raterscope.app.workspaces.masks.scene import Scene
 from raterscope.app.workspaces.review_order import Part
 
 State = Literal["undecided", "accepted", "taken", "mended", "skipped"]
@@ -105,22 +101,6 @@ def regions_of(scene: Scene, structure: str, decided: Sequence[Region]) -> tuple
             )
         regions.append(region)
     return tuple(regions)
-
-
-def version_of(region: DisputedRegion, mask: MaskRecord | Piece) -> Settled:
-    """Settle the voxels of a region by a mask."""
-    dispute = region.dispute
-    inside = np.zeros(dispute.shape, dtype=bool)
-    low = np.maximum(dispute.origin, mask.origin)
-    high = np.minimum(np.add(dispute.origin, dispute.shape), np.add(mask.origin, mask.values.shape))
-    if (high > low).all():
-        in_mask = tuple(slice(a, b) for a, b in zip(low - mask.origin, high - mask.origin, strict=True))
-        in_region = tuple(
-            slice(a, b) for a, b in zip(low - dispute.origin, high - dispute.origin, strict=True)
-        )
-        inside[in_region] = mask.values[in_mask] > 0.5
-    value = np.where(dispute.voxels(), inside, OPEN).astype(np.int8)
-    return Settled(dispute.origin, value)
 
 
 def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Any]:

@@ -1,0 +1,286 @@
+"""Tables of decisions: what `export --what decisions` writes, and other programs, read into a study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from raterscope.algorithms.masks.data import OPEN, Settled
+from raterscope.algorithms.masks.fusion import CaseResult
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.output_files import DECISIONS, unescape_formula
+from raterscope.app.formats.tables import Table, read_table
+from raterscope.app.review import (
+    BiasSubject,
+    Decision,
+    ImageSubject,
+    RegionSubject,
+    SpotOf,
+    SpotsSubject,
+    SpotSubject,
+    Subject,
+    TaskSubject,
+    WeightSubject,
+    fold,
+    identities,
+    known_voxels,
+)
+from raterscope.app.study.masks import read_masks, settle_by, settled_of
+from raterscope.app.study.references import ImageNames
+from raterscope.app.study.study import Study
+
+_OF_ANNOTATORS = ("exclude", "weigh", "include")
+_HELD_BACK = "is about what a table does not hold; `raterscope merge` brings it from a study"
+
+
+class DecisionsError(InputError):
+    """A table of decisions with problems, all of which are listed.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        A sentence for each, with its line.
+    """
+
+    def __init__(self, path: Path, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        more = f" and {len(problems) - 1:,} more problems" if len(problems) > 1 else ""
+        super().__init__(f"{problems[0]}{more}; nothing was recorded", file=path)
+
+
+def record_decisions(study: Study, path: Path, watch: Watch = silent) -> tuple[int, int]:
+    """Record the decisions of a table, all or none.
+
+    Parameters
+    ----------
+    study : Study
+    path : Path
+        A table with the columns verb and item, those that the verb needs, and any other of
+        `output_files.DECISIONS`. Rows with the same number in the column decision are one decision on
+        several spots. A region has the number that it has in the run shown.
+    watch : Watch
+
+    Returns
+    -------
+    recorded, known : int
+        Number of decisions recorded, and of those that the study has already.
+
+    Raises
+    ------
+    DecisionsError
+        With every problem.
+    InputError
+        If the table cannot be read.
+    """
+    reader = _Reader(study, read_table(path, watch))
+    decisions = list(reader.decisions())
+    if reader.problems:
+        raise DecisionsError(path, reader.problems)
+    known = {key: number for number, key in identities(study.decisions())}
+    numbers: dict[int, int] = {}
+    recorded = 0
+    with study.change():
+        for decision, (number, key) in zip(decisions, identities(decisions), strict=True):
+            if decision.at is not None and key in known:
+                numbers[number] = known[key]
+                continue
+            undoes = None if decision.undoes is None else numbers[decision.undoes]
+            about = numbers.get(decision.about or 0)
+            numbers[number] = study.record(replace(decision, id=0, about=about, undoes=undoes)).id
+            recorded += 1
+    return recorded, len(decisions) - recorded
+
+
+class _Problem(Exception):  # noqa: N818 - of a row, collected with the others
+    """What is wrong in a row; the message says what was expected."""
+
+
+class _Reader:
+    """Reads the decisions of a table, and collects problems."""
+
+    def __init__(self, study: Study, table: Table) -> None:
+        self.problems: list[str] = []
+        self._study, self._table = study, table
+        header = [name.strip().casefold() for name in table.header]
+        unknown = [plain(name, 40) for name in table.header if name.strip().casefold() not in DECISIONS]
+        if unknown or "verb" not in header:
+            wrong = f"unknown column {unknown[0]}" if unknown else "the column verb is missing"
+            self.problems.append(f"{wrong}; expected some of {', '.join(DECISIONS)}")
+        self._columns = {name: table.columns[at] for at, name in enumerate(header)}
+        self._images = ImageNames(study.images())
+        self._questions = {(kind, name.casefold()): item for (kind, item), name in study.names().items()}
+        self._annotators = set(study.annotators())
+        self._review = fold(study.decisions())
+
+    def decisions(self) -> Iterator[Decision]:
+        """Yield the decisions, with their numbers in the table."""
+        if self.problems:
+            return
+        stated = "decision" in self._columns
+        rows = range(len(self._table))
+        seen: dict[int, int] = {}
+        for number, of in groupby(rows, key=lambda row: self._whole("decision", row) if stated else row + 1):
+            group = list(of)
+            line = self._table.lines[group[0]]
+            try:
+                if number is None:
+                    raise _Problem("decision is empty; expected a number")
+                if number in seen:
+                    raise _Problem(f"decision {number} is already on line {seen[number]}")
+                decision = self._decision(group, number)
+                if decision.undoes is not None and decision.undoes not in seen:
+                    raise _Problem(f"undoes decision {decision.undoes}, which is not in a line above")
+            except (_Problem, ValueError) as problem:
+                self.problems.append(f"line {line}: {str(problem).rstrip('.')}")
+                continue
+            finally:
+                if number is not None:
+                    seen.setdefault(number, line)
+            yield decision
+
+    def _decision(self, rows: Sequence[int], number: int) -> Decision:
+        row = rows[0]
+        verb, kind = self._cell("verb", row), self._cell("kind", row)
+        at = self._cell("at", row)
+        common: dict[str, Any] = {
+            "id": number, "verb": verb, "who": self._cell("who", row), "reason": self._cell("reason", row),
+            "at": _time(at) if at else None, "about": self._whole("about", row),
+        }  # fmt: skip
+        if verb == "undo":
+            return Decision(**common, undoes=self._whole("undoes", row))
+        if verb in _OF_ANNOTATORS:
+            names = tuple(filter(None, map(str.strip, self._cell("annotators", row).split(";"))))
+            unknown = [plain(name, 40) for name in names if name not in self._annotators]
+            if unknown:
+                raise _Problem(f"there is no annotator {unknown[0]}")
+            weight = WeightSubject(weight=self._number("weight", row)) if verb == "weigh" else None
+            return Decision(**common, annotators=names, subject=weight)
+        make = {"clicks": self._on_clicks, "masks": self._on_masks, "labels": self._on_task,
+                "pairs": self._on_pairs}.get(kind)  # fmt: skip
+        if make is None:
+            raise _Problem(f'kind is "{plain(kind, 40)}"; expected clicks, masks, labels or pairs')
+        item = self._item(kind, self._cell("item", row))
+        run = self._study.shown.run(item, kind)
+        if "run" in self._columns and self._whole("run", row) != run:
+            run = None
+        subject, settled = make(rows, item, run)
+        return Decision(**common, item=item, run=run, subject=subject, settled=settled)
+
+    def _item(self, kind: str, name: str) -> int:
+        if kind in ("labels", "pairs"):
+            found = self._questions.get((kind, name.casefold()))
+        else:
+            image = self._images.find(name)
+            found = None if image is None else image.id
+        if found is None:
+            noun = "image" if kind in ("clicks", "masks") else "question"
+            raise _Problem(f"there is no {noun} {plain(name, 60)}")
+        return found
+
+    def _on_clicks(self, rows: Sequence[int], item: int, run: int | None) -> tuple[Subject, None]:
+        verb, blind = self._cell("verb", rows[0]), self._cell("blind", rows[0]) == "1"
+        if verb in ImageSubject.verbs:
+            return ImageSubject(name=self._study.image(item).name), None
+        if verb not in SpotSubject.verbs:
+            raise _Problem(f"to {plain(verb, 40)} {_HELD_BACK}")
+        spots = [self._spot(row, run) for row in rows]
+        if len(spots) > 1:
+            return SpotsSubject(spots=tuple(spots), blind=blind), None
+        moved = [self._number(name, rows[0]) if verb == "move" else None for name in ("from_x", "from_y")]
+        spot = spots[0]
+        return SpotSubject(
+            x=spot.x, y=spot.y, number=spot.number, from_x=moved[0], from_y=moved[1], blind=blind
+        ), None
+
+    def _spot(self, row: int, run: int | None) -> SpotOf:
+        image = self._study.image(self._item("clicks", self._cell("item", row)))
+        x, y = self._number("x", row), self._number("y", row)
+        if not (0 <= x <= image.width and 0 <= y <= image.height):
+            size = f"{image.width:.0f} x {image.height:.0f}"
+            raise _Problem(f"{x:g}, {y:g} is not on {plain(image.name, 60)}, which has {size} pixels")
+        number = None if run is None else self._whole("spot", row)
+        return SpotOf(image=image.id, x=x, y=y, number=number, run=run)
+
+    def _on_masks(self, rows: Sequence[int], item: int, run: int | None) -> tuple[Subject, Settled | None]:
+        verb, structure = self._cell("verb", rows[0]), self._cell("structure", rows[0])
+        number, rater = self._whole("region", rows[0]), self._cell("rater", rows[0])
+        if verb not in ("accept", "take", "skip") or number is None:
+            raise _Problem(f"to {plain(verb, 40)} without a region {_HELD_BACK}")
+        result = None if run is None else self._study.runs.result(run, item)
+        names = result.structures() if isinstance(result, CaseResult) else ()
+        if not isinstance(result, CaseResult) or structure not in names:
+            raise _Problem(f"the run shown has no consensus of {plain(structure, 40)} there")
+        disputes = result.reports[names.index(structure)].disputes
+        if not 1 <= number <= len(disputes):
+            raise _Problem(f"region {number} of {plain(structure, 40)}; expected 1 to {len(disputes)}")
+        dispute = disputes[number - 1]
+        subject = RegionSubject(
+            structure=structure, origin=dispute.origin, shape=dispute.shape, number=number, rater=rater,
+            blind=self._cell("blind", rows[0]) == "1",
+        )  # fmt: skip
+        if verb == "skip":
+            return subject, None
+        if verb == "accept":
+            fusion = result.fusions[names.index(structure)]
+            settled = settle_by(dispute, fusion.origin, fusion.mask[0])
+        else:
+            masks = read_masks(self._study, item, structure)
+            if rater not in masks:
+                raise _Problem(f"{plain(rater, 40) or 'nobody'} did not mark {plain(structure, 40)} there")
+            settled = settle_by(dispute, masks[rater].origin, masks[rater].values)
+        regions = self._review.regions(item)
+        earlier = known_voxels(
+            regions, settled_of(self._study, regions), structure, settled.origin, dispute.shape
+        )
+        if earlier is not None and verb == "accept":
+            settled.value[earlier != OPEN] = OPEN
+        return subject, settled
+
+    def _on_task(self, rows: Sequence[int], item: int, _run: int | None) -> tuple[Subject, None]:
+        task, label = self._cell("task", rows[0]), self._cell("label", rows[0])
+        votes = self._study.vote_set(item)
+        if task not in votes.task_index:
+            raise _Problem(f"there is no task {plain(task, 60)}")
+        if label and label not in votes.scheme.classes:
+            classes = ", ".join(plain(name, 40) for name in votes.scheme.classes[:9])
+            raise _Problem(f"{plain(label, 40)} is no class; expected {classes}")
+        return TaskSubject(task=task, label=label), None
+
+    def _on_pairs(self, rows: Sequence[int], _item: int, _run: int | None) -> tuple[Subject, None]:
+        name = self._cell("rater", rows[0])
+        if name not in self._annotators:
+            raise _Problem(f"there is no annotator {plain(name, 40)}")
+        return BiasSubject(annotator=name), None
+
+    def _cell(self, name: str, row: int) -> str:
+        """Return a cell without the apostrophe that exports put before formulas."""
+        column = self._columns.get(name)
+        return "" if column is None else unescape_formula(column[row].strip())
+
+    def _number(self, name: str, row: int) -> float:
+        cell = self._cell(name, row)
+        try:
+            return float(cell)
+        except ValueError:
+            raise _Problem(f'{name} is "{plain(cell, 40)}"; expected a number') from None
+
+    def _whole(self, name: str, row: int) -> int | None:
+        cell = self._cell(name, row)
+        if cell and not cell.isdecimal():
+            raise _Problem(f'{name} is "{plain(cell, 40)}"; expected a whole number')
+        return int(cell) if cell else None
+
+
+def _time(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise _Problem(f'at is "{plain(text, 40)}"; expected a time such as 2026-03-01T12:00:00+00:00')
+    return time
