@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from raterscope.app.study.records import Scheme
-from raterscope.app.study.vote_sets import VotesRecord, join_votes, pack_names
+from raterscope.app.study.vote_sets import (
+    NameIndex,
+    VotesRecord,
+    are_distinct,
+    join_votes,
+    pack_names,
+    unpack_names,
+)
 
 SCHEME = Scheme(("cat", "dog"), ("cat", "dog"), (0, 1))
 RECORD = VotesRecord(
@@ -51,3 +58,20 @@ def test_numbers_beyond_what_there_is_are_refused():
         beyond = np.array([0, 1, 2], dtype=getattr(RECORD, column).dtype)
         with pytest.raises(IndexError):
             join_votes([replace(RECORD, **{column: beyond})], SCHEME, 3)
+
+
+@pytest.mark.parametrize("many", [0, 1, 70_000])
+def test_names_are_unpacked_as_packed_and_found_by_number(many):
+    names = [f"tâche {number}" for number in range(many)]
+    assert unpack_names(pack_names(names)) == names
+    index = NameIndex(names)
+    assert index.numbers([*names[::-3], "none"]) == dict(
+        zip(names[::-3], range(many - 1, -1, -3), strict=True)
+    )
+    assert "none" not in index
+
+
+def test_a_name_that_occurs_twice_is_noticed():
+    names = [str(number) for number in range(1000)]
+    assert are_distinct(names)
+    assert not are_distinct([*names, "7"])

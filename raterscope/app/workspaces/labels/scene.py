@@ -15,7 +15,7 @@ from raterscope.algorithms.labels.data import ClassArray, FloatArray
 from raterscope.algorithms.labels.drift import Constancy, constancy, row_movement
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
-from raterscope.algorithms.labels.voting import majority
+from raterscope.algorithms.labels.voting import shares_of_votes
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import assessment
 from raterscope.app.kinds.labels.runs import (
@@ -30,6 +30,7 @@ from raterscope.app.session import Session
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import excluded_votes, labels_of, pictures_of
 from raterscope.app.study.records import ImageEntry, QuestionEntry
+from raterscope.app.study.vote_sets import NameIndex
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +68,9 @@ class Scene:
         return self.question
 
     @cached_property
-    def number_of(self) -> dict[str, int]:
+    def number_of(self) -> NameIndex:
         """Numbers of the tasks by name."""
-        return {name: number for number, name in enumerate(self.labels.tasks)}
+        return NameIndex(self.labels.tasks)
 
     @property
     def fusion(self) -> LabelFusion | None:
@@ -123,17 +124,21 @@ class Index:
     """Votes by task or by annotator: those of the i-th are `votes[start[i]:start[i + 1]]`."""
 
     start: NDArray[np.int64]
-    votes: NDArray[np.int64]
+    votes: NDArray[np.integer]
 
-    def of(self, number: int) -> NDArray[np.int64]:
+    def of(self, number: int) -> NDArray[np.integer]:
         """Return the votes of a task or annotator, in their order."""
         return self.votes[self.start[number] : self.start[number + 1]]
 
     @classmethod
     def by(cls, key: NDArray[np.int32], many: int) -> Index:
         """Sort votes by a key of 0 to `many` - 1."""
-        count = np.bincount(key, minlength=many)
-        return cls(np.concatenate([[0], np.cumsum(count)]), np.argsort(key, kind="stable"))
+        from scipy import sparse
+
+        # A matrix with one entry in each row is sorted by columns in a single pass.
+        ones, rows = np.ones(len(key), dtype=np.bool_), np.arange(len(key) + 1)
+        columns = sparse.csr_array((ones, key, rows), shape=(len(key), many)).tocsc()
+        return cls(columns.indptr.astype(np.int64), columns.indices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,11 +214,11 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
     """Compute the analysis of a scene, in a background thread."""
     labels, fusion = scene.labels, scene.fusion
     watch(0.0, "sorting votes")
-    assert len(scene.number_of) == len(labels.tasks)  # computed here, in the background
+    assert scene.number_of is not None  # computed here, in the background
     by_task = Index.by(labels.task, len(labels.tasks))
     watch(0.2, "sorting votes")
     by_annotator = Index.by(labels.annotator, len(labels.annotators))
-    vote = majority(replace(labels, known=None), watch=part(watch, 0.3, 0.5)).posterior
+    vote = shares_of_votes(replace(labels, known=None), part(watch, 0.3, 0.5))
     plainly = partial(
         Analysis,
         by_task,

@@ -248,18 +248,18 @@ class TaskReview(LabelsPart):
             return
         decisions = contents.review.tasks(scene.question.id)
         class_numbers = {name: number for number, name in enumerate(scene.classes)}
-        number_of = scene.number_of
         self.decided = np.full(len(scene.labels.tasks), OPEN, dtype=np.int16)
-        for name, decision in decisions.items():
-            if name in number_of and decision.label in class_numbers:
-                self.decided[number_of[name]] = class_numbers[decision.label]
+        for name, number in scene.number_of.numbers(decisions).items():
+            label = decisions[name].label
+            if label in class_numbers:
+                self.decided[number] = class_numbers[label]
 
     def _skipped(self) -> frozenset[int]:
         scene, contents = self._session.scene, self._document.contents
         if contents is None:
             return frozenset()
         names = contents.review.skipped_tasks(scene.question.id)
-        return frozenset(scene.number_of[name] for name in names if name in scene.number_of)
+        return frozenset(scene.number_of.numbers(names).values())
 
     def _on_filter(self, words: str, key: str) -> None:
         self._filter = (words, key)

@@ -125,7 +125,7 @@ def _imported_labels(known: ClassArray, decided: ClassArray, scene: Scene) -> Cl
     return np.where((decided == OPEN) & (scene.truth == known), known, OPEN).astype(np.int16)
 
 
-def weights_of(scene: Scene, analysis: Analysis, votes: NDArray[np.int64], leading: int) -> FloatArray:
+def weights_of(scene: Scene, analysis: Analysis, votes: NDArray[np.integer], leading: int) -> FloatArray:
     """Return the weights of votes for a class, as log odds against the other classes; NaN if unknown.
 
     The odds are those of the expected probabilities of the label given, with the other classes weighted by
