@@ -23,6 +23,7 @@ from pathlib import Path
 
 import raterscope
 from raterscope.algorithms.progress import Watch
+from raterscope.app.memory import collect_garbage_rarely
 from raterscope.app.workers import in_processes, processors
 
 _VARIABLE = "NUMBA_CACHE_DIR"
@@ -239,6 +240,7 @@ def _fingerprint() -> str:
 
 def _help(kind: str, algorithm: str, helpers: int, number: int) -> None:
     """Compile every n-th kernel of an algorithm, in the order of the table, while the command runs."""
+    collect_garbage_rarely()
     kernels, command = _table().get(kind, {}).get(algorithm, ()), os.getppid()
     for module, name, signature in list(kernels)[number::helpers]:
         if os.getppid() != command:  # it was killed

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from raterscope.app.memory import collect_garbage_rarely
+
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
@@ -169,6 +171,7 @@ def processors() -> int:
 
 def _serve(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    collect_garbage_rarely()
     pipe.send(_READY)
     with suppress(EOFError, BrokenPipeError):  # the parent has ended
         while True:

@@ -66,8 +66,9 @@ def _execute(options: argparse.Namespace) -> int:
 
 def _fuse(options: argparse.Namespace) -> int:
     from raterscope.app.compiled import compiling_beside
-    from raterscope.app.memory import keep_freed_memory
+    from raterscope.app.memory import collect_garbage_rarely, keep_freed_memory
 
+    collect_garbage_rarely()
     keep_freed_memory()
     algorithm = getattr(options, "path" if options.kind == "pairs" else "algorithm", None)
     with compiling_beside(options.kind, algorithm or ""):
@@ -76,8 +77,9 @@ def _fuse(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from raterscope.app.compiled import compiling_beside, kinds_of
-    from raterscope.app.memory import keep_freed_memory
+    from raterscope.app.memory import collect_garbage_rarely, keep_freed_memory
 
+    collect_garbage_rarely()
     keep_freed_memory()
     kinds = kinds_of(options.algorithm)
     with compiling_beside(options.kind or (kinds[0] if len(kinds) == 1 else ""), options.algorithm):
