@@ -151,6 +151,10 @@ class Changes:
         Expected detections where there is no cluster: structures; artefacts and clicks that meet by chance.
     missed, variance : float
         Expected structures without a cluster, and how uncertain their number is.
+    arrivals : (k + 1, K) float64
+        New detections of structures at each node, were the newcomers' marks on each that many.
+    blurred : float
+        Part of `structures` that clustering merged and may separate.
     """
 
     chance: FloatArray
@@ -158,6 +162,8 @@ class Changes:
     meetings: float
     missed: float
     variance: float
+    arrivals: FloatArray
+    blurred: float
 
     @property
     def appearing(self) -> float:
@@ -280,7 +286,7 @@ def predict_changes(
     come = chances.chance[:, sums] - chances.chance_of_both
     structure, meeting, artefact = _new_detection_chance(crowd, newcomers, threshold)
     blurred = _blurred(fusion) * more / max(annotators + more, 1)
-    appear = np.einsum("vk,qvb,bk->qk", chances.marks, come * structure[sums], count_chances(newcomers.rate))
+    arrivals = np.einsum("vk,qvb,qk->bk", chances.marks, come * structure[sums], structures)
     missed = float((structures * (1 - seen_chance)).sum())
     lure, _ = _lures(crowd.problem.prior.artefact)
     again = count_chances(np.tile(lure, (more, 1)))
@@ -288,10 +294,12 @@ def predict_changes(
     meet = chances.strays @ (come[-1] * meeting[sums]) @ count_chances(newcomers.stray)
     return Changes(
         np.clip(chance, 0.0, 1.0),
-        float((structures * appear).sum()) + blurred,
+        float((arrivals * count_chances(newcomers.rate)).sum()) + blurred,
         float(crowd.problem.prior.places * meet + chances.artefacts @ draw),
         missed,
         float((structures * (1 - seen_chance) / seen_chance).sum()) + missed**2 / chances.marginal,
+        arrivals,
+        blurred,
     )
 
 

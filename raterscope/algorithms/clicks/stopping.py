@@ -2,8 +2,9 @@
 
 The OEM-DEM paper stops when the decisions have not changed for several steps (section 6.4). On an image with
 many structures, one of them appears now and then, and this rule is hardly ever met. Here the number of
-decisions that k more annotators would change is predicted, see `raterscope.algorithms.clicks._prospects`. An
-image is settled when it is a small share of the decisions, and the last annotators changed no more than that.
+decisions that k more annotators would change is predicted, with an interval, see
+`raterscope.algorithms.clicks._prospects` and `raterscope.algorithms.clicks._predictive`. An image is settled
+when it is a small share of the decisions, and the last annotators changed no more than that.
 
 Active learning ranks images and annotators by the wrong decisions that new clicks are expected to correct. A
 decision is wrong where a structure is not detected, or a detection is no structure. An annotator corrects
@@ -20,6 +21,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from raterscope.algorithms.clicks._image_model import ImageModel, image_model, mark_rates
+from raterscope.algorithms.clicks._predictive import draw_changes
 from raterscope.algorithms.clicks._prospects import (
     Changes,
     FindingChances,
@@ -184,6 +186,8 @@ class Outlook:
         annotators like these could find. NaN without a detection.
     coming : float
         Expected changes that are new detections. 0 in results of earlier versions.
+    interval : (2,) float64
+        95 % interval of the number of decisions that change. NaN in results of earlier versions.
     """
 
     more: int
@@ -197,6 +201,7 @@ class Outlook:
     sensitivity: FloatArray
     precision: FloatArray
     coming: float = 0.0
+    interval: FloatArray = field(default_factory=lambda: np.full(2, np.nan))
 
     @property
     def share(self) -> float:
@@ -218,8 +223,9 @@ def predict_outlook(
 ) -> Outlook:
     """Predict the changes that more annotators would make on an image.
 
-    Newcomers resemble the crowd, by its estimated rates; structures and artefacts follow the vote model. Sums
-    run over all numbers of marks; nothing is drawn at random.
+    Newcomers resemble the crowd; structures and artefacts follow the vote model. The parameters of the model
+    are drawn from their posterior, and so are the newcomers' votes, see `_predictive`. The draws are the same
+    each time.
 
     Parameters
     ----------
@@ -240,28 +246,32 @@ def predict_outlook(
     """
     settings = StoppingSettings() if settings is None else settings
     watch(0.0, "looking ahead")
-    crowd = image_model_of(clicks, fusion, plan.detection, experience)
-    coming = draw_newcomers(crowd, settings.more)
-    prospect = predict_changes(
-        crowd, finding_chances(crowd, fusion, settings.more), coming, threshold_of(plan.detection)
+    crowd, threshold = (
+        image_model_of(clicks, fusion, plan.detection, experience),
+        threshold_of(plan.detection),
     )
-    watch(0.8, "looking ahead")
+    chances = finding_chances(crowd, fusion, settings.more)
+    prospect = predict_changes(crowd, chances, draw_newcomers(crowd, settings.more), threshold)
+    watch(0.4, "looking ahead")
+    drawn = draw_changes(crowd, fusion, chances, prospect, threshold)
+    watch(0.9, "looking ahead")
     detected = fusion.detection.detected
-    lasting = np.log1p(-np.minimum(prospect.chance, 1 - 1e-12)).sum() - prospect.appearing
+    chance, appearing = drawn.chance.mean(axis=0), drawn.appearing
     sensitivity, precision = _accuracy(crowd, detected, prospect)
     watch(1.0, "looked ahead")
     return Outlook(
         more=settings.more,
         detections=int(detected.sum()),
-        chance=prospect.chance,
-        appearing=prospect.appearing,
-        fresh=float(-np.expm1(-prospect.appearing)),
-        expected=float(prospect.chance.sum()) + prospect.appearing,
-        any=float(-np.expm1(lasting)),
+        chance=chance,
+        appearing=appearing,
+        fresh=drawn.fresh,
+        expected=float(chance.sum()) + appearing,
+        any=drawn.any,
         missed=prospect.missed,
         sensitivity=sensitivity,
         precision=precision,
-        coming=float(prospect.chance[~detected].sum()) + prospect.appearing,
+        coming=float(chance[~detected].sum()) + appearing,
+        interval=drawn.interval(),
     )
 
 

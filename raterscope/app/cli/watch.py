@@ -146,6 +146,7 @@ def _figures(name: str, watched: WatchedImage) -> dict[str, Any]:
         "detections": int(watched.fusion.detection.detected.sum()),
         "changed": int(history.changed[-1]),
         "expected_changes": _number(watched.outlook.expected),
+        "expected_changes_interval": [_number(value) for value in watched.outlook.interval.tolist()],
         "chance_of_change": _number(watched.outlook.any),
         "sensitivity": [_number(value) for value in history.sensitivity[-1].tolist()],
         "precision": [_number(value) for value in history.precision[-1].tolist()],

@@ -42,6 +42,9 @@ from tests.benchmarks.calibration.clicks import PLAN, smears
 STREAM = StreamPlan.make({"interval_draws": "20"})
 STOPPING = StoppingSettings()
 FIRST = 3
+SOME = 5
+"""Annotators from which on the interval of the number of changes is measured."""
+
 LATER = 8
 """Annotators from which on few images change much."""
 
@@ -160,6 +163,14 @@ def _stopping(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
                 "clicks", f"expected changes{words}", name, float(expected[rows_].mean()),
                 float(happened.mean()), number, float(happened.std() / math.sqrt(number)),
             )  # fmt: skip
+    ends = np.array([stage.outlook.interval for stage in steps])
+    some = np.array([stage.annotators >= SOME for stage in steps])
+    inside = ((ends[:, 0] <= arrived) & (arrived <= ends[:, 1]))[some]
+    if len(inside):
+        yield Row(
+            "clicks", f"95 % interval of changes from {SOME} annotators", name, 0.95, float(inside.mean()),
+            len(inside), float(inside.std() / math.sqrt(len(inside))),
+        )  # fmt: skip
     chance = np.array([stage.outlook.any for stage in steps])
     for low, high in BOUNDS:
         here = (chance >= low) & (chance < high)
