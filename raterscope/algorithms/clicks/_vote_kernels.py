@@ -304,20 +304,23 @@ def newton(hit: Array, nodes: Array, shift: Array, total: Array, odds: Array) ->
     odds : (R,) float64
         To begin with; overwritten.
     """
+    lift, chances = np.exp(shift), np.empty(len(shift))
     for r in range(len(hit)):
         row = min(r, len(nodes) - 1)
         value = odds[r]
         for _ in range(50):
-            chance = 1 / (1 + np.exp(-min(max(value, -40.0), 40.0)))
+            ratio = np.exp(value)
+            chance = ratio / (1.0 + ratio)
             slope = hit[r] - chance * total[r]
             curve = chance * (1 - chance) * total[r] + 1e-6
+            for k in range(len(shift)):  # without a sum, for vector instructions
+                chances[k] = ratio * lift[k] / (1.0 + ratio * lift[k])
             for k in range(len(shift)):
-                chance = 1 / (1 + np.exp(-min(max(value + shift[k], -40.0), 40.0)))
-                slope -= chance * nodes[row, k]
-                curve += chance * (1 - chance) * nodes[row, k]
+                slope -= chances[k] * nodes[row, k]
+                curve += chances[k] * (1 - chances[k]) * nodes[row, k]
             step = min(max(slope / curve, -2.0), 2.0)
             value = min(max(value + step, -13.8), 13.8)  # as far as EDGE
-            if abs(step) < 1e-10:
+            if abs(step) < 1e-6:  # the error is now about its square
                 break
         odds[r] = value
 
