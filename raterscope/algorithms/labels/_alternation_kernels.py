@@ -232,6 +232,10 @@ def expect_some(
     kept = 0
     for n in range(len(tasks)):
         i = tasks[n]
+        soon = tasks[min(n + 1, len(tasks) - 1)]
+        for v in range(start[soon], start[soon + 1]):
+            prefetch(weights, pair[v])
+            prefetch(counts, pair[v])
         for j in range(classes):
             x[j] = logs[j]
         for v in range(start[i], start[i + 1]):

@@ -198,8 +198,7 @@ class _Passes:
         size = (votes.annotators * votes.outputs, votes.classes)
         # Each part counts into tables of its own: not worth it where those are as large as the votes.
         self._tasks = _pieces(votes, _PARTS if 8 * size[0] * size[1] < len(votes.pair) else 1)
-        terms = 100 * votes.classes * votes.outputs  # 100 of an entry
-        self._annotators = _evenly(votes.annotators, _WORK // terms + 1)
+        self._annotators = self._pieces_for(votes.annotators)
         self._posterior = np.zeros((len(votes.known), votes.classes))
         self._counts = np.zeros((len(self._tasks[0]), *size))
         self._total = np.zeros((len(self._counts), votes.classes))
@@ -263,7 +262,8 @@ class _Passes:
             )  # fmt: skip
             due = pending > _IGNORED * tolerance
             pending[due] = 0.0
-            self._rate(self._counts[:1], (heard & due[:, None]).ravel())
+            pieces = self._pieces_for(int(np.count_nonzero(due)))
+            self._rate(self._counts[:1], (heard & due[:, None]).ravel(), pieces)
             self._rule.shares(self._total[0], self._logs)
             tasks = tasks[:kept]
             if not kept:
@@ -288,15 +288,22 @@ class _Passes:
     def _settle(self) -> float:
         """Update rates and shares from the counts by the rule; return their part of the objective."""
         self._total[0] = self._total.sum(axis=0)
-        return self._rate(self._counts, self._heard) + self._rule.shares(self._total[0], self._logs)
+        rates = self._rate(self._counts, self._heard, self._annotators)
+        return rates + self._rule.shares(self._total[0], self._logs)
 
-    def _rate(self, counts: FloatArray, present: NDArray[np.bool_]) -> float:
+    def _pieces_for(self, many: int) -> list[list[Piece]]:
+        """Divide all annotators into rounds of pieces, of whom so many are updated."""
+        annotators, terms = self._votes.annotators, 100 * self._votes.classes * self._votes.outputs
+        step = _WORK // terms + 1  # 100 terms an entry
+        return _evenly(annotators, step * annotators // max(many, 1))
+
+    def _rate(self, counts: FloatArray, present: NDArray[np.bool_], pieces: list[list[Piece]]) -> float:
         """Update the rates of the annotators with outputs present."""
 
         def rated(piece: Piece) -> float:
             return self._rule.rates(counts, present, piece[1], piece[2], self._weights)
 
-        return sum(self._each(rated, self._annotators))
+        return sum(self._each(rated, pieces))
 
     def _each(self, run: Callable[[Piece], _T], rounds: list[list[Piece]]) -> list[_T]:
         results: list[_T] = []
