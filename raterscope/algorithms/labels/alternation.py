@@ -295,7 +295,7 @@ class _Passes:
         """Divide all annotators into rounds of pieces, of whom so many are updated."""
         annotators, terms = self._votes.annotators, 100 * self._votes.classes * self._votes.outputs
         step = _WORK // terms + 1  # 100 terms an entry
-        return _evenly(annotators, step * annotators // max(many, 1))
+        return _evenly(annotators, max(1, step * annotators // max(many, 1)))
 
     def _rate(self, counts: FloatArray, present: NDArray[np.bool_], pieces: list[list[Piece]]) -> float:
         """Update the rates of the annotators with outputs present."""

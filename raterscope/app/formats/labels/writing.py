@@ -126,9 +126,11 @@ def write_annotators(
     excluded : (K,) integer
         Votes of an excluded annotator, which do not count.
     """
-    mean, low, high, change_p = (_figures(values, 6).to_pylist() for values in (*accuracy, change))
-    columns = (annotators, votes.tolist(), mean, low, high, community, change_p, copies, excluded.tolist())
-    return write_table(path, ANNOTATORS, zip(*columns, strict=True))
+    columns = [
+        _texts(annotators), _figures(votes, 12), *(_figures(values, 6) for values in accuracy),
+        _texts(community), _figures(change, 6), _texts(copies), _figures(excluded, 12),
+    ]  # fmt: skip
+    return _write(path, ANNOTATORS, [_lines(columns)])
 
 
 def write_confusion(
