@@ -15,13 +15,16 @@ def _command(manifest: Path, output: Path, index: str, count: int) -> str:
 
 def slurm_script(manifest: Path, output: Path, count: int) -> tuple[str, str]:
     """Return the name and text of an array script for `sbatch`."""
+    pattern = str(output).replace("%", "%%")  # a single one begins a placeholder
     lines = (
         "#!/bin/bash",
         "#SBATCH --job-name=raterscope",
         f"#SBATCH --array=1-{count}",
         "#SBATCH --cpus-per-task=1",
-        f"#SBATCH --output={output}/slurm-%a.log",
-        "# Exit status 75 means a temporary fault: submit the script again, cases that are done are skipped.",
+        "#SBATCH --requeue",  # after the failure of a node
+        "#SBATCH --open-mode=append",
+        f'#SBATCH --output="{pattern}/slurm-%a.log"',
+        "# Submit the script again after exit status 75 (temporary fault) or scancel: what is done is skipped.",
         _command(manifest, output, '"$SLURM_ARRAY_TASK_ID"', count),
     )
     return "batch.sbatch", "\n".join(lines) + "\n"
