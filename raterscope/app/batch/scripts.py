@@ -24,7 +24,7 @@ def slurm_script(manifest: Path, output: Path, count: int) -> tuple[str, str]:
         "#SBATCH --requeue",  # after the failure of a node
         "#SBATCH --open-mode=append",
         f'#SBATCH --output="{pattern}/slurm-%a.log"',
-        "# Submit the script again after exit status 75 (temporary fault) or scancel: what is done is skipped.",
+        "# Submit the script again after exit status 75 (temporary fault) or scancel: it continues.",
         _command(manifest, output, '"$SLURM_ARRAY_TASK_ID"', count),
     )
     return "batch.sbatch", "\n".join(lines) + "\n"
@@ -32,15 +32,19 @@ def slurm_script(manifest: Path, output: Path, count: int) -> tuple[str, str]:
 
 def snakemake_script(manifest: Path, output: Path, count: int) -> tuple[str, str]:
     """Return the name and text of a Snakefile."""
-    command = _command(manifest, output, "{wildcards.shard}", count)
+    # In a shell command, braces of a path are doubled, or they would be wildcards.
+    paths = [Path(str(path).replace("{", "{{").replace("}", "}}")) for path in (manifest, output)]
+    command = _command(*paths, "{wildcards.shard}", count)
     lines = (
-        f"SHARDS = range(1, {count} + 1)",
+        "# snakemake -s Snakefile --cores 8 --keep-going --rerun-incomplete   (after a kill, first --unlock)",
+        "# A shard with bad input fails after its other cases are done; status.csv lists them.",
+        f"workdir: {str(output)!r}",
         "",
         "rule all:",
-        f"    input: expand({str(output / 'shards' / '{shard}.done')!r}, shard=SHARDS)",
+        f'    input: expand("shards/{{shard}}.done", shard=range(1, {count} + 1))',
         "",
         "rule shard:",
-        f"    output: touch({str(output / 'shards' / '{shard}.done')!r})",
+        '    output: touch("shards/{shard}.done")',
         f"    shell: {command!r}",
     )
     return "Snakefile", "\n".join(lines) + "\n"

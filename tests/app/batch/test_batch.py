@@ -220,10 +220,13 @@ def test_shards_cover_every_case_once(count):
     assert sorted((case for some in shards for case in some), key=lambda case: int(case.name)) == cases
 
 
-def test_scripts_name_every_shard(tmp_path):
-    name, text = slurm_script(tmp_path / "a b.csv", tmp_path / "out", 3)
+def test_scripts_name_every_shard_in_folders_of_any_name(tmp_path):
+    name, text = slurm_script(tmp_path / "a b.csv", tmp_path / "out %a", 3)
     (tmp_path / name).write_text(text)
     assert "--array=1-3" in text
+    assert f'--output="{tmp_path}/out %%a/slurm-%a.log"' in text
     subprocess.run(["bash", "-n", str(tmp_path / name)], check=True)
-    _, snakefile = snakemake_script(tmp_path / "a b.csv", tmp_path / "out", 3)
+    _, snakefile = snakemake_script(tmp_path / "a b.csv", tmp_path / "{k}", 3)
     assert "{wildcards.shard}/3" in snakefile
+    assert f"workdir: '{tmp_path}/{{k}}'" in snakefile
+    assert f"-o '{tmp_path}/{{{{k}}}}'" in snakefile
