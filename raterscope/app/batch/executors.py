@@ -21,7 +21,7 @@ from raterscope.app.workers import Workers
 
 Result = TypeVar("Result")
 
-CONNECT_SECONDS = 10
+CONNECT_SECONDS = 30
 RECONNECT_SECONDS = 120
 _COUNT_SECONDS = 5.0
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def _command(manifest: Path, output: Path, index: str, count: int) -> str:
-    words = [sys.executable, "-m", "raterscope", "batch", str(manifest), "-o", str(output), "--jobs", "1"]
+def _command(manifest: str, output: str, index: str, count: int) -> str:
+    words = [sys.executable, "-m", "raterscope", "batch", manifest, "-o", output, "--jobs", "1"]
     return f"{shlex.join(words)} --shard {index}/{count}"
 
 
@@ -25,7 +25,7 @@ def slurm_script(manifest: Path, output: Path, count: int) -> tuple[str, str]:
         "#SBATCH --open-mode=append",
         f'#SBATCH --output="{pattern}/slurm-%a.log"',
         "# Submit the script again after exit status 75 (temporary fault) or scancel: it continues.",
-        _command(manifest, output, '"$SLURM_ARRAY_TASK_ID"', count),
+        _command(str(manifest), str(output), '"$SLURM_ARRAY_TASK_ID"', count),
     )
     return "batch.sbatch", "\n".join(lines) + "\n"
 
@@ -33,8 +33,8 @@ def slurm_script(manifest: Path, output: Path, count: int) -> tuple[str, str]:
 def snakemake_script(manifest: Path, output: Path, count: int) -> tuple[str, str]:
     """Return the name and text of a Snakefile."""
     # In a shell command, braces of a path are doubled, or they would be wildcards.
-    paths = [Path(str(path).replace("{", "{{").replace("}", "}}")) for path in (manifest, output)]
-    command = _command(*paths, "{wildcards.shard}", count)
+    paths = [str(path).replace("{", "{{").replace("}", "}}") for path in (manifest, output)]
+    command = _command(paths[0], paths[1], "{wildcards.shard}", count)
     lines = (
         "# snakemake -s Snakefile --cores 8 --keep-going --rerun-incomplete   (after a kill, first --unlock)",
         "# A shard with bad input fails after its other cases are done; status.csv lists them.",
