@@ -24,7 +24,6 @@ def view(count=4, order=None, **changes) -> AnnotatorsView:
         "order": np.arange(count) if order is None else np.asarray(order),
         "left": np.full(count, 191),
         "right": np.full(count, 9),
-        "ties": np.zeros(count, int),
         "behaviour": np.full(count, 2),
         "decided": np.full(count, OPEN),
         "doubt": np.full(count, 0.98),
@@ -47,12 +46,12 @@ def queue(qtbot, qapp):
 def test_a_line_says_behaviour_and_counts_and_what_was_decided(queue):
     queue.set_view(
         view(behaviour=np.array([2, 1, 0, -1]), decided=np.array([OPEN, FLAGGED, CLEARED, OPEN]),
-             ties=np.array([0, 0, 1, 0]), doubt=np.array([1.0, 0.9, 0.1, np.nan]))
+             doubt=np.array([1.0, 0.9, 0.1, np.nan]))
     )  # fmt: skip
     assert [accessible_text(queue.view, row) for row in range(4)] == [
         "annotator 0, one-sided: 191 left, 9 right",
         "annotator 1, flagged by you: 191 left, 9 right, done",
-        "annotator 2, cleared by you: 191 left, 9 right, 1 tied, done",
+        "annotator 2, cleared by you: 191 left, 9 right, done",
         "annotator 3, not tested: 191 left, 9 right",
     ]
     assert not queue.grab().isNull()

@@ -44,10 +44,10 @@ def test_a_line_says_the_posterior_and_a_decided_one_what_was_decided(tasks):
 
 
 def test_of_many_classes_the_two_likeliest_are_named(tasks):
-    assert posterior_words(("0", "1", "2", "3"), np.array([0.04, 0.96, 0.0, 0.0])) == "1: .96, 0: .04"
+    assert posterior_words(("0", "1", "2", "3"), np.array([0.04, 0.96, 0.0, 0.0])) == "1: 0.96, 0: 0.04"
     posterior = np.array([[0.02, 0.31, 0.62, 0.05]])
     tasks.set_tasks(view(1, classes=("newt", "toad", "frog", "eft"), posterior=posterior))
-    assert accessible_text(tasks.view, 0) == "task 0000, frog .62, toad .31"
+    assert accessible_text(tasks.view, 0) == "task 0000, frog 0.62, toad 0.31"
 
 
 def test_before_a_fusion_the_votes_are_reported(tasks):

@@ -480,17 +480,12 @@ def posterior_words(classes: Sequence[str], posterior: NDArray[np.floating]) -> 
         return "posterior " + " / ".join(f"{share:.2f}" for share in posterior)
     two = np.argsort(-posterior, kind="stable")[:2]
     two = two[[True, posterior[two[1]] >= LEAST_SHARE]]
-    return ", ".join(f"{_apart(classes[index])} {_short(float(posterior[index]))}" for index in two)
+    return ", ".join(f"{_apart(classes[index])} {posterior[index]:.2f}" for index in two)
 
 
 def _apart(name: str) -> str:
     """Separate a name that ends in a digit from the number that follows."""
     return f"{name}:" if name[-1:].isdigit() else name
-
-
-def _short(share: float) -> str:
-    """Format a share without the leading zero."""
-    return f"{share:.2f}".removeprefix("0")
 
 
 class TaskList(LongQueue):

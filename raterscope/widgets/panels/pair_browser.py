@@ -67,7 +67,7 @@ class AnnotatorsView:
         Number of annotators with comparisons.
     order : (M,) int
         Annotators shown, in display order.
-    left, right, ties : (p,) int
+    left, right : (p,) int
     behaviour : (p,) int
         Numbers in `BEHAVIOURS`; -1 for untested annotators and before a fusion.
     doubt : (p,) float, optional
@@ -81,7 +81,6 @@ class AnnotatorsView:
     order: NDArray[np.integer]
     left: NDArray[np.integer]
     right: NDArray[np.integer]
-    ties: NDArray[np.integer]
     behaviour: NDArray[np.integer]
     decided: NDArray[np.integer]
     doubt: NDArray[np.floating] | None = None
@@ -98,8 +97,6 @@ class AnnotatorsView:
         elif not state and self.doubt is not None:
             state = "not tested"
         counts = f"{self.left[number]:,} left, {self.right[number]:,} right"
-        if self.ties[number]:
-            counts += f", {self.ties[number]:,} tied"
         detail = f"{state}: {counts}" if state else counts
         return QueueItem(number, self.names[number], detail, doubt, decided != OPEN)
 

@@ -106,7 +106,6 @@ def annotators_view(
         order=order,
         left=analysis.left,
         right=analysis.right,
-        ties=analysis.ties,
         behaviour=np.full_like(behaviour, -1) if scene.blind else behaviour,
         decided=decided,
         doubt=None if cut is None or scene.blind else cut.share,
