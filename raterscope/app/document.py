@@ -208,12 +208,7 @@ class Document(QObject):
         return job
 
     def read_beside(
-        self,
-        title: str,
-        work: Callable[[Study, Watch], Any],
-        *,
-        quiet: bool = False,
-        lasting: bool = False,
+        self, title: str, work: Callable[[Study, Watch], Any], *, quiet: bool = False, lasting: bool = False
     ) -> Job:
         """Read a copy of the study in a separate thread, as a job that can be cancelled.
 

@@ -295,11 +295,7 @@ def store(
 
 
 def _store(
-    readings: Readings,
-    placement: Placement,
-    study: Study,
-    watch: Watch,
-    extent: tuple[float, float] | None,
+    readings: Readings, placement: Placement, study: Study, watch: Watch, extent: tuple[float, float] | None
 ) -> list[str]:
     sentences = []
     tables: tuple[ClickTable | PointTable, ...] = (*readings.clicks, *readings.truths)

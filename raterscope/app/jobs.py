@@ -347,14 +347,7 @@ class Jobs(QObject):
         self._begun += 1
         binding = lane is not None
         job = Job(
-            self._begun,
-            title,
-            work,
-            self,
-            binding=binding,
-            quiet=quiet,
-            costly=costly,
-            background=background,
+            self._begun, title, work, self, binding=binding, quiet=quiet, costly=costly, background=background
         )
         self._jobs[job.key] = job
         _AT_WORK.add(job)

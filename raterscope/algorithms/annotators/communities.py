@@ -364,10 +364,7 @@ class Communities:
 
 
 def communities(
-    mean: ArrayLike,
-    votes: ArrayLike,
-    settings: CommunitySettings | None = None,
-    watch: Watch = silent,
+    mean: ArrayLike, votes: ArrayLike, settings: CommunitySettings | None = None, watch: Watch = silent
 ) -> Communities:
     """Group annotators by their expected confusion matrices.
 

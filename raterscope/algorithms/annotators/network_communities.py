@@ -238,11 +238,7 @@ class _Search:
     """One search from one start."""
 
     def __init__(
-        self,
-        network: Network,
-        many: NDArray[np.float32],
-        tempering: float,
-        settings: FactorisationSettings,
+        self, network: Network, many: NDArray[np.float32], tempering: float, settings: FactorisationSettings
     ) -> None:
         self.network, self.many, self.tempering, self.settings = network, many, tempering, settings
         self.annotators = float(many.sum(dtype=np.float64))

@@ -13,14 +13,7 @@ References
 """
 
 from raterscope.algorithms.masks.catalogue import FUSERS
-from raterscope.algorithms.masks.data import (
-    Alternative,
-    MaskFusion,
-    Masks,
-    MasksError,
-    MaskTrace,
-    Settled,
-)
+from raterscope.algorithms.masks.data import Alternative, MaskFusion, Masks, MasksError, MaskTrace, Settled
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse, stack
 from raterscope.algorithms.masks.grid import Grid, GridError
 

@@ -197,10 +197,7 @@ def surface_of(mask: BoolArray, look: Look = no_look) -> BoolArray:
 
 
 def distance_to(
-    marked: BoolArray,
-    spacing: Spacing,
-    positions: FloatArray | None = None,
-    look: Look = no_look,
+    marked: BoolArray, spacing: Spacing, positions: FloatArray | None = None, look: Look = no_look
 ) -> Float32Array:
     """Return each voxel's exact distance (mm) to the nearest marked one, inf where none is; (Z, Y, X).
 

@@ -26,11 +26,7 @@ BEHAVIOUR_WORDS = ("no bias found", "leaning", "one-sided", "not decidable")
 RULES = {"flip": "flip test", "knockoffs": "knockoffs of the position bias paper"}
 """How annotators are flagged, in words."""
 
-CONSTRUCTIONS = {
-    "entropy": "maximum entropy",
-    "sdp": "semi-definite programme",
-    "equal": "all equally far",
-}
+CONSTRUCTIONS = {"entropy": "maximum entropy", "sdp": "semi-definite programme", "equal": "all equally far"}
 """Constructions of knockoffs: how s is chosen where annotators are correlated. Elsewhere s is 1."""
 
 HIGHEST_RATE = 0.25
@@ -235,9 +231,7 @@ class PairFusion:
         columns = {name: getattr(self, name)[:, order] for name in ("path", "statistic")}
         rows = {name: getattr(self, name) for name in _PER_ANNOTATOR}
         return replace(
-            self,
-            **columns,
-            **{name: values[order] for name, values in rows.items() if values is not None},
+            self, **columns, **{name: values[order] for name, values in rows.items() if values is not None}
         )
 
 

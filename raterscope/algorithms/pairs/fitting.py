@@ -277,10 +277,7 @@ def _fit(pairs: Pairs, name: str, way: PathMethod, settings: PairSettings, watch
     behaviour, matches = behaviours(pairs, flagged, flips.decidable), match_ratio(pairs, after.score)
     unexplained = inconsistency(pairs, component, before.score)
     watch(0.99, "collecting notices")
-    notices = [
-        *data_notices(pairs, component, untested, settings.least),
-        *bias_notices(pairs, bias),
-    ]
+    notices = [*data_notices(pairs, component, untested, settings.least), *bias_notices(pairs, bias)]
     if settings.rule == "knockoffs":
         notices += noise_notices(pairs, result.residual, result.freedom, len(tested))
         notices += selection_notices(

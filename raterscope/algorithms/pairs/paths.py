@@ -313,10 +313,7 @@ class Grams:
 
 
 def gram_matrices(
-    pairs: Pairs,
-    component: IndexArray | None = None,
-    among: BoolArray | None = None,
-    watch: Watch = silent,
+    pairs: Pairs, component: IndexArray | None = None, among: BoolArray | None = None, watch: Watch = silent
 ) -> Grams:
     """Sum comparisons and project the items out, by connected component.
 

@@ -144,9 +144,7 @@ def staging_crowd(tasks: int = 3200, annotators: int = 500, **changes: Any) -> C
     behaviours = (
         Behaviour("careful", _diagonal((0.95, 0.88, 0.86, 0.88, 0.92)), 0.34),
         Behaviour(
-            "blind to rings",
-            _diagonal((0.96, 0.25, 0.80, 0.84, 0.88), {(1, 0): 0.70, (2, 0): 0.14}),
-            0.20,
+            "blind to rings", _diagonal((0.96, 0.25, 0.80, 0.84, 0.88), {(1, 0): 0.70, (2, 0): 0.14}), 0.20
         ),
         Behaviour(
             "mix the stages",

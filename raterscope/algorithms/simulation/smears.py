@@ -70,10 +70,7 @@ class Canvas:
 
 
 def draw_positions(
-    canvas: Canvas,
-    count: int,
-    apart: float,
-    occupied: list[tuple[Place, float]],
+    canvas: Canvas, count: int, apart: float, occupied: list[tuple[Place, float]]
 ) -> list[Place]:
     """Draw positions at least `apart` from each other, and at given distances from occupied ones."""
     result: list[Place] = []
@@ -165,12 +162,7 @@ class Smear:
 
 
 def render_smear(
-    seed: int,
-    *,
-    parasites: int = 14,
-    artefacts: int = 9,
-    width: int = 1280,
-    height: int = 960,
+    seed: int, *, parasites: int = 14, artefacts: int = 9, width: int = 1280, height: int = 960
 ) -> Smear:
     """Draw a smear at about 0.14 micrometres a pixel: a ring measures some 20 pixels across.
 

@@ -28,10 +28,7 @@ _TRUTH_WORDS = ("truth", "gt", "gold", "expert", "reference")
 
 
 def read(
-    file: File,
-    kind: str | None = None,
-    mapping: Mapping[str, str] | None = None,
-    watch: Watch = silent,
+    file: File, kind: str | None = None, mapping: Mapping[str, str] | None = None, watch: Watch = silent
 ) -> ClickTable | PointTable | ImageFile:
     r"""Read a file, whose format is detected from its content.
 

@@ -263,11 +263,7 @@ def _about(
     if seed is not None:
         chance = ("Random numbers", f"Seed {plain(seed)}.")
     versions = ", ".join(f"{plain(name)} {plain(version)}" for name, version in run.versions.items())
-    paragraphs = [
-        ("Held fixed", words),
-        chance,
-        ("Versions", f"{versions}. Input {plain(run.digest, 90)}."),
-    ]
+    paragraphs = [("Held fixed", words), chance, ("Versions", f"{versions}. Input {plain(run.digest, 90)}.")]
     return [paragraphs[0], *of_run, *paragraphs[1:]]
 
 

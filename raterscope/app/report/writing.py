@@ -82,11 +82,7 @@ def write_report(
 
 
 def _gather(
-    study: Study,
-    watch: Watch,
-    item: int | None,
-    question: int | None,
-    options: Mapping[str, Any],
+    study: Study, watch: Watch, item: int | None, question: int | None, options: Mapping[str, Any]
 ) -> Contents:
     """Gather the contents of a report; see `write_report`."""
     from raterscope.app.report.sections import (

@@ -115,8 +115,7 @@ def _copy_images(
         for image, *row in old.execute(f"SELECT image, {', '.join(GRID)} FROM grids").fetchall():
             marks = ", ".join("?" * (1 + len(GRID)))
             new.execute(
-                f"INSERT INTO grids(image, {', '.join(GRID)}) VALUES ({marks})",
-                (numbers.images[image], *row),
+                f"INSERT INTO grids(image, {', '.join(GRID)}) VALUES ({marks})", (numbers.images[image], *row)
             )
     return renamed
 

@@ -80,8 +80,7 @@ def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> s
     question = _question_for(study, table.question, table.classes, table.tasks, votes=False)
     if question is None:
         raise StudyError(
-            "has known truths of tasks without votes in the study; import the votes first",
-            file=table.path,
+            "has known truths of tasks without votes in the study; import the votes first", file=table.path
         )
     scheme, notices = with_classes(question.scheme, table.classes, "the question's settings change it")
     with_votes = sum(name in study.vote_set(question.id).task_index for name in table.tasks)
@@ -109,8 +108,7 @@ def set_scheme(study: Study, question: int, scheme: Scheme) -> None:
     study.forget_vote_sets()
     with study.change() as connection:
         connection.execute(
-            "UPDATE questions SET scheme = ? WHERE id = ?",
-            (msgspec.json.encode(scheme).decode(), question),
+            "UPDATE questions SET scheme = ? WHERE id = ?", (msgspec.json.encode(scheme).decode(), question)
         )
 
 

@@ -199,11 +199,7 @@ def _look_beside_log(path: Path) -> None:
 
 def _open_file(path: Path, mode: str, *, alone: bool = True) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        f"{path.as_uri()}?mode={mode}",
-        uri=True,
-        isolation_level=None,
-        timeout=0.0,
-        check_same_thread=False,
+        f"{path.as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=0.0, check_same_thread=False
     )
     _guard(connection)
     if alone:
@@ -239,10 +235,7 @@ def copy_into(copy: sqlite3.Connection, connection: sqlite3.Connection, watch: W
 
 
 def shut(
-    path: Path,
-    connection: sqlite3.Connection,
-    hold: Hold | None,
-    discard: tuple[int, int] | None = None,
+    path: Path, connection: sqlite3.Connection, hold: Hold | None, discard: tuple[int, int] | None = None
 ) -> None:
     """Close the file, leaving one plain file.
 

@@ -20,14 +20,7 @@ from raterscope.app.formats.tables import FARTHEST
 from raterscope.app.review import SUBJECTS, Decision
 from raterscope.app.study.arrays import read_object
 from raterscope.app.study.kinds import STORED
-from raterscope.app.study.records import (
-    ImageEntry,
-    MarksRecord,
-    QuestionEntry,
-    RunEntry,
-    Scheme,
-    StudyError,
-)
+from raterscope.app.study.records import ImageEntry, MarksRecord, QuestionEntry, RunEntry, Scheme, StudyError
 
 IMAGE = ("id", "name", "path", "width", "height", "size", "digest", "pixel_size")
 GRID = ("slices", "affine", "calibrated", "modality", "identifier", "slice_offsets")

@@ -445,10 +445,7 @@ def missing_uids(head: Any) -> tuple[str, str]:
     """Return the UIDs of the frame of reference and the study of a series; or new ones, always the same."""
     series = str(head.get("SeriesInstanceUID") or head.get("SOPInstanceUID") or "")
     uids = [f"2.25.{uuid5(NAMESPACE_OID, f'{series} {purpose}').int}" for purpose in ("frame", "study")]
-    return (
-        str(head.get("FrameOfReferenceUID") or uids[0]),
-        str(head.get("StudyInstanceUID") or uids[1]),
-    )
+    return (str(head.get("FrameOfReferenceUID") or uids[0]), str(head.get("StudyInstanceUID") or uids[1]))
 
 
 def require_masks(path: Path, structures: Sequence[Structure], instead: str) -> None:

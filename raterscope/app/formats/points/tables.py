@@ -19,12 +19,7 @@ from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.annotations import Document
 from raterscope.app.formats.coco import CocoDocument
 from raterscope.app.formats.points.collector import STATES, PointCollector, PointFile, size_of
-from raterscope.app.formats.points.positions import (
-    assign_positions,
-    has_boxes,
-    read_extents,
-    read_positions,
-)
+from raterscope.app.formats.points.positions import assign_positions, has_boxes, read_extents, read_positions
 from raterscope.app.formats.records import ClickTable, PointTable, first_seen
 from raterscope.app.formats.sources import File, Source, open_source
 from raterscope.app.formats.tables import (

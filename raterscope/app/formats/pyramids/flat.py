@@ -268,8 +268,7 @@ def _scratch(
     free = shutil.disk_usage(room).free
     if size > free:
         raise InputError(
-            f"needs {size / 1e9:.1f} GB in {room}, which has {free / 1e9:.1f} GB free",
-            file=path,
+            f"needs {size / 1e9:.1f} GB in {room}, which has {free / 1e9:.1f} GB free", file=path
         )
     with tempfile.TemporaryFile(dir=room) as file:
         if hasattr(os, "posix_fallocate"):  # otherwise a full disk would end the program

@@ -225,10 +225,7 @@ def _read(path: Path, file: BinaryIO, *, pixels: bool, tags: Sequence[str] | Non
         _refuse_bomb(path, packed, head + _pixel_bytes(path, data) + _TRAILING)
     file.seek(0)
     data = pydicom.dcmread(
-        file,
-        force=True,
-        stop_before_pixels=not pixels,
-        specific_tags=None if tags is None else list(tags),
+        file, force=True, stop_before_pixels=not pixels, specific_tags=None if tags is None else list(tags)
     )
     return data, file.tell()
 

@@ -126,8 +126,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         record["crowd_size"] = sized.as_dict()
     results = Results(clicks, outcomes, plan, record, evaluations, order)
     saved = write_in_folder(
-        lambda folder: [*write_crowd_sizes(folder, curves), *write_results(folder, results)],
-        options.output,
+        lambda folder: [*write_crowd_sizes(folder, curves), *write_results(folder, results)], options.output
     )
     notices = [notice for table in tables for notice in table.notices] + record["notices"]
     if truth is not None:

@@ -403,10 +403,7 @@ def _results(study: Study) -> Iterator[tuple[ImageEntry, tuple[RunEntry, Fusion]
             yield entry, result
 
 
-_TABLES: dict[str, Callable[[Study, Path], Path]] = {
-    "annotators": _write_annotators,
-    "clicks": _write_clicks,
-}
+_TABLES: dict[str, Callable[[Study, Path], Path]] = {"annotators": _write_annotators, "clicks": _write_clicks}
 
 
 _MEASUREMENT_COLUMNS = (

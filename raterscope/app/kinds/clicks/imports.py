@@ -41,10 +41,7 @@ class AttributedPoints(NamedTuple):
 
 
 def read_point_files(
-    paths: Sequence[Path],
-    named: Collection[Path],
-    sources: Sources | None = None,
-    watch: Watch = silent,
+    paths: Sequence[Path], named: Collection[Path], sources: Sources | None = None, watch: Watch = silent
 ) -> tuple[list[PointFile], list[InputError]]:
     """Read files of points. Also returns why unnamed files were skipped.
 
@@ -243,9 +240,7 @@ class _ImagePieces:
 
 
 def clicks_by_image(
-    tables: Sequence[ClickTable],
-    sizes: Sequence[ClickTable | ImageFile],
-    extent: Size | None = None,
+    tables: Sequence[ClickTable], sizes: Sequence[ClickTable | ImageFile], extent: Size | None = None
 ) -> dict[str, Clicks]:
     """Join tables of clicks. Raises `InputError` for an image of unknown size.
 

@@ -336,10 +336,7 @@ class ExpertKnowledge(NamedTuple):
 
 
 def read_knowledge(
-    image: int,
-    state: ReviewState,
-    views: Mapping[int, Sequence[View]],
-    truth: TruePoints | None = None,
+    image: int, state: ReviewState, views: Mapping[int, Sequence[View]], truth: TruePoints | None = None
 ) -> ExpertKnowledge:
     """Return the knowledge of an image that a fusion holds fixed.
 

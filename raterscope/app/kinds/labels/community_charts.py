@@ -238,11 +238,7 @@ def trace_rows(labels: Labels, fusion: LabelFusion) -> Iterator[tuple[object, ..
 
 
 def _triangles(
-    labels: Labels,
-    prototypes: FloatArray,
-    sizes: Sequence[int],
-    numbers: Sequence[int],
-    mean: FloatArray,
+    labels: Labels, prototypes: FloatArray, sizes: Sequence[int], numbers: Sequence[int], mean: FloatArray
 ) -> Charts:
     assert labels.meaning is not None
     largest = max(sizes, default=1)

@@ -232,9 +232,7 @@ def _chart(rates: DecisionRates, key: str, up: str) -> PaperChart:
     return line_chart(lines, across, up, end, diagonal=roc, low=float(low), high=float(high))
 
 
-def _ends(
-    line: Series,
-) -> tuple[str, bool, FloatArray | None, FloatArray | None, tuple[float, ...]]:
+def _ends(line: Series) -> tuple[str, bool, FloatArray | None, FloatArray | None, tuple[float, ...]]:
     colour, dashes = _line_style(line.method)
     return colour, False, line.low, line.high, dashes
 

@@ -208,10 +208,7 @@ def _judged(answers: Mapping[str, Answer]) -> dict[str, dict[str, Assessment]]:
 
 
 def _write(
-    folder: Path,
-    answers: Mapping[str, Answer],
-    judged: Mapping[str, Mapping[str, Assessment]],
-    watch: Watch,
+    folder: Path, answers: Mapping[str, Answer], judged: Mapping[str, Mapping[str, Assessment]], watch: Watch
 ) -> None:
     """Write a folder for each method."""
     for (method, answer), step in steps_of(watch, answers.items()):

@@ -18,9 +18,7 @@ from raterscope.app.formats.masks.deidentify import Deidentifier, identifying_wo
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.naming import strip_suffixes
 from raterscope.app.formats.masks.terminology import Structure, file_names, suggest_coding
-from raterscope.app.formats.output_files import (
-    write_table,
-)
+from raterscope.app.formats.output_files import write_table
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.kinds.masks.case_output import Row, on_whole_image, products_of
 from raterscope.app.kinds.masks.rater_tables import (
@@ -100,11 +98,7 @@ class _LazyMap:
 
 
 Rows = Callable[[MaskFusion, Report], Iterator[Row]]
-_ROWS: dict[str, Rows] = {
-    "annotators": annotator_rows,
-    "agreement": agreement_rows,
-    "disputes": dispute_rows,
-}
+_ROWS: dict[str, Rows] = {"annotators": annotator_rows, "agreement": agreement_rows, "disputes": dispute_rows}
 _COLUMNS = {"agreement": AGREEMENT, "disputes": DISPUTES}
 
 
@@ -322,9 +316,7 @@ def _of_structure(
         return []
     return [
         _LazyMap(
-            f"{name} {rater}" if several else rater,
-            NOTHING_CODED,
-            _lazy_map(fusion, values[0, p], largest),
+            f"{name} {rater}" if several else rater, NOTHING_CODED, _lazy_map(fusion, values[0, p], largest)
         )
         for p, rater in enumerate(fusion.annotators)
     ]

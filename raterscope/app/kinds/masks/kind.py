@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from raterscope.app.command_line.arguments import (
-    Parser,
-    add_algorithm,
-    add_masks,
-    add_results,
-    add_settings,
-)
+from raterscope.app.command_line.arguments import Parser, add_algorithm, add_masks, add_results, add_settings
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
 

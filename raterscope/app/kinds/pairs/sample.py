@@ -25,14 +25,7 @@ from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.kinds.kind import Sample
 from raterscope.app.kinds.pairs.command import other_results_of, summary_of
 from raterscope.app.kinds.pairs.exports import QuestionOutput, run_record, write_question
-from raterscope.app.kinds.pairs.runs import (
-    Answer,
-    OtherResults,
-    digest_of,
-    fuse_inputs,
-    gather,
-    keep,
-)
+from raterscope.app.kinds.pairs.runs import Answer, OtherResults, digest_of, fuse_inputs, gather, keep
 from raterscope.app.sample_files import (
     BEGUN,
     Demonstrated,

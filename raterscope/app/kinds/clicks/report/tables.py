@@ -10,11 +10,7 @@ import numpy as np
 
 from raterscope.algorithms.annotators.agreement import ClickAgreement, click_agreement
 from raterscope.algorithms.clicks.counting import expected_count
-from raterscope.algorithms.clicks.crowd_size import (
-    DETECTORS_PUBLISHED,
-    CrowdSizeCurve,
-    CrowdSizeSettings,
-)
+from raterscope.algorithms.clicks.crowd_size import DETECTORS_PUBLISHED, CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray
 from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
 from raterscope.algorithms.clicks.result import Fusion
@@ -185,11 +181,7 @@ MEASURES = ("sensitivity", "precision")
 
 
 def crowd_size_section(
-    study: Study,
-    images: Sequence[int],
-    run: RunEntry,
-    settings: CrowdSizeSettings,
-    watch: Watch = silent,
+    study: Study, images: Sequence[int], run: RunEntry, settings: CrowdSizeSettings, watch: Watch = silent
 ) -> Section:
     """Measure and draw the accuracy with crowds of several sizes on images with ground truth.
 

@@ -195,10 +195,7 @@ def communities_table(groups: Groups, annotators: Sequence[str]) -> Table:
 
 
 def annotators_table(
-    answered: Answered,
-    rates: Rates,
-    groups: Groups | None,
-    excluded: Mapping[str, str],
+    answered: Answered, rates: Rates, groups: Groups | None, excluded: Mapping[str, str]
 ) -> Table:
     """List the best and the worst annotators, and the excluded ones."""
     labels, fusion = answered.question.labels, answered.result.fusion

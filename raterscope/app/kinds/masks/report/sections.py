@@ -292,8 +292,7 @@ def _roomy(figures: StructureFigures) -> tuple[np.ndarray, tuple[int, int, int]]
     grid, piece = figures.entry.lattice, figures.final
     past = [at + n for at, n in zip(piece.origin, piece.values.shape, strict=True)]
     low, high = map(
-        np.array,
-        with_margin(piece.origin, past, grid.spacing, _ROOM, grid.shape, grid.uneven_positions),
+        np.array, with_margin(piece.origin, past, grid.spacing, _ROOM, grid.shape, grid.uneven_positions)
     )
     inside = np.zeros(tuple(high - low), dtype=bool)
     corner = np.array(piece.origin) - low

@@ -168,9 +168,7 @@ def _charts(question: ComparedQuestion) -> Gallery:
         pictures.append(draw_path(fusion, behaviour, question.run.algorithm))
     words = ("not flagged", "flagged, leaning", "flagged, one-sided")
     return Gallery(
-        "Annotators",
-        pictures,
-        [Swatch(colour, name) for colour, name in zip(COLOURS, words, strict=True)],
+        "Annotators", pictures, [Swatch(colour, name) for colour, name in zip(COLOURS, words, strict=True)]
     )
 
 
