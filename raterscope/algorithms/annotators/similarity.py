@@ -179,18 +179,13 @@ class RaterTree:
 
     def cut(self, height: float) -> tuple[tuple[str, ...], ...]:
         """Return the groups at a height, in the order of the leaves."""
-        group = [{at} for at in range(len(self.names))]
-        top = list(range(len(self.names)))
-        for left, right, joined, _ in self.linkage:
-            group.append(group[int(left)] | group[int(right)])
-            if joined <= height:
-                top = [at for at in top if at not in (int(left), int(right))] + [len(group) - 1]
-        position = {int(leaf): at for at, leaf in enumerate(self.order)}
-        ordered = sorted(
-            (sorted(group[at], key=position.__getitem__) for at in top),
-            key=lambda cluster: position[cluster[0]],
-        )
-        return tuple(tuple(self.names[leaf] for leaf in cluster) for cluster in ordered)
+        from scipy.cluster.hierarchy import fcluster
+
+        group = fcluster(self.linkage, height, "distance") if len(self.linkage) else np.ones(1)
+        clusters: dict[int, list[str]] = {}
+        for leaf in self.order.tolist():
+            clusters.setdefault(int(group[leaf]), []).append(self.names[leaf])
+        return tuple(map(tuple, clusters.values()))
 
 
 def same_consensus(responsibilities: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
