@@ -30,6 +30,9 @@ from raterscope.app.study.records import ImageEntry, Item, MaskLog, MaskRecord, 
 if TYPE_CHECKING:
     from raterscope.app.study.study import Study
 
+_Shapes = list[tuple[str, "np.ndarray | None", tuple[int, ...]]]
+"""Arrays by name, each with the shape that it should have."""
+
 
 def mismatch_of_fusion(study: Study, run: RunEntry, image: int, fusion: Fusion) -> str | None:
     """Explain why a fusion does not fit the clicks on an image as the run read them; None if it fits."""
@@ -51,6 +54,17 @@ def mismatch_of_fused_pairs(study: Study, run: RunEntry, question: int, fusion: 
     """Explain why a fusion does not fit the comparisons as the run read them; None if it fits."""
     comparisons = study.comparison_set(question, run.imported)
     return mismatch_of_pairs(fusion, len(comparisons.annotator_ids), len(comparisons.items))
+
+
+def _mismatch_of_shapes(shapes: _Shapes) -> str | None:
+    for name, array, shape in shapes:
+        if array is not None and array.shape != shape:
+            return f"{name} has the shape {array.shape}, not {shape}"
+    return None
+
+
+def _fits(origin: Sequence[int], shape: Sequence[int], frame: tuple[int, int, int]) -> bool:
+    return min(origin) >= 0 and not (np.add(origin, shape) > frame).any()
 
 
 def _names(study: Study, numbers: NDArray[np.int32]) -> list[str]:
@@ -77,7 +91,7 @@ def mismatch_of_clicks(fusion: Fusion, n: int, r: int) -> str | None:
         fusion.clustering, fusion.detection, fusion.rates, fusion.clustering.trace
     )  # fmt: skip
     m, k, t = len(clustering.mean), len(clustering.inlier), len(trace.objective)
-    shapes: list[tuple[str, np.ndarray, tuple[int, ...]]] = [
+    shapes: _Shapes = [
         ("mark", fusion.mark, (n,)),
         ("marked", fusion.marked, (r, m)),
         ("verdict", fusion.verdict, (m,)),
@@ -94,9 +108,8 @@ def mismatch_of_clicks(fusion: Fusion, n: int, r: int) -> str | None:
     shapes += [("reliability rate", rates.reliability, (r, 3))]
     shapes += [(name, getattr(detection, name), (m,)) for name in _PER_CLUSTER]
     shapes += [(name, getattr(detection, name), (r,)) for name in _PER_ANNOTATOR]
-    for name, array, shape in shapes:
-        if array.shape != shape:
-            return f"{name} has the shape {array.shape}, not {shape}"
+    if wrong := _mismatch_of_shapes(shapes):
+        return wrong
     if fusion.score is not None and (fusion.score.shape != (m,) or np.isinf(fusion.score).any()):
         return f"the scores are not one number for each of {m} clusters"
     if detection.undecided.size not in (0, m):
@@ -118,7 +131,7 @@ def mismatch_of_labels(result: LabelResult, tasks: int, annotators: int, votes: 
     """Explain why a fusion of labels does not fit these numbers of tasks, annotators and votes."""
     fusion, groups = result.fusion, result.communities
     classes, outputs = len(fusion.classes), len(fusion.outputs)
-    shapes: list[tuple[str, np.ndarray | None, tuple[int, ...]]] = [
+    shapes: _Shapes = [
         ("posterior", fusion.posterior, (tasks, classes)),
         ("votes", fusion.votes, (tasks,)),
         ("known", fusion.known, (tasks,)),
@@ -127,21 +140,19 @@ def mismatch_of_labels(result: LabelResult, tasks: int, annotators: int, votes: 
         ("prior", fusion.confusion.prior, (classes, outputs)),
         ("weight", fusion.weight, (annotators,)),
     ]
+    steps = 0 if fusion.drift is None else len(fusion.drift.vote)
     if fusion.drift is not None:
-        steps = len(fusion.drift.vote)
         shapes += [
             ("drift", fusion.drift.alpha, (steps, classes, outputs)),
             ("start", fusion.drift.start, (annotators + 1,)),
         ]
-        if fusion.drift.start.shape != (annotators + 1,):
-            return f"start has the shape {fusion.drift.start.shape}, not {(annotators + 1,)}"
+    if wrong := _mismatch_of_shapes(shapes):
+        return wrong
+    if fusion.drift is not None:
         if steps > votes or (np.diff(fusion.drift.start) < 0).any() or fusion.drift.start[-1] != steps:
             return f"its {steps} steps are not those of {votes} votes"
         if steps and not 0 <= fusion.drift.vote.min() <= fusion.drift.vote.max() < votes:
             return "a step is of a vote that does not exist"
-    for name, array, shape in shapes:
-        if array is not None and array.shape != shape:
-            return f"{name} has the shape {array.shape}, not {shape}"
     if tasks and not OPEN <= fusion.known.min() <= fusion.known.max() < classes:
         return "a task is known to be of a class that does not exist"
     if not _are_shares(fusion.posterior):
@@ -177,7 +188,7 @@ def _mismatch_of_communities(groups: Communities, annotators: int, matrix: tuple
 def mismatch_of_pairs(fusion: PairFusion, annotators: int, items: int) -> str | None:
     """Explain why a fusion of pairs does not fit these numbers of annotators and items."""
     draws, steps = len(fusion.statistic), len(fusion.path_at)
-    shapes: list[tuple[str, np.ndarray, tuple[int, ...]]] = [
+    shapes: _Shapes = [
         ("path_at", fusion.path_at, (steps,)),
         ("path", fusion.path, (steps, annotators)),
         ("statistic", fusion.statistic, (draws, annotators)),
@@ -186,9 +197,8 @@ def mismatch_of_pairs(fusion: PairFusion, annotators: int, items: int) -> str | 
     shapes += [(name, getattr(fusion, name), (items,)) for name in _PER_ITEM]
     tested = [(name, getattr(fusion, name)) for name in ("q_value", "detectable", "decidable", "t_test")]
     shapes += [(name, array, (annotators,)) for name, array in tested if array is not None]
-    for name, array, shape in shapes:
-        if array.shape != shape:
-            return f"{name} has the shape {array.shape}, not {shape}"
+    if wrong := _mismatch_of_shapes(shapes):
+        return wrong
     if not (np.isfinite(fusion.path_at).all() and np.isfinite(fusion.path).all()):
         return "its path has values that are not finite"
     if fusion.rule not in RULES:
@@ -226,8 +236,7 @@ def _mismatch_of_report(report: Report, raters: int, frame: tuple[int, int, int]
     if report.pair_dice.shape != (raters, raters) or report.by_slice.shape != frame[:1]:
         return "the agreement or the doubt by slice is of another shape"
     for region in report.disputes:
-        ends = [start + n for start, n in zip(region.origin, region.shape, strict=True)]
-        if min(region.origin) < 0 or min(region.shape) < 1 or any(np.array(ends) > frame):
+        if min(region.shape) < 1 or not _fits(region.origin, region.shape, frame):
             return "a disputed region does not lie in the image"
         if len(region.bits) * 8 < np.prod(region.shape) or not 0 <= region.leader < raters:
             return "a disputed region is of another shape"
@@ -274,7 +283,7 @@ def _mismatch_of_fusion(fusion: MaskFusion, frame: tuple[int, int, int]) -> str 
     s, p, maps = len(fusion.structures), len(fusion.annotators), fusion.mask.shape
     if fusion.mask.ndim != 4 or maps[0] != 1 or s != 1 or not p:
         return f"mask has the shape {maps}, which is not that of one structure"
-    shapes: list[tuple[str, np.ndarray | None, tuple[int, ...]]] = [
+    shapes: _Shapes = [
         ("probability", fusion.probability, maps),
         ("distance", fusion.distance, maps),
         ("deviation", fusion.deviation, maps),
@@ -288,11 +297,9 @@ def _mismatch_of_fusion(fusion: MaskFusion, frame: tuple[int, int, int]) -> str 
             (f"alternative {number}", alternative.probability, maps),
             (f"alternative {number}", alternative.responsibility, (p,)),
         ]
-    for name, array, shape in shapes:
-        if array is not None and array.shape != shape:
-            return f"{name} has the shape {array.shape}, not {shape}"
-    ends = [start + n for start, n in zip(fusion.origin, maps[1:], strict=True)]
-    if fusion.frame != frame or min(fusion.origin) < 0 or any(np.array(ends) > frame):
+    if wrong := _mismatch_of_shapes(shapes):
+        return wrong
+    if fusion.frame != frame or not _fits(fusion.origin, maps[1:], frame):
         return f"its maps lie at {fusion.origin} in {fusion.frame} voxels, not in {frame}"
     if not all(np.isfinite(step) and step > 0 for step in fusion.spacing):
         return "its spacing is not a length"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -15,13 +14,14 @@ from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.records import LabelTable, TrueLabels
+from raterscope.app.formats.tables import number_or_nan
 from raterscope.app.review import ReviewState
 from raterscope.app.study.arrays import write_object
 from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme, StudyError
 from raterscope.app.study.references import ImageNames, read_image_entries
 from raterscope.app.study.study import Study
-from raterscope.app.study.vote_sets import VoteSet, VotesRecord, truth_record, votes_record
+from raterscope.app.study.vote_sets import VoteSet, VotesRecord, positions_of, truth_record, votes_record
 from raterscope.text import natural
 
 _SOME = 20_000
@@ -314,31 +314,18 @@ def _repeats(table: LabelTable, watch: Watch) -> int:
 def _given_again(study: Study, question: int, table: LabelTable) -> int:
     """Count the votes on tasks for which the study already has a vote of the same annotator."""
     crowd, names = study.vote_set(question), study.annotators()
-    number = {
-        names[annotator_index]: position
-        for position, annotator_index in enumerate(crowd.annotator_ids.tolist())
-    }
-    annotator_index = np.array([number.get(name, -1) for name in table.annotators], dtype=np.int64)
-    task = np.array([crowd.task_index.get(name, -1) for name in table.tasks], dtype=np.int64)
-    if not (annotator_index >= 0).any() or not (task >= 0).any():
+    annotators = [names[number] for number in crowd.annotator_ids.tolist()]
+    annotator = positions_of(table.annotators, annotators)[table.annotator]
+    task = positions_of(table.tasks, crowd.tasks)[table.task]
+    known = (annotator >= 0) & (task >= 0)
+    if not known.any():
         return 0
-    present = np.unique(crowd.annotator.astype(np.int64) * len(crowd.tasks) + crowd.task)
-    vote_annotator, vote_task = annotator_index[table.annotator], task[table.task]
-    known = (vote_annotator >= 0) & (vote_task >= 0)
-    pair = vote_annotator[known] * len(crowd.tasks) + vote_task[known]
-    position = np.minimum(np.searchsorted(present, pair), len(present) - 1)
-    return int((present[position] == pair).sum())
-
-
-def _number(name: str) -> float:
-    try:
-        return float(name)
-    except ValueError:
-        return math.nan
+    present = crowd.annotator.astype(np.int64) * len(crowd.tasks) + crowd.task
+    return int(np.isin(annotator[known] * len(crowd.tasks) + task[known], present).sum())
 
 
 def _ordered(names: Sequence[str]) -> tuple[str, ...]:
-    numbers: NDArray[np.float64] = np.array([_number(name) for name in names])
+    numbers: NDArray[np.float64] = np.array([number_or_nan(name) for name in names])
     if np.isfinite(numbers).all():
         return tuple(names[index] for index in np.argsort(numbers, kind="stable"))
     return tuple(sorted(names, key=natural))

@@ -17,7 +17,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.patterns import with_margin
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.coding import NOTHING_CODED, Coding, merged
-from raterscope.app.errors import plain
+from raterscope.app.errors import counted, plain
 from raterscope.app.review import Region, described_structures, fold, known_voxels
 from raterscope.app.study.arrays import read_object, write_object
 from raterscope.app.study.imports import number_annotators, number_import
@@ -361,14 +361,11 @@ def _last(run: RunEntry | None) -> int:
 
 
 def _in_words(masks: Sequence[PlacedMask], replaced: int, notices: Sequence[str]) -> str:
-    def count(number: int, noun: str) -> str:
-        return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
     truths = sum(mask.annotator is None for mask in masks)
     raters = len({mask.annotator for mask in masks if mask.annotator is not None})
-    words = count(len(masks), "true mask" if truths == len(masks) and truths else "mask")
-    words += f" on {count(len({mask.image for mask in masks}), 'image')}"
-    words += f" by {count(raters, 'annotator')}" if raters else ""
+    words = counted(len(masks), "true mask" if truths == len(masks) and truths else "mask")
+    words += f" on {counted(len({mask.image for mask in masks}), 'image')}"
+    words += f" by {counted(raters, 'annotator')}" if raters else ""
     empty = sum(not mask.values.any() for mask in masks)
     remarks = [f"{empty:,} of them empty"] if empty else []
     remarks += [f"{replaced:,} in place of an earlier one"] if replaced else []

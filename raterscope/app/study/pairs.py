@@ -18,7 +18,7 @@ from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.records import RunEntry
 from raterscope.app.study.study import Study
-from raterscope.app.study.vote_sets import pack_names, pairs_record, records_of, unpack_names
+from raterscope.app.study.vote_sets import pack_names, pairs_record, positions_of, records_of, unpack_names
 
 UNNAMED = "pairs"
 """Name of a question without a name."""
@@ -84,24 +84,18 @@ def item_pictures(study: Study, question: int) -> dict[int, int]:
 def _given_again(study: Study, question: int, table: PairTable) -> int:
     """Count the comparisons that the study already has, by annotator, items and sides."""
     comparisons, names = study.comparison_set(question), study.annotators()
-    number = {
-        names[annotator]: position for position, annotator in enumerate(comparisons.annotator_ids.tolist())
-    }
-    item_index = {name: position for position, name in enumerate(comparisons.items)}
-    annotator = np.array([number.get(name, -1) for name in table.annotators], dtype=np.int64)[table.annotator]
-    item = np.array([item_index.get(name, -1) for name in table.items], dtype=np.int64)
+    annotators = [names[number] for number in comparisons.annotator_ids.tolist()]
+    annotator = positions_of(table.annotators, annotators)[table.annotator]
+    item = positions_of(table.items, comparisons.items)
     left, right = item[table.left], item[table.right]
     known = (annotator >= 0) & (left >= 0) & (right >= 0)
     if not known.any():
         return 0
     item_count = len(comparisons.items)
-    present = np.unique(
-        (comparisons.annotator.astype(np.int64) * item_count + comparisons.left) * item_count
-        + comparisons.right
-    )
+    present = comparisons.annotator.astype(np.int64) * item_count + comparisons.left
+    present = present * item_count + comparisons.right
     codes = (annotator[known] * item_count + left[known]) * item_count + right[known]
-    position = np.minimum(np.searchsorted(present, codes), len(present) - 1)
-    return int((present[position] == codes).sum())
+    return int(np.isin(codes, present).sum())
 
 
 def _question_for(study: Study, table: PairTable) -> tuple[int | None, str]:
@@ -195,8 +189,7 @@ def placed(
     items: tuple[str, ...],
 ) -> TrueRanking:
     """Reorder a ranking for `items`; items without a rank get NaN."""
-    rank_index = {name: number for number, name in enumerate(names)}
-    index = np.array([rank_index.get(name, -1) for name in items], dtype=np.int64)
+    index = positions_of(items, names)
     ranked = index >= 0
     return TrueRanking(
         np.where(ranked, rank[index], np.nan), np.where(ranked, group[index], -1).astype(np.int32)

@@ -6,7 +6,7 @@ Names are stored packed into bytes; each import counts its own from 0.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -98,6 +98,12 @@ class NameIndex:
 def pack_pictures(names: Sequence[str], pictures: Mapping[int, str]) -> NDArray[np.uint8]:
     """Pack the picture files of tasks or items by index; empty if none is known."""
     return pack_names([pictures.get(index, "") for index in range(len(names))] if pictures else [])
+
+
+def positions_of(names: Sequence[str], among: Iterable[str]) -> NDArray[np.int64]:
+    """Return the position of each name among others; -1 for a name that is not one of them."""
+    index = {name: position for position, name in enumerate(among)}
+    return np.array([index.get(name, -1) for name in names], dtype=np.int64)
 
 
 def records_of(
