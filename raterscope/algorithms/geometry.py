@@ -14,7 +14,6 @@ def length_of(points: FloatArray, *, closed: bool = False) -> float:
     ----------
     points : (K, 2) float64
         Any unit; the length is in the same.
-    closed : bool
 
     Examples
     --------

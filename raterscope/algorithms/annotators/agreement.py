@@ -95,7 +95,6 @@ def kappa_interval(
         Labels from 0 of units that both labelled.
     level : float
         Nominal coverage.
-    seed : int
     draws : int
         Bootstrap samples.
 
@@ -209,7 +208,6 @@ def mask_agreement(
         Voxels that count: the box around all masks with a margin, or the whole image.
     margin : float
         mm.
-    watch : Watch
 
     Examples
     --------
@@ -290,7 +288,7 @@ def click_agreement(
     """Compare every pair of annotators over the clusters of the images that both viewed.
 
     Only clusters count: positions that no annotator clicked, and clicks outside of clusters, are no
-    agreement. Kappa is therefore lower.
+    agreement. Kappa is therefore lower. Raises `ValueError` for different numbers of images.
 
     Parameters
     ----------
@@ -298,12 +296,6 @@ def click_agreement(
         For each image, `Fusion.marked`: which annotator marked which cluster.
     annotators : sequence of sequences of r str
         For each image, the annotators who viewed it, in the order of the rows.
-    watch : Watch
-
-    Raises
-    ------
-    ValueError
-        For different numbers of images.
     """
     if len(marked) != len(annotators):
         raise ValueError(f"{len(marked)} images have votes, {len(annotators)} have annotators")

@@ -164,15 +164,13 @@ def common_task_communities(
     link. By default the weight of the links has the highest modularity, with fewer communities in a tie.
 
     With more than 2,000 annotators, the fifty closest links of each are factorised; the modularity is that of
-    all links. The order of the annotators does not matter.
+    all links. The order of the annotators does not matter. Raises `ValueError` for invalid votes.
 
     Parameters
     ----------
     task, annotator : (V,) int
     tasks, annotators : int
         N and K.
-    settings : CommonTaskSettings, optional
-    watch : Watch
     mean : (K, J, L) float64, optional
         Expected confusion matrices, for the communities' prototypes.
 
@@ -180,11 +178,6 @@ def common_task_communities(
     -------
     Communities
         Prototypes of shape (C, 0, 0) without `mean`. Annotators without common tasks are not grouped.
-
-    Raises
-    ------
-    ValueError
-        For invalid votes.
     """
     settings = CommonTaskSettings() if settings is None else settings
     every = common_tasks(task, annotator, tasks, annotators)
@@ -396,19 +389,14 @@ def communities_over_time(
 ) -> CommunitiesOverTime:
     """Find the communities at several moments, and match them over time.
 
+    Raises `ValueError` for moments of different annotators or classes.
+
     Parameters
     ----------
     means : sequence of T arrays, (K, J, L)
         Every annotator's expected confusion matrix as of each moment.
     votes : sequence of T arrays, (K,)
         Number of votes of each until then; annotators with fewer than the minimum are in no community.
-    settings : CommunitySettings, optional
-    watch : Watch
-
-    Raises
-    ------
-    ValueError
-        For moments of different annotators or classes.
     """
     shapes = {np.shape(mean) for mean in means}
     if len(shapes) > 1 or len(means) != len(votes):

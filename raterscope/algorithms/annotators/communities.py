@@ -133,10 +133,6 @@ def describe_community(
     classes, outputs : J and L names
     meaning : L classes
         Class that each output stands for, -1 for none.
-
-    Returns
-    -------
-    str
     """
     classes, outputs = _shortened(classes), _shortened(outputs)
     matrix = np.asarray(prototype, dtype=np.float64)
@@ -369,12 +365,12 @@ def communities(
     """Group annotators by their expected confusion matrices.
 
     The network is that of `hellinger_similarity`, divided by `factorise` or by `louvain`. More than a
-    thousand annotators are first grouped into 500 cells of similar ones. The network of the cells,
-    weighted by their members, is divided (exact if the members of a cell are equal), and then every annotator
-    is assigned by the similarity to all cells. For 2,000 planted annotators the result was identical to that
+    thousand annotators are first grouped into 500 cells of similar ones. The network of the cells, weighted
+    by their members, is divided (exact if the members of a cell are equal), and then every annotator is
+    assigned by the similarity to all cells. For 2,000 planted annotators the result was identical to that
     without cells. The modularity is that of the whole network; of more than 2,000 annotators, it is estimated
-    from the links of an even sample. The order of the annotators does not
-    matter.
+    from the links of an even sample. The order of the annotators does not matter. Raises `ValueError` for
+    matrices that are not probabilities, or a different number of votes.
 
     Parameters
     ----------
@@ -382,17 +378,6 @@ def communities(
         Expected probabilities of the outputs, as of `Confusion.mean`.
     votes : (K,) array
         Number of votes of each.
-    settings : CommunitySettings, optional
-    watch : Watch
-
-    Returns
-    -------
-    Communities
-
-    Raises
-    ------
-    ValueError
-        For matrices that are not probabilities, or a different number of votes.
     """
     settings = CommunitySettings() if settings is None else settings
     matrices = np.asarray(mean, dtype=np.float64)

@@ -89,7 +89,6 @@ class Factors:
         The inverse variance of a community's entries (beta); large if it explains little.
     objective : (T,) float64
         The negative log joint probability, up to a constant, every ten iterations; it rises only by rounding.
-    converged : bool
     unit : float
         The typical similarity, by which the network was divided.
     tempering : float
@@ -136,13 +135,13 @@ def factorise(
 
     Otherwise the starts are links of annotators chosen at random, with a probability that grows with their
     distance from those chosen before. Annotators are first sorted by their links, so that the order of the
-    input does not matter.
+    input does not matter. Raises `ValueError` for a network that is not square, or with entries other than
+    numbers from 0.
 
     Parameters
     ----------
     network : (M, M) float32, dense or sparse by rows
         Symmetric and not negative; the diagonal counts.
-    settings : FactorisationSettings, optional
     watch : Watch
         Called twice an iteration.
     weight : (M,) float32, optional
@@ -152,11 +151,6 @@ def factorise(
     -------
     Factors
         No communities for a network without links.
-
-    Raises
-    ------
-    ValueError
-        For a network that is not square, or with entries other than numbers from 0.
     """
     settings = FactorisationSettings() if settings is None else settings
     _check(network)
@@ -197,7 +191,6 @@ def join_communities(
 
     Parameters
     ----------
-    factors : Factors
     links : (A, M) float32
         Similarity to the annotators of the factorisation.
     weight : (M,) float32

@@ -25,11 +25,7 @@ def roots_of(mean: ArrayLike) -> Float32Array:
     """Return the square roots of confusion matrices as rows: (M, J, L) to (M, J * L).
 
     Half the squared distance of two such rows is the sum over the classes of their Hellinger distances.
-
-    Raises
-    ------
-    ValueError
-        For matrices that are not probabilities adding up to 1 over the outputs.
+    Raises `ValueError` for matrices that are not probabilities adding up to 1 over the outputs.
     """
     matrices = np.asarray(mean, dtype=np.float64)
     if matrices.ndim != 3 or not matrices.shape[1] or not matrices.shape[2]:
@@ -56,7 +52,6 @@ def fitting_scale(roots: Float32Array, classes: int, watch: Watch = silent) -> f
         As from `roots_of`; the thousand are chosen by their order.
     classes : int
         J.
-    watch : Watch
     """
     near = max(1, min(10, len(roots) // 10))
     if len(roots) <= near:
@@ -167,7 +162,6 @@ class RaterTree:
         i) at a height, with the number of raters. A height above 1 joins clusters without a common case.
     order : (n,) int64
         The leaves from left to right, for a dendrogram without crossing branches.
-    notices : tuple of str
     """
 
     names: tuple[str, ...]
@@ -217,10 +211,6 @@ def cluster_raters(cases: Sequence[CaseAgreement]) -> RaterTree:
     N - N_xy as a share of the cases. The paper's raters annotated every case; here the common cases count.
     Clusters are joined by complete linkage, at the largest distance between them. A pair without a common
     case has the distance 2, larger than any other, and is joined last.
-
-    Parameters
-    ----------
-    cases : sequence of CaseAgreement
 
     Raises
     ------

@@ -292,7 +292,6 @@ def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None =
     ----------
     masks : Masks
         Of one structure; probabilities count as marked above one half.
-    watch : Watch
     distances : Distances, optional
         Of these masks, if measured already.
 

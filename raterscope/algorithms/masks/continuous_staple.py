@@ -99,8 +99,6 @@ def continuous_staple(
     ----------
     masks : Masks
         Probabilities become distances by their logit over `slope`.
-    settings : ContinuousSTAPLESettings, optional
-    watch : Watch
 
     Returns
     -------
@@ -190,7 +188,6 @@ def moments(
     distances : (P, Z, Y, X) float32
         mm.
     counts : (Z, Y, X) bool
-    beyond : int
     clip : float
         mm.
     look : callable
@@ -218,11 +215,8 @@ def estimate(
 
     Parameters
     ----------
-    data : Moments
     floor : float
         Smallest variance, mm².
-    settings : ContinuousSTAPLESettings
-    watch : Watch
 
     Returns
     -------

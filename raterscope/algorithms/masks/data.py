@@ -356,11 +356,9 @@ def make_fusion(
     ----------
     masks : Masks
         The masks that were fused.
-    algorithm : str
     origin : (slice, row, column)
         The first voxel of the maps within the values of `masks`.
     mask, probability : (S, Z, Y, X)
-    traces : tuple of MaskTrace
     notices : iterable of str
         Further notices; those on a single rater and on empty structures are added.
     distance, deviation, weight, bias, variance, sensitivity, specificity, tau, sigma

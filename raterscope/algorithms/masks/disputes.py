@@ -60,7 +60,6 @@ class Dispute:
 
     Attributes
     ----------
-    structure : int
     origin, shape : (slice, row, column)
         The smallest box around it in the whole image.
     bits : (bytes,) uint8
@@ -109,8 +108,6 @@ class _Scene:
 
     Attributes
     ----------
-    fusion : MaskFusion
-    structure : int
     origin : (slice, row, column)
         The first voxel of the box in the whole image.
     masks : (P, Z, Y, X) bool
@@ -198,12 +195,10 @@ def disputes(
 
     Parameters
     ----------
-    fusion : MaskFusion
     masks : Masks
         The masks that were fused; probabilities count as marked above one half.
     tolerance : float, optional
         mm; by default from `tolerance_of` for each structure.
-    watch : Watch
     """
     labels = labels_of(masks)
     box = box_of(labels, watch=watch)

@@ -136,7 +136,6 @@ def domain(masks: Masks, margin: float, look: Look = no_look, *, copy: bool = Tr
 
     Parameters
     ----------
-    masks : Masks
     margin : float
         mm on every side, within the image. Smaller `masks` are padded with background.
     look : callable

@@ -71,7 +71,6 @@ def moments(power: float, nu: float, precision: FloatArray) -> tuple[FloatArray,
     ----------
     power : float
         K + nu.
-    nu : float
     precision : (n,) float64
         E[1 / tau].
 

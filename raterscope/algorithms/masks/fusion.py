@@ -344,7 +344,6 @@ def report_on(
         Of one structure.
     masks : Masks
         The masks that were fused.
-    watch : Watch
     outlines : Outlines, optional
         Of these masks, if measured already.
     """

@@ -219,8 +219,6 @@ def leave_one_out(
         Signed distances, mm.
     clip : float
         Largest distance, mm.
-    smooth : Smoother
-    watch : Watch
 
     Returns
     -------

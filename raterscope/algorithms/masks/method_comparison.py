@@ -55,8 +55,6 @@ class MethodFit:
     bound : float
         The lower bound at the end, of the robust models, whose bounds are on the same evidence and can be
         compared; NaN for the others.
-    iterations : int
-    converged : bool
     volume_ml : float
         Of the consensus.
     mask : (Z, Y, X) bool, optional
@@ -81,7 +79,6 @@ class MethodComparison:
 
     Attributes
     ----------
-    structure : str
     annotators : tuple of P names
     fits : tuple of M MethodFit
     agreement : RaterAgreement
@@ -156,7 +153,6 @@ def compare_methods(
         Each algorithm at most once.
     truth : (Z, Y, X) bool, optional
         The true mask on the grid of the masks' values.
-    watch : Watch
 
     Returns
     -------

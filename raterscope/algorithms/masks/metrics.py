@@ -133,7 +133,6 @@ class _Shape:
 
     Attributes
     ----------
-    size : int
     surface : (N,) int64
         Flat indices.
     away : mapping of int to (N,) float32
@@ -151,7 +150,6 @@ class _Scene:
 
     Attributes
     ----------
-    masks : Masks
     judged : list of P (Z, Y, X) bool
     target : (Z, Y, X) bool, optional
         The reference.
@@ -343,8 +341,6 @@ def compare_with_reference(
         Probabilities count as marked above one half.
     reference : (Z, Y, X) bool or MaskFusion
         On the grid of the masks' values, or a consensus of them.
-    structure : int
-    watch : Watch
 
     Returns
     -------

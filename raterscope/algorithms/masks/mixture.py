@@ -100,8 +100,6 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
     ----------
     masks : Masks
         Of several structures, all follow the same grouping.
-    settings : MixtureSettings, optional
-    watch : Watch
 
     Returns
     -------

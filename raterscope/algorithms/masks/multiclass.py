@@ -70,7 +70,6 @@ class MulticlassFit:
         Covariance of q(b).
     sigma : (P, d, d) float64
     dof : (P,) float64
-    beta : float
     priors : sequence of SpatialPrior
         One of each structure, or none.
     objective : list of float
@@ -413,7 +412,7 @@ def multiclass(
     the likelihood's factor of Sigma_p (Laplace: 4 (d + 1)). Settled voxels are held fixed and excluded from
     the estimates. The spatial prior has weights W_k for each log-ratio and a common alpha and Sigma_T (eqs. 5
     to 7 and 22 to 25). It needs a map without holes: with it, settled voxels enter the estimates as the
-    raters drew them, and are returned as settled.
+    raters drew them, and are returned as settled. Raises `ValueError` for an unknown likelihood.
 
     Parameters
     ----------
@@ -422,7 +421,6 @@ def multiclass(
     settings : RobustSettings, optional
         `StudentSettings` and `GDPSettings` for those likelihoods, else any.
     likelihood : {"laplace", "gaussian", "student", "gdp"}
-    watch : Watch
 
     Returns
     -------
@@ -432,11 +430,6 @@ def multiclass(
         `probability` is the normalised product of the probabilities to exceed each other class: exact for one
         structure, an approximation for more. `variance` is the diagonal of the covariance of the log-ratios
         in mm².
-
-    Raises
-    ------
-    ValueError
-        For an unknown likelihood.
     """
     if likelihood not in _KINDS:
         raise ValueError(f"likelihood {likelihood!r}; expected one of {', '.join(_KINDS)}.")
@@ -512,12 +505,10 @@ def log_ratios(masks: Masks, clip: float, slope: float, watch: Watch = silent) -
 
     Parameters
     ----------
-    masks : Masks
     clip : float
         mm.
     slope : float
         Of the sigmoid, 1/mm.
-    watch : Watch
     """
     raters, size = len(masks.annotators), len(masks.structures)
     out = np.empty((raters, size, *masks.shape), dtype=np.float32)

@@ -107,7 +107,6 @@ def box_of(
     ----------
     labels : (P, Z, Y, X) uint8
     known : (Z, Y, X) int8, optional
-    watch : Watch
 
     Returns
     -------
@@ -176,10 +175,8 @@ def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Pat
 
     Parameters
     ----------
-    masks : Masks
     margin : float
         Margin of the box of `Patterns.row` around all masks, mm, within the values.
-    watch : Watch
     """
     labels, classes = labels_of(masks), len(masks.structures) + 1
     bounds = box_of(labels, masks.known, watch)

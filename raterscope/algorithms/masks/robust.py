@@ -226,8 +226,6 @@ def laplace(
     ----------
     masks : Masks
         Of one structure, on the domain of the fusion; see `distance.domain`.
-    settings : LaplaceSettings, optional
-    watch : Watch
     measured : Measured, optional
         Distances of masks without probabilities, if they are measured already.
 
@@ -320,10 +318,7 @@ def gdp_likelihood(settings: GDPSettings, size: int) -> Likelihood:
 def distances(masks: Masks, settings: RobustSettings, watch: Watch = silent) -> Float32Array:
     """Return each rater's signed distances, (P, Z, Y, X), mm; of probabilities their logit over the slope.
 
-    Raises
-    ------
-    MasksError
-        For several structures.
+    Raises `MasksError` for several structures.
     """
     out = np.empty(masks.values.shape, dtype=np.float32)
     for layer, values in zip(out, _layers(masks, settings, watch), strict=True):

@@ -89,12 +89,6 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
     With smoothing the prior is multiplied by exp(mrf x neighbours of the same class), neighbours by faces
     (6 in a volume, 4 in an image), and the posterior is that of mean field: two half-sweeps an iteration.
 
-    Parameters
-    ----------
-    masks : Masks
-    settings : STAPLESettings, optional
-    watch : Watch
-
     Returns
     -------
     MaskFusion
@@ -370,8 +364,6 @@ def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch 
     ----------
     masks : Masks
         Masks and labels become probabilities by the sigmoid of `slope` times the signed distance (mm).
-    settings : PSTAPLESettings, optional
-    watch : Watch
 
     Returns
     -------

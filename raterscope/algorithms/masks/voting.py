@@ -41,12 +41,6 @@ def majority(masks: Masks, settings: MajoritySettings | None = None, watch: Watc
     voxel belongs to the structure whose mean is above one half (of several structures, above each other's
     and the background's); they tie as votes do.
 
-    Parameters
-    ----------
-    masks : Masks
-    settings : MajoritySettings, optional
-    watch : Watch
-
     Returns
     -------
     MaskFusion

@@ -48,7 +48,6 @@ class ChoiceModel:
         Divided by `scale`.
     start : (p + 1,) int64
         The choices of annotator u are ``start[u]:start[u + 1]``.
-    items : int
     graded : bool
         True if choices have more values than -1, 0 and 1; the mean choice is then linear.
     scale : float
@@ -107,13 +106,7 @@ class ChoiceModel:
 
 
 def fit_choices(pairs: Pairs, watch: Watch = silent) -> ChoiceModel:
-    """Fit scores, slopes and biases in turn, by Newton's method with the priors of `ChoiceModel`.
-
-    Parameters
-    ----------
-    pairs : Pairs
-    watch : Watch
-    """
+    """Fit scores, slopes and biases in turn, by Newton's method with the priors of `ChoiceModel`."""
     total = len(pairs.annotators)
     short = pairs.annotator.astype(np.uint16) if total < _SHORT else pairs.annotator
     order = np.argsort(short, kind="stable")

@@ -49,7 +49,6 @@ def behaviours(pairs: Pairs, flagged: BoolArray, decidable: BoolArray | None = N
 
     Parameters
     ----------
-    pairs : Pairs
     flagged : (p,) bool
     decidable : (p,) bool, optional
         Annotators who are good if not flagged; by default all.
@@ -86,7 +85,6 @@ def match_ratio(pairs: Pairs, score: FloatArray) -> FloatArray:
 
     Parameters
     ----------
-    pairs : Pairs
     score : (n,) float64
 
     Returns
@@ -127,7 +125,6 @@ class PairIndex:
 
     Attributes
     ----------
-    pairs : Pairs
     score : (n,) float64
         The corrected ranking, taken as right.
     match : float
@@ -181,7 +178,6 @@ class Side:
 
     Attributes
     ----------
-    left, right, ties : int
     share, low, high : float
         Of left among the answers without ties, with Wilson's 95 % interval; NaN without any.
     expected : float
@@ -253,14 +249,12 @@ class Evidence:
 
     Attributes
     ----------
-    annotator : int
     side : int
         1 if the left side was chosen more often than by the ranking, -1 for the right one, 0 for neither.
     all, doubtful, clear : Side
         Of all comparisons, of close pairs, and of distant pairs; see `PairIndex`.
     match, crowd : float
         Share of the annotator's answers that agree with the ranking, and of all answers, without ties.
-    time : OverTime
     evidence_for : Speaking
         The annotator's side was chosen against the ranking.
     evidence_against : Speaking
@@ -287,10 +281,8 @@ def index_pairs(pairs: Pairs, score: FloatArray, watch: Watch = silent) -> PairI
 
     Parameters
     ----------
-    pairs : Pairs
     score : (n,) float64
         The corrected ranking.
-    watch : Watch
     """
     watch(0.0, "sorting comparisons by time")
     order = np.arange(len(pairs), dtype=np.int32)
@@ -336,13 +328,7 @@ def _sorted_by(number: IndexArray, many: int, order: IndexArray) -> tuple[IndexA
 
 
 def evidence(crowd: PairIndex, annotator: int) -> Evidence:
-    """Gather the evidence for and against one annotator's bias to a side.
-
-    Parameters
-    ----------
-    crowd : PairIndex
-    annotator : int
-    """
+    """Gather the evidence for and against one annotator's bias to a side."""
     pairs, score, own = crowd.pairs, crowd.score, crowd.of(annotator)
     choice = np.sign(pairs.choice[own])
     gap = score[pairs.left[own]] - score[pairs.right[own]]
@@ -385,8 +371,6 @@ def over_time(crowd: PairIndex, annotator: int, windows: int | None = None) -> O
 
     Parameters
     ----------
-    crowd : PairIndex
-    annotator : int
     windows : int, optional
         Number of windows with equally many comparisons; by default one for every 10, 24 at most. Comparisons
         without a time are excluded if others have one.

@@ -214,12 +214,8 @@ def fit_path(
 
     Parameters
     ----------
-    pairs : Pairs
     name : str
         Of the path.
-    path : Way
-    settings : PairSettings, optional
-    watch : Watch
 
     Raises
     ------

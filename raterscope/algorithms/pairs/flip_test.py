@@ -279,11 +279,9 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
 
     Parameters
     ----------
-    pairs : Pairs
     effect : float
         Minimum effect: a mean choice on a pair of equal items, in the units of the root mean square choice.
         Biases up to it are not found. 0 tests for any bias at all.
-    watch : Watch
 
     Examples
     --------

@@ -33,10 +33,8 @@ def fuse(pairs: Pairs, plan: PairPlan | None = None, watch: Watch = silent) -> P
 
     Parameters
     ----------
-    pairs : Pairs
     plan : PairPlan, optional
         By default the inverse scale space, with 50 draws of knockoff+ at a rate of 0.1.
-    watch : Watch
 
     Raises
     ------

@@ -42,7 +42,6 @@ def choose_gaps(gram: FloatArray, construction: str = "entropy", watch: Watch = 
         R, of columns of length 1.
     construction : str
         A key of `CONSTRUCTIONS`.
-    watch : Watch
     """
     count = len(gram)
     if not count:
@@ -179,7 +178,6 @@ def project_at_random(
 
     Parameters
     ----------
-    columns : int
     residual : float
         Sum of squares.
     freedom : int
@@ -298,6 +296,8 @@ def sort_draws(statistic: NDArray[np.floating[Any]]) -> SortedDraws:
 def find_cuts(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -> FloatArray:
     """Find the cut T of each draw (section 2.3, step 3), over t > 0 and with a denominator of at least 1.
 
+    Raises `ValueError` for a rate above `HIGHEST_RATE`.
+
     Parameters
     ----------
     statistic : (D, p) float
@@ -311,11 +311,6 @@ def find_cuts(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = Tr
     -------
     (D,) float64
         Infinite without a valid cut.
-
-    Raises
-    ------
-    ValueError
-        For a rate above `HIGHEST_RATE`.
     """
     return sort_draws(statistic).cuts(rate, plus)
 
@@ -364,12 +359,8 @@ def own_noise(
 
     Parameters
     ----------
-    pairs : Pairs
     component : (n,) int32
-    problem : Scaled
-    biases : Biases
     seeds : (D, ...) sequence of int
-    watch : Watch
 
     Returns
     -------

@@ -318,21 +318,16 @@ def gram_matrices(
     """Sum comparisons and project the items out, by connected component.
 
     The pseudo-inverse of a component's Laplacian is not needed: without its last item the Laplacian is
-    positive definite, and one triangular solution gives the part of M' that the items explain.
+    positive definite, and one triangular solution gives the part of M' that the items explain. Raises
+    `PairsError` for more than `ranking.MOST_LINKED` items in one component, or more than `MOST_TESTED`
+    annotators.
 
     Parameters
     ----------
-    pairs : Pairs
     component : (n,) int32, optional
         As from `ranking.components`.
     among : (p,) bool, optional
         Annotators with a bias in the model; by default all with comparisons.
-    watch : Watch
-
-    Raises
-    ------
-    PairsError
-        For more than `ranking.MOST_LINKED` items in one component, or more than `MOST_TESTED` annotators.
     """
     from scipy.linalg import solve_triangular
 

@@ -117,7 +117,6 @@ class LinkedScores:
 
     Attributes
     ----------
-    pairs : Pairs
     component : (n,) int32
         From `components`.
     items : tuple of (m,) int64
@@ -169,10 +168,8 @@ def scores(pairs: Pairs, biased: BoolArray | None = None, watch: Watch = silent)
 
     Parameters
     ----------
-    pairs : Pairs
     biased : (p,) bool, optional
         Annotators whose biases are estimated; none by default. Annotators without comparisons are skipped.
-    watch : Watch
 
     Raises
     ------
@@ -192,10 +189,7 @@ def scores(pairs: Pairs, biased: BoolArray | None = None, watch: Watch = silent)
 def link(pairs: Pairs, watch: Watch = silent) -> LinkedScores:
     """Compute the input of `scores_of` that does not depend on the biased annotators.
 
-    Raises
-    ------
-    PairsError
-        As `scores`.
+    Raises `PairsError` as `scores`.
     """
     from threadpoolctl import threadpool_limits
 
@@ -378,9 +372,10 @@ def ranks(score: FloatArray, component: IndexArray) -> IndexArray:
 def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None = None) -> float:
     """Return the share of the choices that no ranking explains; see `ranking_agreement.consistency`.
 
+    Raises `PairsError` if two items of different components are compared.
+
     Parameters
     ----------
-    pairs : Pairs
     component : (n,) int32
         From `components`; items of no component must not have been compared.
     score : (n,) float64, optional
@@ -390,11 +385,6 @@ def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None 
     -------
     float
         Share of the choices' sum of squares, 0 to 1; 0 without any.
-
-    Raises
-    ------
-    PairsError
-        If two items of different components are compared.
     """
     if bool((component[pairs.left] != component[pairs.right]).any()):
         raise PairsError("two items of different components are compared.")

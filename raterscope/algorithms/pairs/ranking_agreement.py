@@ -63,12 +63,10 @@ def consistency(pairs: Pairs, component: IndexArray, score: FloatArray, watch: W
 
     Parameters
     ----------
-    pairs : Pairs
     component : (n,) int32
         From `ranking.components`.
     score : (n,) float64
         Least squares scores, from `ranking.scores` without biases.
-    watch : Watch
     """
     watch(0.0, "adding up the answers of every pair")
     spread = float(pairs.choice @ pairs.choice)

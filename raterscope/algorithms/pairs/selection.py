@@ -95,7 +95,6 @@ def benjamini_hochberg(probability: FloatArray, rate: float) -> BoolArray:
     ----------
     probability : (p,) float64
         NaN for annotators who were not tested; they do not count.
-    rate : float
 
     Returns
     -------
@@ -291,7 +290,6 @@ def flip_flags(q_value: FloatArray, rate: float, crowd_p: float, gate: float) ->
     ----------
     q_value : (p,) float64
         NaN for annotators who were not tested.
-    rate : float
     crowd_p, gate : float
         The p value of the crowd (`crowd_probability`), and the largest one with flags.
     """
@@ -325,7 +323,6 @@ def detectable_biases(
     test : FlipTest
         With NaN for annotators who were not tested.
     q_value : (p,) float64
-    crowd_p : float
     rate, gate, relevant : float
         See `PairSettings`.
 
@@ -413,12 +410,10 @@ def check_redrawn_sides(
 
     Parameters
     ----------
-    pairs : Pairs
     settings : PairSettings
         Of the run whose rule is checked.
     draws : int
         Number of draws.
-    watch : Watch
     """
     from threadpoolctl import threadpool_limits
 
@@ -451,7 +446,6 @@ def sides_in_words(pairs: Pairs, test: FlipTest) -> str:
 
     Parameters
     ----------
-    pairs : Pairs
     test : FlipTest
         Of these comparisons.
     """

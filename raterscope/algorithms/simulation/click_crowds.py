@@ -24,7 +24,6 @@ class Annotator:
 
     Attributes
     ----------
-    name : str
     sensitivity : float
         Probability of marking a clear parasite; faint ones are missed more often, in particular by annotators
         with a low sensitivity.
@@ -53,12 +52,7 @@ def gather_annotators(size: int, seed: int) -> tuple[Annotator, ...]:
     """Draw a crowd of three parts: six tenths careful, three tenths beginners, one tenth careless.
 
     With four annotators or more, three of them are odd: one clicks everywhere, one marks nothing, and one
-    clicks next to every parasite, always on the same side.
-
-    Raises
-    ------
-    ValueError
-        For fewer than one annotator.
+    clicks next to every parasite, always on the same side. Raises `ValueError` for fewer than one annotator.
     """
     if size < 1:
         raise ValueError(f"a crowd of {size} annotators cannot click; expected at least 1.")
@@ -145,7 +139,6 @@ class CrowdOfClicks:
 
     Attributes
     ----------
-    clicks : Clicks
     mean : (M, 2) float64
         Centres of the components.
     covariance : (M, 2, 2) float64
@@ -171,7 +164,6 @@ class CrowdOfVotes:
 
     Attributes
     ----------
-    votes : Votes
     present : (M,) bool
         True where the cluster is a structure.
     sensitivity, specificity : (R,) float64
@@ -206,7 +198,6 @@ def draw_clicks(
         Clicks of each annotator.
     extent : (left, top, right, bottom)
         Outliers are uniform in it; clicks of components outside of it are drawn again.
-    generator : numpy.random.Generator
     """
     components = len(mean)
     annotator = np.repeat(np.arange(len(reliability)), counts)
@@ -242,7 +233,6 @@ def overlapping_crowd(annotators: int, seed: int, fewest: int = 16, most: int = 
     ----------
     annotators : int
         R; the paper takes 11, 21, 25, 31, 41, 51.
-    seed : int
     fewest, most : int
         Clicks of an annotator, uniform between the two.
     """
@@ -275,7 +265,6 @@ def separated_crowd(
     ----------
     annotators : int
         R; the thesis takes 20 and 50.
-    seed : int
     components : int
         M.
     side : float
@@ -324,7 +313,6 @@ def voting_crowd(
     ----------
     annotators, clusters : int
         R and M; the thesis takes 11 and 20.
-    seed : int
     sensitivity, specificity : float
         Mean over annotators.
     prevalence : float
@@ -352,7 +340,6 @@ def decide_again(crowd: CrowdOfVotes, times: int, seed: int) -> BoolArray:
         Its truth and its rates are used; its votes are not.
     times : int
         T, decisions of each annotator on each cluster.
-    seed : int
 
     Returns
     -------

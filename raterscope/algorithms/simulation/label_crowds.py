@@ -31,7 +31,6 @@ class Behaviour:
 
     Attributes
     ----------
-    name : str
     rows : J rows of L numbers
         The probability of every output for each class.
     share : float
@@ -54,8 +53,6 @@ class CrowdPlan:
         The class that each output stands for.
     shares : tuple of J numbers
         The probability of each class.
-    behaviours : tuple of Behaviour
-    tasks, annotators : int
     fewest, most : int
         Votes of an annotator; their numbers have a Pareto distribution between the two, cut at the number of
         tasks.
@@ -65,7 +62,6 @@ class CrowdPlan:
         Pseudo-counts of the Dirichlet distribution of annotators' confusion rows around their behaviour's.
     changing : float
         The share of the annotators with at least `settled` votes who change, see `label_crowds.CHANGES`.
-    settled : int
     hard : float
         The share of the tasks that are hard: a vote on a task of difficulty d comes, with probability d, from
         the mean of the annotator's rows, by the classes' shares, instead of from the true class's row. The
@@ -115,7 +111,6 @@ def scoring_crowd(tasks: int = 3200, annotators: int = 500, **changes: Any) -> C
 
     Parameters
     ----------
-    tasks, annotators : int
     **changes
         Other fields of `CrowdPlan`.
     """
@@ -212,7 +207,6 @@ class SimulatedLabels:
         0 if a vote is drawn from the true class's row.
     cohort_of_task : (N,) int16
     cohort : (K,) int16
-    behaviours : tuple of names
     community : (K,) int16
         Index into `behaviours`: the final one of annotators who learn, the first one of those who tire or
         jump.

@@ -353,7 +353,6 @@ class SimulatedRater:
 
     Attributes
     ----------
-    name : str
     bias : float
         mm the whole outline lies too far outside.
     scatter : float
@@ -383,7 +382,6 @@ class SimulatedCase:
     masks : (P, Z, Y, X) bool
     leak : (Z, Y, X) bool
         Region of the leaks.
-    raters : tuple of SimulatedRater
     spacing : (slice, row, column)
         mm.
     window : (centre, width)
@@ -407,10 +405,7 @@ class SimulatedCase:
 def gather_raters(count: int, seed: int, *, wider: int = 0) -> tuple[SimulatedRater, ...]:
     """Return raters of different care; the third one leaks, the last `wider` follow the wider outline.
 
-    Raises
-    ------
-    ValueError
-        For fewer than one rater, or `wider` above the number of raters.
+    Raises `ValueError` for fewer than one rater, or `wider` above the number of raters.
     """
     if count < 1 or not 0 <= wider <= count:
         raise ValueError(f"{wider} of {count} raters cannot take the wider outline.")
@@ -443,14 +438,12 @@ def simulate_case(
 
     Parameters
     ----------
-    seed : int
     shape : (slices, rows, columns)
     spacing : (slice, row, column)
         mm.
     raters : int or sequence of SimulatedRater
         Number of raters for `gather_raters`, or the raters themselves.
     subject : {"nodule", "prostate"}
-    watch : Watch
 
     Raises
     ------
@@ -591,7 +584,6 @@ def leaking(masks: BoolArray, leakers: int, seed: int) -> BoolArray:
         The vote must not be empty.
     leakers : int
         From 1 to P.
-    seed : int
 
     Returns
     -------

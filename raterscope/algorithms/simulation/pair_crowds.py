@@ -39,7 +39,6 @@ class PairCrowd:
 
     Attributes
     ----------
-    items, annotators : int
     fewest, most : int
         Comparisons of an annotator; their numbers have a Pareto distribution between the two.
     tail : float
@@ -104,7 +103,6 @@ class SimulatedPairs:
 
     Attributes
     ----------
-    pairs : Pairs
     score : (n,) float64
         The true scores.
     way : (p,) int8
@@ -138,10 +136,8 @@ def study_crowd(
 
     Parameters
     ----------
-    p1, p2 : float
     run : int
         Every run is another draw; the same one gives the same bits.
-    items, good, biased : int
 
     Examples
     --------
@@ -213,8 +209,6 @@ def draw_item(crowd: SimulatedPairs, item: int, size: int = 80) -> NDArray[np.ui
 
     Parameters
     ----------
-    crowd : SimulatedPairs
-    item : int
     size : int
         Pixels along a side, at least 64.
 

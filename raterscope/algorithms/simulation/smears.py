@@ -166,6 +166,8 @@ def render_smear(
 ) -> Smear:
     """Draw a smear at about 0.14 micrometres a pixel: a ring measures some 20 pixels across.
 
+    Raises `ValueError` for a picture that is too small or a count below zero.
+
     Parameters
     ----------
     seed : int
@@ -174,11 +176,6 @@ def render_smear(
         Numbers to draw; fewer if the picture is too small.
     width, height : int
         Pixels, at least 64.
-
-    Raises
-    ------
-    ValueError
-        For a picture that is too small or a count below zero.
     """
     if width < 64 or height < 64:
         raise ValueError(f"a smear of {width} x {height} pixels is too small; expected at least 64 x 64.")
@@ -460,7 +457,7 @@ _RADIUS = 27.0
 
 
 def draw_cell(seed: int, stage: str, difficulty: float = 0.0, size: int = 80) -> NDArray[np.uint8]:
-    """Draw a red blood cell.
+    """Draw a red blood cell. Raises `ValueError` for another stage, difficulty or size.
 
     Parameters
     ----------
@@ -477,11 +474,6 @@ def draw_cell(seed: int, stage: str, difficulty: float = 0.0, size: int = 80) ->
     -------
     (size, size, 3) uint8
         Red, green and blue.
-
-    Raises
-    ------
-    ValueError
-        For another stage, difficulty or size.
     """
     if stage not in STAGES or not 0.0 <= difficulty <= 1.0 or size < 64:
         raise ValueError(f"a {stage} of difficulty {difficulty} cannot be drawn on {size} pixels.")

@@ -66,6 +66,8 @@ def pack(record: Any) -> tuple[int, Iterator[bytes]]:
 def unpack(kind: type[Record], size: int, chunks: Iterable[bytes]) -> Record:
     """Unpack a dataclass.
 
+    Raises `DamagedError` when the bytes are not a `kind`, or declare sizes that are not there.
+
     Parameters
     ----------
     kind : type
@@ -74,11 +76,6 @@ def unpack(kind: type[Record], size: int, chunks: Iterable[bytes]) -> Record:
         Bytes before compression, from `pack`.
     chunks : iterable of bytes
         In order.
-
-    Raises
-    ------
-    DamagedError
-        When the bytes are not a `kind`, or declare sizes that are not there.
     """
     if not 8 <= size <= LARGEST:
         raise DamagedError(f"a record declares {size} bytes")
@@ -320,13 +317,7 @@ def write_object(connection: sqlite3.Connection, record: Any, watch: Watch = sil
 
 
 def read_object(connection: sqlite3.Connection, number: int, kind: type[Record], path: Path) -> Record:
-    """Read a record.
-
-    Raises
-    ------
-    StudyError
-        When it is damaged.
-    """
+    """Read a record. Raises `StudyError` when it is damaged."""
     row = connection.execute("SELECT size FROM objects WHERE id = ?", (number,)).fetchone()
     chunks = connection.execute("SELECT data FROM chunks WHERE object = ? ORDER BY part", (number,))
     try:

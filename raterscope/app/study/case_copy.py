@@ -66,7 +66,6 @@ def copy_case(source: Study, target: Study, rename: Rename, runs: MergedRuns) ->
 
     Parameters
     ----------
-    source, target : Study
     rename : callable
         Gives names that the other study does not have.
     runs : MergedRuns

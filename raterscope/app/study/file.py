@@ -32,11 +32,6 @@ class StudyFile:
     """An open study's file. Used by one thread at a time; every change is on disk when it is done.
 
     Every method raises StudyError when the file cannot be read or written.
-
-    Attributes
-    ----------
-    path : Path
-    connection : sqlite3.Connection
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, hold: Hold | None) -> None:
@@ -53,10 +48,7 @@ class StudyFile:
     def create(cls, path: Path | str) -> Self:
         """Make an empty study and open it.
 
-        Raises
-        ------
-        StudyError
-            When something of that name exists or the folder cannot be written.
+        Raises `StudyError` when something of that name exists or the folder cannot be written.
         """
         full = Path(path).resolve()
         file_identity = create(full)
@@ -68,17 +60,14 @@ class StudyFile:
     def open(cls, path: Path | str, *, to_read: bool = False) -> Self:
         """Open a study for this process alone.
 
+        Raises `StudyError` when it is missing, no study, damaged, open elsewhere, from a newer version, or
+        cannot be written.
+
         Parameters
         ----------
-        path : Path or str
         to_read : bool
             It is enough to read it: then one that cannot be written is opened too, and of one that is open
             elsewhere a snapshot, which stays as the study was then.
-
-        Raises
-        ------
-        StudyError
-            When it is missing, no study, damaged, open elsewhere, from a newer version, or cannot be written.
         """
         full = Path(path).resolve()
         return cls(full, *connect(full, to_read=to_read))
@@ -88,11 +77,7 @@ class StudyFile:
 
         The copy is of no name and vanishes when it is closed; nothing can be changed in it. This alone may be
         called in any thread: what is read and changed in the study's own meanwhile waits some milliseconds.
-
-        Raises
-        ------
-        StudyError
-            When it is closed, or its disk or the disk for temporary files fails.
+        Raises `StudyError` when it is closed, or its disk or the disk for temporary files fails.
         """
         while not self._copying.acquire(timeout=_PATIENCE):
             watch(0.0, "copying the study")
@@ -108,12 +93,7 @@ class StudyFile:
         """Move the last changes from the log into the main file; False if it is still incomplete.
 
         Called when nothing else is to be done: a copy of the file, or the file under another name, then has
-        all that was done.
-
-        Raises
-        ------
-        StudyError
-            When the disk fails; nothing is lost.
+        all that was done. Raises `StudyError` when the disk fails; nothing is lost.
         """
         if not self._copying.acquire(blocking=False):  # a copy is being made, which needs the log
             return False
@@ -147,10 +127,7 @@ class StudyFile:
     def close(self) -> None:
         """Close the file; one plain file remains. A copy in progress is finished first.
 
-        Raises
-        ------
-        StudyError
-            When the disk is too full for that; nothing is lost.
+        Raises `StudyError` when the disk is too full for that; nothing is lost.
         """
         self._close()
 
@@ -181,12 +158,7 @@ class StudyFile:
     def change(self) -> Iterator[sqlite3.Connection]:
         """Change the file whole or not at all; for the modules of this package.
 
-        A change within another is a part of it.
-
-        Raises
-        ------
-        UnwrittenError
-            When it did not take the change.
+        A change within another is a part of it. Raises `UnwrittenError` when it did not take the change.
         """
         if self.connection.in_transaction:
             yield self.connection

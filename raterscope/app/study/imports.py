@@ -53,18 +53,14 @@ def assign_images(
 ) -> tuple[list[ImageEntry | None], list[str]]:
     """Find the study's image for each of a table's, or make an entry where the size is known.
 
-    `Study.add_clicks` describes what is skipped.
+    `Study.add_clicks` describes what is skipped. Raises `StudyError` for images of unknown size that are not
+    in the study, unless they are skipped.
 
     Returns
     -------
     entries : list of ImageEntry or None
         One an image of the table; None for an image that is left out.
     notices : list of str
-
-    Raises
-    ------
-    StudyError
-        For images of unknown size that are not in the study, unless they are skipped.
     """
     entries: list[ImageEntry | None] = []
     unknown: list[int] = []
@@ -119,15 +115,12 @@ def write_marks(
 
     Parameters
     ----------
-    connection : sqlite3.Connection
-    table : ClickTable or PointTable
     entries : list of ImageEntry or None
         The study's image for each of the table's.
     present : callable
         Gives what the study holds of an image that has marks of this kind already.
     notices : list of str
         Sentences to add to the table's own.
-    watch : Watch
     """
     kind = kind_of(table)
     file, all_notices = plain(table.path.name, 200), (*table.notices, *notices)

@@ -71,10 +71,7 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
 def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> str:
     """Import the true classes of tasks, for the question that they answer.
 
-    Raises
-    ------
-    StudyError
-        When the study has no votes on any of these tasks.
+    Raises `StudyError` when the study has no votes on any of these tasks.
     """
     watch(0.0, "storing truths")
     question = _question_for(study, table.question, table.classes, table.tasks, votes=False)
@@ -96,10 +93,7 @@ def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> s
 def set_scheme(study: Study, question: int, scheme: Scheme) -> None:
     """Understand the answers to a question in another way: other order, other classes, another prior.
 
-    Raises
-    ------
-    StudyError
-        When an output that was given is missing from it.
+    Raises `StudyError` when an output that was given is missing from it.
     """
     present = study.question(question).scheme
     missing = sorted(set(present.outputs) - set(scheme.outputs))
@@ -134,9 +128,6 @@ def excluded_votes(
 
     Parameters
     ----------
-    study : Study
-    question : int
-    excluded : sequence of names
     imported : int, optional
         The last import that counts; all of them by default.
     """

@@ -53,14 +53,8 @@ class Lock:
     """Lock of a study, held from its creation until `release`.
 
     Where the file system has no flock, and on Windows, where a lock stays with its handle, SQLite's own locks
-    are relied on.
-
-    Raises
-    ------
-    InUseError
-        When another program holds it, or the file system has no locks.
-    OSError
-        When there can be no file beside the study.
+    are relied on. Raises `InUseError` when another program holds it, or the file system has no locks. Raises
+    `OSError` when there can be no file beside the study.
     """
 
     def __init__(self, study: Path) -> None:
@@ -81,7 +75,6 @@ def in_use(study: Path, *, locked_by_us: bool = False) -> str:
 
     Parameters
     ----------
-    study : Path
     locked_by_us : bool
         This process holds the lock beside the study, and SQLite was refused its own.
     """
@@ -277,17 +270,13 @@ _PAUSE = 0.05
 class Snapshot:
     """Copies of a study's files in a folder for temporary files, which `release` removes.
 
+    Raises `StudyError` when the study changes too fast to be copied. Raises `OSError` when a file cannot be
+    read, or the copy not be written.
+
     Attributes
     ----------
     file : Path
         The copy.
-
-    Raises
-    ------
-    StudyError
-        When the study changes too fast to be copied.
-    OSError
-        When a file cannot be read, or the copy not be written.
     """
 
     def __init__(self, study: Path) -> None:

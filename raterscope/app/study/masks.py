@@ -72,10 +72,8 @@ class PlacedMask:
 
     Attributes
     ----------
-    image : int
     annotator : str or None
         None for the truth.
-    structure : str
     origin : (slice, row, column)
     values : (Z, Y, X) bool or float32
         Cropped; of no voxels where nothing was marked.
@@ -122,15 +120,12 @@ def add_masks(
 ) -> str:
     """Import the masks of one file, completely or not at all; they replace earlier ones.
 
+    Raises `StudyError` for a mask that does not lie on its image.
+
     Returns
     -------
     str
         Summary of what was stored, in a sentence or more.
-
-    Raises
-    ------
-    StudyError
-        For a mask that does not lie on its image.
     """
     study.forget_annotators()
     with study.change() as connection:
@@ -180,8 +175,6 @@ def mask_entries(study: Study, image: int | None = None, run: RunEntry | None = 
 
     Parameters
     ----------
-    study : Study
-    image : int, optional
     run : RunEntry, optional
         Give those that went into this run: none imported later, none of who was excluded.
     """
@@ -213,9 +206,6 @@ def read_masks(
 
     Parameters
     ----------
-    study : Study
-    image : int
-    structure : str
     run : RunEntry, optional
         See `mask_entries`.
     truth : bool
@@ -282,7 +272,6 @@ def assemble(
         At least one.
     grid : Grid
         The whole image's.
-    structure : str
     margin : float
         Room about the masks, mm.
     regions, settled

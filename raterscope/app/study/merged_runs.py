@@ -37,7 +37,6 @@ class MergedRuns:
 
     Parameters
     ----------
-    study : Study
     first : int
         Number of the first run that may receive results; earlier runs are complete.
     """
@@ -73,7 +72,6 @@ class MergedRuns:
 
         Parameters
         ----------
-        entry : RunEntry
         complete : bool
             Whether the run used all annotations of the case.
         imported : int

@@ -93,7 +93,6 @@ class MergedStudy:
         The study whose decisions were added.
     added : int
         Its decisions that the other lacked.
-    conflicts : tuple of Conflict
     both : dict of str to list of (str, str)
         By kind, the two verdicts on each subject that both experts decided.
     """
@@ -107,23 +106,19 @@ class MergedStudy:
 def merge_studies(paths: Sequence[Path], target: Path, watch: Watch = silent) -> list[MergedStudy]:
     """Merge copies of one study into a new one, completely or not at all.
 
+    Raises `StudyError` if a study is not a copy of the first one, or a file cannot be read or written.
+
     Parameters
     ----------
     paths : sequence of Path
         Two studies or more; annotations and runs are those of the first.
     target : Path
         Of a file that does not exist yet.
-    watch : Watch
 
     Returns
     -------
     list of MergedStudy
         One for each study after the first.
-
-    Raises
-    ------
-    StudyError
-        If a study is not a copy of the first one, or a file cannot be read or written.
     """
     first, *others = paths
 
@@ -178,7 +173,6 @@ def add_decisions(study: Study, other: Study, watch: Watch = silent, *, name: st
         It receives them.
     other : Study
         A copy of it, or of the same study.
-    watch : Watch
     name : str
         File that tells the experts of the study from those of the other; by default its own.
     """

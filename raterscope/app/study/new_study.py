@@ -21,10 +21,8 @@ from raterscope.app.study.study import Study
 def new_study(path: Path) -> Iterator[Study]:
     """Create a study to be filled; if that fails, remove the created file.
 
-    Raises
-    ------
-    StudyError
-        When something of that name exists, however late it came, or the folder cannot be written.
+    Raises `StudyError` when something of that name exists, however late it came, or the folder cannot be
+    written.
     """
     with Study.create(path) as study:
         try:
@@ -43,26 +41,20 @@ def save_elsewhere(
 ) -> list[Any]:
     """Copy a study and change the copy, completely or not at all; the study itself stays unchanged.
 
-    The copy finds its images where the study does.
+    The copy finds its images where the study does. Raises `StudyError` when there is a file of that name, the
+    folder cannot be written, or the study not be read.
 
     Parameters
     ----------
-    study : Study
     path : Path
         Of a file that is not there yet.
     works : sequence of callables
         ``work(copy, watch)`` changes the copy, each in its turn.
-    watch : Watch
 
     Returns
     -------
     list
         Result of each job.
-
-    Raises
-    ------
-    StudyError
-        When there is a file of that name, the folder cannot be written, or the study not be read.
     """
     path = path.resolve()
     with study.reading() as connection:
@@ -100,10 +92,8 @@ def _moved(file: str, before: Path, path: Path) -> str:
 def export_key(study: Study) -> bytes:
     """Return the key of de-identified exports.
 
-    Raises
-    ------
-    StudyError
-        For a file of an older version that cannot be written: a key made for it would be lost.
+    Raises `StudyError` for a file of an older version that cannot be written: a key made for it would be
+    lost.
     """
     with study.reading() as connection:
         row = connection.execute("SELECT value FROM keys WHERE name = ?", (EXPORT_KEY,)).fetchone()

@@ -60,10 +60,7 @@ class Hold(Protocol):
 def create(path: Path) -> tuple[int, int] | None:
     """Create an empty study and return its identity. It appears complete under its name, or not at all.
 
-    Raises
-    ------
-    StudyError
-        When something of that name exists or the folder cannot be written.
+    Raises `StudyError` when something of that name exists or the folder cannot be written.
     """
     return make(path, _fill)
 
@@ -106,17 +103,14 @@ def _fill(connection: sqlite3.Connection) -> None:
 def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, Hold | None]:
     """Check a study's file and open it for this process alone; see `shut`.
 
+    Raises `StudyError` when it is missing, no study, damaged, open elsewhere, from a newer version, or cannot
+    be written.
+
     Parameters
     ----------
-    path : Path
     to_read : bool
         It is enough to read it: then one that cannot be written is opened too, beside other readers, and of
         one that is open elsewhere a snapshot.
-
-    Raises
-    ------
-    StudyError
-        When it is missing, no study, damaged, open elsewhere, from a newer version, or cannot be written.
     """
     writable = _look_from_outside(path, to_read)
     try:
@@ -239,18 +233,12 @@ def shut(
 ) -> None:
     """Close the file, leaving one plain file.
 
+    Raises `StudyError` when that is not possible: what was written last is in another file, beside it.
+
     Parameters
     ----------
-    path : Path
-    connection : sqlite3.Connection
-    hold : Hold or None
     discard : identity, optional
         Of the file that this process made: it is removed while it is locked, unless another took its place.
-
-    Raises
-    ------
-    StudyError
-        When that is not possible: what was written last is in another file, beside it.
     """
     full = False
     try:

@@ -140,15 +140,12 @@ class RankingRecord:
 def add_true_ranking(study: Study, table: RankingTable, watch: Watch = silent) -> str:
     """Store the ranking for the question that compares most of its items; the last one counts.
 
+    Raises `InputError` when no question compares two of its items.
+
     Returns
     -------
     str
         Summary of what was stored, in a sentence.
-
-    Raises
-    ------
-    InputError
-        When no question compares two of its items.
     """
     known = set(table.items)
     shared = {

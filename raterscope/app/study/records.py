@@ -244,7 +244,6 @@ class CohortCase(msgspec.Struct, frozen=True):
 
     Attributes
     ----------
-    case, kind : str
     status : str
         "done" for a case whose results are in the study; otherwise why not, as `raterscope batch` says.
     reason : str

@@ -210,10 +210,7 @@ def set_image_file(
 def find_moved_volume(entry: ImageEntry, path: Path) -> tuple[Path, str]:
     """Find a volume in a file or folder, and return its path and digest.
 
-    Raises
-    ------
-    InputError
-        When it is not there.
+    Raises `InputError` when it is not there.
     """
     from raterscope.app.formats.volumes import find_volumes
 

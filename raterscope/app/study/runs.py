@@ -33,15 +33,12 @@ class RunStore:
     def add(self, record: RunEntry, results: Mapping[int, Any], watch: Watch = silent) -> int:
         """Store a run with all its results by item, completely or not at all; it is shown from now on.
 
+        Raises `StudyError` when a result does not fit the annotations that the record names.
+
         Returns
         -------
         int
             The run's number.
-
-        Raises
-        ------
-        StudyError
-            When a result does not fit the annotations that the record names.
         """
         study = self._study
         imported = study.last_import() if record.imported is None else record.imported
@@ -247,10 +244,7 @@ class Outline:
     def answers(self) -> dict[int, Answers]:
         """Return the answers by image.
 
-        Raises
-        ------
-        ValueError
-            When the arrays do not belong together, as in a stranger's file.
+        Raises `ValueError` when the arrays do not belong together, as in a stranger's file.
         """
         images, (spots,) = len(self.items), self.posterior.shape
         shapes = tuple(

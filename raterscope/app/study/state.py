@@ -78,12 +78,8 @@ class ShownRuns:
     def only(self, run: int | None) -> Iterator[None]:
         """Show only the items of one run of its kind, while the context lasts.
 
-        None changes nothing.
-
-        Raises
-        ------
-        StudyError
-            When there is no such run; the message lists those there are.
+        None changes nothing. Raises `StudyError` when there is no such run; the message lists those there
+        are.
         """
         before, self._state.only = self._state.only, self._state.only if run is None else self._named(run)
         try:
@@ -96,8 +92,6 @@ class ShownRuns:
 
         Parameters
         ----------
-        item : int
-        kind : str
         chosen : int, optional
             The run that is chosen to be shown; by default as `chosen` says.
         """
@@ -169,7 +163,6 @@ class ShownRuns:
 
         Parameters
         ----------
-        run : RunEntry
         items : sequence of int
             Items for which the run is shown.
         """

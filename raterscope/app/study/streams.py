@@ -30,8 +30,6 @@ class StreamEntry:
 
     Attributes
     ----------
-    id : int
-    source : Path
     settings : dict
         Ready for JSON: how its clicks are fused, and when to stop.
     position : dict
@@ -97,10 +95,8 @@ def take_in(
 ) -> ImportSummary | None:
     """Store new clicks and the position in the source, both or neither.
 
-    Raises
-    ------
-    StudyError
-        For an image of unknown size that is not in the study; the position in the source stays.
+    Raises `StudyError` for an image of unknown size that is not in the study; the position in the source
+    stays.
     """
     summary = None
     with study.change() as connection:

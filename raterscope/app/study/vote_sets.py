@@ -37,13 +37,7 @@ def pack_names(names: Sequence[str]) -> NDArray[np.uint8]:
 
 
 def unpack_names(data: NDArray[np.uint8]) -> list[str]:
-    """Unpack names that `pack_names` packed.
-
-    Raises
-    ------
-    UnicodeDecodeError
-        Where it never packed these.
-    """
+    """Unpack names that `pack_names` packed. Raises `UnicodeDecodeError` where it never packed these."""
     packed, names, start = data.tobytes(), list[str](), 0
     while start < len(packed):  # in pieces: a million names at once stop the window's thread
         end = packed.find(b"\0", start + _PIECE) + 1 or len(packed)
@@ -116,12 +110,7 @@ def records_of(
 ) -> list[tuple[bool, Record]]:
     """Read the records of a question up to import `last`, each with whether it is ground truth.
 
-    With `only`, what is truth alone or what is none.
-
-    Raises
-    ------
-    StudyError
-        When a record is damaged.
+    With `only`, what is truth alone or what is none. Raises `StudyError` when a record is damaged.
     """
     rows = connection.execute(
         "SELECT truth, object FROM votes WHERE question = ? AND import <= ? ORDER BY import",
@@ -314,7 +303,6 @@ def votes_record(table: LabelTable, annotator_ids: NDArray[np.int32]) -> VotesRe
 
     Parameters
     ----------
-    table : LabelTable
     annotator_ids : (K,) int32
         The number of each of its annotators.
     """
@@ -347,10 +335,7 @@ def read_vote_set(
 ) -> VoteSet:
     """Join all votes on a question, up to import `last`; later ground truth replaces earlier.
 
-    Raises
-    ------
-    StudyError
-        When what is stored cannot be votes.
+    Raises `StudyError` when what is stored cannot be votes.
     """
     records = records_of(connection, path, question, VotesRecord, last)
     try:
@@ -366,6 +351,8 @@ def read_vote_set(
 def join_votes(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) -> VoteSet:
     """Join the votes of several imports or files.
 
+    Raises `ValueError, IndexError` where these are no votes of so many annotators.
+
     Parameters
     ----------
     records : sequence of VotesRecord
@@ -374,11 +361,6 @@ def join_votes(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) 
         Knows all of their outputs.
     annotators : int
         Number of annotators.
-
-    Raises
-    ------
-    ValueError, IndexError
-        Where these are no votes of so many annotators.
     """
     tasks, pictures, tables = merge_names([(record.tasks, record.pictures) for record in records])
     output_index = {name: position for position, name in enumerate(scheme.outputs)}
@@ -493,10 +475,7 @@ def read_comparison_set(
 ) -> ComparisonSet:
     """Join all comparisons for a question, up to import `last`.
 
-    Raises
-    ------
-    StudyError
-        When what is stored cannot be comparisons.
+    Raises `StudyError` when what is stored cannot be comparisons.
     """
     records = [record for _, record in records_of(connection, path, question, PairsRecord, last, only=False)]
     try:
