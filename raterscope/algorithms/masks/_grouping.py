@@ -207,15 +207,10 @@ def _thin(values: Float32Array, steps: list[int]) -> Float32Array:
 
 
 def group_raters(errors: RaterErrors, most: int, watch: Watch) -> list[Grouping]:
-    """Split the raters into one more group at a time, while the evidence grows.
+    """Split the raters into one more group at a time, while the evidence grows; return all, the best last.
 
     The means of groups must differ by more than two raters of one group do. With many raters of a large image
     there is evidence even for differences smaller than a rater's own repeatability.
-
-    Returns
-    -------
-    list of Grouping
-        The grouping with one group, then every better one, the best last.
     """
     raters = len(errors.products)
     best = evidence(errors, np.zeros(raters, dtype=np.intp))

@@ -54,13 +54,7 @@ class MixtureSettings(Settings):
     )  # fmt: skip
 
     def departures(self) -> tuple[str, ...]:
-        """List the differences from Algorithm 1 of the robust fusion paper.
-
-        Returns
-        -------
-        tuple of str
-            Clauses for the methods text of a report.
-        """
+        """List the differences from Algorithm 1 of the robust fusion paper, as clauses for a report."""
         if self.as_printed:
             return ("distances are clipped",)
         return (

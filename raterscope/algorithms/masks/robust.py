@@ -97,13 +97,7 @@ class RobustSettings(Settings):
     )  # fmt: skip
 
     def departures(self) -> tuple[str, ...]:
-        """List the differences from the model of the robust fusion paper.
-
-        Returns
-        -------
-        tuple of str
-            Clauses for the methods text of a report.
-        """
+        """List the differences from the model of the robust fusion paper, as clauses for a report."""
         departures = [
             "K - 1 log-ratios replace K values, for which Sigma_p would not have full rank",
             "distances are clipped",

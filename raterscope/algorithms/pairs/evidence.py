@@ -26,13 +26,7 @@ _GOOD, _UGLY, _BAD, _UNDECIDABLE = range(len(BEHAVIOURS))
 
 
 def side_share(pairs: Pairs) -> FloatArray:
-    """Return the share of the side that each annotator chose more often, without ties.
-
-    Returns
-    -------
-    (p,) float64
-        0.5 to 1; NaN without an answer of either side.
-    """
+    """Return the share of each annotator's more frequent side, (p,), without ties; NaN without any side."""
     left, right, _ = pairs.counts()
     sided = left + right
     return np.where(sided > 0, np.maximum(left, right) / np.maximum(sided, 1), np.nan)

@@ -24,13 +24,9 @@ def cross_table(
     shape: tuple[int, int],
     value: FloatArray | None = None,
 ) -> Any:
-    """Sum values, or ones, by row and column.
+    """Sum values, or ones, by row and column into a sparse table of float64.
 
     Small tables are summed in a dense one, which takes a fifth of the time of sorting.
-
-    Returns
-    -------
-    scipy.sparse.csr_array of float64
     """
     from scipy.sparse import coo_array, csr_array
 
@@ -135,13 +131,7 @@ class LinkedScores:
 
 
 def components(pairs: Pairs) -> IndexArray:
-    """Return the number of each item's component of linked items, the largest component first.
-
-    Returns
-    -------
-    (n,) int32
-        -1 for an item that was never compared.
-    """
+    """Return each item's component of linked items, (n,), the largest is 0; -1 for an item never compared."""
     from scipy.sparse.csgraph import connected_components
 
     count = len(pairs.items)

@@ -35,13 +35,7 @@ _FARTHEST = 30.0
 
 
 def t_test(biases: Biases) -> FloatArray:
-    """Test each bias by Student's t, all others being in the model.
-
-    Returns
-    -------
-    (m,) float64
-        Two-sided probabilities; NaN without noise.
-    """
+    """Test each bias by Student's t, all others being in the model; (m,) two-sided p, NaN without noise."""
     from scipy.special import stdtr
 
     if not biases.residual > 0.0 or biases.freedom <= 0:
@@ -350,13 +344,7 @@ def draw_shares(fusion: PairFusion, plus: bool) -> FloatArray:
 
 
 def wrong_probabilities(fusion: PairFusion) -> FloatArray:
-    """Estimate the probability that each annotator is flagged, or not flagged, wrongly.
-
-    Returns
-    -------
-    (p,) float64
-        By the p values of all; 0 for annotators who were not tested.
-    """
+    """Estimate the probability that each annotator is flagged, or not, wrongly; 0 for the untested."""
     biased = bias_probabilities(np.where(fusion.untested == 0, fusion.p_value, np.nan))
     return np.nan_to_num(np.where(fusion.flagged, 1 - biased, biased))
 

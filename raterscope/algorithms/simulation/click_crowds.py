@@ -77,12 +77,9 @@ def gather_annotators(size: int, seed: int) -> tuple[Annotator, ...]:
 
 
 def simulate_clicks(smear: Smear, crowd: tuple[Annotator, ...], seed: int) -> Clicks:
-    """Simulate the clicks of a crowd on a smear.
+    """Simulate the clicks of a crowd on a smear, with times in seconds since each annotator opened the image.
 
-    Returns
-    -------
-    Clicks
-        With times, in seconds since each annotator opened the image. Annotators without clicks are included.
+    Annotators without clicks are included.
     """
     points, annotators, when = [], [], []
     for index, annotator in enumerate(crowd):

@@ -220,13 +220,7 @@ def _distinct(record: MarksRecord) -> int:
 def add_records(
     study: Study, kind: str, file: str, records: Mapping[int, object], notices: Sequence[str] = ()
 ) -> int:
-    """Store one import of a kind without tables of its own: a dataclass of arrays for each image.
-
-    Returns
-    -------
-    int
-        The number of the import.
-    """
+    """Store one import of a kind without own tables, a dataclass of arrays by image; return its number."""
     with study.change() as connection:
         number = number_import(connection, kind, file, notices)
         connection.executemany(

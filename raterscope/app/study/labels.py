@@ -31,15 +31,10 @@ UNNAMED = "labels"
 
 
 def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
-    """Import the votes of one file on one question, whole or not at all.
+    """Import the votes of one file on one question, whole or not at all, and summarise what was stored.
 
     A file that does not name its question answers the only one there is, if their outputs have anything in
     common, else one of its own.
-
-    Returns
-    -------
-    str
-        Summary of what was stored, in a sentence or more.
     """
     watch(0.0, "storing votes")
     repeats = _repeats(table, part(watch, 0.0, 0.2))
@@ -159,13 +154,7 @@ def pictures_of(study: Study, question: int) -> dict[int, int]:
 
 
 def link_pictures(study: Study, watch: Watch = silent) -> int:
-    """Find the images that show tasks or items, by the name that their file gives or by their own.
-
-    Returns
-    -------
-    int
-        Number of them that have a picture now.
-    """
+    """Find the images that show tasks or items, by the file's name or their own; return how many have one."""
     with study.reading() as connection:
         entries = [entry for entry in read_image_entries(connection, study.path) if entry.grid is None]
         marked = {image for (image,) in connection.execute("SELECT DISTINCT image FROM marks")}

@@ -118,14 +118,9 @@ def add_case(study: Study, name: str, grid: Grid, names: ImageNames | None = Non
 def add_masks(
     study: Study, masks: Sequence[PlacedMask], file: str, notices: Sequence[str] = (), watch: Watch = silent
 ) -> str:
-    """Import the masks of one file, completely or not at all; they replace earlier ones.
+    """Import the masks of one file, whole or not at all, and summarise what was stored.
 
-    Raises `StudyError` for a mask that does not lie on its image.
-
-    Returns
-    -------
-    str
-        Summary of what was stored, in a sentence or more.
+    They replace earlier ones. Raises `StudyError` for a mask that does not lie on its image.
     """
     study.forget_annotators()
     with study.change() as connection:

@@ -25,15 +25,10 @@ UNNAMED = "pairs"
 
 
 def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
-    """Import the comparisons of one file, whole or not at all.
+    """Import the comparisons of one file, whole or not at all, and summarise what was stored.
 
-    A file that does not name its question is of the only one there is, if they have items in common, else of
-    one of its own.
-
-    Returns
-    -------
-    str
-        Summary of what was stored, in a sentence or more.
+    A file that does not name its question belongs to the only one there is, if they have items in common,
+    else to one of its own.
     """
     watch(0.0, "storing comparisons")
     number, name = _question_for(study, table)
@@ -138,14 +133,9 @@ class RankingRecord:
 
 
 def add_true_ranking(study: Study, table: RankingTable, watch: Watch = silent) -> str:
-    """Store the ranking for the question that compares most of its items; the last one counts.
+    """Store the ranking for the question that compares most of its items, and summarise what was stored.
 
-    Raises `InputError` when no question compares two of its items.
-
-    Returns
-    -------
-    str
-        Summary of what was stored, in a sentence.
+    The last one counts. Raises `InputError` when no question compares two of its items.
     """
     known = set(table.items)
     shared = {

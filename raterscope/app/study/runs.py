@@ -31,14 +31,9 @@ class RunStore:
         """Entries that were read: no run ever changes."""
 
     def add(self, record: RunEntry, results: Mapping[int, Any], watch: Watch = silent) -> int:
-        """Store a run with all its results by item, completely or not at all; it is shown from now on.
+        """Store a run with all its results by item, whole or not at all, and return its number; it is shown.
 
         Raises `StudyError` when a result does not fit the annotations that the record names.
-
-        Returns
-        -------
-        int
-            The run's number.
         """
         study = self._study
         imported = study.last_import() if record.imported is None else record.imported
