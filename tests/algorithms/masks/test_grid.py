@@ -114,13 +114,13 @@ def test_even_and_uneven_slices_of_one_shape_are_two_lattices():
 def test_a_slab_reaches_half_way_to_its_neighbours():
     assert np.ptp(uneven().bounds, axis=1) == pytest.approx([2.5, 3.0, 2.25, 3.0, 5.0])
     assert np.ptp(turned().bounds, axis=1) == pytest.approx([2.5] * 5)
-    assert Grid.plain((1, 4, 4), (3.0, 1.0, 1.0)).thicknesses == pytest.approx([3.0])
+    assert Grid.plain((1, 4, 4), (3.0, 1.0, 1.0)).bounds.tolist() == [[-1.5, 1.5]]
 
 
 def test_missing_slices_belong_to_no_slab():
     grid = uneven((0.0, 2.5, 5.0, 12.5, 15.0))
     assert grid.gaps == ((2, 2),)
-    assert grid.thicknesses == pytest.approx([2.5] * 5)
+    assert np.ptp(grid.bounds, axis=1) == pytest.approx([2.5] * 5)
     assert [grid.slice_at(height) for height in (-1.0, 4.0, 6.2, 7.5, 10.0, 11.5, 16.0, 16.5)] == [
         0, 2, 2, None, None, 3, 4, None,
     ]  # fmt: skip

@@ -112,7 +112,7 @@ def test_slices_are_seen_at_their_true_positions(positions, sign):
         assert (x, down) == pytest.approx((3.5 * 0.8, y))
         assert plane.index_at(x, down, (0, 2, 0)) == (at, 2, 3)
         _, top, _, bottom = plane.box_of((at, 2, 0), (1, 1, 6))
-        assert bottom - top == pytest.approx(grid.thicknesses[at])
+        assert bottom - top == pytest.approx(np.ptp(grid.bounds[at]))
         assert top < y < bottom
 
 
