@@ -6,17 +6,11 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from raterscope.algorithms.masks.calibration import (
-    LEVELS,
-    calibrate,
-    calibrate_with_truth,
-    default_multipliers,
-    judge_with_truth,
-    pool_calibrations,
-)
+from raterscope.algorithms.masks.calibration import LEVELS, calibrate, default_multipliers, pool_calibrations
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse, report_on
+from raterscope.algorithms.masks.gold_cases import calibrate_with_truth, judge_with_truth
 from tests.benchmarks.calibration.masks import beyond, calibration_error, log_loss, whole
 
 

@@ -11,14 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.calibration import (
-    LEVELS,
-    Calibration,
-    calibrate,
-    calibrate_with_truth,
-    pool_calibrations,
-)
+from raterscope.algorithms.masks.calibration import LEVELS, Calibration, calibrate, pool_calibrations
 from raterscope.algorithms.masks.data import BoolArray, Masks
+from raterscope.algorithms.masks.gold_cases import calibrate_with_truth
 from raterscope.algorithms.masks.leave_one_out import crossings
 from raterscope.algorithms.simulation.mask_crowds import simulate_case
 from tests.benchmarks.calibration import Row

@@ -15,18 +15,12 @@ import numpy as np
 from scipy import ndimage
 
 from raterscope.algorithms.evaluation import Calibration as Counted
-from raterscope.algorithms.masks.calibration import (
-    BINS,
-    LEVELS,
-    TWO_RATERS,
-    Calibration,
-    judge_with_truth,
-    near_outline,
-)
+from raterscope.algorithms.masks.calibration import BINS, LEVELS, TWO_RATERS, Calibration
 from raterscope.algorithms.masks.data import OPEN as UNSETTLED
 from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, Settled
 from raterscope.algorithms.masks.disputes import least_volume, tolerance_of
 from raterscope.algorithms.masks.fusion import CaseResult
+from raterscope.algorithms.masks.gold_cases import judge_with_truth, near_outline
 from raterscope.algorithms.masks.metrics import place_in_frame
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.assessment import (

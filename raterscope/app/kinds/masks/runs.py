@@ -13,13 +13,13 @@ import numpy as np
 from raterscope.algorithms.masks.calibration import (
     LEVELS,
     Calibration,
-    calibrate_with_truth,
     check_leave_one_out,
     pool_calibrations,
 )
 from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, Masks, MasksError, Settled
 from raterscope.algorithms.masks.distance import skipped_slices
 from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fuse, fuse_measured, report_on
+from raterscope.algorithms.masks.gold_cases import calibrate_with_truth
 from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app import outcome

@@ -1,0 +1,154 @@
+"""Offset and correlation of the raters' errors from gold cases, whose true outline is known.
+
+Each gold case gives the offset that makes its true outline most likely. In many crowds these offsets vary
+between cases by more than their mean. The mean of a few cases is then worse on other cases than 0. It is
+shrunk towards 0 by the variance of its error (the positive-part estimator of James and Stein), to 0 below
+about 2.4 standard errors. A single gold case gives no variance and has no effect. The correlation follows the
+same rule: the value with the largest mean gain in log likelihood over the assumed one, less 2.4 standard
+errors, if that is above 0.
+
+References
+----------
+.. [james1961] W. James and C. Stein, "Estimation with quadratic loss", Proceedings of the Fourth Berkeley
+   Symposium on Mathematical Statistics and Probability 1 (1961) 361-379.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from raterscope.algorithms.masks.calibration import CORRELATION, Calibration, log_loss, student
+from raterscope.algorithms.masks.data import BoolArray, Float32Array, FloatArray
+
+_GOLD_SHIFTS = np.linspace(-2.0, 2.0, 33)
+"""Offsets tried, in median scales near the outline."""
+
+_VARIANCE, _VARIANCE_CASES = 0.3, 3.0
+"""Variance of the offset between cases, in squared scales, and cases that this assumption counts as."""
+
+_GOLD_SHRINK = 6.0
+"""Squared standard errors below which a mean offset counts as none."""
+
+_CORRELATIONS = np.linspace(0.0, 1.0, 11)
+"""Correlations tried."""
+
+_GAIN = 0.08
+"""Assumed standard deviation of the gain between cases, as of `_VARIANCE_CASES` cases."""
+
+_NEAR, _SAMPLE = 2.5, 1000
+"""Ratio up to which a voxel is near the outline, and maximum of these voxels of a case."""
+
+Near = tuple[Float32Array, Float32Array, BoolArray]
+
+
+def calibrate_with_truth(
+    calibrations: Sequence[Calibration], truths: Sequence[BoolArray | None]
+) -> list[Calibration]:
+    """Estimate the raters' common offset and correlation from gold cases.
+
+    Parameters
+    ----------
+    calibrations : sequence of Calibration
+        Of one crowd.
+    truths : sequence of (Z, Y, X) bool or None
+        On the grid part of each of `calibrations`.
+    """
+    gold, typical, losses = _losses(calibrations, truths)
+    if not gold:
+        return list(calibrations)
+    offset, correlation = _estimate(losses)
+    return [
+        replace(calibration, correlation=correlation, offset=offset * typical, gold=len(gold))
+        for calibration in calibrations
+    ]
+
+
+def judge_with_truth(
+    calibrations: Sequence[Calibration], truths: Sequence[BoolArray | None]
+) -> list[tuple[Float32Array, BoolArray]]:
+    """Return the probability of the true outline and the truth, for voxels near the outline of gold cases.
+
+    Offset and correlation are those of the other gold cases.
+
+    Parameters
+    ----------
+    calibrations, truths
+        See `calibrate_with_truth`.
+
+    Returns
+    -------
+    list of ((N,) float32, (N,) bool)
+    """
+    gold, typical, losses = _losses(calibrations, truths)
+    judged = []
+    for index, (calibration, (ratio, scale, right)) in enumerate(gold):
+        rest = np.delete(losses, index, axis=0)
+        offset, correlation = _estimate(rest) if len(rest) else (0.0, CORRELATION)
+        share = calibration.error_share(correlation)
+        judged.append(
+            (student((ratio + offset * typical / scale) / math.sqrt(share), calibration.dof), right)
+        )
+    return judged
+
+
+def _losses(
+    calibrations: Sequence[Calibration], truths: Sequence[BoolArray | None]
+) -> tuple[list[tuple[Calibration, Near]], float, FloatArray]:
+    """Return the gold cases, the median scale near their outlines, and losses, (G, offsets, correlations)."""
+    gold = [
+        (calibration, _sample(calibration, truth))
+        for calibration, truth in zip(calibrations, truths, strict=True)
+        if truth is not None
+    ]
+    gold = [(calibration, near) for calibration, near in gold if len(near[0])]
+    typical = float(np.median([np.median(scale) for _, (_, scale, _) in gold])) if gold else 1.0
+    losses = np.empty((len(gold), len(_GOLD_SHIFTS), len(_CORRELATIONS)))
+    for table, (calibration, (ratio, scale, right)) in zip(losses, gold, strict=True):
+        for row, shift in enumerate(_GOLD_SHIFTS):
+            moved = ratio + shift * typical / scale
+            for column, correlation in enumerate(_CORRELATIONS):
+                chance = student(moved / math.sqrt(calibration.error_share(correlation)), calibration.dof)
+                table[row, column] = log_loss(chance, right, 1 / len(right))
+    return gold, typical, losses
+
+
+def _estimate(losses: FloatArray) -> tuple[float, float]:
+    """Return the offset, in median scales, and the correlation."""
+    cases = len(losses)
+    if cases < 2:
+        return 0.0, CORRELATION
+    own = _GOLD_SHIFTS[losses.min(axis=2).argmin(axis=1)]
+    mean = float(own.mean())
+    kept = max(0.0, 1 - _GOLD_SHRINK * _error(own, _VARIANCE) / mean**2) if mean else 0.0
+    row = int(np.abs(_GOLD_SHIFTS - kept * mean).argmin())
+    assumed = int(np.abs(_CORRELATIONS - CORRELATION).argmin())
+    gain = losses[:, row, assumed, None] - losses[:, row]
+    sure = gain.mean(axis=0) - np.sqrt([_GOLD_SHRINK * _error(gains, _GAIN**2) for gains in gain.T])
+    best = int(sure.argmax())
+    correlation = float(_CORRELATIONS[best]) if sure[best] > 0 and best != assumed else CORRELATION
+    return float(_GOLD_SHIFTS[row]), correlation
+
+
+def _error(values: FloatArray, assumed: float) -> float:
+    """Return the squared standard error of the mean of G values, with a prior variance."""
+    cases = len(values)
+    variance = float(values.var(ddof=1)) * (cases - 1) + assumed * _VARIANCE_CASES
+    return variance / (cases - 1 + _VARIANCE_CASES) / cases
+
+
+def near_outline(calibration: Calibration, truth: BoolArray) -> tuple[Calibration, BoolArray]:
+    """Reduce a gold case to the input of `judge_with_truth`: a sample of the voxels near the outline."""
+    ratio, scale, right = _sample(calibration, truth)
+    return replace(calibration, ratio=ratio[None, None], scale=scale[None, None], settled=None), right[
+        None, None
+    ]
+
+
+def _sample(calibration: Calibration, truth: BoolArray) -> Near:
+    at = np.flatnonzero(np.abs(calibration.ratio) < _NEAR)
+    at = at[:: max(1, len(at) // _SAMPLE)]
+    return calibration.ratio.ravel()[at], calibration.scale.ravel()[at], truth.ravel()[at]
