@@ -21,7 +21,7 @@ from raterscope.app.review import (
     target_of,
 )
 from raterscope.app.study import ImageEntry, RunEntry, Study
-from raterscope.app.study.records import Item
+from raterscope.app.study.records import CohortCase, Item
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class Contents:
     """The run that was chosen to be shown of each kind; without one, the latest of each item."""
     matching_radius: float = RADIUS
     """Pixels within which a detection matches a true place."""
+    cohort: tuple[CohortCase, ...] = ()
+    """The cases of a gathered cohort; empty for any other study."""
     hidden: bool = False
     """The names of annotators are not to be seen."""
 
@@ -171,6 +173,7 @@ def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
         stale=journal.stale,
         chosen=chosen,
         matching_radius=study.settings.matching_radius(),
+        cohort=study.settings.cohort(),
     )
 
 

@@ -177,8 +177,10 @@ class _Gathering:
         taken = set(self._taken)
         self._runs.begin()
         connection.execute("SAVEPOINT one_case")
+        opened = False
         try:
             with self._open(case) as source:
+                opened = True
                 names = Counter(table for table, _ in names_in(source))
 
                 def rename(table: str, name: str) -> str:
@@ -193,7 +195,7 @@ class _Gathering:
                 copy_case(source, self._study, rename, self._runs)
             self._cases[case.case] = case
         except InputError as error:
-            if (getattr(error.__cause__, "sqlite_errorname", "") or "").startswith(_OF_TARGET):
+            if opened and (getattr(error.__cause__, "sqlite_errorname", "") or "").startswith(_OF_TARGET):
                 raise
             connection.execute("ROLLBACK TO one_case")
             self._runs.rollback()
@@ -203,4 +205,4 @@ class _Gathering:
         connection.execute("RELEASE one_case")
 
     def _open(self, case: CohortCase) -> Study:
-        return Study.open(folder_of(self._output, case.case) / STUDY, to_read=True)
+        return Study.open(folder_of(self._output, case.case) / STUDY, to_read=True, lock=False)

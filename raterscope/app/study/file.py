@@ -57,7 +57,7 @@ class StudyFile:
         return study
 
     @classmethod
-    def open(cls, path: Path | str, *, to_read: bool = False) -> Self:
+    def open(cls, path: Path | str, *, to_read: bool = False, lock: bool = True) -> Self:
         """Open a study for this process alone.
 
         Raises `StudyError` when it is missing, no study, damaged, open elsewhere, from a newer version, or
@@ -68,9 +68,11 @@ class StudyFile:
         to_read : bool
             It is enough to read it: then one that cannot be written is opened too, and of one that is open
             elsewhere a snapshot, which stays as the study was then.
+        lock : bool
+            See `opening.connect`.
         """
         full = Path(path).resolve()
-        return cls(full, *connect(full, to_read=to_read))
+        return cls(full, *connect(full, to_read=to_read, lock=lock))
 
     def copy(self, watch: Watch = silent) -> Self:
         """Return a snapshot of the study that another thread can read.

@@ -100,7 +100,9 @@ def _fill(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, Hold | None]:
+def connect(
+    path: Path, *, to_read: bool = False, lock: bool = True
+) -> tuple[sqlite3.Connection, Hold | None]:
     """Check a study's file and open it for this process alone; see `shut`.
 
     Raises `StudyError` when it is missing, no study, damaged, open elsewhere, from a newer version, or cannot
@@ -111,8 +113,13 @@ def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, H
     to_read : bool
         It is enough to read it: then one that cannot be written is opened too, beside other readers, and of
         one that is open elsewhere a snapshot.
+    lock : bool
+        False with `to_read` writes nothing to the disk, as a lock does: for many studies in a row.
     """
     writable = _look_from_outside(path, to_read)
+    if to_read and not lock and not log_of(path).exists():
+        with contextlib.suppress(StudyError):  # of one that is open elsewhere, or that a killed program left
+            return _connected(path, False)
     try:
         return _connected(path, writable)
     except InUseError:

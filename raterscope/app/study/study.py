@@ -101,9 +101,9 @@ class Study:
         return cls(StudyFile.create(path))
 
     @classmethod
-    def open(cls, path: Path | str, *, to_read: bool = False) -> Self:
+    def open(cls, path: Path | str, *, to_read: bool = False, lock: bool = True) -> Self:
         """Open a study for this process alone; see `StudyFile.open`."""
-        return cls(StudyFile.open(path, to_read=to_read))
+        return cls(StudyFile.open(path, to_read=to_read, lock=lock))
 
     @property
     def path(self) -> Path:

@@ -18,6 +18,7 @@ from raterscope.app.review import Decision
 from raterscope.app.study import RunEntry
 from raterscope.app.window import preferences
 from raterscope.app.window.bars import NoticeBar, StatusLine, TopBar
+from raterscope.app.window.cohort import CohortBar, CohortCases
 from raterscope.app.window.exporting import FigureExporter, StudyExporter
 from raterscope.app.window.files import FileActions, RecentStudies, Reproduction
 from raterscope.app.window.importing import Importer
@@ -84,6 +85,8 @@ class MainWindow(QMainWindow):
         self.bar = TopBar([(part.kind, part.title) for part in WORKSPACES.values()], self)
         self.notice = NoticeBar(self)
         self.reopen_bar = ReopenBar(self)
+        self.cohort_bar = CohortBar(self)
+        self.cohort = CohortCases(self.document, self.cohort_bar, self)
         self.status = StatusLine(self)
         self._empty = EmptyState(
             "Review your annotators' work",
@@ -102,6 +105,7 @@ class MainWindow(QMainWindow):
             self.unsaved_bar,
             self.notice,
             self.reopen_bar,
+            self.cohort_bar,
             self._pages,
             self.status,
         ):
@@ -111,6 +115,7 @@ class MainWindow(QMainWindow):
         self.bar.set_menu(self.menus.menu)
         for source in (self.bar, self.menus):
             source.workspace_chosen.connect(self.show_workspace)
+        self.menus.cohort_requested.connect(self.cohort.show_list)
         self.bar.help_requested.connect(self.window_actions.show_keys)
         self.window_actions.message.connect(self.status.show_message)
         self.menus.message.connect(self.status.show_message)

@@ -41,6 +41,7 @@ class Menus(QObject):
     palette_requested = Signal()
     guide_requested = Signal()
     references_requested = Signal()
+    cohort_requested = Signal()
     copy_requested = Signal()
     full_screen_requested = Signal()
     message = Signal(str)
@@ -74,6 +75,7 @@ class Menus(QObject):
         self.deidentified_menu = Menu("De-identified", self.export_menu)
         report = self._action(menu, "Report…", None, files.write_report)
         missing = self._action(menu, "Find missing images…", None, files.find_images)
+        self._cohort = self._action(menu, "Cases without results…", None, self.cohort_requested.emit)
         close = self._action(menu, "Close study", QKeySequence("Ctrl+W"), files.close_study)
         menu.addSeparator()
         self.undo_action = self._action(menu, "Undo", standard.Undo, document.undo)
@@ -139,6 +141,7 @@ class Menus(QObject):
         self.redo_action.setEnabled(redoable is not None)
         self.undo_action.setText(f"Undo {contents.words(undoable)}" if contents and undoable else "Undo")
         self.redo_action.setText(f"Redo {contents.words(redoable)}" if contents and redoable else "Redo")
+        self._cohort.setVisible(contents is not None and not all(case.is_done for case in contents.cohort))
         for action in self._of_study:
             action.setEnabled(contents is not None)
 
