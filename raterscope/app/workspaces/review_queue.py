@@ -43,7 +43,8 @@ class ReviewQueue(QObject):
         ``summarize(image, result, review)`` returns a line's Summary; with None as result, that of an image
         without any.
     outline : callable, optional
-        ``outline(images, study, watch)`` quickly reads outlines of results, of the images that have one.
+        ``outline(images, study, watch)`` quickly reads outlines of results, of the images that have one. It
+        is `read` where all results can be read at once.
     nouns : (str, str)
         Names of an item and of what is settled on it: "image" and "spot".
     tip : str
@@ -244,6 +245,9 @@ class ReviewQueue(QObject):
         if self._document.contents is None:
             return
         lines, late = outlined.lines, self._late | self._decided_since(outlined.decided)
+        if self._outline is self._read:
+            self._results.update(outlined.outlines)
+            self._waiting = [image for image in self._waiting if image not in outlined.outlines]
         self._outlines = {
             image: outline for image, outline in outlined.outlines.items() if image not in self._results
         }
@@ -264,6 +268,8 @@ class ReviewQueue(QObject):
             if set(self._waiting) <= self._outlines.keys():
                 self.ordered.emit()
             self._read_on()
+            if not (self._waiting or self._reading.busy):
+                self.all_read.emit()
 
     def _on_results(self, read: _Results) -> None:
         late = self._decided_since(read.decided)

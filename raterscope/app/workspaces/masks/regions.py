@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar, Literal
 
 from raterscope.algorithms.masks.disputes import Dispute
@@ -103,20 +104,34 @@ def regions_of(scene: Scene, structure: str, decided: Sequence[Region]) -> tuple
     return tuple(regions)
 
 
+_FEW = 100
+"""Number of cases up to which they are read one by one; more of them are faster together with all others."""
+
+
 def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Any]:
     """Read for the queue the log of the runs shown, without maps."""
     from raterscope.app.study.masks import mask_entries
 
-    names = {entry.id: entry for entry in study.images()}
+    some = set(images)
+    is_few = len(images) <= _FEW
+    entries = [study.image(image) for image in images] if is_few else study.images()
+    masks = chain.from_iterable(mask_entries(study, image) for image in (images if is_few else [None]))
+    raters: dict[int, set[str]] = {}
+    for mask in masks:
+        if mask.annotator is not None:
+            raters.setdefault(mask.image, set()).add(mask.annotator)
+    chosen = study.shown.chosen().get("masks")
+    logs: dict[int, dict[str, Any]] = {}
     summaries: dict[int, Any] = {}
-    for done, image in enumerate(images):
+    for done, entry in enumerate(entry for entry in entries if entry.id in some):
         watch(done / len(images), "reading results")
-        raters = {mask.annotator for mask in mask_entries(study, image) if mask.annotator is not None}
-        number = study.shown.run(image, "masks")
-        logged: Iterable[Any] = () if number is None else study.runs.get(number).log.get("images", ())
-        logged_image: Any = next((mask for mask in logged if mask.get("image") == names[image].name), {})
-        unit = unit_of(names[image].lattice)
-        summaries[image] = (len(raters), unit, number, logged_image.get("structures", []))
+        number = study.shown.run(entry.id, "masks", chosen)
+        if number is not None and number not in logs:
+            logged: Iterable[Any] = study.runs.get(number).log.get("images", ())
+            logs[number] = {case.get("image"): case for case in logged}
+        case = logs[number].get(entry.name, {}) if number is not None else {}
+        structures = case.get("structures", [])
+        summaries[entry.id] = (len(raters.get(entry.id, ())), unit_of(entry.lattice), number, structures)
     return summaries
 
 

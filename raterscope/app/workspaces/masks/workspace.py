@@ -63,6 +63,7 @@ class MasksWorkspace(MasksScreen):
             read_summaries,
             summarize,
             self,
+            outline=read_summaries,
             nouns=("case", "region"),
             tip="A decision matters where the consensus of a region is wrong with a probability of "
             f"{MATTERS:g} or more: the mean over its voxels, by the map of the true outline.",

@@ -94,6 +94,7 @@ def test_a_comparison_is_restored_when_the_study_is_opened_again(fused_masks, pa
     before = list(panel._all.rows())
     fused_masks.document.replaced.emit()  # as where another study is opened
     assert not panel.export.isEnabled()
+    idle(fused_masks, qtbot)
     go_to(fused_masks, qtbot, "first")
     qtbot.waitUntil(panel.export.isEnabled, timeout=LONG)
     assert list(panel._all.rows()) == before

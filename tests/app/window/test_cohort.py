@@ -1,0 +1,51 @@
+"""A gathered study in the window: the cases without results, and one queue over all cases."""
+
+import pytest
+
+from raterscope.app.batch.gathering import gather_cohort
+from raterscope.app.batch.manifest import read_manifest
+from raterscope.app.batch.records import write_status
+from raterscope.app.batch.task import run_case
+from raterscope.widgets.dialogs.cohort_dialog import FailedCasesDialog
+from tests.app.batch.test_batch import a_manifest
+from tests.app.driving import idle, open_study
+from tests.app.kinds.masks.made import a_ball, write
+
+
+@pytest.fixture
+def cohort(tmp_path):
+    """Three cases whose raters differ more and more, and one without masks."""
+    rows = []
+    for case, largest in (("little", 6.5), ("more", 8.0), ("most", 10.0)):
+        for rater, radius in (("anna", 6.0), ("ben", 6.2), ("carl", largest)):
+            write(tmp_path / case / f"{rater}.nii.gz", a_ball(radius=radius))
+        rows.append(f"{case},masks,{case}/*.nii.gz,majority,")
+    (tmp_path / "empty.nii.gz").touch()
+    cases = read_manifest(a_manifest(tmp_path, *rows, "none,masks,empty.nii.gz,majority,"))
+    for case in cases:
+        run_case(case, tmp_path / "out")
+    write_status(tmp_path / "out", cases)
+    gather_cohort(tmp_path / "out", tmp_path / "cohort.rscope", lambda *_, **__: None)
+    return tmp_path / "cohort.rscope"
+
+
+def test_failed_cases_are_listed_and_the_queue_is_of_all_cases(window, qtbot, cohort):
+    open_study(window, qtbot, cohort)
+    assert not window.cohort_bar.isHidden()
+    assert "1 of 4 cases has no results" in window.cohort_bar.words.text()
+    assert [item.title for item in window.workspace.queue.shown()] == ["most", "more", "little"]
+    window.cohort_bar.list_cases.click()
+    (dialog,) = window.findChildren(FailedCasesDialog)
+    model = dialog.table.model()
+    cells = [model.index(0, column).data() for column in range(model.columnCount())]
+    assert cells[:3] == ["none", "masks", "bad input"]
+    assert "is empty" in cells[3]
+    dialog.reject()
+    window.cohort_bar.dismiss.click()
+    assert window.cohort_bar.isHidden()
+    idle(window, qtbot)
+
+
+def test_other_studies_show_no_such_cases(opened):
+    assert opened.cohort_bar.isHidden()
+    assert "Cases without results" not in [command.words for command in opened.window_actions.commands()]
