@@ -6,6 +6,7 @@ own process died, `LostError` if nothing is known of the task, because the conne
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -126,6 +127,7 @@ class DaskExecutor:
                 "dask.distributed is not installed; `pip install raterscope[cluster]`"
             ) from error
         self._killed = KilledWorker
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we report a lost connection
         try:
             self._client = Client(address, timeout=patience, set_as_default=False)
         except (OSError, ValueError) as error:

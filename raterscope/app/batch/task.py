@@ -32,6 +32,7 @@ from raterscope.app.batch.records import (
     write_text,
 )
 from raterscope.app.command_line.output import one_line
+from raterscope.app.compiled import choose_folder
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request, usual_format, write_export
 from raterscope.app.kinds.masks.imports import MaskOptions
@@ -66,6 +67,7 @@ def run_case(case: Case, output: Path, attempt: int = 1) -> CaseRecord:
     """
     begun, log = time.perf_counter(), [f"{case.name}: {case.kind} by {case.algorithm}"]
     digest = ""
+    choose_folder()  # a worker of a cluster did not start as this program
     _reset_peak_memory()
 
     def record(status: Status, reason: str) -> CaseRecord:
