@@ -168,11 +168,6 @@ class ReviewState:
         decided = self._decided.get(("clicks", image))
         return list(decided.spots) if isinstance(decided, SpotsOfImage) else []
 
-    def decisions_on_spot(self, image: int, spot: Spot) -> list[int]:
-        """List the decisions on one of the `spots` of an image that were not undone, oldest first."""
-        decided = self._decided.get(("clicks", image))
-        return decided.decisions_on(spot) if isinstance(decided, SpotsOfImage) else []
-
     def flag(self, image: int) -> Flag | None:
         """Return the flag that the expert put on an image of clicks."""
         decided = self._decided.get(("clicks", image))
@@ -210,6 +205,11 @@ class ReviewState:
         """Return the tasks of a question that were passed over."""
         decided = self._decided.get(("labels", question))
         return frozenset(decided.skipped) if isinstance(decided, TasksOfQuestion) else frozenset()
+
+    def contested_tasks(self, question: int) -> dict[str, str]:
+        """Return the tasks of a question that are open again, and why: "anna: cat; ben: dog"."""
+        decided = self._decided.get(("labels", question))
+        return dict(decided.contested) if isinstance(decided, TasksOfQuestion) else {}
 
     def decided(self, kind: str, item: int) -> DecidedItem | None:
         """Return what was decided on an item of a kind; None without a decision."""

@@ -35,6 +35,7 @@ _SUPERSEDED: Mapping[str, Collection[str] | None] = {
     "move": ("accept", "reject", "move", "skip"),
     "add": (),
     "skip": ("skip",),
+    "reopen": None,
 }
 """The earlier decisions on a spot that a decision supersedes; None for all.
 
@@ -61,6 +62,8 @@ class Spot:
         again.
     number : int or None
         The number that it had on screen.
+    contested : str
+        Why a skipped spot is open again: "anna: reject; ben: accept". Empty for other spots.
     """
 
     x: float
@@ -70,6 +73,7 @@ class Spot:
     anchor_x: float
     anchor_y: float
     number: int | None = None
+    contested: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,8 +148,11 @@ class SpotsOfImage:
             self.spots.append(Spot(at_x, at_y, "skipped", decision.id, at_x, at_y, subject.number))
         before = self.spots[index]
         after = replace(before, number=before.number if subject.number is None else subject.number)
-        if verb != "skip":
-            after = replace(after, verdict=_verdict(before.verdict, verb), decision=decision.id)
+        if verb == "reopen":
+            after = replace(after, verdict="skipped", decision=decision.id, contested=decision.reason)
+        elif verb != "skip":
+            verdict = _verdict(before.verdict, verb)
+            after = replace(after, verdict=verdict, decision=decision.id, contested="")
         if verb == "move":
             after = replace(after, x=subject.x, y=subject.y)
             if before.verdict == "added":
@@ -157,11 +164,6 @@ class SpotsOfImage:
         self._by_decision.setdefault(decision.id, []).append(index)
         if run is not None and subject.number is not None:
             self._by_number[run, subject.number] = index
-
-    def decisions_on(self, spot: Spot) -> list[int]:
-        """List the decisions on one of the spots."""
-        index = self.spots.index(spot)
-        return [decision for decision, indices in self._by_decision.items() if index in indices]
 
     def fixed(self) -> list[object]:
         """Return what a fusion holds fixed: spots, and the control mark."""

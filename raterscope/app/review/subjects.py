@@ -164,7 +164,7 @@ _BLIND = ", blind"
 
 @dataclass(frozen=True, kw_only=True)
 class SpotSubject:
-    """A spot on an image of clicks: accept, reject, skip, add or move it.
+    """A spot on an image of clicks: accept, reject, skip, add or move it; or reopen it for another decision.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ class SpotSubject:
 
     kind: ClassVar[str] = "clicks"
     form: ClassVar[str] = "clicks"
-    verbs: ClassVar[tuple[str, ...]] = ("accept", "reject", "skip", "add", "move")
+    verbs: ClassVar[tuple[str, ...]] = ("accept", "reject", "skip", "add", "move", "reopen")
 
     x: float
     y: float
@@ -424,7 +424,7 @@ class StructureSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSubject:
-    """A task of a question: set its true class, or skip it.
+    """A task of a question: set its true class, skip it, or reopen it for another decision.
 
     Attributes
     ----------
@@ -434,7 +434,7 @@ class TaskSubject:
 
     kind: ClassVar[str] = "labels"
     form: ClassVar[str] = "labels"
-    verbs: ClassVar[tuple[str, ...]] = ("label", "skip")
+    verbs: ClassVar[tuple[str, ...]] = ("label", "skip", "reopen")
 
     task: str
     label: str = ""
@@ -450,11 +450,11 @@ class TaskSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class BiasSubject:
-    """An annotator of pairs: flag or clear position bias, or skip."""
+    """An annotator of pairs: flag or clear position bias, skip, or reopen for another decision."""
 
     kind: ClassVar[str] = "pairs"
     form: ClassVar[str] = "pairs"
-    verbs: ClassVar[tuple[str, ...]] = ("flag", "clear", "skip")
+    verbs: ClassVar[tuple[str, ...]] = ("flag", "clear", "skip", "reopen")
 
     annotator: str
 

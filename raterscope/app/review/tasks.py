@@ -97,6 +97,8 @@ class TasksOfQuestion:
     def __init__(self) -> None:
         self.tasks: dict[str, DecidedTask] = {}
         self.skipped: set[str] = set()
+        self.contested: dict[str, str] = {}
+        """Tasks that are open again, and why."""
         self.words = LastWords()
 
     def take(self, decision: Decision, _item: int) -> None:
@@ -107,9 +109,13 @@ class TasksOfQuestion:
         self.words.add(subject.task, decision.id, decision.verb)
         if decision.verb == "skip":
             self.skipped.add(subject.task)
+        elif decision.verb == "reopen":
+            self.tasks.pop(subject.task, None)
+            self.contested[subject.task] = decision.reason
         else:
             self.tasks[subject.task] = DecidedTask(subject.label, decision.id)
             self.skipped.discard(subject.task)
+            self.contested.pop(subject.task, None)
 
     def fixed(self) -> object:
         """Return the decisions that a fusion holds fixed, for comparison."""
@@ -146,7 +152,9 @@ class BiasesOfQuestion:
         if not isinstance(decision.subject, BiasSubject):
             return
         self.words.add(decision.subject.annotator, decision.id, decision.verb)
-        if decision.verb != "skip":
+        if decision.verb == "reopen":
+            self.judged.pop(decision.subject.annotator, None)
+        elif decision.verb != "skip":
             judged = Judged(decision.verb, decision.reason, decision.id)
             self.judged[decision.subject.annotator] = judged
 

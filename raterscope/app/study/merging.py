@@ -1,8 +1,8 @@
 """Union of the decisions of several experts, each of whom reviewed a copy of one study.
 
 The journals are append-only, so their union is one journal: the decisions of the first study, then those that
-the others added to it. Where two experts decided differently on the same subject, both decisions are undone,
-and the subject is open again. Of voxels that both settled, those on which they agree stay settled.
+the others added to it. A subject on which two experts decided differently is open again. Of voxels that both
+settled, those on which they agree stay settled.
 """
 
 from __future__ import annotations
@@ -38,14 +38,13 @@ from raterscope.app.review import (
     fold,
     identities,
     known_voxels,
-    one_by_one,
 )
 from raterscope.app.study.masks import settled_of
 from raterscope.app.study.new_study import save_elsewhere
 from raterscope.app.study.records import StudyError
 from raterscope.app.study.study import Study
 
-_SKIP = "skip"
+_NO_VERDICT = ("skip", "reopen")
 _ANNOTATOR = "annotator "
 _SAME_PLACE = 1.0
 """Pixels between two decisions on one spot of a run."""
@@ -181,20 +180,23 @@ def add_decisions(study: Study, other: Study, watch: Watch = silent, *, name: st
     with study.change():
         numbers = _append(journals, part(watch, 0.0, 0.9))
         undone: set[int] = set()
-        for difference in (*spots.differences, *rest.differences, *voxels):
+        differences = (*spots.differences, *rest.differences, *voxels)
+        for difference in differences:
             own, theirs = difference.decisions
             for number in {*own, *(numbers[one] for one in theirs)} - undone:
                 undone.add(number)
                 study.record(Decision(verb="undo", undoes=number, reason=difference.conflict.reason))
-            if difference.agreed is not None:
-                study.record(difference.agreed)
+            if difference.instead is not None:
+                study.record(difference.instead)
+        contradicted = {difference.annotator for difference in differences}
         for decision in study.decisions():
-            if decision.id in undone:
-                _decide_again(study, decision, [*spots.differences, *rest.differences])
+            if decision.id in undone and len(decision.annotators) > 1:
+                left = tuple(name for name in decision.annotators if name not in contradicted)
+                if left:
+                    study.record(replace(decision, id=0, annotators=left))
         for number in spots.twice:
             study.record(Decision(verb="undo", undoes=numbers[number], reason="both experts added this spot"))
         _append_views(journals)
-    differences = (*spots.differences, *rest.differences, *voxels)
     return MergedStudy(
         other.path,
         len(journals.added),
@@ -205,13 +207,23 @@ def add_decisions(study: Study, other: Study, watch: Watch = silent, *, name: st
 
 @dataclass(frozen=True)
 class _Difference:
-    """A conflict, the decisions behind it by their numbers in each journal, and what both agree on."""
+    """A conflict, and what resolves it.
+
+    Attributes
+    ----------
+    conflict : Conflict
+    decisions : (numbers, numbers)
+        Decisions to undo, by their numbers in the journal of the study and of the other.
+    instead : Decision, optional
+        A decision that reopens the subject, or settles the voxels on which both agree.
+    annotator : str, optional
+        The annotator of whom it is.
+    """
 
     conflict: Conflict
-    decisions: tuple[Sequence[int], Sequence[int]]
-    spot: tuple[int, float, float] | None = None
+    decisions: tuple[Sequence[int], Sequence[int]] = ((), ())
+    instead: Decision | None = None
     annotator: str | None = None
-    agreed: Decision | None = None
 
 
 @dataclass
@@ -292,12 +304,9 @@ def _compare_spots(journals: _Journals) -> _Comparison:
                 journals.in_words(0, same.decision, verdicts[0]),
                 journals.in_words(1, spot.decision, verdicts[1]), spot.x, spot.y,
             )  # fmt: skip
-            decisions = [
-                [number for number in state.decisions_on_spot(image, one) if number in new]
-                for state, new, one in zip(journals.states, journals.new, (same, spot), strict=True)
-            ]
-            place = image, spot.anchor_x, spot.anchor_y
-            compared.differences.append(_Difference(conflict, (decisions[0], decisions[1]), spot=place))
+            reopened = SpotSubject(x=spot.anchor_x, y=spot.anchor_y, number=spot.number)
+            instead = Decision(verb="reopen", item=image, subject=reopened, reason=conflict.reason)
+            compared.differences.append(_Difference(conflict, instead=instead))
     return compared
 
 
@@ -320,6 +329,9 @@ def _compare_others(journals: _Journals) -> _Comparison:
     sides: list[dict[tuple[Any, ...], list[tuple[int, str]]]] = [{}, {}]
     for side, on in enumerate(sides):
         for decision in journals.standing(side):
+            replaced = not journals.states[side].in_effect(decision.id)
+            if replaced and isinstance(decision.subject, (TaskSubject, BiasSubject)):
+                continue
             for key, verdict in _verdicts(decision):
                 on.setdefault(key, []).append((decision.id, verdict))
     names = journals.studies[0].names()
@@ -336,6 +348,15 @@ def _compare_others(journals: _Journals) -> _Comparison:
             kind, "" if item is None else names.get((kind, item), ""), subject,
             journals.in_words(0, *own[-1]), journals.in_words(1, *theirs[-1]),
         )  # fmt: skip
+        decided = journals.states[1].decision(theirs[-1][0])
+        if decided is not None and isinstance(decided.subject, (TaskSubject, BiasSubject)):
+            instead = Decision(
+                verb="reopen", item=item, reason=conflict.reason,
+                subject=TaskSubject(task=decided.subject.task)
+                if isinstance(decided.subject, TaskSubject) else decided.subject,
+            )  # fmt: skip
+            compared.differences.append(_Difference(conflict, instead=instead))
+            continue
         decisions = ([number for number, _ in own], [number for number, _ in theirs])
         annotator = None if kind else subject.removeprefix(_ANNOTATOR)
         compared.differences.append(_Difference(conflict, decisions, annotator=annotator))
@@ -349,9 +370,9 @@ def _verdicts(decision: Decision) -> Iterator[tuple[tuple[str, int | None, str],
         weight = f" {subject.weight:g}" if isinstance(subject, WeightSubject) else ""
         for name in decision.annotators:
             yield ("", None, f"{_ANNOTATOR}{name}"), f"{verb}{weight}"
-    elif isinstance(subject, TaskSubject) and verb != _SKIP:
+    elif isinstance(subject, TaskSubject) and verb not in _NO_VERDICT:
         yield ("labels", decision.item, f"task {subject.task}"), subject.label
-    elif isinstance(subject, BiasSubject) and verb != _SKIP:
+    elif isinstance(subject, BiasSubject) and verb not in _NO_VERDICT:
         yield ("pairs", decision.item, f"{_ANNOTATOR}{subject.annotator}"), verb
     elif isinstance(subject, ImageSubject):
         yield ("clicks", decision.item, "flag" if "flag" in verb else "control mark"), verb
@@ -427,7 +448,7 @@ def _compare_structure(
             reason=f"agreed by both; {conflict.reason}",
         )  # fmt: skip
     numbers = [[region.decision for region in side] for side in touching]
-    return [_Difference(conflict, (numbers[0], numbers[1]), agreed=decision)]
+    return [_Difference(conflict, (numbers[0], numbers[1]), decision)]
 
 
 def _box(values: NDArray[Any]) -> tuple[int, int, int]:
@@ -500,23 +521,6 @@ def _can_undo(journals: _Journals, undoes: int, target: int | None) -> bool:
 def _same_runs(study: Study, other: Study) -> dict[int | None, int]:
     known = {(run.id, run.started, run.digest) for run in study.runs.all()}
     return {run.id: run.id for run in other.runs.all() if (run.id, run.started, run.digest) in known}
-
-
-def _decide_again(study: Study, decision: Decision, differences: Sequence[_Difference]) -> None:
-    """Record the part of an undone decision on several subjects that nobody contradicts."""
-    if isinstance(decision.subject, SpotsSubject):
-        places = [difference.spot for difference in differences if difference.spot is not None]
-        for one in one_by_one(decision):
-            at = one.subject
-            assert isinstance(at, SpotSubject)
-            near = (one.item == image and hypot(at.x - x, at.y - y) <= _SAME_PLACE for image, x, y in places)
-            if not any(near):
-                study.record(replace(one, id=0))
-    elif len(decision.annotators) > 1:
-        contradicted = {difference.annotator for difference in differences}
-        left = tuple(name for name in decision.annotators if name not in contradicted)
-        if left:
-            study.record(replace(decision, id=0, annotators=left))
 
 
 def _append_views(journals: _Journals) -> None:

@@ -80,7 +80,7 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 the columns of a spot instead of the subject. Version 2 had only images as items, one annotator per decision,
 and no ``questions``, ``votes`` and ``pictures``. Later versions added ``streams`` and ``watched`` (4),
 ``outlines`` (5), ``slice_offsets`` (6), ``structures`` and ``keys`` (7), ``shown`` (8), ``settings`` (9),
-``viewed`` (10) and control images (11).
+``viewed`` (10), control images (11) and the verb reopen (12).
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """
@@ -92,7 +92,7 @@ import sqlite3
 from collections.abc import Mapping
 
 APPLICATION_ID = 0x52536370
-VERSION = 11
+VERSION = 12
 
 SCHEMA = (
     """CREATE TABLE images (

@@ -35,6 +35,21 @@ def test_to_skip_a_decided_spot_changes_nothing() -> None:
     assert verdicts(journal(on("accept", 10), on("skip", 10))) == [(10, 0, "accepted")]
 
 
+def test_a_reopened_spot_is_contested_until_it_is_decided_again() -> None:
+    decisions = journal(
+        on("accept", 10), on("reject", 10), on("reopen", 10, reason="anna: accept; ben: reject")
+    )
+    (spot,) = fold(decisions).spots(1)
+    assert (spot.verdict, spot.contested) == ("skipped", "anna: accept; ben: reject")
+    assert not len(known_spots([spot]))
+    assert fold(decisions).in_effect(3)
+    assert not fold(decisions).in_effect(2)
+    again = fold(added(decisions, on("accept", 10))).spots(1)[0]
+    assert (again.verdict, again.contested) == ("accepted", "")
+    undone = fold(added(decisions, Decision(verb="undo", undoes=3))).spots(1)[0]
+    assert (undone.verdict, undone.contested) == ("rejected", "")
+
+
 def test_a_moved_spot_is_accepted_elsewhere_and_known_where_it_was() -> None:
     state = fold(journal(on("move", 13, 1, from_x=10, from_y=0)))
     (spot,) = state.spots(1)

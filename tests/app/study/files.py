@@ -49,6 +49,7 @@ TABLES_SINCE = {
     8: ("settings", "viewed"),
     9: ("viewed",),
     10: (),
+    11: (),
 }  # fmt: skip
 
 
@@ -58,7 +59,7 @@ def as_an_older_format(path: Path, version: int) -> None:
     The first had a spot's columns, the second one annotator a decision, the third watched nothing, the fourth
     kept no outlines, the fifth no slice positions, the sixth no codes of structures and no key of exports,
     the seventh no run shown, the eighth no settings, the ninth no views of spots, the tenth no
-    control images.
+    control images, the eleventh nothing reopened.
     """
     with edited(path) as connection:
         for table in TABLES_SINCE[version]:

@@ -22,6 +22,9 @@ from raterscope.app.study.runs import Answers
 from raterscope.app.workspaces.review_order import Part
 from raterscope.text import figure, percent
 
+CONTESTED = 0.5
+"""Probability that the answer is wrong where two experts decided differently."""
+
 State = Literal["detected", "rejected", "disputed", "accepted", "turned down", "added"]
 
 
@@ -49,6 +52,8 @@ class Spot:
         The decision in effect.
     skipped : bool
         True if the expert skipped it.
+    contested : str
+        What several experts decided differently; empty for other spots.
     """
 
     number: int
@@ -64,6 +69,7 @@ class Spot:
     cluster: int | None
     decision: int | None
     skipped: bool
+    contested: str = ""
 
     @property
     def decided(self) -> bool:
@@ -73,6 +79,8 @@ class Spot:
     @property
     def doubt(self) -> float:
         """Probability that the answer shown is wrong; 0 if the expert decided."""
+        if self.contested:
+            return CONTESTED
         if self.decided or not np.isfinite(self.posterior):
             return 0.0
         return min(self.posterior, 1.0 - self.posterior)
@@ -162,6 +170,8 @@ def describe_sources(spot: Spot, fusion: Fusion | None) -> tuple[tuple[str, str]
     """Describe what the expert, the votes and the model say of a spot."""
     words = {"accepted": "accepted it", "turned down": "rejected it", "added": "added it"}
     sources = [("you", words[spot.state])] if spot.decided else []
+    if spot.contested:
+        sources.append(("experts", f"differ: {spot.contested}"))
     if spot.cluster is not None and fusion is not None:
         share = spot.votes / max(spot.looked, 1)
         share_words = (
@@ -227,8 +237,11 @@ def _from_cluster(fusion: Fusion, cluster: int, votes: int, looked: int, expert:
         else ("detected" if fusion.detection.detected[cluster] else "rejected")
     )
     x, y = (float(value) for value in fusion.clustering.mean[cluster])
-    skipped = expert is not None and expert.verdict == "skipped"
-    if expert is not None and not skipped:
+    skipped, contested = expert is not None and expert.verdict == "skipped", ""
+    if expert is not None and expert.contested:
+        state = "disputed"
+        skipped, contested = False, expert.contested
+    elif expert is not None and not skipped:
         state = _state(expert)
         x, y = expert.x, expert.y
     return Spot(
@@ -236,7 +249,7 @@ def _from_cluster(fusion: Fusion, cluster: int, votes: int, looked: int, expert:
         low=float(fusion.detection.posterior_low[cluster]),
         high=float(fusion.detection.posterior_high[cluster]),
         votes=votes, looked=looked, state=state, cluster=cluster,
-        decision=None if expert is None else expert.decision, skipped=skipped,
+        decision=None if expert is None else expert.decision, skipped=skipped, contested=contested,
     )  # fmt: skip
 
 
@@ -420,7 +433,11 @@ def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> Counts:
     matched = review.match(decided, answers.mean, answers.covariance)
     for spot, cluster in zip(decided, matched, strict=True):
         if spot.verdict == "skipped":
-            if cluster is not None:
+            if cluster is not None and spot.contested:
+                at_first += not disputed[cluster]
+                present[cluster] = posterior[cluster] >= 0.5
+                disputed[cluster], doubt[cluster] = True, CONTESTED
+            elif cluster is not None:
                 skipped[cluster] = True
             continue
         is_present = spot.verdict != "rejected"

@@ -40,9 +40,9 @@ def test_the_line_of_an_image_counts_its_spots(seed, tmp_path):
     for number in range(int(rng.integers(0, 9))):
         there = len(fusion.clustering) and rng.random() < 0.8
         x, y = rng.choice(fusion.clustering.mean) + rng.normal(0, 1, 2) if there else rng.uniform(0, 99, 2)
-        verb = str(rng.choice(["accept", "reject", "skip", "add"]))
+        verb = str(rng.choice(["accept", "reject", "skip", "add", "reopen"]))
         subject = SpotSubject(x=float(x), y=float(y), number=number)
-        created.append(Decision(verb=verb, item=1, subject=subject, id=number + 1))
+        created.append(Decision(verb=verb, item=1, subject=subject, id=number + 1, reason="they differ"))
     state = fold(created)
     spots = spots_of(fusion, len(clicks.annotators), state.spots(1))
     for known in (
@@ -57,7 +57,7 @@ def test_the_line_of_an_image_counts_its_spots(seed, tmp_path):
         assert line.decided == sum(spot.decided for spot in spots)
         waiting = [spot for spot in spots if spot.state == "disputed"]
         assert line.doubt == pytest.approx(sum(spot.doubt for spot in waiting))
-        assert line.matter == sum(0.25 <= spot.posterior <= 0.75 for spot in waiting)
+        assert line.matter == sum(bool(spot.contested) or 0.25 <= spot.posterior <= 0.75 for spot in waiting)
 
 
 def test_images_summarized_at_once_have_the_summaries_of_their_results(tmp_path):
