@@ -296,7 +296,7 @@ def temper(
     start, pair, owner = votes
     above, below = model
     classes = len(shares)
-    product, logs = shares.copy(), shares.copy()
+    product, logs, log_shares = shares.copy(), shares.copy(), np.log(shares)
     own = above[0].copy()
     end = len(pair) - 1
     for i in range(first, last):
@@ -315,7 +315,7 @@ def temper(
         for r in range(len(correlations)):
             effect = 1.0 + (count - 1) * correlations[r]
             for j in range(classes):
-                logs[j] = product[j] / effect + math.log(shares[j])
+                logs[j] = product[j] / effect + log_shares[j]
             normalise(logs)
             for j in range(classes):
                 answers[r, i, j] = logs[j]
@@ -354,7 +354,7 @@ def score_correlation(
     classes = len(shares)
     rates = shares.repeat(most_votes).reshape(classes, most_votes)
     logs = rates.copy()
-    total = shares.copy()
+    total, log_shares = shares.copy(), np.log(shares)
     term = shares.copy()
     for at in range(first, last):
         i = tasks[at]
@@ -372,7 +372,7 @@ def score_correlation(
             for n in range(count):
                 most = -1e300
                 for j in range(classes):
-                    term[j] = (total[j] - logs[j, n]) / effect + math.log(shares[j])
+                    term[j] = (total[j] - logs[j, n]) / effect + log_shares[j]
                     most = max(most, term[j])
                 mass = likelihood = 0.0
                 for j in range(classes):

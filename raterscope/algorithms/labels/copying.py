@@ -388,6 +388,9 @@ def _find_copies(labels: Labels, fusion: LabelFusion, watch: Watch) -> Copying:
     count = np.asarray(together.data, dtype=np.float64)[wanted]
     same_of = _agreements(pairs, start, task, label, part(watch, 0.0, 0.3))
     cluster, outvoting = find_suspects(pairs, count, same_of, labels, first)
+    possible = np.flatnonzero(same_of >= _LEAST_SHARE * count)  # with less, whatever is expected
+    if not len(possible):
+        return _copying([], outvoting)
     if (cluster >= 0).any():
         fair = fair_consensus(labels, fusion, first, cluster, part(watch, 0.3, 0.5))
     else:
@@ -395,12 +398,10 @@ def _find_copies(labels: Labels, fusion: LabelFusion, watch: Watch) -> Copying:
         posterior, power = _log_posterior(labels, fusion, rates)
         fair = FairConsensus(cluster, np.full(people, power), rates, posterior, {})
     pairs_found = []
-    for at, (annotator, other) in enumerate(pairs.tolist()):
+    for at, (pair, (annotator, other)) in enumerate(zip(possible, pairs[possible].tolist(), strict=True)):
         if at % 64 == 0:
-            watch(0.5 + 0.5 * at / len(pairs), "comparing annotators")
-        same = int(same_of[at])
-        if same < _LEAST_SHARE * count[at]:  # too little, whatever is expected
-            continue
+            watch(0.5 + 0.5 * at / len(possible), "comparing annotators")
+        same = int(same_of[pair])
         if outvoting and not 0 <= cluster[annotator] == cluster[other]:  # too few are left to judge others by
             continue
         both, first_said, second_said = _common_tasks(annotator, other, start, task, label)
@@ -414,7 +415,12 @@ def _find_copies(labels: Labels, fusion: LabelFusion, watch: Watch) -> Copying:
         beyond = same - expected - 0.5 > tail * spread
         if beyond and same - expected >= _LEAST_SHARE * (len(both) - expected):
             pairs_found.append((annotator, other, len(both), same, expected))
-    columns = np.array(pairs_found, dtype=np.float64).reshape(len(pairs_found), 5)
+    return _copying(pairs_found, outvoting)
+
+
+def _copying(pairs: list[tuple[int, int, int, int, float]], outvoting: bool) -> Copying:
+    """Make the result of pairs: both annotators, common tasks, agreements, and expected agreements."""
+    columns = np.array(pairs, dtype=np.float64).reshape(len(pairs), 5)
     return Copying(
         columns[:, :2].astype(np.int32), columns[:, 2].astype(np.int64), columns[:, 3].astype(np.int64),
         columns[:, 4], outvoting,
