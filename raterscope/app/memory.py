@@ -2,7 +2,7 @@
 
 References
 ----------
-mallopt(3), Linux man-pages.
+mallopt(3) and malloc_trim(3), Linux man-pages.
 """
 
 from __future__ import annotations
@@ -42,6 +42,16 @@ def keep_freed_memory() -> None:
     """
     _set(_TRIM_ABOVE, 2**31 - 1)
     _set(_MAP_ABOVE, _LARGEST_MAPPED)
+
+
+def release_freed_memory() -> None:
+    """Return the memory of what was read and is freed to the system: larger arrays could not use it."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def _set(parameter: int, value: int) -> None:

@@ -68,6 +68,9 @@ def _beta_interval(first: FloatArray, second: FloatArray, level: float) -> tuple
 
 _LEVEL = 0.95
 
+_VOTES = 1_000_000
+"""Votes whose weights are in memory at a time."""
+
 _STRENGTHS: tuple[float, ...] = tuple(2.0 ** (step / 2) for step in range(-2, 5))
 """Grid of votes that a row's prior counts as. More than 4 made intervals too narrow."""
 
@@ -292,15 +295,12 @@ def estimate_rates(
     stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
     every = labels if excluded is None else _joined(labels, excluded)
     counts = weighted_counts(every, posterior, part(watch, 0.0, 0.3))
-    cautious = _smoothed_posterior(labels, posterior)
-    unsure = cautious * (1 - cautious)
+    unsure = _smoothed_posterior(labels, posterior)
+    unsure *= 1 - unsure
     doubt = weighted_counts(every, unsure, part(watch, 0.3, 0.6))
     votes = votes_given = every.votes_of_annotators().astype(np.float64)
-    meant = labels.meaning[every.label]
-    sure = np.where(meant >= 0, posterior[every.task, meant], 0.0)
-    right = _summed(every, sure)
-    wavering = np.where(meant >= 0, unsure[every.task, meant], 0.0)
-    right_doubt = _summed(every, wavering)
+    right, right_doubt = _summed(every, posterior), _summed(every, unsure)
+    del unsure
     if last is not None:
         # Of the past so much counts as the model still knows of it.
         kept = last.sum(axis=2, keepdims=True) / np.maximum(counts.sum(axis=2, keepdims=True), 1e-9)
@@ -342,22 +342,31 @@ def _joined(labels: Labels, excluded: Labels) -> Labels:
     )
 
 
-def _summed(labels: Labels, values: FloatArray) -> FloatArray:
-    """Sum a value of each vote over the annotator's votes, (K,)."""
-    total = np.bincount(labels.annotator, values, minlength=len(labels.annotators))
-    return np.asarray(total, dtype=np.float64)
+def _summed(labels: Labels, weight: FloatArray) -> FloatArray:
+    """Sum the weight, (N, J) of tasks, of the class that each vote stands for, by annotator, (K,)."""
+    assert labels.meaning is not None
+    total = np.zeros(len(labels.annotators))
+    for first in range(0, len(labels), _VOTES):
+        votes = slice(first, first + _VOTES)
+        meant = labels.meaning[labels.label[votes]]
+        values = np.where(meant >= 0, weight[labels.task[votes], meant], 0.0)
+        total += np.bincount(labels.annotator[votes], values, minlength=len(total))
+    return total
 
 
 def _smoothed_posterior(labels: Labels, posterior: FloatArray) -> FloatArray:
     """Return the mean of the posterior and the smoothed vote (votes + 1/J) / (n + 1), known tasks fixed."""
     assert labels.meaning is not None
-    vote = class_votes(labels).astype(np.float64)
-    vote = (vote + 1 / posterior.shape[1]) / (vote.sum(axis=1, keepdims=True) + 1)
-    mean = (posterior + vote) / 2
+    mean = class_votes(labels).astype(np.float64)
+    votes = mean.sum(axis=1, keepdims=True)
+    mean += 1 / posterior.shape[1]
+    mean /= votes + 1
+    mean += posterior
+    mean /= 2
     if labels.known is not None:
         fixed = np.flatnonzero(labels.known != OPEN)
         mean[fixed] = posterior[fixed]
-    return np.asarray(mean)
+    return mean
 
 
 def _skill(right: FloatArray, votes: FloatArray) -> tuple[float, float]:

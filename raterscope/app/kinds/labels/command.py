@@ -65,6 +65,7 @@ from raterscope.app.kinds.labels.runs import (
     rates_for,
     read_answer,
 )
+from raterscope.app.memory import release_freed_memory
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study
 from raterscope.text import percent
@@ -218,6 +219,7 @@ def _fuse_files(
     notices += [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
     paths = dict.fromkeys(table.path for table in tables)
     del tables, question_files  # they can be as large as the votes of the questions
+    release_freed_memory()
     answer = fuse_inputs(inputs, plan, part(watch, 0.25, 1.0))
     return answer, files_and_digests(paths), notices + understood
 
