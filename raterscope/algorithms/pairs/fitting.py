@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.pairs.blas import one_thread
 from raterscope.algorithms.pairs.data import (
     HIGHEST_RATE,
     BoolArray,
@@ -222,15 +223,13 @@ def fit_path(
     PairsError
         Without comparisons, with too few to estimate the noise, or with too many linked items.
     """
-    from threadpoolctl import threadpool_limits
-
     if not len(pairs):
         raise PairsError("there are no comparisons; expected at least one.")
     settings = PairSettings() if settings is None else settings
     if not settings.graded:
         pairs = replace(pairs, choice=np.sign(pairs.choice))
     # with two threads, the many small products of a path wait for each other and take tenfold
-    with threadpool_limits(1, "blas"):
+    with one_thread():
         return _fit(pairs, name, path, settings, watch)
 
 

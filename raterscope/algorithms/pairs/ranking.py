@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.pairs.blas import one_thread
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
@@ -181,15 +182,13 @@ def link(pairs: Pairs, watch: Watch = silent) -> LinkedScores:
 
     Raises `PairsError` as `scores`.
     """
-    from threadpoolctl import threadpool_limits
-
     watch(0.0, "linking items")
     component = components(pairs)
     watch(0.1, "linking items")
     laplacian, pull = _normal(pairs)
     groups = tuple(groups_of(component))
     inverses = []
-    with threadpool_limits(1, "blas"):
+    with one_thread():
         for at, items in enumerate(groups):
             fraction = 0.2 + 0.8 * at / len(groups)
             watch(fraction, f"scoring {len(items):,} items")
@@ -199,9 +198,7 @@ def link(pairs: Pairs, watch: Watch = silent) -> LinkedScores:
 
 def scores_of(linked: LinkedScores, biased: BoolArray | None = None, watch: Watch = silent) -> Scores:
     """Estimate scores together with the biases of some annotators, (p,) bool; see `scores`."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, "blas"):
+    with one_thread():
         return _scores(linked, biased, watch)
 
 
@@ -404,7 +401,6 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
     (16,)
     """
     from sklearn.linear_model import LogisticRegression
-    from threadpoolctl import threadpool_limits
 
     watch(0.0, "counting answers")
     count, component = len(pairs.items), components(pairs)
@@ -426,7 +422,7 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
     # Something of the other class is always there, of no weight, so that there is something to regress.
     design = _stacked(design, design[:1])
     model = LogisticRegression(C=_PRIOR_VARIANCE, fit_intercept=False, tol=1e-7, max_iter=5000)
-    with threadpool_limits(1, "blas"):
+    with one_thread():
         fitted = wait_watching(
             lambda: model.fit(
                 design, np.append(won, ~won[0]), sample_weight=np.append(weight, np.finfo(float).tiny)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.pairs.blas import one_thread
 from raterscope.algorithms.pairs.data import (
     BoolArray,
     FloatArray,
@@ -403,14 +404,12 @@ def check_redrawn_sides(
     draws : int
         Number of draws.
     """
-    from threadpoolctl import threadpool_limits
-
     if not settings.graded:
         pairs = replace(pairs, choice=np.sign(pairs.choice))
     count = np.bincount(pairs.annotator, minlength=len(pairs.annotators))
     spared = count < settings.least
     below, accused = np.zeros((draws, len(LEVELS))), np.zeros(draws, dtype=np.int64)
-    with threadpool_limits(1, "blas"):
+    with one_thread():
         for draw, step in steps_of(watch, range(draws)):
             result = flip_test(redraw_sides(pairs, draw), settings.effect, step)
             p, of_any = (np.where(spared, np.nan, array) for array in (result.probability, result.of_any))

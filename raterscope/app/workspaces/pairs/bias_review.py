@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -187,7 +188,10 @@ class BiasReview(PairsPart):
 
 
 REST = 40
-"""Milliseconds without a change of the flags before the items are ranked."""
+"""Milliseconds without a change of the flags before the items are ranked, while they change repeatedly."""
+
+REPEATED = 0.2
+"""Seconds within which changes follow each other when the slider is dragged."""
 
 MOST_KEPT = 64 * 1024**2
 """Largest size in bytes of the cached input of rankings; a larger one is computed again each time."""
@@ -222,6 +226,8 @@ class RateCut(PairsPart):
         self._linked: LinkedScores | None = None
         self._flagged: BoolArray | None = None
         self._due = False
+        self._changed = 0.0
+        """When the flags changed last."""
         self._ranking_task, self._detecting = LatestTask(), LatestTask()
         self._test: FlipTest | None = None
         self._detected_at = float("nan")
@@ -263,7 +269,9 @@ class RateCut(PairsPart):
         if self._flagged is None or not np.array_equal(flagged, self._flagged):
             self._stop()
             self._flagged, self._due = flagged, True
-        self._rest.start()
+        now, before = time.monotonic(), self._changed
+        self._changed = now
+        self._rest.start(REST if now - before < REPEATED else 0)
 
     def _stop(self) -> None:
         self._rest.stop()
@@ -274,13 +282,13 @@ class RateCut(PairsPart):
     @while_shown
     def _on_rest(self) -> None:
         self.rested.emit()
-        self._detect()
         if self._flagged is None or not self._due:
+            self._detect()
             return
         self._due = False
         work = partial(_rank, self._session.scene, self._linked, self._flagged)
         job = self._jobs.start("Ranking the items", work, quiet=True)
-        self._ranking_task.follow(job, self._on_ranked, failed=self.refused.emit)
+        self._ranking_task.follow(job, self._on_ranked, failed=self.refused.emit, stopped=self._detect)
 
     def _detect(self) -> None:
         """Find the detectable biases at a rate other than the run's."""
@@ -305,6 +313,7 @@ class RateCut(PairsPart):
         linked, self.ranking = result
         self._linked = linked if sum(inverse.nbytes for inverse in linked.inverse) <= MOST_KEPT else None
         self.ranked.emit()
+        self._detect()
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.blas import one_thread
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
 from raterscope.algorithms.pairs.evidence import (
     PairIndex,
@@ -201,13 +202,11 @@ def rank(scene: Scene, linked: LinkedScores, flagged: BoolArray, watch: Watch) -
 
 def test_again(scene: Scene, watch: Watch) -> FlipTest | None:
     """Repeat the flip test, which gives detectable biases at any rate; None for a run without it."""
-    from threadpoolctl import threadpool_limits
-
     fusion = scene.fusion
     plan = None if scene.run is None else plan_of(scene.run)
     if plan is None or fusion is None or fusion.q_value is None:
         return None
-    with threadpool_limits(1, "blas"):
+    with one_thread():
         test = flip_test(_as_fused(scene), plan.settings.as_dict()["effect"], watch)
     return replace(test, probability=np.where(fusion.untested != 0, np.nan, test.probability))
 
