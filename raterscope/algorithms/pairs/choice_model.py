@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import FloatArray, Pairs
+from raterscope.algorithms.pairs.linear_algebra import cholesky, invert_factored, solve_factored
 from raterscope.algorithms.pairs.ranking import starts_of, sum_by_owner, sum_sorted
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
@@ -208,8 +209,6 @@ def _solver(
     model: ChoiceModel, weight: FloatArray, watch: Watch, *, once: bool = False
 ) -> Callable[[FloatArray], FloatArray]:
     """Return a function that solves for the scores: information x = right side, for columns."""
-    from scipy.linalg import cho_factor, cho_solve
-
     if model.items > _DENSE:
         matrix, diagonal = _sparse_laplacian(model, weight)
         return lambda right: _conjugate_gradients(
@@ -217,14 +216,14 @@ def _solver(
         )
     small = model.items <= _SMALL
     matrix = _laplacian(model, weight)
-    factor = wait_watching(
-        lambda: cho_factor(matrix, lower=True, check_finite=False), watch, 0.2,
+    lower = wait_watching(
+        lambda: cholesky(matrix), watch, 0.2,
         "fitting scores and biases", small=small,
     )  # fmt: skip
     if once:
-        return lambda right: np.asarray(cho_solve(factor, right, check_finite=False))
+        return lambda right: solve_factored(lower, right)
     inverse = wait_watching(
-        lambda: cho_solve(factor, np.eye(model.items), check_finite=False), watch, 0.3,
+        lambda: invert_factored(lower), watch, 0.3,
         "fitting scores and biases", small=small,
     )  # fmt: skip
     return lambda right: np.asarray(inverse @ right)

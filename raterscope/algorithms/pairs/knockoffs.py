@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import HIGHEST_RATE, BoolArray, FloatArray, IndexArray, Pairs
+from raterscope.algorithms.pairs.linear_algebra import cholesky, invert_factored, solve_factored
 from raterscope.algorithms.pairs.paths import Biases, ScaledGrams, factor_laplacian, item_sums
 from raterscope.algorithms.progress import Watch, part, silent, steps_of, wait_watching
 
@@ -66,25 +67,26 @@ def _climb(gram: FloatArray, s: FloatArray, slope: float, weight: float, watch: 
 
     Without a slope s stays below 1, since the diagonal of (2R - S)^-1 is at least 1 / (2 - s).
     """
-    from scipy.linalg import cho_solve, lapack
-
-    bounded = slope > 0.0
+    bounded, nothing = slope > 0.0, np.empty((0, 0))
 
     def height(s: FloatArray) -> tuple[float, FloatArray]:
-        factor, fault = lapack.dpotrf(2.0 * gram - np.diag(s), lower=1)
-        if fault or s.min() <= 0.0 or (bounded and s.max() >= 1.0):
-            return -np.inf, factor
+        if s.min() <= 0.0 or (bounded and s.max() >= 1.0):
+            return -np.inf, nothing
+        try:
+            factor = cholesky(2.0 * gram - np.diag(s))
+        except np.linalg.LinAlgError:
+            return -np.inf, nothing
         logs = 2.0 * np.log(np.diagonal(factor)).sum() + np.log(s).sum()
         if bounded:
             logs += np.log1p(-s).sum()
         return float(slope * s.sum() + weight * logs), factor
 
     def newton(s: FloatArray, factor: FloatArray) -> tuple[FloatArray, FloatArray]:
-        inverse = cho_solve((factor, True), np.eye(len(s)), check_finite=False)
+        inverse = invert_factored(factor)
         down = 1.0 / (1.0 - s) if bounded else np.zeros(len(s))
         rise = slope + weight * (1.0 / s - np.diagonal(inverse) - down)
         bend = weight * (inverse**2 + np.diag(1.0 / s**2 + down**2))
-        return rise, np.asarray(lapack.dposv(bend, rise)[1])
+        return rise, solve_factored(cholesky(bend), rise)
 
     now, factor = height(s)
     for k in range(_NEWTON_STEPS):
@@ -157,11 +159,12 @@ def make_knockoffs(
     symmetric : bool
         Use the symmetric C, with which a knockoff depends mostly on its own column of Q.
     """
-    from scipy.linalg import lapack
-
     square = 2.0 * np.diag(gap) - inverse * np.outer(gap, gap)
-    factor, fault = lapack.dpotrf(square, lower=1, clean=1)
-    if symmetric or fault:
+    try:
+        factor = None if symmetric else cholesky(square)
+    except np.linalg.LinAlgError:
+        factor = None
+    if factor is None:
         value, vector = np.linalg.eigh(square)
         factor = (vector * np.sqrt(np.maximum(value, 0.0))) @ vector.T
     return Knockoffs(gap, pull - gap * (inverse @ pull), factor)
@@ -366,7 +369,7 @@ def own_noise(
     -------
     (D, m) float64
     """
-    from scipy.linalg import cho_solve, solve_triangular
+    from scipy.linalg import solve_triangular
 
     count, items = len(problem.tested), len(pairs.items)
     number = np.full(len(pairs.annotators), count)
@@ -379,7 +382,7 @@ def own_noise(
     mixed = _sums(person, pairs, np.ones(len(pairs)), count)
     through = []
     for kept, lower in blocks:
-        theta[kept] = cho_solve((lower, True), score[kept], check_finite=False)
+        theta[kept] = solve_factored(lower, score[kept])
         through.append(solve_triangular(lower, mixed[:, kept].T, lower=True, check_finite=False))
     residual = pairs.choice - theta[pairs.left] + theta[pairs.right] - bias[person]
     drawn = np.empty((len(seeds), count))

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
+from raterscope.algorithms.pairs.linear_algebra import cholesky, invert_definite
 from raterscope.algorithms.pairs.ranking import MOST_LINKED, components, cross_table, groups_of
 from raterscope.algorithms.progress import Watch, silent, wait_watching
 
@@ -390,8 +391,6 @@ def factor_laplacian(
     PairsError
         With too many linked items.
     """
-    from scipy.linalg import cholesky
-
     count = len(pairs.items)
     links = cross_table(pairs.left, pairs.right, (count, count))
     laplacian = (links + links.T).tocsr()
@@ -406,7 +405,7 @@ def factor_laplacian(
         kept = group[:-1]
         block = -laplacian[kept][:, kept].toarray()
         block[np.diag_indices_from(block)] += np.asarray(laplacian[kept].sum(axis=1)).ravel()
-        factored = partial(cholesky, block, lower=True, overwrite_a=True, check_finite=False)
+        factored = partial(cholesky, block)
         watch(fraction, words)
         lower = wait_watching(factored, watch, fraction, words, small=len(kept) <= _SMALL)
         done += len(group)
@@ -473,13 +472,11 @@ def scale_grams(small: Grams) -> tuple[ScaledGrams, BoolArray]:
 
 def _regular(gram: FloatArray) -> bool:
     """Return whether no column nearly depends linearly on those before it."""
-    from scipy.linalg import LinAlgError, cholesky
-
     try:
-        factor = cholesky(gram, check_finite=False)
-    except LinAlgError:
+        lower = cholesky(gram)
+    except np.linalg.LinAlgError:
         return False
-    return bool((np.diagonal(factor) ** 2 > _REGULAR).all())
+    return bool((np.diagonal(lower) ** 2 > _REGULAR).all())
 
 
 def _scaled(small: Grams, annotators: NDArray[np.int64]) -> ScaledGrams:
@@ -517,12 +514,8 @@ class Biases:
 
 def least_squares(small: Grams, problem: ScaledGrams) -> Biases:
     """Estimate all biases together, with the residual noise."""
-    from scipy.linalg import cho_factor, cho_solve
-
     count = len(problem.tested)
-    inverse = np.zeros((0, 0))
-    if count:
-        inverse = cho_solve(cho_factor(problem.gram, check_finite=False), np.eye(count), check_finite=False)
+    inverse = invert_definite(problem.gram) if count else np.zeros((0, 0))
     bias = inverse @ problem.pull
     residual = small.square - float(bias @ problem.pull)
     if residual <= _FITTED * small.total:

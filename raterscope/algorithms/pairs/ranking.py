@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.pairs.blas import one_thread
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
+from raterscope.algorithms.pairs.linear_algebra import invert_definite, one_thread
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
 _DENSE = 4_000_000
@@ -286,12 +286,10 @@ def _normal(pairs: Pairs) -> tuple[Any, FloatArray]:
 
 def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction: float) -> FloatArray:
     """Invert the Laplacian of one component on the vectors of mean 0."""
-    from scipy.linalg import lapack
-
     count = len(items)
     if count > MOST_LINKED:
         raise PairsError(f"{count:,} items are linked by comparisons; expected at most {MOST_LINKED:,}.")
-    block = np.asarray(links[items][:, items].toarray(), order="F")
+    block = np.asarray(links[items][:, items].toarray())
     degree = block.sum(axis=1)
     np.negative(block, out=block)
     # The mean, which no comparison tells, gets a weight like the items' own: that keeps the condition good.
@@ -300,11 +298,11 @@ def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction
     block[np.diag_indices(count)] += degree
 
     def inverted() -> FloatArray:
-        factor, failed = lapack.dpotrf(block, lower=1, overwrite_a=1)
-        inverse, failed_too = lapack.dpotri(factor, lower=1, overwrite_c=1)
-        if failed or failed_too:
-            raise PairsError("the comparisons of these items cannot be distinguished from rounding errors.")
-        inverse += np.tril(inverse, -1).T - np.triu(inverse, 1)
+        try:
+            inverse = invert_definite(block)
+        except np.linalg.LinAlgError as error:
+            words = "the comparisons of these items cannot be distinguished from rounding errors."
+            raise PairsError(words) from error
         inverse -= 1.0 / (weight * count * count)
         return np.asarray(inverse)
 

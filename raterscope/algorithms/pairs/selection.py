@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.pairs.blas import one_thread
 from raterscope.algorithms.pairs.data import (
     BoolArray,
     FloatArray,
@@ -21,6 +20,7 @@ from raterscope.algorithms.pairs.data import (
     PairSettings,
 )
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
+from raterscope.algorithms.pairs.linear_algebra import one_thread
 from raterscope.algorithms.pairs.paths import Biases, ScaledGrams
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.text import percent

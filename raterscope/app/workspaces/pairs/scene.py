@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
-from raterscope.algorithms.pairs.blas import one_thread
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
 from raterscope.algorithms.pairs.evidence import (
     PairIndex,
@@ -21,6 +20,7 @@ from raterscope.algorithms.pairs.evidence import (
 )
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
 from raterscope.algorithms.pairs.knockoffs import SortedDraws, select_annotators, sort_draws
+from raterscope.algorithms.pairs.linear_algebra import one_thread
 from raterscope.algorithms.pairs.ranking import LinkedScores, Scores, link, ranks, scores_of
 from raterscope.algorithms.pairs.ranking_agreement import TrueRanking
 from raterscope.algorithms.pairs.selection import (
