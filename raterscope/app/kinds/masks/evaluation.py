@@ -7,7 +7,7 @@ The voxels of one outline depend on each other: cases (of decisions, regions) ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -175,7 +175,11 @@ def trust_in_masks(study: Study, cases: Sequence[int], watch: Watch = silent) ->
         len({mask_entry.annotator for mask_entry in mask_entries(study, case, run)} - {None})
         for case, run in runs.items()
     ]
-    logs = [log for case, run in runs.items() for log in _left_out_logs(run, names[case])]
+    logged = {
+        run.id: {image_log.get("image"): image_log for image_log in run.log.get("images", ())}
+        for run in {run.id: run for run in runs.values()}.values()
+    }
+    logs = [log for case, run in runs.items() for log in _left_out_logs(logged[run.id].get(names[case], {}))]
     measure: Measure = "truth"
     bins = _by_truth(study, runs, watch)
     if not bins:
@@ -199,11 +203,8 @@ def trust_in_masks(study: Study, cases: Sequence[int], watch: Watch = silent) ->
     )
 
 
-def _left_out_logs(run: RunEntry, name: str) -> list[dict[str, Any]]:
+def _left_out_logs(logged: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the log entries of left-out raters of a case, for each structure."""
-    logged: Any = next(
-        (image_log for image_log in run.log.get("images", ()) if image_log.get("image") == name), {}
-    )
     logs = [
         (structure_log.get("calibration") or {}).get("left_out_raters")
         for structure_log in logged.get("structures", ())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from raterscope.app.contents import Contents
 from raterscope.app.kinds.masks.rater_tables import CONSENSUS, DICE, agreements_of_runs
 from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask, while_shown
+from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.regions import length_unit
 from raterscope.app.workspaces.masks.scene import Piece, Scene
@@ -50,6 +52,7 @@ class Raters(MasksPart):
         self.current: str | None = None
         self.pair: tuple[str, str] | None = None
         self._names: set[str] = set()
+        self._tree: _Clustered | None = None
         core.screen.table.rater_chosen.connect(self.choose)
         core.screen.table.exclude_requested.connect(self.exclude)
         core.screen.table.include_requested.connect(self.include)
@@ -170,18 +173,24 @@ class Raters(MasksPart):
 
     def _show_tree(self, contents: Contents) -> None:
         """Show the tree of the raters who share cases with those of this case."""
-        basis = self._screen.tree_panel.basis
-        tables = _sharing(agreements_of_runs(contents.runs_of("masks"), basis), self._names)
-        if basis == CONSENSUS and not tables:
-            self._screen.tree.set_nothing(NO_MIXTURE)
-        self._screen.tree.set_title(f"Raters over {len(tables)} case{'' if len(tables) == 1 else 's'}")
-        if not tables:
-            self._screen.tree.set_tree(np.zeros((0, 4)), (), ())
+        basis, runs = self._screen.tree_panel.basis, contents.runs_of("masks")
+        key = contents.path, tuple(run.id for run in runs), basis, frozenset(self._names)
+        if self._tree is not None and self._tree[0] == key:
+            self._on_tree(contents.numbers, self._tree)
         else:
-            job = self._jobs.start("Joining raters", partial(_clustered, tables), quiet=True)
-            self._task.follow(job, partial(self._on_tree, contents.numbers, basis))
+            work = partial(_cluster_sharing, key, runs)
+            job = self._jobs.start("Joining raters", work, quiet=True)
+            self._task.follow(job, partial(self._on_tree, contents.numbers))
 
-    def _on_tree(self, numbers: Mapping[str, int], basis: str, tree: RaterTree) -> None:
+    def _on_tree(self, numbers: Mapping[str, int], clustered: _Clustered) -> None:
+        self._tree = clustered
+        (_, _, basis, _), cases, tree = clustered
+        if basis == CONSENSUS and tree is None:
+            self._screen.tree.set_nothing(NO_MIXTURE)
+        self._screen.tree.set_title(f"Raters over {cases} case{'' if cases == 1 else 's'}")
+        if tree is None:
+            self._screen.tree.set_tree(np.zeros((0, 4)), (), ())
+            return
         scale, unit = UNITS[basis]
         leaves = [numbers.get(name, 0) for name in tree.names]
         linkage = tree.linkage * (1.0, 1.0, scale, 1.0)
@@ -189,9 +198,17 @@ class Raters(MasksPart):
         self._screen.tree.select((self.current,) if self.current else ())
 
 
-def _clustered(tables: list[CaseAgreement], watch: Watch) -> RaterTree:
+_Key = tuple[Path, tuple[int, ...], str, frozenset[str]]
+"""Study, runs, basis and raters that a tree depends on."""
+_Clustered = tuple[_Key, int, RaterTree | None]
+"""A tree with the number of its cases; None without cases."""
+
+
+def _cluster_sharing(key: _Key, runs: Sequence[RunEntry], watch: Watch) -> _Clustered:
     watch(0.0, "joining raters")
-    return cluster_raters(tables)
+    _, _, basis, names = key
+    tables = _sharing(agreements_of_runs(runs, basis), set(names))
+    return key, len(tables), cluster_raters(tables) if tables else None
 
 
 def _sharing(tables: list[CaseAgreement], names: set[str]) -> list[CaseAgreement]:
