@@ -37,6 +37,7 @@ from raterscope.app.formats.labels.writing import (
     write_votes,
 )
 from raterscope.app.formats.output_files import format_number, remove_file, write_record, write_table
+from raterscope.app.kinds.labels.agreement import AGREEMENT, agreement_rows
 from raterscope.app.kinds.labels.community_charts import CHART_FILES, GroupedAnswer, write_all
 from raterscope.app.kinds.labels.cross_validation import (
     ROC_FILES,
@@ -372,7 +373,7 @@ def decided_labels(study: Study, entry: QuestionEntry) -> list[DecidedLabel]:
 
 
 def _is_ready(study: Study, entry: QuestionEntry, export: str) -> bool:
-    if export in ("votes", "rates-over-time"):
+    if export in ("votes", "agreement", "rates-over-time"):
         return bool(len(study.vote_set(entry.id).task))
     if export == "decided":
         return bool(decided_labels(study, entry))
@@ -500,6 +501,12 @@ def _write_votes(study: Study, entry: QuestionEntry, form: str, path: Path, watc
     return [(write_crowdkit_votes if form == "crowd-kit" else write_votes)(path, labels, watch)]
 
 
+def _write_agreement(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
+    """Write the agreement of annotators who are not excluded."""
+    labels = labels_of(study, entry.id).without(set(fold(study.decisions()).excluded))
+    return [write_table(path, AGREEMENT, agreement_rows(labels, watch))]
+
+
 def _write_decided(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
     decided = decided_labels(study, entry)
     if form != "crowd-kit":
@@ -541,6 +548,7 @@ _WRITERS: Mapping[str, _Write] = {
     "roc-curves": _write_roc,
     "rates-over-time": _write_rates,
     "votes": _write_votes,
+    "agreement": _write_agreement,
     "next-votes": _write_next,
     "decided": _write_decided,
 }

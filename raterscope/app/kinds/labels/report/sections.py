@@ -29,6 +29,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.convergence import of_labels
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
+from raterscope.app.kinds.labels.agreement import agreement_table
 from raterscope.app.kinds.labels.community_charts import GroupedAnswer
 from raterscope.app.kinds.labels.cross_validation import cross_validate, load_folds
 from raterscope.app.kinds.labels.decision_rates import (
@@ -251,7 +252,9 @@ def question_section(
         blocks += [methods_table(question.answered, question.judged), _curves(question)]
     if curves is not None:
         blocks += folded_blocks(curves)
-    blocks.append(crowd_table(question.answered, question.rates))
+    blocks += [
+        crowd_table(question.answered, question.rates), agreement_table(question.answered.question.labels)
+    ]  # fmt: skip
     if question.groups is not None:
         blocks.append(communities_table(question.groups, question.answered.question.labels.annotators))
         blocks += _prototypes(question.answered, question.groups)

@@ -1,0 +1,107 @@
+"""Agreement of the annotators of a question, of all answers and of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.annotators.vote_agreement import Coefficient, Scale, VoteAgreement, vote_agreement
+from raterscope.algorithms.labels.data import Labels
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.formats.output_files import format_number
+from raterscope.app.page.contents import Table
+from raterscope.text import count, estimate
+
+AGREEMENT = ("answer", "scale", "coefficient", "value", "low", "high", "tasks", "votes")
+_MOST_ANSWERS = 100
+"""Answers of which each is measured by itself."""
+
+_NAMES = {
+    "percent": "agreement",
+    "fleiss": "Fleiss' kappa",
+    "gwet": "Gwet's AC1",
+    "krippendorff": "Krippendorff's alpha",
+}
+
+
+def coefficients(found: VoteAgreement, scale: Scale) -> dict[str, Coefficient]:
+    """Name the coefficients of an agreement."""
+    names = dict(_NAMES, gwet="Gwet's AC1" if scale == "nominal" else "Gwet's AC2")
+    return {name: getattr(found, field) for field, name in names.items()}
+
+
+def scales_of(labels: Labels) -> dict[Scale, tuple[float, ...] | None]:
+    """Return the scales that fit the answers: all three for more than two numbers, else nominal."""
+    try:
+        values = tuple(float(name) for name in labels.outputs)
+    except ValueError:
+        values = ()
+    if len(values) < 3 or not np.isfinite(values).all():
+        return {"nominal": None}
+    return {"nominal": None, "ordinal": values, "interval": values}
+
+
+def measure_agreement(labels: Labels) -> dict[Scale, VoteAgreement]:
+    """Measure the agreement of all votes on each scale that fits the answers."""
+    task, answer = _last_votes(labels)
+    return {
+        scale: vote_agreement(task, answer, len(labels.outputs), scale=scale, values=values)
+        for scale, values in scales_of(labels).items()
+    }
+
+
+def agreement_rows(labels: Labels, watch: Watch = silent) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of `AGREEMENT`: all answers on each scale, then each answer against all others."""
+    watch(0.0, "measuring agreement")
+    for scale, found in measure_agreement(labels).items():
+        yield from _rows("", scale, found)
+    if len(labels.outputs) < 3:
+        return
+    task, answer = _last_votes(labels)
+    numbers = np.bincount(answer, minlength=len(labels.outputs))
+    often = sorted(np.argsort(-numbers, kind="stable")[:_MOST_ANSWERS].tolist())
+    for done, number in enumerate(often, start=1):
+        watch(done / (len(often) + 1), "measuring agreement")
+        yield from _rows(labels.outputs[number], "nominal", vote_agreement(task, answer == number, 2))
+
+
+def agreement_table(labels: Labels) -> Table:
+    """Show the agreement of all votes on each scale that fits the answers."""
+    found = measure_agreement(labels)
+    rows = [
+        (scale, *(estimate(one.value, one.low, one.high) for one in coefficients(agreement, scale).values()))
+        for scale, agreement in found.items()
+    ]
+    nominal = found["nominal"]
+    votes = f"{count(nominal.votes, 'vote')} on {count(nominal.tasks, 'task')}"
+    note = (
+        f"Of {votes} with two votes or more, with 95 % intervals by a bootstrap over tasks. "
+        "Agreement: share of pairs of votes on a task that agree. The others subtract what chance explains, "
+        "and estimate that differently: Fleiss' kappa and alpha are low where one answer is much more "
+        "frequent than the others, Gwet's AC is not. On the ordinal and the interval scale near answers "
+        "agree in part, which applies if the numbers are grades."
+    )
+    heads = ("Scale", "Agreement", "Fleiss' kappa", "Gwet's AC", "Krippendorff's alpha")
+    return Table("Agreement of the annotators", heads, rows, note)
+
+
+def _rows(answer: str, scale: Scale, found: VoteAgreement) -> Iterator[tuple[object, ...]]:
+    for name, one in coefficients(found, scale).items():
+        yield (
+            answer,
+            scale,
+            name,
+            *map(format_number, (one.value, one.low, one.high)),
+            found.tasks,
+            found.votes,
+        )
+
+
+def _last_votes(labels: Labels) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    """Return task and answer of every annotator's last vote on each task."""
+    key = labels.task.astype(np.int64) * len(labels.annotators) + labels.annotator
+    _, first_from_end = np.unique(key[::-1], return_index=True)
+    last = len(key) - 1 - first_from_end
+    return labels.task[last], labels.label[last]
