@@ -250,7 +250,11 @@ def step_in_words(
             measured = f", in truth {figure(true)}" if math.isfinite(true) else ""
             of = ", of what this crowd would find in the end" if name == "sensitivity" else ""
             texts.append(f"expected {name} {estimate(*values.tolist())}{of}{measured}")
-    texts += [outlook_in_words(history, row, stopping.more, rule) for rule in ("share", "chance")]
+    texts.append(outlook_in_words(history, row, stopping.more, "share"))
+    low, high = history.interval[row].tolist()
+    if math.isfinite(high):
+        texts.append(f"95 % interval {low:,.0f} to {high:,.0f} changes")
+    texts.append(outlook_in_words(history, row, stopping.more, "chance"))
     if history.refreshed[row]:
         texts.append("all clicks fused again")
     texts.append("stop rule met" if history.firm[row] else "stop rule not met")
@@ -319,6 +323,7 @@ def stream_table(history: StreamHistory, truth: StreamTruth | None) -> PlotTable
         if truth is not None:
             columns[f"{name} in truth"] = getattr(truth, name)
     columns["decisions to change"] = history.expected
+    columns["decisions to change low"], columns["decisions to change high"] = history.interval.T
     columns["decisions to change as a share"] = history.share
     columns["chance of a change"] = history.chance
     columns["firm"] = history.firm

@@ -60,6 +60,9 @@ def test_the_step_under_the_pointer_is_described_with_its_figures(curves):
     assert text.startswith("step 30: 30 annotators, 600 clicks, 30 detections, 0 decisions changed; ")
     assert " 0.90 (0.80 to 0.95), of what this crowd would find in the end, in truth 0.87; " in text
     assert "; 5 more: under 0.1 changes expected (under 1 %); " in text
+    assert "95 % interval" not in text
+    curves.set_history(history(interval=np.tile([0.0, 4.0], (60, 1))), CHANCE)
+    assert "; 95 % interval 0 to 4 changes; " in figure.words(part)
     assert text.endswith("5 % chance of a change with 5 more; stop rule not met")
     assert figure.words((0, 24)).endswith("fused again; stop rule not met")
     assert figure.words((0, 30)).endswith("; stop rule met")

@@ -65,6 +65,8 @@ class StreamHistory:
         Whether the step clustered all clicks again.
     coming : (S,) float64
         Expected changes that are new detections. 0 in histories of earlier versions.
+    interval : (S, 2) float64
+        95 % interval of the number of decisions that change. NaN in histories of earlier versions.
     """
 
     annotators: IntArray
@@ -78,12 +80,16 @@ class StreamHistory:
     firm: BoolArray
     refreshed: BoolArray
     coming: FloatArray = field(default_factory=lambda: np.empty(0))
+    interval: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
 
     def __post_init__(self) -> None:
-        """Fill in zeros if an earlier version wrote no `coming`."""
+        """Fill in what an earlier version did not write."""
         older = len(self.annotators) - len(self.coming)
         if older > 0:
             object.__setattr__(self, "coming", np.append(np.zeros(older), self.coming))
+        older = len(self.annotators) - len(self.interval)
+        if older > 0:
+            object.__setattr__(self, "interval", np.vstack([np.full((older, 2), np.nan), self.interval]))
 
     @classmethod
     def none(cls) -> Self:
@@ -106,11 +112,12 @@ class StreamHistory:
         return type(self)(**{field.name: getattr(self, field.name)[:end] for field in fields(self)})
 
     def then(self, **step: Any) -> Self:
-        """Add a step with a value for every attribute; `coming` is 0 by default."""
+        """Add a step with a value for every attribute; `coming` and `interval` are optional."""
         joined = {}
         for item in fields(self):
             before = getattr(self, item.name)
-            new = np.asarray({"coming": 0.0, **step}[item.name], dtype=before.dtype)[None]
+            optional = {"coming": 0.0, "interval": np.full(2, np.nan)}
+            new = np.asarray({**optional, **step}[item.name], dtype=before.dtype)[None]
             joined[item.name] = np.concatenate([before, new])
         return type(self)(**joined)
 

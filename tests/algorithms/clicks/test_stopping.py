@@ -251,8 +251,9 @@ def test_no_more_than_all_decisions_can_change(now, strays):
 
 def test_a_history_of_an_earlier_version_goes_on():
     old = history_of([0, 1])
-    older = replace(old, coming=np.empty(0))
+    older = replace(old, coming=np.empty(0), interval=np.empty((0, 2)))
     assert older.coming.tolist() == [0.0, 0.0]
+    assert np.isnan(older.interval).all()
     assert len(older.until(-1)) == 1
     assert older.share == pytest.approx(old.share)
 

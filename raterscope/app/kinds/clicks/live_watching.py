@@ -475,6 +475,7 @@ def _with_step(
         firm=False,
         refreshed=state.refreshed,
         coming=ahead.coming,
+        interval=ahead.interval,
     )
     firm = np.append(history.firm[:-1], is_settled(ahead, history, plan.stopping))
     return replace(history, firm=firm)
