@@ -10,6 +10,7 @@ from pathlib import Path
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import file_name_part
+from raterscope.app.formats.remote import is_address, is_zarr
 from raterscope.app.formats.tables import Table, read_table
 from raterscope.app.kinds.registry import KINDS
 
@@ -36,6 +37,8 @@ class Case:
         Pattern of the names of masks, see `naming.parse_name`.
     structure : str or None
         Structure of masks that name none.
+    addresses : tuple of str
+        Remote files and OME-Zarr images, downloaded before they are imported; see `formats.remote`.
     """
 
     name: str
@@ -45,6 +48,7 @@ class Case:
     settings: tuple[tuple[str, str], ...] = ()
     naming: str | None = None
     structure: str | None = None
+    addresses: tuple[str, ...] = ()
 
 
 class ManifestError(InputError):
@@ -69,8 +73,9 @@ def read_manifest(path: Path) -> list[Case]:
     ----------
     path : Path
         A table with the columns case, kind and files, and optionally algorithm, settings, naming and
-        structure. Files are separated by semicolons, relative to the table's folder, and may be patterns such
-        as ``case1/*.nii.gz``; settings are ``name=value``, separated by semicolons too.
+        structure. Files are separated by semicolons, relative to the table's folder. They may be patterns
+        such as ``case1/*.nii.gz``, or addresses such as ``https://host/mask.nii.gz``. Settings are
+        ``name=value``, separated by semicolons too.
 
     Returns
     -------
@@ -125,11 +130,19 @@ class _Reader:
             problem(f'"{plain(kind)}" is not a kind; expected {", ".join(KINDS)}')
             return None
         files: list[Path] = []
+        addresses: list[str] = []
         for word in filter(None, map(str.strip, cells["files"].split(_SEPARATOR))):
+            if is_address(word):
+                addresses.append(word)
+                continue
             found = _find(self.folder, word)
             if not found:
                 problem(f"there is no file {plain(word, 200)}")
-            files += found
+            for path in found:
+                if is_zarr(path):
+                    addresses.append(str(path))
+                else:
+                    files.append(path)
         if not cells["files"]:
             problem("the case has no files")
         algorithm = cells.get("algorithm") or next(iter(KINDS[kind].catalogues[0].algorithms))
@@ -148,7 +161,7 @@ class _Reader:
             return None
         return Case(
             name, kind, tuple(dict.fromkeys(files)), algorithm, tuple(settings),
-            cells.get("naming") or None, cells.get("structure") or None,
+            cells.get("naming") or None, cells.get("structure") or None, tuple(dict.fromkeys(addresses)),
         )  # fmt: skip
 
 

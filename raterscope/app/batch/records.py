@@ -21,6 +21,9 @@ from raterscope.app.study.file_digests import digest_of_file
 
 Status = Literal["done", "bad input", "temporary fault", "internal error"]
 CASES, RECORD, LOG, STUDY, RESULTS = "cases", "record.json", "log.txt", "study.rscope", "results"
+FILES = "files"
+"""Folder of the cohort with the files of addresses, which studies refer to."""
+
 STATUS_FILE = "status.csv"
 STATUS_COLUMNS = ("case", "kind", "status", "reason", "seconds", "memory_mb", "attempts", "host", "folder")
 _LIBRARIES = ("numpy", "scipy", "numba")

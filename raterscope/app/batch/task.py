@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from raterscope.app import importing
 from raterscope.app.batch.claims import claim
 from raterscope.app.batch.manifest import Case
 from raterscope.app.batch.records import (
+    FILES,
     LOG,
     RESULTS,
     STUDY,
@@ -35,6 +37,7 @@ from raterscope.app.command_line.output import one_line
 from raterscope.app.compiled import choose_folder
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request, usual_format, write_export
+from raterscope.app.formats.remote import fetch_all
 from raterscope.app.kinds.masks.imports import MaskOptions
 from raterscope.app.kinds.registry import KINDS, find_export
 from raterscope.app.study.new_study import new_study
@@ -77,6 +80,7 @@ def run_case(case: Case, output: Path, attempt: int = 1) -> CaseRecord:
         )  # fmt: skip
 
     try:
+        case = _fetched(case, output)
         digest = digest_of_case(case)
     except Exception as error:  # results stay: whether they are of these files is unknown
         return _keep(case, output, record(*_explain(error, log)), log, replaces=False)
@@ -108,12 +112,22 @@ def keep_failure(case: Case, output: Path, attempt: int, reason: str) -> CaseRec
     """Record that a case's worker died, unless the case is done."""
     digest = ""
     with suppress(Exception):
+        case = _fetched(case, output)
         digest = digest_of_case(case)
     record = CaseRecord(
         case.name, case.kind, "temporary fault", one_line(reason), digest, 0.0, 0.0, attempt, "", versions()
     )
     earlier = _finished(case, output, digest)
     return earlier or _keep(case, output, record, [], replaces=bool(digest))
+
+
+def _fetched(case: Case, output: Path) -> Case:
+    """Return the case with its remote files downloaded into the cohort's folder."""
+    if not case.addresses:
+        return case
+    with claim(output, f"{FILES}-{folder_of(output, case.name).name}"):
+        files = fetch_all(case.addresses, output / FILES)
+    return replace(case, files=(*case.files, *files), addresses=())
 
 
 def _explain(error: Exception, log: list[str]) -> tuple[Status, str]:

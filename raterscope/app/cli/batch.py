@@ -98,7 +98,7 @@ def _rows(cases: Sequence[Case]) -> list[tuple[str, ...]]:
     """Return the rows of a manifest with the files that its patterns find."""
     return [
         (
-            case.name, case.kind, ";".join(map(str, case.files)), case.algorithm,
+            case.name, case.kind, ";".join(map(str, (*case.files, *case.addresses))), case.algorithm,
             ";".join(f"{name}={value}" for name, value in case.settings), case.naming or "",
             case.structure or "",
         )

@@ -201,7 +201,9 @@ def _describe_study_commands(commands: Commands) -> None:
         "pictures.",
     )
     add_study(reading)
-    reading.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    reading.add_argument("files", nargs="+", metavar="FILE",
+                         help="a file, folder, OME-Zarr image or address such as https://host/mask.nii.gz; "
+                              "files of addresses are kept beside the study")  # fmt: skip
     file_kinds = dict.fromkeys(name for kind in KINDS.values() for name in kind.file_kinds)
     reading.add_argument("--kind", choices=("image", *file_kinds),
                          help="content of the files, if it is ambiguous")  # fmt: skip

@@ -25,6 +25,7 @@ from raterscope.app.exports import (
     write_export,
 )
 from raterscope.app.formats.points import has_points
+from raterscope.app.formats.remote import fetch, is_address, is_zarr
 from raterscope.app.formats.sources import Sources
 from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.labels.imports import tasks_of
@@ -139,14 +140,15 @@ def import_files(options: argparse.Namespace) -> int:
     mapping, sources = dict(options.mapping), Sources()
     with ProgressLine(sys.stderr) as watch:
         new = not os.path.lexists(path)
-        mappings = dict.fromkeys(options.files, mapping) if mapping else None
+        files = _local_files(options.files, path, watch)
+        mappings = dict.fromkeys(files, mapping) if mapping else None
         with answered_by_options():
             readings = importing.read_files(
-                options.files,
+                files,
                 kind=options.kind,
                 mappings=mappings,
                 reading=MaskOptions(options.annotator, options.naming, options.structure),
-                at_hand=NOTHING if new else _at_hand(path, options.files, sources),
+                at_hand=NOTHING if new else _at_hand(path, files, sources),
                 sources=sources,
                 watch=part(watch, 0.0, 0.5),
             )
@@ -160,6 +162,17 @@ def import_files(options: argparse.Namespace) -> int:
     for sentence in sentences:
         print(one_line(sentence))
     return 0
+
+
+def _local_files(words: Sequence[str], study: Path, watch: Watch) -> list[Path]:
+    """Download what is at an address, into a folder beside the study, which refers to it."""
+    files: list[Path] = []
+    for word in words:
+        if is_address(word) or is_zarr(Path(word)):
+            files += fetch(word, study.with_name(f"{study.stem}-files"), watch)
+        else:
+            files.append(Path(word))
+    return files
 
 
 def _at_hand(path: Path, files: Sequence[Path], sources: Sources) -> StudyImages:

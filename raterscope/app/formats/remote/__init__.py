@@ -1,0 +1,213 @@
+"""Files at addresses, such as ``https://host/mask.nii.gz`` or ``s3://bucket/case1/*.nii.gz``, and OME-Zarr.
+
+Only a command in which you write an address reads from it; nothing else opens a connection. A file is
+downloaded once, into a folder that you keep, and again only if it has changed there. An OME-Zarr image,
+local or not, is read chunk by chunk into a NIfTI file. Both need ``raterscope[remote]``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from raterscope.algorithms.progress import Cancelled, Watch, part, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.output_files import draft_for, write_bytes
+
+MISSING = "reading from addresses needs fsspec; `pip install raterscope[remote]`"
+LARGEST = 1 << 34
+"""Bytes of a file that is downloaded."""
+
+_MOST_FILES = 10_000
+_BLOCK = 1 << 22
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+_VERSION = ("size", "ETag", "etag", "Last-Modified", "LastModified", "mtime", "created", "Content-MD5")
+
+
+def is_address(word: str) -> bool:
+    """Return whether a text is the address of remote files."""
+    return _SCHEME.match(word) is not None
+
+
+def is_zarr(path: Path) -> bool:
+    """Return whether a path is a local OME-Zarr image."""
+    return path.is_dir() and any((path / name).is_file() for name in (".zattrs", "zarr.json"))
+
+
+def fetch(address: str, folder: Path, watch: Watch = silent) -> list[Path]:
+    """Download what an address names, unless it is there already.
+
+    Parameters
+    ----------
+    address : str
+        Of a file, of files by a pattern, or of an OME-Zarr image; also the path of a local OME-Zarr image.
+    folder : Path
+        Keeps the files.
+    watch : Watch
+        Called with each block.
+
+    Returns
+    -------
+    list of Path
+        Sorted by their names at the address.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, it is too large, or a library is missing.
+    OSError
+        If the connection fails; another attempt may succeed.
+    """
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError as error:
+        raise InputError(MISSING) from error
+    if "::" in address:
+        raise InputError(f"{_shown(address)}: chained addresses are not read")
+    with _connection_errors(address):
+        system, path = url_to_fs(address)
+        if any(step.endswith(".zarr") for step in path.split("/")) or not is_address(address):
+            return [_fetch_zarr(system, path, address, folder, watch)]
+        names = sorted(system.glob(path)) if "*" in path else [path]
+        if not names:
+            raise InputError(f"{_shown(address)}: no file matches")
+        if len(names) > _MOST_FILES:
+            raise InputError(f"{_shown(address)}: more than {_MOST_FILES:,} files match")
+        count = len(names)
+        return [
+            _fetch_file(system, name, folder, part(watch, index / count, (index + 1) / count))
+            for index, name in enumerate(names)
+        ]
+
+
+def fetch_all(addresses: Sequence[str], folder: Path, watch: Watch = silent) -> list[Path]:
+    """Download what several addresses name; see `fetch`."""
+    count = len(addresses)
+    return [
+        path
+        for index, address in enumerate(addresses)
+        for path in fetch(address, folder, part(watch, index / count, (index + 1) / count))
+    ]
+
+
+def _fetch_file(system: Any, path: str, folder: Path, watch: Watch) -> Path:
+    info = system.info(path)
+    if info.get("type") == "directory":
+        raise InputError(f"{_shown(path)}: is a folder; write a pattern, such as {_shown(path)}/*.nii.gz")
+    size = info.get("size")
+    if size is not None:
+        _check_size(path, size, folder)
+    target = _place(folder, path)
+    if _is_current(folder, target, path, [info]):
+        return target
+    written, draft = 0, draft_for(target)
+    try:
+        with system.open(path, "rb", block_size=_BLOCK) as source, draft.open("wb") as file:
+            while block := source.read(_BLOCK):
+                written += len(block)
+                _check_size(path, written, folder)
+                file.write(block)
+                watch(written / max(size or written, written), f"Downloading {target.name}")
+        if size is not None and written != size:
+            raise OSError(f"{written:,} bytes of {size:,} arrived")
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+    _note_version(folder, path, [info])
+    return target
+
+
+def _fetch_zarr(system: Any, path: str, address: str, folder: Path, watch: Watch) -> Path:
+    from raterscope.app.formats.remote.ome_zarr import convert
+
+    if "http" in system.protocol:  # no listing
+        names = [f"{path.rstrip('/')}/{name}" for name in (".zattrs", "zarr.json")]
+        version = [system.info(name) for name in names if system.exists(name)]
+    else:
+        version = list(system.find(path, detail=True).values())
+    if not version:
+        raise InputError(f"{_shown(address)}: there is no OME-Zarr image")
+    target = _place(folder, path)
+    target = target.with_name(f"{target.name.removesuffix('.zarr')}.nii.gz")
+    if not _is_current(folder, target, path, version):
+        convert(address, target, watch)
+        _note_version(folder, path, version)
+    return target
+
+
+def _check_size(path: str, size: int, folder: Path) -> None:
+    if size > LARGEST:
+        raise InputError(f"{_shown(path)}: is larger than {LARGEST >> 30} GB")
+    existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if size > shutil.disk_usage(existing).free:
+        raise OSError("not enough room on the disk")
+
+
+def _place(folder: Path, path: str) -> Path:
+    """Return where a file is kept: folders as at its address, since their names may mean annotators."""
+    place = urlsplit(path)
+    parts = [place.scheme, place.netloc.rpartition("@")[2], place.path] if is_address(path) else [path]
+    names = [part for whole in parts for part in whole.split("/") if part not in ("", ".")]
+    if not names or path.endswith("/"):
+        raise InputError(f"{_shown(path)}: names no file")
+    return folder.joinpath(*map(_file_name, names))
+
+
+def _file_name(name: str) -> str:
+    safe = re.sub(r"[^\w.+-]|^\.", "-", name)[-100:]
+    return safe if safe == name else f"{hashlib.sha256(name.encode()).hexdigest()[:8]}-{safe}"
+
+
+def _version_file(folder: Path, path: str) -> Path:
+    return folder / ".versions" / hashlib.sha256(path.encode()).hexdigest()[:32]
+
+
+def _version(infos: Sequence[dict[str, Any]]) -> str:
+    return json.dumps([[str(info.get(name)) for name in _VERSION] for info in infos])
+
+
+def _is_current(folder: Path, target: Path, path: str, infos: Sequence[dict[str, Any]]) -> bool:
+    """Return whether the file is there in this version; prepare its folder if not."""
+    note = _version_file(folder, path)
+    if target.exists() and note.exists() and note.read_text() == _version(infos):
+        return True
+    target.parent.mkdir(parents=True, exist_ok=True)
+    note.parent.mkdir(exist_ok=True)
+    note.unlink(missing_ok=True)
+    return False
+
+
+def _note_version(folder: Path, path: str, infos: Sequence[dict[str, Any]]) -> None:
+    write_bytes(_version_file(folder, path), _version(infos).encode())
+
+
+def _shown(address: str) -> str:
+    """Return an address without passwords and signatures."""
+    if not is_address(address):
+        return plain(address, 200)
+    place = urlsplit(address)
+    return plain(f"{place.scheme}://{place.netloc.rpartition('@')[2]}{place.path}", 200)
+
+
+@contextmanager
+def _connection_errors(address: str) -> Iterator[None]:
+    """Tell bad input from a bad connection; libraries raise errors of their own."""
+    try:
+        yield
+    except (InputError, Cancelled, MemoryError):
+        raise
+    except FileNotFoundError as error:
+        if isinstance(error.__cause__, OSError) or getattr(error.__cause__, "status", 0) >= 500:
+            raise OSError(f"{_shown(address)}: {error.__cause__}") from error
+        raise InputError(f"{_shown(address)}: there is no such file") from error
+    except (ImportError, ValueError) as error:  # the library of a scheme is missing, the scheme unknown
+        raise InputError(f"{_shown(address)}: {error}") from error
+    except Exception as error:
+        raise OSError(f"{_shown(address)}: {type(error).__name__}: {error}") from error
