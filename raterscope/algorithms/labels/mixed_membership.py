@@ -71,8 +71,10 @@ def mixed_membership(
 
     votes = np.diff(crowd.start)
     fit = empty_fit(crowd, like)
-    share = np.repeat(posterior.astype(np.float32), votes, axis=0)
-    total = posterior.astype(np.float32) * votes[:, None].astype(crowd.dtype)
+    single = posterior.astype(np.float32, copy=False)
+    share = np.repeat(single, votes, axis=0)
+    total = single * votes[:, None].astype(crowd.dtype)
+    del single
     words = "fitting mixed membership"
     counted = count_votes_of(crowd, posterior, partial(watch, 0.0, words))
     fit.counts = counted.sum(axis=0)
@@ -110,15 +112,18 @@ def mixed_membership(
         np.maximum(fit.counts, 0.0, out=fit.counts)
         if like is not None and turn >= _LEAST_OF_LARGE and moved / active < tolerance:
             break
-    mean = total + prior.astype(crowd.dtype)
-    mean /= (mixture + votes[:, None]).astype(crowd.dtype)
-    mean[fixed] = posterior[fixed]
+    alone = None
     if judged is not None and unheld is not None and len(judged):
         watch(1.0, words)
-        answer = np.empty_like(unheld)
+        alone = np.empty_like(unheld)
         membership_without_truth(
-            judged, crowd.by_task, unheld, _SWEEPS, fit.tables(crowd, np.float64), prior, share, total, answer
+            judged, crowd.by_task, unheld, _SWEEPS, fit.tables(crowd, np.float64), prior, share, total, alone
         )  # fmt: skip
-        mean[judged] = (prior + answer) / (mixture + votes[judged, None])
+    mean = total
+    mean += prior.astype(crowd.dtype)
+    mean /= (mixture + votes[:, None]).astype(crowd.dtype)
+    mean[fixed] = posterior[fixed]
+    if alone is not None:
+        mean[judged] = (prior + alone) / (mixture + votes[judged, None])
     mean /= mean.sum(axis=1, keepdims=True)
     return mean, fit
