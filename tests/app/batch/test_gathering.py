@@ -1,6 +1,7 @@
 """Gathered cohorts: the same results as in the cases, one table of annotators, failures, resuming."""
 
 import csv
+import re
 import shutil
 from contextlib import ExitStack
 
@@ -13,6 +14,8 @@ from raterscope.app.batch.records import STUDY, folder_of, write_status
 from raterscope.app.batch.task import run_case
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
+from raterscope.app.kinds.masks.report import sections
+from raterscope.app.report import write_report
 from raterscope.app.review import Decision
 from raterscope.app.review.subjects import TaskSubject
 from raterscope.app.study import Study
@@ -199,6 +202,20 @@ def test_failed_cases_are_in_the_study_and_its_report(cohort, gathered, tmp_path
     text = (tmp_path / "r.html").read_text()
     assert "bad.csv, line 2" in text
     assert "9 cases" in text
+
+
+def test_of_many_cases_the_most_disputed_are_shown(gathered, tmp_path, monkeypatch):
+    monkeypatch.setattr(sections, "MOST_SHOWN", 1)
+    path = write_report(gathered, tmp_path / "r.html")
+    text = path.read_text()
+    names = [item.name for item in gathered.items()["masks"]]
+    doubt = {
+        item.name: sum(report.doubt_ml for report in gathered.shown.result(item.id, "masks")[1].reports)
+        for item in gathered.items()["masks"]
+    }
+    headings = [name for name in names if re.search(rf"<h\d[^>]*>{name}</h", text)]
+    assert headings == [max(names, key=doubt.__getitem__)]
+    assert all(f">{name}<" in text for name in names)
 
 
 def test_a_later_gathering_adds_cases_and_keeps_decisions(tmp_path, capsys):

@@ -67,6 +67,10 @@ _ROOM = 8.0
 """mm about a structure in which the tissue is looked at to choose the window."""
 
 
+MOST_SHOWN = 50
+"""Cases that are shown with slices; of more, the most disputed ones."""
+
+
 def case_section(
     study: Study,
     structures_shown: Sequence[StructureFigures],
@@ -143,7 +147,8 @@ def cases_table(cases: Sequence[Sequence[StructureFigures]]) -> Table:
         "Case", "Structure", "Raters", "Consensus", "Mean Dice of pairs", "Disputed regions", "Doubt in them",
         "Settled",
     )  # fmt: skip
-    return Table("Cases", columns, rows, words=frozenset({1}))
+    note = f"The {MOST_SHOWN} most disputed cases follow one by one." if len(cases) > MOST_SHOWN else ""
+    return Table("Cases", columns, rows, note, words=frozenset({1}))
 
 
 def grid_in_words(entry: ImageEntry) -> str:
@@ -349,13 +354,21 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     cases: list[list[StructureFigures]] = []
     runs: dict[int, RunEntry] = {}
     last = 1.0 if methods is None else 0.5
-    for entry, entry_watch in steps_of(part(watch, 0.0, last), entries_shown):
+    shows_all = len(entries_shown) <= MOST_SHOWN
+    for entry, entry_watch in steps_of(part(watch, 0.0, last * (1.0 if shows_all else 0.8)), entries_shown):
         step = part(entry_watch, 0.0, 1.0, f"{plain(entry.name)}: ")
         case_figures = read_figures(study, entry, state.regions(entry.id), part(step, 0.0, 0.3))
         runs.update((one.run.id, one.run) for one in case_figures)
-        voxels = read_voxels(study, entry, part(step, 0.3, 0.7))
-        sections.append(case_section(study, case_figures, voxels, state.excluded, part(step, 0.7, 1.0)))
+        if shows_all:
+            sections.append(_shown_case(request, case_figures, part(step, 0.3, 1.0)))
         cases.append([structure_figures.without_maps() for structure_figures in case_figures])
+    if not shows_all:
+        doubt = {case[0].entry.id: sum(figures.report.doubt_ml for figures in case) for case in cases}
+        chosen = set(sorted(doubt, key=lambda image: (-doubt[image], image))[:MOST_SHOWN])
+        shown = [entry for entry in entries_shown if entry.id in chosen]
+        for entry, step in steps_of(part(watch, last * 0.8, last), shown):
+            case_figures = read_figures(study, entry, state.regions(entry.id), part(step, 0.0, 0.3))
+            sections.append(_shown_case(request, case_figures, part(step, 0.3, 1.0)))
     numbers = {name: number for number, name in enumerate(study.annotators())}
     figures = [structure_figures for case_list in cases for structure_figures in case_list]
     sections.append(agreement_section(cases, numbers))
@@ -376,6 +389,11 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     return ReportPart(
         sections, runs, _MEASURES, {run: [("Ties", words)] for run, words in ties.items() if words}
     )
+
+
+def _shown_case(request: ReportRequest, figures: Sequence[StructureFigures], watch: Watch) -> Section:
+    voxels = read_voxels(request.study, figures[0].entry, part(watch, 0.0, 0.6))
+    return case_section(request.study, figures, voxels, request.state.excluded, part(watch, 0.6, 1.0))
 
 
 def _ties(figures: Sequence[StructureFigures]) -> str:
