@@ -137,7 +137,7 @@ def convergence_chart(trace: Trace, title: str, label: str) -> Chart:
     alive = f"{components[trace.best]} components" if components is not None and best.any() else ""
     return Chart(
         title,
-        Axis("iteration", 1.0, max(2.0, len(iteration)), integral=True, padding=0.02),
+        Axis("iteration", 1.0, max(2.0, len(iteration)), integral=True, padding=0.05),
         Axis(label, padding=0.05),
         tuple(marks),
         aside=", ".join(filter(None, (alive, ended))) if len(iteration) else "",

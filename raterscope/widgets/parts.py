@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyleOptionComboBox,
     QStylePainter,
+    QTabWidget,
     QToolTip,
     QWidget,
 )
@@ -208,21 +209,14 @@ class Header(QWidget):
     """Header of a panel: title in capitals, name, and a text at the right.
 
     In narrow panels the text at the right is dropped first, then the title is shortened or dropped, then the
-    name is elided. A dispensable title repeats that of its tab, and is dropped before the text at the right.
+    name is elided. A title that repeats that of its tab is hidden, and so is a header without anything else.
     """
 
     def __init__(
-        self,
-        title: str,
-        aside: str = "",
-        parent: QWidget | None = None,
-        *,
-        brief: str = "",
-        dispensable: bool = False,
+        self, title: str, aside: str = "", parent: QWidget | None = None, *, brief: str = ""
     ) -> None:
         super().__init__(parent)
         self._titles = title, brief or title
-        self.dispensable = dispensable
         self._title = ElidedLabel(title.upper(), "caption", gives_way=False)
         self._name = ElidedLabel("", "caption", elide=Qt.TextElideMode.ElideMiddle)
         self._aside = ElidedLabel(aside, "small")
@@ -260,7 +254,7 @@ class Header(QWidget):
     def _settle(self) -> None:
         own = (self._name, self._title)
         beside = {
-            widget: self._needed(widget) + self.row.spacing()
+            widget: widget.minimumSizeHint().width() + self.row.spacing()
             for widget in self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
             if widget not in own and not widget.isHidden()
         }
@@ -273,16 +267,25 @@ class Header(QWidget):
             self._title.setMinimumWidth(wide[brief])
         title = fitting[0] if fitting else brief
         self._title.setText(title.upper())
-        titled = bool(fitting) or not (self._name.text() or self.dispensable)
+        repeats = self._repeats_tab()
+        titled = not repeats and (bool(fitting) or not self._name.text())
         self._title.setVisible(titled)
+        bare = repeats and not (self._name.text() or self._aside.text()) and beside.keys() <= {self._aside}
+        self.setMaximumHeight(0 if bare else WIDEST)
         # Else the layout shares what is missing out among the two.
         room = left + beside.get(self._aside, 0) - (wide[title] + self.row.spacing() if titled else 0)
         self._aside.setMaximumWidth(max(room, 0) if self._name.text() else WIDEST)
 
-    def _needed(self, widget: QWidget) -> int:
-        """Return the width of a widget beside the title; the text at the right gives way to most titles."""
-        hint = widget.sizeHint() if self.dispensable and widget is self._aside else widget.minimumSizeHint()
-        return hint.width()
+    def _repeats_tab(self) -> bool:
+        """Return whether the tab that contains the header has the same title."""
+        page = self.parentWidget()
+        while page is not None:
+            stack = page.parentWidget()
+            tabs = None if stack is None else stack.parentWidget()
+            if isinstance(tabs, QTabWidget):
+                return tabs.tabText(tabs.indexOf(page)).casefold() == self._titles[0].casefold()
+            page = stack
+        return False
 
     def words(self) -> tuple[str, str]:
         """Return the title with the name, and the text at the right."""
@@ -292,6 +295,7 @@ class Header(QWidget):
         """Set the text at the right."""
         self._aside.setText(text)
         theme.set_role(self._aside, role)
+        self._settle()
 
 
 class ScrollRegion(QScrollArea):

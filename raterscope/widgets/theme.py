@@ -118,7 +118,7 @@ QMenu::item:disabled {{ color: {t.third}; }}
 QMenu::separator {{ height: 1px; background: {t.line}; margin: 4px 8px; }}
 
 QTabWidget::pane {{ border: none; }}
-QTabBar::tab {{ background: transparent; color: {t.second}; padding: 5px 8px; border-radius: 4px; }}
+QTabBar::tab {{ background: transparent; color: {t.second}; padding: 5px 7px; border-radius: 4px; }}
 QFileDialog QToolButton {{ padding: 2px; min-height: 0; background: {under_black}; }}
 QTabBar QToolButton {{ padding: 0; min-height: 0; border-radius: 0; }}
 QTabBar::tab:selected {{ background: {t.raised}; color: {t.text}; font-weight: bold; }}

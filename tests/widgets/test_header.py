@@ -1,6 +1,7 @@
 """The top of a panel: what gives way where there is little room, and how names stand in it."""
 
 from PySide6.QtCore import QCoreApplication, QSize
+from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.parts import Header
@@ -75,3 +76,20 @@ def test_the_word_at_the_right_gives_way_before_the_name_does(qtbot):
     assert header._name.isVisible()
     assert header._name.toolTip() == ""  # it fits
     assert header._aside.width() < header._aside.sizeHint().width()
+
+
+def test_a_title_that_repeats_its_tab_is_hidden_and_so_is_an_otherwise_empty_header(qtbot):
+    tabs, page = QTabWidget(), QWidget()
+    header = Header("Methods", parent=page)
+    QVBoxLayout(page).addWidget(header)
+    tabs.addTab(page, "Methods")
+    qtbot.addWidget(tabs)
+    tabs.show()
+    assert not header._title.isVisible()
+    assert header.height() == 0
+    header.set_aside("2 runs")
+    qtbot.waitUntil(lambda: header.height() > 0)
+    assert not header._title.isVisible()
+    assert header.words() == ("Methods", "2 runs")
+    header.set_title("Model estimates")
+    assert header._title.isVisible()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QCoreApplication, QPoint, QPointF, Qt
 from PySide6.QtGui import QFontMetrics, QGuiApplication, QWheelEvent
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTabWidget, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.hints import EmptyState, cap_width
@@ -231,8 +231,9 @@ def test_the_keys_of_the_history_have_their_words_however_narrow_it_is(qtbot, wi
     window = QWidget()  # which, unlike a panel, is as wide as its layout asks
     qtbot.addWidget(window)
     window.resize(500, 300)
-    history = HistoryPanel(window)
-    history.resize(width, 200)
+    history, tabs = HistoryPanel(), QTabWidget(window)
+    tabs.addTab(history, "History")
+    tabs.resize(width, 240)
     window.show()
     for key, name in ((history.undo, "undo (Ctrl+Z)"), (history.redo, "redo (Ctrl+Y)")):
         assert key.accessibleName() == name

@@ -496,6 +496,15 @@ def place_in_frame(fusion: MaskFusion, values: NDArray[Value], origin: Box, shap
     return out
 
 
+def in_common_frame(first: MaskFusion, second: MaskFusion) -> tuple[Box, BoolArray, BoolArray]:
+    """Return the smallest part of an image with two consensuses: its origin, and both of them on it."""
+    low = tuple(np.minimum(first.origin, second.origin).tolist())
+    high = np.maximum(np.add(first.origin, first.shape), np.add(second.origin, second.shape))
+    shape = tuple(np.subtract(high, low).tolist())
+    inside = [place_in_frame(fusion, fusion.mask[0], low, shape) > 0 for fusion in (first, second)]
+    return low, inside[0], inside[1]
+
+
 def _cropped(masks: Masks, structure: int, watch: Watch, reference: BoolArray | None = None) -> _Scene:
     """Crop the raters' masks of a structure, and a reference, to the box around all marked voxels."""
     labels = labels_of(masks)

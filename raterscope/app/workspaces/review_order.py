@@ -231,7 +231,7 @@ class RemainingQuestions(QObject):
         contents, units = self._document.contents, dict(self.units())
         questions = [question.id for question in contents.of(self._kind)] if contents else []
         words = []
-        if units and self._current in questions:
+        if self._current in questions:
             part, position = units.get(self._current), questions.index(self._current) + 1
             progress = (
                 "not fused yet"

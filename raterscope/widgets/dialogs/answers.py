@@ -11,24 +11,21 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QDialog,
-    QDialogButtonBox,
     QHBoxLayout,
     QListWidget,
     QListWidgetItem,
     QPushButton,
-    QScrollArea,
     QTableWidget,
     QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from raterscope.algorithms.labels.data import OPEN, Labels, PriorSettings, prior_of
 from raterscope.algorithms.settings import Settings
-from raterscope.widgets import theme
-from raterscope.widgets.layouts import horizontal, vertical
+from raterscope.widgets.dialogs.parts import lay_out
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.panels.prior_form import PriorForm
-from raterscope.widgets.parts import ChoiceBox, plain_label
+from raterscope.widgets.parts import ChoiceBox, plain_label, scroll_area
 
 NOTHING = "no class"
 
@@ -57,7 +54,6 @@ class AnswersDialog(QDialog):
 
     def __init__(self, question: str, answers: Answers, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Answers")
         self.resize(760, 640)
         self._quiet = False
@@ -73,11 +69,6 @@ class AnswersDialog(QDialog):
         self.classes.setAccessibleName("Classes")
         self.prior = PriorForm(PriorSettings)
         self._error = plain_label("", "error", wrap=True)
-        self._box = QDialogButtonBox(
-            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
-        )
-        self._box.accepted.connect(self.accept)
-        self._box.rejected.connect(self.reject)
         self._lay_out(question)
         for name in answers.classes:
             self._add_class(name)
@@ -96,37 +87,27 @@ class AnswersDialog(QDialog):
         return Answers(self._outputs(), classes, meaning, self._prior())
 
     def _lay_out(self, question: str) -> None:
-        left, right = QVBoxLayout(), QVBoxLayout()
-        left.addWidget(plain_label("ANSWERS", "caption"))
-        left.addWidget(self.outputs, 1)
-        left.addLayout(_buttons(
+        of_outputs = _buttons(
             ("Up", "Move up", partial(self._move_output, -1)),
             ("Down", "Move down", partial(self._move_output, 1)),
-        ))  # fmt: skip
-        right.addWidget(plain_label("CLASSES", "caption"))
-        right.addWidget(self.classes, 1)
-        right.addLayout(_buttons(
+        )
+        of_classes = _buttons(
             ("Up", "Move up", partial(self._move_class, -1)),
             ("Down", "Move down", partial(self._move_class, 1)),
             ("Add", "Add a class", self._on_add),
             ("Remove", "Remove the selected class", self._on_remove),
-        ))  # fmt: skip
-        above = horizontal((left, 3), (right, 2), spacing=16)
+        )
+        left = vertical(plain_label("ANSWERS", "caption"), (self.outputs, 1), of_outputs, spacing=4)
+        right = vertical(plain_label("CLASSES", "caption"), (self.classes, 1), of_classes, spacing=4)
         inner = QWidget()
-        theme.set_role(inner, "panel")
-        vertical(self.prior, inside=inner)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setWidget(inner)
-        vertical(
+        vertical(self.prior, inside=inner, margins=(12, 8, 8, 8))
+        self._accepting = lay_out(
+            self,
             plain_label(f"Meaning of the answers to “{question}”", "title", wrap=True),
-            (above, 2),
-            (area, 3),
+            (horizontal((left, 3), (right, 2), spacing=16), 2),
+            (scroll_area(inner), 3),
             self._error,
-            self._box,
-            inside=self,
-            margins=(16, 16, 16, 16),
-            spacing=8,
+            accept="Apply",
         )
 
     def _outputs(self) -> tuple[str, ...]:
@@ -246,9 +227,7 @@ class AnswersDialog(QDialog):
             wrong = "Two classes have the same name."
         self._error.setText(wrong)
         self._error.setVisible(bool(wrong))
-        self._box.button(QDialogButtonBox.StandardButton.Ok).setEnabled(
-            not wrong and not self.prior.form.error()
-        )
+        self._accepting.setEnabled(not wrong and not self.prior.form.error())
 
 
 def _meant(
@@ -263,12 +242,11 @@ def _meant(
 
 
 def _buttons(*described: tuple[str, str, object]) -> QHBoxLayout:
-    row = horizontal(spacing=8)
+    buttons = []
     for words, tip, slot in described:
         button = QPushButton(words)
         button.setToolTip(tip)
         button.setAutoDefault(False)
         button.clicked.connect(slot)
-        row.addWidget(button)
-    row.addStretch(1)
-    return row
+        buttons.append(button)
+    return horizontal(*buttons, STRETCH, spacing=8)

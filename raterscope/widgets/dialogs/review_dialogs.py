@@ -42,19 +42,31 @@ class ExclusionDialog(QDialog):
         Name of the annotator to exclude or down-weight.
     weight : float or None
         Initial weight; None for exclusion.
+    reasons, marks, answers, weights
+        See `ExclusionPanel`.
     """
 
-    def __init__(self, annotator: str, weight: float | None = None, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        annotator: str,
+        parent: QWidget | None = None,
+        *,
+        reasons: Sequence[str] = COMMON_REASONS,
+        marks: str,
+        answers: str,
+        weights: Sequence[float] = (),
+        weight: float | None = None,
+    ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Exclude or down-weight an annotator")
-        set_lengths(self, minimumWidth=480, minimumHeight=460)
+        self.setWindowTitle(f"Exclude{' or down-weight' if weights else ''} an annotator")
+        set_lengths(self, minimumWidth=480, minimumHeight=460 if weights else 360)
         self.reason = ""
-        self.panel = ExclusionPanel(COMMON_REASONS, marks="clicks", answers="decisions", weights=WEIGHTS)
+        self.panel = ExclusionPanel(reasons, marks=marks, answers=answers, weights=weights)
         self.panel.set_weight(weight)
         self.panel.exclude_key.hide()
         self.panel.set_who(annotator)
-        vertical(self.panel, inside=self, margins=(4, 8, 4, 8))
+        vertical(self.panel, inside=self)
         self.panel.decided.connect(self._on_decided)
         self.panel.cancelled.connect(self._on_cancelled)
 

@@ -160,10 +160,10 @@ class _Matrix(Figure[tuple[int, int]]):
         )
 
     def _edge(self) -> int:
-        """Return the width of the names at the left, at most a third of the room."""
+        """Return the width of the names at the left, at most two fifths of the room."""
         metrics = QFontMetrics(theme.font(theme.CAPTION, bold=True))  # as a chosen name is
         longest = max((metrics.horizontalAdvance(name) for name in self._names), default=0)
-        return round(min(longest + 12, self.room.width() / 3))
+        return round(min(longest + 12, 0.4 * self.room.width()))
 
     def _grid(self) -> tuple[QRectF, float]:
         """Return the rectangle of the cells, and the side of one."""

@@ -103,15 +103,15 @@ class ConfusionWall(QWidget):
     selection_changed = Signal(object)
     activated = Signal(int)
 
-    def __init__(self, title: str = "Annotators", parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._title, self._blind, self._falling = title, False, True
+        self._blind, self._falling = False, True
         self._view: WallView | None = None
         self._lit: frozenset[int] = frozenset()
         self._row_of: dict[int, int] = {}
         self._names: tuple[str, ...] = ()
         self._folded: list[str] = []
-        self.header = Header(title)
+        self.header = Header("Annotators")
         self.scale = _Scale()
         self.filter = _Filter()
         self.filter.setPlaceholderText("find by name")
@@ -136,7 +136,7 @@ class ConfusionWall(QWidget):
         self._pages.addWidget(self._nothing)
         self._pages.addWidget(self.tiles)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName(title)
+        self.setAccessibleName("Annotators")
         vertical(self.header, (self._pages, 1), inside=self, margins=(12, 8, 4, 0), spacing=4)
         self.filter.textChanged.connect(self._arrange)
         self.filter.left.connect(self._on_filter_left)
@@ -307,7 +307,7 @@ class ConfusionWall(QWidget):
         view = self._view
         number = 0 if view is None else len(view.numbers)
         visible = len(self.tiles.order) if number else 0
-        self.header.set_title(self._title + (f" {number:,}" if number else ""))
+        self.header.set_aside(count(number, "annotator") if number else "")
         self._nothing.setText(NOBODY if number else NOTHING)
         leave_keys_to(self, self.tiles if visible else None)
         self._pages.setCurrentIndex(int(visible > 0))

@@ -216,7 +216,7 @@ class CrowdSizePlot(ChartPanel):
         for words, name in STAGES.items():
             self.stage.addItem(words, name)
         for choice in (self.measure, self.stage):
-            choice.setMinimumContentsLength(10)
+            choice.setMinimumContentsLength(7)
             choice.currentIndexChanged.connect(lambda: self.draw())
         self.header.row.insertWidget(1, self.measure)
         self.header.row.insertWidget(2, self.stage, 1)

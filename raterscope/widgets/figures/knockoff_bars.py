@@ -235,7 +235,7 @@ MODES = {
     "share": ("share of draws", "In how many of the draws of knockoffs each annotator is selected"),
     "draw": ("W of a draw", "The statistic W in one draw; below the line the knockoff won"),
 }
-ASIDE = "move the cut, nothing is refitted"
+ASIDE = "the slider moves the cut without a new fusion"
 LEAST, MOST = 1, round(100 * HIGHEST_RATE)
 """Of the rate, in hundredths; W is not followed beyond."""
 
@@ -256,7 +256,6 @@ class KnockoffBars(FigurePanel):
         self.figure = StatisticBars()
         self._view: StatisticsView | None = None
         super().__init__("False discovery rate", self.figure, NOTHING, parent, page=self._make_page())
-        self.header.set_aside(ASIDE)
         self.header.row.addWidget(self.modes)
         self.slider.valueChanged.connect(self._on_slider)
         self.modes.chosen.connect(self._on_mode)
@@ -274,6 +273,7 @@ class KnockoffBars(FigurePanel):
         self.draw.setVisible(has_draws and self.modes.mode == "draw")
         self.figure.show_statistics(view)
         if view is None:
+            self.header.set_aside("")
             return
         with QSignalBlocker(self.draw):
             self.draw.setRange(1, len(view.statistic))

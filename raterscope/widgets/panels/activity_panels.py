@@ -54,7 +54,7 @@ class HistoryPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        header = Header("History", dispensable=True)
+        header = Header("History")
         self.undo = KeyButton("Ctrl+Z", "undo")
         self.redo = KeyButton("Ctrl+Y", "redo")
         self.undo.clicked.connect(self.undo_requested)
@@ -139,7 +139,7 @@ class ChangesPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        header = Header("Changes", dispensable=True)
+        header = Header("Changes")
         self.back = KeyButton(BACK, "previous run")
         self.back.clicked.connect(self.back_requested)
         header.row.addWidget(self.back)

@@ -9,16 +9,16 @@ from typing import Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSpinBox, QStyle, QVBoxLayout, QWidget
 
 from raterscope.text import count
 from raterscope.widgets import theme
-from raterscope.widgets.painting import paint_bar, paint_words
+from raterscope.widgets.painting import in_lines, paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList, LongList
 from raterscope.widgets.panels.queue_items import QueuedItems, QueueFilter, QueueItem, is_named
 from raterscope.widgets.parts import ChoiceBox, Header, let_wheel_pass, plain_label, plain_tip
-from raterscope.widgets.theme import enlarge, set_lengths
+from raterscope.widgets.theme import enlarge, set_lengths, text_size
 
 NARROWEST = 208
 FLAG = "\N{BLACK FLAG}"
@@ -240,7 +240,7 @@ class QueuePanel(QueueFrame):
 
 
 class _Progress(QWidget):
-    """One or two lines of text over a thin progress bar."""
+    """A few sentences over a thin progress bar; a sentence that does not fit takes two lines."""
 
     LINE, BAR = 15, 3
 
@@ -248,13 +248,28 @@ class _Progress(QWidget):
         super().__init__()
         self._share = 0.0
         self._words: tuple[str, ...] = ()
+        self._lines: list[tuple[str, bool]] = []
+        """Lines of text, and whether each belongs to the first sentence."""
 
     def show_progress(self, share: float, words: Sequence[str]) -> None:
         self._share, self._words = share, tuple(words)
-        set_lengths(self, height=len(words) * self.LINE + self.BAR + 4)
         self.setVisible(bool(words))
         self.setAccessibleName(", ".join(words))
+        self._fit()
         self.update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        metrics, room = QFontMetrics(theme.font(theme.CAPTION)), self.width() / text_size()
+        self._lines = [
+            (line, words is self._words[0])
+            for words in self._words
+            for line in in_lines(words, metrics, room, 2)
+        ]
+        set_lengths(self, height=len(self._lines) * self.LINE + self.BAR + 4)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         with QPainter(self) as painter:
@@ -262,8 +277,8 @@ class _Progress(QWidget):
             painter.setFont(theme.font(theme.CAPTION))
             look, box = theme.current(), enlarge(painter, self.rect())
             line = QRectF(0, 0, box.width(), self.LINE)
-            for index, words in enumerate(self._words):
-                paint_words(painter, line, words, look.second if index else look.text)
+            for words, first in self._lines:
+                paint_words(painter, line, words, look.text if first else look.second)
                 line.translate(0, self.LINE)
             bar = QRectF(0, box.height() - self.BAR, box.width(), self.BAR)
             paint_bar(painter, bar, self._share, look.accent)

@@ -19,7 +19,7 @@ from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import paint_annotator, paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
-from raterscope.widgets.parts import ElidedLabel, Header, plain_label
+from raterscope.widgets.parts import Header, plain_label
 from raterscope.widgets.theme import set_lengths, text_size
 
 NOBODY = -1
@@ -448,7 +448,7 @@ class TaskPanel(QWidget):
         self._picture = _Picture()
         self._number = plain_label("", "number-plain", selectable=True)
         set_lengths(self._number, minimumHeight=36)
-        self._caption = ElidedLabel("", "small")
+        self._caption = plain_label("", "small", wrap=True)
         self._sentence = plain_label("", "small", wrap=True, selectable=True)
         self.bars = ClassBars()
         self.skip = KeyButton("S", "skip", "second", "Leave undecided and go to the next task")

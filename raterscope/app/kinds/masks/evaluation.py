@@ -21,7 +21,7 @@ from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, 
 from raterscope.algorithms.masks.disputes import least_volume, tolerance_of
 from raterscope.algorithms.masks.fusion import CaseResult
 from raterscope.algorithms.masks.gold_cases import judge_with_truth, near_outline
-from raterscope.algorithms.masks.metrics import place_in_frame
+from raterscope.algorithms.masks.metrics import in_common_frame
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.assessment import (
     FEW,
@@ -325,12 +325,9 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
         old_fusion = old_fusions.get(structure)
         if old_fusion is None:
             continue
-        low = tuple(np.minimum(old_fusion.origin, fusion.origin).tolist())
-        high = np.maximum(np.add(old_fusion.origin, old_fusion.shape), np.add(fusion.origin, fusion.shape))
-        shape = tuple(np.subtract(high, low).tolist())
-        inside = place_in_frame(fusion, fusion.mask[0], low, shape) > 0
-        differs = inside != (place_in_frame(old_fusion, old_fusion.mask[0], low, shape) > 0)
-        known_values = known_voxels(regions, settled, structure, low, shape)
+        low, was_inside, inside = in_common_frame(old_fusion, fusion)
+        differs = inside != was_inside
+        known_values = known_voxels(regions, settled, structure, low, inside.shape)
         if known_values is not None:
             differs &= known_values == UNSETTLED
         labels, _ = ndimage.label(differs, structure=np.ones((3, 3, 3)))

@@ -28,7 +28,7 @@ from raterscope.app.review import Region, ReviewState
 from raterscope.app.study import Study
 from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
-from raterscope.app.study.records import MaskRecord
+from raterscope.app.study.records import ImageEntry, MaskRecord
 
 MARGIN = 3.0
 """mm about all masks that are fused: more than the distances' default clip."""
@@ -76,28 +76,33 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs
     entries = {entry.id: entry for entry in study.images()}
 
     def read(image: int, state: ReviewState) -> Case | None:
-        entry, regions = entries[image], state.regions(image)
-        marked = {
-            mask_entry.structure: None
-            for mask_entry in mask_entries(study, image)
-            if mask_entry.annotator is not None
-        }
-        records = {}
-        for structure in marked:
-            masks = read_masks(study, image, structure)
-            records[structure] = {name: mask for name, mask in masks.items() if name not in state.excluded}
-        records = {structure: raters for structure, raters in records.items() if raters}
-        if not records:
-            return None
-        truths = {structure: read_masks(study, image, structure, truth=True) for structure in records}
-        truth = {structure: true_masks["truth"] for structure, true_masks in truths.items() if true_masks}
-        return Case(entry.name, entry.lattice, records, regions, settled_of(study, regions), truth)
+        return read_case(entries[image], study, state)
 
     names = {image: entries[image].name for image in images}
     inputs = outcome.gather(names, study, read, watch, words="reading the masks of")
     if not inputs.given:
         raise MasksError("There are no masks to fuse here.")
     return inputs
+
+
+def read_case(entry: ImageEntry, study: Study, state: ReviewState) -> Case | None:
+    """Read the masks on an image without those of excluded annotators; None if there are none."""
+    image, regions = entry.id, state.regions(entry.id)
+    marked = {
+        mask_entry.structure: None
+        for mask_entry in mask_entries(study, image)
+        if mask_entry.annotator is not None
+    }
+    records = {}
+    for structure in marked:
+        masks = read_masks(study, image, structure)
+        records[structure] = {name: mask for name, mask in masks.items() if name not in state.excluded}
+    records = {structure: raters for structure, raters in records.items() if raters}
+    if not records:
+        return None
+    truths = {structure: read_masks(study, image, structure, truth=True) for structure in records}
+    truth = {structure: true_masks["truth"] for structure, true_masks in truths.items() if true_masks}
+    return Case(entry.name, entry.lattice, records, regions, settled_of(study, regions), truth)
 
 
 def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:

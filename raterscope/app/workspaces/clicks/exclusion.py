@@ -21,7 +21,7 @@ from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import spots_of
 from raterscope.text import part_of_one
-from raterscope.widgets.dialogs.review_dialogs import HALF, ExclusionDialog
+from raterscope.widgets.dialogs.review_dialogs import HALF, WEIGHTS, ExclusionDialog
 from raterscope.widgets.panels.exclusion_panel import Change
 
 AROUND = 12.0
@@ -134,7 +134,9 @@ class Exclusion(ClicksPart):
         session = self._reviewing.session
         self._asked_of = session.scene if session.shown else None
         name = pseudonym(number) if contents.hidden else self._name
-        dialog = ExclusionDialog(name, weight, self._screen.window())
+        dialog = ExclusionDialog(
+            name, self._screen.window(), marks="clicks", answers="decisions", weights=WEIGHTS, weight=weight
+        )
         self._dialog, self._inputs, self._changed = dialog, None, ()
         self._recounts = {}
         dialog.panel.choice_changed.connect(self._show)

@@ -49,7 +49,6 @@ class ClicksScreen(WorkspaceScreen):
         self.pages.addWidget(self._grid_page)
         self.table = AnnotatorTable()
         self.objective = ConvergencePlot()
-        self.objective.header.dispensable = True
         self.reliability = ReliabilityPlot()
         self.counts = CountsPlot()
         self.measure, self.parasitaemia = MeasurePanel(), ParasitaemiaPanel()
@@ -78,7 +77,7 @@ class ClicksScreen(WorkspaceScreen):
             EvidencePanel(),
             (self.middle_tabs, self.right_tabs),
             FusePanel(CLUSTERERS, DETECTORS, AssignmentSettings),
-            (270, 630, 304),
+            (246, 620, 338),
             parent,
         )
         self.canvas = canvas

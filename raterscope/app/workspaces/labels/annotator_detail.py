@@ -215,6 +215,8 @@ def _words(change: drift.ChangePoint, outputs: tuple[str, ...]) -> str:
 
 
 NO_TIMES = "These votes have no times: their order in the file is used instead."
+UNFUSED_DRIFT = "Press Fuse (F5) to see how annotators change over time."
+UNFUSED_MATRIX = "Press Fuse (F5) to see the confusion matrix of the crowd."
 LOOKING = "Looking for annotators who changed."
 CHANGED = (
     "These changed (p < 0.05 each: 1 in 20 who did not change is listed too), those who changed most first. "
@@ -386,6 +388,7 @@ class AnnotatorDetail(LabelsPart):
         session = self._session
         matrix = view.matrix_view(session.scene, session.analysis, session.selection, blind=session.blind)
         if matrix is None:
+            self._screen.matrix.set_nothing("" if session.scene.fusion else UNFUSED_MATRIX)
             self._screen.matrix.clear()
         else:
             self._screen.matrix.show_matrix(matrix)
@@ -402,7 +405,7 @@ class AnnotatorDetail(LabelsPart):
         self._task.cancel()
         panel = self._screen.drift
         if scene.fusion is None:
-            panel.show_drift(None)
+            panel.show_without_votes(UNFUSED_DRIFT)
         elif scene.fusion.drift is None:
             panel.show_static()
         elif len(selection) != 1:

@@ -68,7 +68,6 @@ class LabelsScreen(WorkspaceScreen):
         self.curves = CurvesPlot("Import known truths to see ROC curves.")
         self.trust = TrustPanel(("posterior", "share right"), NO_TRUST)
         self.progress = ConvergencePlot("bound", "Press Fuse (F5) to see convergence.")
-        self.progress.header.dispensable = True
         self.decisions = DecisionPlot()
         self.method_table = MethodTable()
         self.ask = AskList("vote", "expected information", "bit", NO_VOTES)

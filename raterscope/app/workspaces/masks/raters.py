@@ -15,7 +15,6 @@ from raterscope.algorithms.masks.data import BoolArray, MaskFusion
 from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Contents
 from raterscope.app.kinds.masks.rater_tables import CONSENSUS, DICE, agreements_of_runs
-from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.masks import view
@@ -23,7 +22,6 @@ from raterscope.app.workspaces.masks.regions import length_unit
 from raterscope.app.workspaces.masks.scene import Piece, Scene
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.widgets.canvas.tiles import to_picture
-from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from raterscope.widgets.panels.rater_panels import AlternativeCard, AlternativesPanel
 
 UNITS = {DICE: (1.0, "1 - Dice"), CONSENSUS: (100.0, "% of cases apart")}
@@ -31,8 +29,6 @@ UNITS = {DICE: (1.0, "1 - Dice"), CONSENSUS: (100.0, "% of cases apart")}
 NO_MIXTURE = (
     "Fuse with the mixture of consensuses to see which raters follow the same consensus over the cases."
 )
-
-REASONS = ("draws something else", "always too large", "always too small", "unfinished")
 
 
 class Raters(MasksPart):
@@ -54,8 +50,6 @@ class Raters(MasksPart):
         self._names: set[str] = set()
         self._tree: _Clustered | None = None
         core.screen.table.rater_chosen.connect(self.choose)
-        core.screen.table.exclude_requested.connect(self.exclude)
-        core.screen.table.include_requested.connect(self.include)
         core.screen.region_panel.rater_chosen.connect(self.choose)
         core.screen.volume.outline_clicked.connect(self._on_outline)
         core.screen.model_table.rater_chosen.connect(self.choose)
@@ -127,19 +121,6 @@ class Raters(MasksPart):
         self.current = name
         self._mark()
         self.chosen.emit(name)
-
-    def exclude(self, name: str) -> None:
-        """Ask for a reason, and exclude a rater from the next fusions."""
-        dialog = ReasonDialog(name, REASONS, self._screen)
-        dialog.accepted.connect(partial(self._on_reason, name, dialog))
-        dialog.open()
-
-    def include(self, name: str) -> None:
-        """Restore a rater."""
-        self._document.record(Decision(verb="include", annotators=(name,)))
-
-    def _on_reason(self, name: str, dialog: ReasonDialog) -> None:
-        self._document.record(Decision(verb="exclude", annotators=(name,), reason=dialog.reason))
 
     def _on_outline(self, key: str) -> None:
         if not key.startswith("\n"):

@@ -238,7 +238,7 @@ class MasksScreen(WorkspaceScreen):
                 FUSERS, titles=("Fuse the masks with",), item="case",
                 alone="Each case is fused by itself in either way", truth=False,
             ),
-            (190, 224, 552, 214),
+            (245, 150, 580, 229),
             parent,
         )  # fmt: skip
 

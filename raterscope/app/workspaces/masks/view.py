@@ -244,7 +244,9 @@ def no_tau(fusion: MaskFusion) -> str:
 
 def nothing_local(fusion: MaskFusion | None, measure: str) -> str:
     """Return why there is no local weight or tau; empty if there is one."""
-    if fusion is None or (fusion.tau if measure == "tau" else fusion.weight) is not None:
+    if fusion is None:
+        return "Press Fuse (F5), then select a rater, to see where the consensus follows that rater."
+    if (fusion.tau if measure == "tau" else fusion.weight) is not None:
         return ""
     return no_tau(fusion) if measure == "tau" else no_weight(fusion)
 

@@ -21,6 +21,7 @@ from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.core import BlindTexts, finite_numbers
 from raterscope.app.workspaces.masks import view
+from raterscope.app.workspaces.masks.exclusion import Exclusion
 from raterscope.app.workspaces.masks.method_comparison import MethodComparer
 from raterscope.app.workspaces.masks.raters import Alternatives, Raters
 from raterscope.app.workspaces.masks.region_review import RegionReview
@@ -78,6 +79,7 @@ class MasksWorkspace(MasksScreen):
         self.method_comparer = MethodComparer(core)
         self.calibration = Calibration(document, self.trust, self.queue, "masks")
         self.raters = Raters(core)
+        self.exclusion = Exclusion(core)
         self.structure_coding = StructureCoding(core)
         self.alternative_view = Alternatives(self.alternatives, self)
         self.slice_view = SliceView(core, self.reviewing, self.raters, self.loader)

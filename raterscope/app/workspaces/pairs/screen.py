@@ -83,7 +83,7 @@ class PairsScreen(WorkspaceScreen):
                 alone="Each question is fused by itself in either way", truth=False,
                 all_compared=True,
             ),
-            (780, 420),
+            (680, 520),
             parent,
         )  # fmt: skip
         self.left_tabs.insertTab(0, self.comparisons, "Comparisons")

@@ -163,7 +163,7 @@ def rate_cut(
     """Return the cut for the bars of some annotators, with its guarantee in words."""
     words = f"at most {percent(cut.rate)} of them wrongly"
     if analysis.not_promised:
-        words = f"the rate is not guaranteed: {analysis.not_promised}"
+        words = f"the rate is not guaranteed: {analysis.not_promised.partition(',')[0]}"
     elif scene.by_flips:
         words += f", {scene.gate_words}" if scene.gate_words else ""
     elif not cut.flagged.any():

@@ -15,7 +15,7 @@ from raterscope.app.kinds.masks import runs
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from raterscope.widgets import theme
-from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
+from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from tests.app.driving import LONG, idle, open_study, press
 from tests.app.workspaces.masks.driving import consensus, go_to, key, states
@@ -164,11 +164,14 @@ def test_deciding_goes_on_after_the_study_was_closed_with_a_decision_on_its_way(
 
 
 def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot):
-    workspace = fused_masks.workspace
+    workspace, before = fused_masks.workspace, consensus(fused_masks)
     workspace.table.exclude_requested.emit("dan")
-    dialog = workspace.findChild(ReasonDialog)
-    dialog.words.setText("runs into the vessel")
-    dialog.accept()
+    idle(fused_masks, qtbot)
+    panel = fused_masks.findChild(ExclusionDialog).panel
+    assert panel.state == "shown"
+    previewed = panel._summary.text()
+    panel.reason.words.setText("runs into the vessel")
+    panel.exclude.click()
     idle(fused_masks, qtbot)
     assert fused_masks.document.contents.review.excluded == {"dan": "runs into the vessel"}
     key(fused_masks, qtbot, Qt.Key.Key_F5)
@@ -176,6 +179,9 @@ def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot):
     idle(fused_masks, qtbot)
     go_to(fused_masks, qtbot, "first")
     assert workspace.session.scene.fusion("nodule").annotators == ("ann", "ben", "cat")
+    changed = int((consensus(fused_masks) != before).sum())
+    assert changed
+    assert previewed.startswith(f"would change {changed} of {before.sum():,} voxels")
     assert next(row for row in workspace.table.model.rows if row.name == "dan").excluded
 
 
@@ -383,3 +389,15 @@ def test_raters_are_joined_by_overlap_or_by_shared_consensus(fused_masks, qtbot)
     idle(fused_masks, qtbot)
     qtbot.waitUntil(lambda: tree.filled, timeout=LONG)
     assert "% of cases apart" in tree.figure.words(len(tree.figure._members) - 1)
+
+
+def test_an_exclusion_without_a_fusion_has_no_preview_and_can_be_decided_all_the_same(opened_masks, qtbot):
+    opened_masks.workspace.table.exclude_requested.emit("dan")
+    idle(opened_masks, qtbot)
+    panel = opened_masks.findChild(ExclusionDialog).panel
+    assert panel.state == "unknown"
+    assert panel._error.text() == "Press Fuse (F5) first to preview what would change."
+    panel.reason.words.setText("unfinished")
+    panel.exclude.click()
+    idle(opened_masks, qtbot)
+    assert opened_masks.document.contents.review.excluded == {"dan": "unfinished"}
