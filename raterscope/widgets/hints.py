@@ -29,8 +29,8 @@ def paint_chip_ground(painter: QPainter, box: QRectF) -> None:
 class Chip(QAbstractButton):
     """Switch with a dot that is lit while it is on."""
 
-    def __init__(self, word: str, tip: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, word: str, tip: str) -> None:
+        super().__init__()
         self.setText(word)
         self.setCheckable(True)
         self.setToolTip(tip)
@@ -119,9 +119,8 @@ class EmptyState(QWidget):
         title: str,
         sentence: str,
         actions: Sequence[tuple[str, Callable[[], object]]] = (),
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self.setAccessibleName(title)
         heading = plain_label(title, "title")
         words = plain_label(sentence, "second", wrap=True)

@@ -80,13 +80,12 @@ class ElidedLabel(QLabel):
         self,
         text: str = "",
         role: str = "",
-        parent: QWidget | None = None,
         *,
         elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
         gives_way: bool = True,
     ) -> None:
         """Create a label; one that does not give way is narrower than its text only where it must be."""
-        super().__init__(parent)
+        super().__init__()
         self._elide, self._gives_way = elide, gives_way
         self.setTextFormat(Qt.TextFormat.PlainText)
         if gives_way:
@@ -157,8 +156,8 @@ BESIDE_WORDS = 40
 class ChoiceBox(QComboBox):
     """Choice no wider than its place; elided texts are shown in full as tooltip and in the open list."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.setMinimumContentsLength(12)
         let_wheel_pass(self)

@@ -37,8 +37,8 @@ class FolderField(QWidget):
 
     changed = Signal()
 
-    def __init__(self, name: str, *, inside: bool = False, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, *, inside: bool = False) -> None:
+        super().__init__()
         self._name, self._inside = name, inside
         self.editor = QLineEdit()
         self.editor.setAccessibleName(name)

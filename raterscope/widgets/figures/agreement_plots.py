@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
-from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.description import Axis, PlotTable
 from raterscope.figures.layout import Tick, ticks_of
@@ -47,13 +46,12 @@ class AgreementMatrix(FigurePanel):
     def __init__(
         self,
         title: str = "Pairwise agreement",
-        parent: QWidget | None = None,
         *,
         nothing: str = NO_PAIRS,
         noun: str = "rater",
     ) -> None:
         self.figure = _Matrix(title, noun)
-        super().__init__(title, self.figure, nothing, parent)
+        super().__init__(title, self.figure, nothing)
         self.figure.chosen.connect(self.pair_chosen)
         self.set_filled(False)
 
@@ -253,9 +251,9 @@ class Dendrogram(FigurePanel):
 
     branch_chosen = Signal(object)
 
-    def __init__(self, title: str = "Raters over cases", parent: QWidget | None = None) -> None:
-        self.figure = _Tree(title)
-        super().__init__(title, self.figure, "Needs three raters who share cases.", parent)
+    def __init__(self) -> None:
+        self.figure = _Tree("Raters over cases")
+        super().__init__("Raters over cases", self.figure, "Needs three raters who share cases.")
         self.figure.chosen.connect(self.branch_chosen)
         self.set_filled(False)
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QPaintEngine, QPainter, QResizeEvent
-from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.figures.canvas import Pen
@@ -115,9 +114,9 @@ class BiasPath(FigurePanel):
 
     chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self) -> None:
         self.figure = _Lines()
-        super().__init__("Regularisation path", self.figure, NOTHING, parent, brief="Path")
+        super().__init__("Regularisation path", self.figure, NOTHING, brief="Path")
         self.scale = ModeSwitch(SCALES)
         self.header.row.addWidget(self.scale)
         self.scale.hide()

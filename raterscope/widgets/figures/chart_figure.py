@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent, QWheelEvent
-from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.canvas import Pen
 from raterscope.figures.colours import colour_of
@@ -57,8 +56,8 @@ class ChartFigure(Figure[Part]):
         ),
     )
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(name, parent)
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
         self.chart = NO_CHART
         self.first: Part | None = None
         """The part at which the arrow keys begin; by default the left end of the first series."""
@@ -335,9 +334,9 @@ class ChartPanel(FigurePanel):
         The title while there is nothing to draw, and what belongs here.
     """
 
-    def __init__(self, title: str, nothing: str, parent: QWidget | None = None, *, brief: str = "") -> None:
+    def __init__(self, title: str, nothing: str, *, brief: str = "") -> None:
         self.figure = ChartFigure(title)
-        super().__init__(title, self.figure, nothing, parent, brief=brief)
+        super().__init__(title, self.figure, nothing, brief=brief)
         self.menu = self.figure.menu
 
     def describe(self) -> Chart:
@@ -433,8 +432,8 @@ class ColumnFigure(Figure[Column]):
     Subclasses describe charts and columns, and say in words what a column is.
     """
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(name, parent)
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
         self.charts: tuple[Chart, ...] = ()
         self.columns: tuple[NDArray[np.floating], ...] = ()
         self.selected: int | None = None

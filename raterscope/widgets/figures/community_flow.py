@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPainterPath, QPen
-from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.colours import Theme, community_colour
 from raterscope.figures.description import PlotTable
@@ -282,9 +281,9 @@ class CommunityFlow(FigurePanel):
     block_chosen = Signal(int, int)
     band_chosen = Signal(int, int, int)
 
-    def __init__(self, title: str = "Communities over time", parent: QWidget | None = None) -> None:
-        self.figure = _Flow(title)
-        super().__init__(title, self.figure, NOTHING, parent)
+    def __init__(self) -> None:
+        self.figure = _Flow("Communities over time")
+        super().__init__("Communities over time", self.figure, NOTHING)
         self._summary = plain_label("", "small", wrap=True)
         column = self.layout()
         assert column is not None

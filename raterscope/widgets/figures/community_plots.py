@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, Signal
 from PySide6.QtGui import QPainter, QResizeEvent
-from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.canvas import Pen
 from raterscope.figures.colours import ANNOTATOR_SYMBOLS
@@ -39,9 +38,9 @@ class ParticipationBars(FigurePanel):
 
     community_chosen = Signal(int)
 
-    def __init__(self, title: str = "Participation", parent: QWidget | None = None) -> None:
-        self.figure = _Bars(title)
-        super().__init__(title, self.figure, NO_ANNOTATORS, parent)
+    def __init__(self) -> None:
+        self.figure = _Bars("Participation")
+        super().__init__("Participation", self.figure, NO_ANNOTATORS)
         self.figure.chosen.connect(self.community_chosen)
         self.set_filled(False)
 
@@ -232,9 +231,9 @@ class CommunityTriangles(FigurePanel):
 
     community_chosen = Signal(int)
 
-    def __init__(self, title: str = "Communities in triangles", parent: QWidget | None = None) -> None:
-        self.figure = _Triangles(title)
-        super().__init__(title, self.figure, NO_COMMUNITIES, parent)
+    def __init__(self) -> None:
+        self.figure = _Triangles("Communities in triangles")
+        super().__init__("Communities in triangles", self.figure, NO_COMMUNITIES)
         self.figure.chosen.connect(self.community_chosen)
 
     def show_triangles(self, view: TrianglesView | None) -> None:

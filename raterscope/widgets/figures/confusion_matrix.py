@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPen
-from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.description import PlotTable
 from raterscope.text import decimals
@@ -96,15 +95,15 @@ class ConfusionMatrix(FigurePanel):
 
     cell_chosen = Signal(int, int)
 
-    def __init__(self, title: str = "Confusion matrix", parent: QWidget | None = None) -> None:
-        self.figure = _Matrix(title)
+    def __init__(self) -> None:
+        self.figure = _Matrix("Confusion matrix")
         nothing = "Select an annotator to see their confusion matrix."
-        super().__init__(title, self.figure, nothing, parent)
+        super().__init__("Confusion matrix", self.figure, nothing)
         self.modes = ModeSwitch(MODES)
         self.header.row.addWidget(self.modes)
         self._subtitle = ElidedLabel()
         self.layout().insertWidget(1, self._subtitle)  # type: ignore[union-attr]
-        self._title = title
+        self._title = "Confusion matrix"
         self.modes.chosen.connect(self.figure.set_mode)
         self.figure.chosen.connect(self.cell_chosen)
         self.clear()

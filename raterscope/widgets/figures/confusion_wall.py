@@ -103,8 +103,8 @@ class ConfusionWall(QWidget):
     selection_changed = Signal(object)
     activated = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._blind, self._falling = False, True
         self._view: WallView | None = None
         self._lit: frozenset[int] = frozenset()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout
 
 from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory
 from raterscope.figures.courses import StreamTruth, round_up, step_in_words, stream_charts, stream_table
@@ -78,9 +78,9 @@ class CountsPlot(FigurePanel):
 
     chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self) -> None:
         self.figure = _Rows()
-        super().__init__("Counts by image", self.figure, NO_COUNTS, parent, brief="Counts")
+        super().__init__("Counts by image", self.figure, NO_COUNTS, brief="Counts")
         self._scroll = QScrollArea()
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -282,9 +282,9 @@ class StreamCurves(FigurePanel):
 
     step_chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self) -> None:
         self.figure = _Curves()
-        super().__init__("Replay", self.figure, NO_STREAM, parent)
+        super().__init__("Replay", self.figure, NO_STREAM)
         self.axis, self.outlook, self.plot = ModeSwitch(AXES), ModeSwitch(OUTLOOKS), ModeSwitch(PLOTS)
         self._below = QHBoxLayout()
         self._narrow = self._single = False

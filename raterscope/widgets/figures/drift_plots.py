@@ -160,8 +160,8 @@ class RowLines(QWidget):
 
     step_chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.figure = _Lines()
         self.choice = ChoiceBox()
         self.choice.setMinimumContentsLength(6)
@@ -336,8 +336,8 @@ class TernaryPlot(Figure[Part]):
 
     step_chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("Drift in a triangle", parent)
+    def __init__(self) -> None:
+        super().__init__("Drift in a triangle")
         set_lengths(self, minimumWidth=180, minimumHeight=88)
         self._view: DriftView | None = None
         self._step = 0

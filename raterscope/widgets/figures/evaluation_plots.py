@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.clicks.crowd_size import DETECTORS_PUBLISHED, CrowdSizeCurve
 from raterscope.figures.courses import CourseLine, Trace, convergence_chart, course_chart
@@ -51,8 +50,8 @@ class CurvesPlot(ChartPanel):
 
     threshold_chosen = Signal(float)
 
-    def __init__(self, nothing: str = NO_CURVES, parent: QWidget | None = None) -> None:
-        super().__init__("Curves", nothing, parent)
+    def __init__(self, nothing: str = NO_CURVES) -> None:
+        super().__init__("Curves", nothing)
         self._all: tuple[Curve, ...] = ()
         self._curves: tuple[Curve, ...] = ()
         """Those that are drawn."""
@@ -155,12 +154,11 @@ class CalibrationPlot(ChartPanel):
 
     def __init__(
         self,
-        parent: QWidget | None = None,
         *,
         axes: tuple[str, str] = ("posterior", "share right"),
         nothing: str = "Import known truths to see whether posteriors are calibrated.",
     ) -> None:
-        super().__init__("Calibration", nothing, parent)
+        super().__init__("Calibration", nothing)
         self._axes = axes
         self._lines: tuple[CalibrationLine, ...] = ()
         self._marked: float | None = None
@@ -205,8 +203,8 @@ class CalibrationPlot(ChartPanel):
 class CrowdSizePlot(ChartPanel):
     """Means over crowds drawn at random, with a bar of a standard error to each side."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("Crowd size", NO_CROWDS, parent)
+    def __init__(self) -> None:
+        super().__init__("Crowd size", NO_CROWDS)
         self._curves: tuple[CrowdSizeCurve, ...] = ()
         self.measure, self.stage = ChoiceBox(), ChoiceBox()
         self.measure.setAccessibleName("Measure")
@@ -245,8 +243,8 @@ class CrowdSizePlot(ChartPanel):
 class MethodBoxes(ChartPanel):
     """A box from quartile to quartile with the median, whiskers, and all values as dots."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("Methods", NO_METHODS, parent)
+    def __init__(self) -> None:
+        super().__init__("Methods", NO_METHODS)
         self._chart = box_chart((), "Dice", "")
 
     def set_boxes(
@@ -268,10 +266,8 @@ class ReliabilityPlot(ChartPanel):
 
     annotator_chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(
-            "Reliability / clicks", "Press Fuse (F5) to see each annotator's reliability.", parent
-        )
+    def __init__(self) -> None:
+        super().__init__("Reliability / clicks", "Press Fuse (F5) to see each annotator's reliability.")
         self._clicks: NDArray[np.integer] = np.empty(0, np.int64)
         self._reliability: NDArray[np.floating] = np.empty(0)
         self._names: tuple[str, ...] = ()
@@ -363,9 +359,8 @@ class ConvergencePlot(ChartPanel):
         self,
         objective: str = "objective",
         nothing: str = "Press Fuse (F5) to see the convergence of the clustering.",
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(CONVERGENCE, nothing, parent)
+        super().__init__(CONVERGENCE, nothing)
         self._label = objective
         self._trace = Trace(np.empty(0))
 
@@ -452,8 +447,8 @@ class DecisionPlot(ChartPanel):
     came_in_sight = Signal()
     class_chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("Decisions", NOTHING, parent)
+    def __init__(self) -> None:
+        super().__init__("Decisions", NOTHING)
         self._view: DecisionView | None = None
         self._lines: tuple[CourseLine, ...] = ()
         self.kind, self.who, self.of = ChoiceBox(), ChoiceBox(), ChoiceBox()

@@ -61,10 +61,10 @@ class FigurePanel(QWidget):
     """
 
     def __init__(
-        self, title: str, figure: QWidget, nothing: str, parent: QWidget | None = None, *, brief: str = "",
+        self, title: str, figure: QWidget, nothing: str, *, brief: str = "",
         page: QWidget | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(parent)
+        super().__init__()
         theme.set_role(self, "panel")
         self.header = Header(title, brief=brief)
         if isinstance(figure, Figure):
@@ -106,8 +106,8 @@ class Figure(QWidget, Generic[Part]):
         Menu to copy and save the figure.
     """
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
@@ -286,8 +286,8 @@ class ModeSwitch(QWidget):
 
     chosen = Signal(str)
 
-    def __init__(self, modes: Mapping[str, tuple[str, str]], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, modes: Mapping[str, tuple[str, str]]) -> None:
+        super().__init__()
         self._group = QButtonGroup(self)
         self._tips = {name: tip for name, (_, tip) in modes.items()}
         self.buttons = {name: _Word(word) for name, (word, _) in modes.items()}

@@ -252,10 +252,10 @@ class KnockoffBars(FigurePanel):
     rate_changed = Signal(float)
     chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self) -> None:
         self.figure = StatisticBars()
         self._view: StatisticsView | None = None
-        super().__init__("False discovery rate", self.figure, NOTHING, parent, page=self._make_page())
+        super().__init__("False discovery rate", self.figure, NOTHING, page=self._make_page())
         self.header.row.addWidget(self.modes)
         self.slider.valueChanged.connect(self._on_slider)
         self.modes.chosen.connect(self._on_mode)

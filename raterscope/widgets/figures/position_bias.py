@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.figures.colours import Symbol, colour_of
@@ -97,8 +96,8 @@ class SideCounts(ChartPanel):
 
     chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("Left and right", NO_SIDES, parent, brief="Sides")
+    def __init__(self) -> None:
+        super().__init__("Left and right", NO_SIDES, brief="Sides")
         set_lengths(self.figure, minimumWidth=150, minimumHeight=120)
         self.figure.setToolTip("On the dashed line: left as often as right")
         self.scale = ModeSwitch(SCALES)
@@ -264,9 +263,9 @@ class BiasOverTime(FigurePanel):
 
     chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self) -> None:
         self.figure = _Windows("Bias over time")
-        super().__init__("Bias over time", self.figure, TOO_FEW, parent)
+        super().__init__("Bias over time", self.figure, TOO_FEW)
         self.figure.chosen.connect(self.chosen)
 
     def show_course(self, view: OverTimeView | None) -> None:

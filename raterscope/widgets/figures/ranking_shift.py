@@ -17,7 +17,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QToolButton, QToolTip, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QToolButton, QToolTip
 
 from raterscope.figures.description import PlotTable
 from raterscope.text import count
@@ -335,9 +335,9 @@ class RankingShift(FigurePanel):
     pair_chosen = Signal(int, int)
     picture_wanted = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self) -> None:
         self.figure = RankingRows()
-        super().__init__(TITLE, self.figure, NOTHING, parent, brief=BRIEF)
+        super().__init__(TITLE, self.figure, NOTHING, brief=BRIEF)
         self.next = QToolButton()
         self.next.setText("next swap")
         self.next.setToolTip("Go to the next item that swaps (N)")

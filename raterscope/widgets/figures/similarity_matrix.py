@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
-from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.description import PlotTable
 from raterscope.text import count
@@ -70,9 +69,9 @@ class SimilarityMatrix(FigurePanel):
 
     rows_chosen = Signal(int, int)
 
-    def __init__(self, title: str = "Similarity", parent: QWidget | None = None) -> None:
-        self.figure = _Similarity(title)
-        super().__init__(title, self.figure, NOTHING, parent)
+    def __init__(self) -> None:
+        self.figure = _Similarity("Similarity")
+        super().__init__("Similarity", self.figure, NOTHING)
         self.modes = ModeSwitch(MODES)
         self.header.row.addWidget(self.modes)
         self.modes.chosen.connect(self.figure.set_mode)

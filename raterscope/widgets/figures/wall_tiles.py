@@ -20,7 +20,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QToolTip
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import Grid, TilePainter, Tiles
@@ -56,8 +56,8 @@ class WallTiles(QAbstractScrollArea):
     activated = Signal(int)
     typed = Signal(str)
 
-    def __init__(self, words: Callable[[int], str], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, words: Callable[[int], str]) -> None:
+        super().__init__()
         self.words = words
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

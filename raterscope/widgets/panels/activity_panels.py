@@ -51,8 +51,8 @@ class HistoryPanel(QWidget):
     undo_requested = Signal()
     redo_requested = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         header = Header("History")
         self.undo = KeyButton("Ctrl+Z", "undo")
@@ -136,8 +136,8 @@ class ChangesPanel(QWidget):
     chosen = Signal(int)
     back_requested = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         header = Header("Changes")
         self.back = KeyButton(BACK, "previous run")
@@ -229,8 +229,8 @@ class JobsPanel(QWidget):
 
     cancel_requested = Signal(object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self._header = Header("Jobs")
         self.clear = QPushButton("Clear")

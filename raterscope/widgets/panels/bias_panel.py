@@ -145,8 +145,8 @@ class BiasPanel(QWidget):
     clear_requested = Signal()
     skip_requested = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         set_lengths(self, minimumWidth=NARROWEST)
         self.header = Header("Annotator")

@@ -74,8 +74,8 @@ class SpotGrid(CardGrid):
     skip_requested = Signal()
     left = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("Spots", parent, picture=PICTURE, several=True)
+    def __init__(self) -> None:
+        super().__init__("Spots", picture=PICTURE, several=True)
         self.kind_choice, self.where_choice = ChoiceBox(), ChoiceBox()
         self.kind_choice.setAccessibleName("List of spots")
         self.where_choice.setAccessibleName("Images of the spots")
@@ -206,11 +206,11 @@ class CommunityCards(QWidget):
 
     community_chosen = Signal(object)
 
-    def __init__(self, title: str = "Communities", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
-        self.setAccessibleName(title)
-        self.header = Header(title)
+        self.setAccessibleName("Communities")
+        self.header = Header("Communities")
         self._words = ElidedLabel(role="small")
         self.copies = QPushButton()
         theme.set_role(self.copies, "link")
@@ -491,8 +491,8 @@ def _apart(name: str) -> str:
 class TaskList(LongQueue):
     """Tasks in the given order, to be decided one after the other."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("Tasks", FILTERS, parent, empty=NO_MATCHES)
+    def __init__(self) -> None:
+        super().__init__("Tasks", FILTERS, empty=NO_MATCHES)
 
     def set_tasks(self, tasks: TasksView | None) -> None:
         """Show other tasks, or that there are none; the current task and the scroll position stay."""
@@ -562,8 +562,8 @@ class TaskGrid(CardGrid):
     A click or an arrow key selects a task; pictures are requested when they come into view.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("Tasks", parent)
+    def __init__(self) -> None:
+        super().__init__("Tasks")
         self.show_tasks(None)
 
     def show_tasks(self, view: GridView | None) -> None:

@@ -323,10 +323,8 @@ class CardGrid(QWidget):
     selection_changed = Signal()
     picture_wanted = Signal(int)
 
-    def __init__(
-        self, title: str, parent: QWidget | None = None, *, picture: int = PICTURE, several: bool = False
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, title: str, *, picture: int = PICTURE, several: bool = False) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self._header = Header(title)
         self._nothing = plain_label("", "second", wrap=True)
@@ -488,8 +486,8 @@ RowCard = TypeVar("RowCard", bound=QWidget)
 class CardRow(QScrollArea, Generic[RowCard]):
     """Row of cards, hidden while it is empty."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.cards: list[RowCard] = []
         inner = QWidget()
         theme.set_role(inner, "panel")

@@ -55,8 +55,8 @@ class ChangeList(LineList[ChangeLine]):
 
     chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(_ChangeKind(), "Annotators who changed", parent)
+    def __init__(self) -> None:
+        super().__init__(_ChangeKind(), "Annotators who changed")
         self.clicked.connect(self._on_chosen)
         self.activated.connect(self._on_chosen)
 
@@ -118,8 +118,8 @@ class DriftPanel(QWidget):
     dynamic_wanted = Signal()
     annotator_chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self.setAccessibleName("Drift")
         self._header = Header("Drift")

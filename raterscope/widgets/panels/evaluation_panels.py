@@ -55,9 +55,8 @@ class FormBesidePlot(QWidget):
         plot: QWidget,
         tip: str,
         beside: QWidget | None = None,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         theme.set_role(self, "panel")
         self.form = SettingsForm(settings)
         self.button, self.cancel = QPushButton("Measure"), QPushButton("Cancel")
@@ -153,9 +152,8 @@ class MethodsPanel(QWidget):
         methods: Mapping[str, tuple[str, str]],
         figures: Mapping[str, str],
         ticked: Sequence[str],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         theme.set_role(self, "panel")
         self.ticks = {name: QCheckBox(title) for name, (title, _) in methods.items()}
         self._numbers = {name: number for number, name in enumerate(methods)}
@@ -318,9 +316,9 @@ class CrowdSizePanel(FormBesidePlot):
 
     requested = Signal(object, str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self) -> None:
         self.scope, self.plot = ModeSwitch(IMAGE_SCOPES), CrowdSizePlot()
-        super().__init__(CrowdSizeSettings, self.plot, CROWD_TIP, self.scope, parent)
+        super().__init__(CrowdSizeSettings, self.plot, CROWD_TIP, self.scope)
         self.measure_wanted.connect(self._on_wanted)
 
     def set_curves(self, curves: Sequence[CrowdSizeCurve], facts: str = "") -> None:
@@ -359,7 +357,7 @@ MEASURES = (
 class FoldsPanel(FormBesidePlot):
     """Cross-validation: form, curves, and a table of methods."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self) -> None:
         self.curves = CurvesPlot(NO_FOLDS)
         self.table = ComparisonTable(MEASURES, "")
         self.table.header.set_title("Areas under the ROC curves")
@@ -369,7 +367,7 @@ class FoldsPanel(FormBesidePlot):
         row.addWidget(self.curves)
         row.addWidget(self.table)
         row.setSizes([360, 240])
-        super().__init__(FoldedSettings, row, FOLDS_TIP, parent=parent)
+        super().__init__(FoldedSettings, row, FOLDS_TIP)
         self.setAccessibleName("Cross-validation")
 
     def show_curves(self, curves: Sequence[Curve], rows: Sequence[ComparisonRow], words: str = "") -> None:
@@ -397,8 +395,8 @@ class TrustPanel(QWidget):
 
     seen = Signal()
 
-    def __init__(self, axes: tuple[str, str], nothing: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, axes: tuple[str, str], nothing: str) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self.plot = CalibrationPlot(axes=axes, nothing=nothing)
         self._words = plain_label("", "second", wrap=True, selectable=True)

@@ -125,8 +125,8 @@ class EvidencePanel(QWidget):
     run_chosen = Signal(object)
     runs_wanted = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         set_lengths(self, minimumWidth=NARROWEST, minimumHeight=LOWEST)
         self._header = Header("Evidence")

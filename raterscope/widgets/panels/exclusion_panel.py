@@ -41,8 +41,8 @@ class ReasonField(QWidget):
 
     changed = Signal(bool)
 
-    def __init__(self, reasons: Sequence[str] = COMMON_REASONS, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, reasons: Sequence[str] = COMMON_REASONS) -> None:
+        super().__init__()
         column = vertical(plain_label("REASON", "caption"), inside=self, spacing=8)
         self.buttons: list[QPushButton] = []
         for index, reason in enumerate(reasons, start=1):
@@ -221,13 +221,12 @@ class ExclusionPanel(QWidget):
     def __init__(
         self,
         reasons: Sequence[str] = REASONS,
-        parent: QWidget | None = None,
         *,
         marks: str = "votes",
         answers: str = "labels",
         weights: Sequence[float] = (),
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._marks = marks
         self._weights = {OUT: None, **{str(weight): weight for weight in weights}}
         self._again = False

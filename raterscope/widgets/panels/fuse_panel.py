@@ -34,10 +34,8 @@ class AlgorithmPicker(QWidget):
 
     changed = Signal()
 
-    def __init__(
-        self, title: str, algorithms: Mapping[str, Algorithm], parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, title: str, algorithms: Mapping[str, Algorithm]) -> None:
+        super().__init__()
         self._algorithms = dict(algorithms)
         self._forms: dict[str, SettingsForm] = {}
         self.choice = ChoiceBox()
@@ -148,8 +146,8 @@ class RunList(QWidget):
     delete_requested = Signal(object)
     compare_requested = Signal(object)
 
-    def __init__(self, *, all_compared: bool = False, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, *, all_compared: bool = False) -> None:
+        super().__init__()
         self._all_compared = all_compared
         header = Header("Runs")
         self.compare = QPushButton("Compare")
@@ -307,9 +305,8 @@ class FusePanel(QWidget):
         alone: str = "Only this image. What other images show about the annotators is ignored",
         truth: bool = True,
         all_compared: bool = False,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         theme.set_role(self, "popover")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         set_lengths(self, minimumWidth=420)

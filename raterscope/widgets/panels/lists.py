@@ -159,8 +159,8 @@ class ChoiceList(LineList[Line]):
 
     chosen = Signal(object)
 
-    def __init__(self, kind: LineKind[Line], name: str, parent: QWidget | None = None) -> None:
-        super().__init__(kind, name, parent)
+    def __init__(self, kind: LineKind[Line], name: str) -> None:
+        super().__init__(kind, name)
         self._quiet = False
         self.selectionModel().currentChanged.connect(self._on_current)
 
@@ -294,10 +294,8 @@ class AskList(QWidget):
 
     chosen = Signal(object)
 
-    def __init__(
-        self, noun: str, measure: str, unit: str, nothing: str, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, noun: str, measure: str, unit: str, nothing: str) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self._noun, self._measure, self._empty = noun, measure, nothing
         self.header = Header("Ask next")

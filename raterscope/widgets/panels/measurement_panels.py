@@ -85,8 +85,8 @@ class MeasurePanel(QWidget):
         ),
     )
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self._header = Header("Measure")
         self.scale_words = ElidedLabel("", "second")
@@ -293,8 +293,8 @@ class ParasitaemiaPanel(QWidget):
     scope_chosen = Signal(str)
     counted = Signal(object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self.scope = ModeSwitch(SCOPES)
         header = WrappingRow((plain_label("PARASITAEMIA", "caption"), self.scope), 12, 2, last_right=True)

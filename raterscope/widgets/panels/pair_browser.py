@@ -104,8 +104,8 @@ class AnnotatorsView:
 class AnnotatorList(LongQueue):
     """Annotators in the given order."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("Annotators", ANNOTATOR_FILTERS, parent, empty=EMPTY)
+    def __init__(self) -> None:
+        super().__init__("Annotators", ANNOTATOR_FILTERS, empty=EMPTY)
 
     def why_empty(self, key: str) -> str:
         """Return why the list is empty for a filter."""
@@ -271,8 +271,8 @@ class PairGrid(QWidget):
     chosen = Signal(int)
     picture_wanted = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None, *, of_items: bool = False) -> None:
-        super().__init__(parent)
+    def __init__(self, *, of_items: bool = False) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self._of_items = of_items
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)

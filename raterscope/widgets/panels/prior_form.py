@@ -66,8 +66,8 @@ class PriorMatrix(QTableView):
     edited = Signal()
     refused = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._model = _MatrixModel(self)
         self.setModel(self._model)
         self.setItemDelegate(_CellDelegate(self))
@@ -291,8 +291,8 @@ class PriorForm(QWidget):
 
     changed = Signal(object)
 
-    def __init__(self, settings_class: type[Settings], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, settings_class: type[Settings]) -> None:
+        super().__init__()
         self.setAccessibleName("Prior")
         self._matrix_of: MatrixOf | None = None
         self._labels: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())

@@ -49,8 +49,8 @@ class LocalWeight(QWidget):
 
     measure_chosen = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self._header = Header("Local weight")
         self._measures = ModeSwitch(MEASURES)
@@ -204,8 +204,8 @@ class RaterTreePanel(QWidget):
 
     basis_chosen = Signal(str)
 
-    def __init__(self, tree: Dendrogram, bases: Mapping[str, str], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, tree: Dendrogram, bases: Mapping[str, str]) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self.choice = ChoiceBox()
         self.choice.setAccessibleName("Distance between raters")
@@ -263,8 +263,8 @@ class AlternativesPanel(QWidget):
 
     alternative_chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self._header = Header("Alternatives")
         self._nothing = plain_label(NO_ALTERNATIVES, "second", wrap=True)

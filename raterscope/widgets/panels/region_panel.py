@@ -67,8 +67,8 @@ class RegionVotes(ChoiceList[RegionVote]):
 
     chosen = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(_VoteKind(), "Votes by rater", parent)
+    def __init__(self) -> None:
+        super().__init__(_VoteKind(), "Votes by rater")
 
     def set_lines(self, lines: Sequence[RegionVote]) -> None:
         """Replace the raters and request the space they need."""
@@ -193,8 +193,8 @@ class RegionPanel(QWidget):
     undo_requested = Signal()
     rater_chosen = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         set_lengths(self, minimumWidth=NARROWEST)
         self._header = Header("Region")

@@ -39,10 +39,8 @@ class SettingsForm(QWidget):
 
     changed = Signal()
 
-    def __init__(
-        self, settings_class: type[Settings], settings: Settings | None = None, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, settings_class: type[Settings], settings: Settings | None = None) -> None:
+        super().__init__()
         self._class = settings_class
         self._initial = settings if settings is not None else settings_class()
         self._rows: dict[str, _Row] = {}

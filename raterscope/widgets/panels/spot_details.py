@@ -81,8 +81,8 @@ class EvidenceLines(QWidget):
 
     chosen = Signal(object)
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self.view: LineList[EvidenceLine] = LineList(_Kind(), name)
         self.view.clicked.connect(self._on_chosen)
         self.view.activated.connect(self._on_chosen)
@@ -170,8 +170,8 @@ class VoterList(ChoiceList[VoterLine]):
 
     chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(_VoterKind(), "Who clicked", parent)
+    def __init__(self) -> None:
+        super().__init__(_VoterKind(), "Who clicked")
 
 
 class _VoterKind(LineKind[VoterLine]):
@@ -228,8 +228,8 @@ class SpotTabs(QTabWidget):
     neighbour_chosen = Signal(object)
     run_chosen = Signal(object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._voter: int | None = None
         self.voters = VoterList()
         self.voters.chosen.connect(self.voter_chosen)
@@ -302,8 +302,8 @@ SIDE = 152
 class CropView(QWidget):
     """Square crop of the image around a spot, with its ellipse; it can be copied and saved."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setFixedSize(SIDE, SIDE)
         self.setAccessibleName("The spot, enlarged")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

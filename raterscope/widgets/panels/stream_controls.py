@@ -56,8 +56,8 @@ class LiveControls(QWidget):
     pause_toggled = Signal(bool)
     stop_requested = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._line: LiveLine | None = None
         self._heard = QElapsedTimer()
         self._timer = QTimer(self)
@@ -179,8 +179,8 @@ class ReplayControls(QWidget):
     order_chosen = Signal(str)
     speed_chosen = Signal(float)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._line = ReplayLine(0, 0, 0, 0, False, "time", True, 1, 1.0)
         self.back, self.play, self.next = QPushButton("Back"), QPushButton("Play"), QPushButton("Next")
         self.back.setToolTip("Previous step (Left)")
@@ -307,7 +307,7 @@ class Offers(WrappingRow):
     watch_requested = Signal()
     resume_requested = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self) -> None:
         self.replay, self.watch = QPushButton("Replay these clicks"), QPushButton("Watch a file or folder…")
         self.resume = QPushButton("Resume")
         theme.set_role(self.replay, "primary")
@@ -317,7 +317,7 @@ class Offers(WrappingRow):
         self._resume = _Offer(self.resume, self._source, self._resume_words)
         watch = _Offer(self.watch, plain_label(WATCH, "second", wrap=True))
         replay = _Offer(self.replay, self._replay_words)
-        super().__init__((self._resume, replay, watch), 24, 12, parent=parent)
+        super().__init__((self._resume, replay, watch), 24, 12)
         self._resume.hide()
         self.replay.clicked.connect(self.replay_requested)
         self.watch.clicked.connect(self.watch_requested)

@@ -63,8 +63,8 @@ class StreamPanel(QWidget):
     stop_requested = Signal()
     stopping_changed = Signal(object)
 
-    def __init__(self, stopping: StoppingSettings | None = None, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, stopping: StoppingSettings | None = None) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self.setAccessibleName("Stream")
         self._header = Header("Stream")

@@ -194,8 +194,8 @@ class ClassBars(LineList[ClassBar]):
 
     decided = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(_BarKind(), "Classes, with their decision keys", parent)
+    def __init__(self) -> None:
+        super().__init__(_BarKind(), "Classes, with their decision keys")
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.clicked.connect(self._on_clicked)
@@ -375,8 +375,8 @@ class TaskPanel(QWidget):
     skipped = Signal()
     annotator_chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self._view: TaskView | None = None
         self._stacked = True

@@ -59,8 +59,8 @@ class MethodTable(QWidget):
     run_chosen = Signal(object)
     part_wanted = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self.table = ComparisonTable(MEASURES, NOTHING)
         self.table.header.set_title("Methods")

@@ -66,8 +66,8 @@ class MapBar(QWidget):
     opacity_chosen = Signal(float)
     truth_chosen = Signal(bool)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self.structure = ChoiceBox()
         self.structure.setAccessibleName("Structure")
