@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import STRETCH, Stretch, horizontal, vertical
@@ -307,6 +308,19 @@ class KeyButton(QAbstractButton):
         )
         if short == self._word or len(short) >= FEWEST_LETTERS:
             painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, short)
+
+
+def key_grid(*keys: tuple[KeyButton, Any]) -> QGridLayout:
+    """Arrange buttons in rows of three, and connect each with its signal or slot."""
+    grid = QGridLayout()
+    grid.setContentsMargins(12, 8, 8, 12)
+    grid.setSpacing(4)
+    for index, (button, slot) in enumerate(keys):
+        button.clicked.connect(slot)
+        grid.addWidget(button, index // 3, index % 3, Qt.AlignmentFlag.AlignLeft)
+    for column in range(3):
+        grid.setColumnStretch(column, 1)
+    return grid
 
 
 def _key_font(key: str) -> QFont:

@@ -1,11 +1,11 @@
-"""Rows and columns of widgets, each made by one call."""
+"""Rows, columns and stacks of widgets, each made by one call."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLayout, QStackedWidget, QVBoxLayout, QWidget
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,14 @@ def horizontal(
     layout = QHBoxLayout() if inside is None else QHBoxLayout(inside)
     _fill(layout, parts, margins, spacing)
     return layout
+
+
+def stacked(*pages: QWidget) -> QStackedWidget:
+    """Put pages behind each other; the first is shown."""
+    stack = QStackedWidget()
+    for page in pages:
+        stack.addWidget(page)
+    return stack
 
 
 def _fill(layout: QBoxLayout, parts: tuple[Part, ...], margins: Margins | None, spacing: int | None) -> None:

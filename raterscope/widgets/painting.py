@@ -200,9 +200,7 @@ class PictureShelf(QObject):
         self._side, self._in_sight = side, in_sight
         self.kept: OrderedDict[int, QPixmap | None] = OrderedDict()
         self._asked: set[int] = set()
-        self._rested = QTimer(self)
-        self._rested.setSingleShot(True)
-        self._rested.setInterval(SETTLED_MS)
+        self._rested = QTimer(self, singleShot=True, interval=SETTLED_MS)
         self._rested.timeout.connect(self._ask)
 
     def rest(self) -> None:

@@ -48,6 +48,13 @@ def plain_label(text: str = "", role: str = "", *, wrap: bool = False, selectabl
     return label
 
 
+def placeholder(text: str = "") -> QLabel:
+    """Create the text of an empty view, at its top."""
+    label = plain_label(text, "second", wrap=True)
+    label.setAlignment(Qt.AlignmentFlag.AlignTop)
+    return label
+
+
 def plain_tip(text: str) -> str:
     """Escape a tooltip: Qt would interpret markup in it."""
     return f"<qt>{html.escape(text)}</qt>" if text else ""

@@ -243,9 +243,7 @@ def test_a_catalogue_without_detectors_is_one_step(qtbot):
 
 
 def test_one_step_over_cases_speaks_of_cases(qtbot):
-    widget = FusePanel(
-        {"plain": CLUSTERERS["plain"]}, titles=("Fuse the contours by",), item="case", truth=False
-    )
+    widget = FusePanel({"plain": CLUSTERERS["plain"]}, titles=("Fuse the contours by",), item="case")
     qtbot.addWidget(widget)
     widget.show()
     widget.set_scope("case 07", 40)

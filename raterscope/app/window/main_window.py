@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
-from PySide6.QtWidgets import QMainWindow, QStackedWidget, QWidget
+from PySide6.QtWidgets import QMainWindow, QWidget
 
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
@@ -35,7 +35,7 @@ from raterscope.app.window.unsaved_results import (
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
 from raterscope.app.workspaces.screen import TABS, WorkspaceScreen
 from raterscope.widgets.hints import EmptyState
-from raterscope.widgets.layouts import vertical
+from raterscope.widgets.layouts import stacked, vertical
 
 FRAME = QSize(12, 42)
 """Largest size of a frame with its title, which Qt knows only once the window is shown."""
@@ -95,8 +95,7 @@ class MainWindow(QMainWindow):
             (("Import files…", self.files.choose_files), ("Open study…", self.files.choose_study)),
         )
         self._empty_pages: dict[str, EmptyState] = {}
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._empty)
+        self._pages = stacked(self._empty)
         centre = QWidget()
         column = vertical(inside=centre)
         for piece in (

@@ -312,12 +312,10 @@ class LeaveGuard(QObject):
         self, document: Document, jobs: Jobs, unsaved_results: UnsavedResults, window: QWidget
     ) -> None:
         super().__init__(window)
-        self._document, self._jobs, self._unsaved_results, self._window = (
-            document,
-            jobs,
-            unsaved_results,
-            window,
-        )
+        self._document = document
+        self._jobs = jobs
+        self._unsaved_results = unsaved_results
+        self._window = window
         self._box: QMessageBox | None = None
         self._closes_when_saved = False
         unsaved_results.changed.connect(self._on_changed)

@@ -75,10 +75,8 @@ def describe_remaining(parts: Sequence[Part], item: str) -> tuple[str, ...]:
     matter = [part.matter for part in parts if part.matter is not None]
     words = f"{remaining:,} left in the study"
     if matter and remaining:
-        several, matters = (
-            ("s" if remaining > 1 else ""),
-            ("matters" if 1 in (remaining, sum(matter)) else "matter"),
-        )
+        several = "s" if remaining > 1 else ""
+        matters = "matters" if 1 in (remaining, sum(matter)) else "matter"
         words = f"{sum(matter):,} of {remaining:,} {item}{several} {matters}"
     return (words, f"{skipped:,} skipped") if skipped else (words,)
 
@@ -241,10 +239,8 @@ class RemainingQuestions(QObject):
             words.append(
                 f"Question {position:,} of {len(questions):,}: {progress}" if len(questions) > 1 else progress
             )
-        total, remaining = (
-            sum(part.total for part in units.values()),
-            sum(part.remaining for part in units.values()),
-        )
+        total = sum(part.total for part in units.values())
+        remaining = sum(part.remaining for part in units.values())
         if units:
             words += describe_remaining(tuple(units.values()), self._noun)
         self._queue.set_progress((total - remaining) / total if total else 0.0, *words, tip=self._tip)

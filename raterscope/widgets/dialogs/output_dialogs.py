@@ -101,10 +101,8 @@ class PapersDialog(QDialog):
         self.quick = QRadioButton("Quick: a few runs of everything, in minutes")
         self.complete = QRadioButton("Full: as many runs as the papers, in hours")
         self.quick.setChecked(True)
-        self.folder_field, self.open_data = (
-            FolderField("Folder of the page"),
-            FolderField("Folder of open data"),
-        )
+        self.folder_field = FolderField("Folder of the page")
+        self.open_data = FolderField("Folder of open data")
         self.folder_field.text = folder
         self.open_data.editor.setPlaceholderText("none: simulations only")
         self.folder_field.changed.connect(self._follow)

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QLineEdit, QStackedWidget, QToolButton, QWidget
+from PySide6.QtWidgets import QLineEdit, QToolButton, QWidget
 
 from raterscope.figures.description import PlotTable, check_lengths
 from raterscope.text import count
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.figures.cells import BAR_HEIGHT, Tiles, community_word, paint_colour_bar, rate_table
 from raterscope.widgets.figures.wall_tiles import WallTiles
-from raterscope.widgets.layouts import vertical
-from raterscope.widgets.parts import ChoiceBox, Header, leave_keys_to, plain_label, plain_tip
+from raterscope.widgets.layouts import stacked, vertical
+from raterscope.widgets.parts import ChoiceBox, Header, leave_keys_to, placeholder, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths
 
 NOTHING = "Press Fuse (F5) to see every annotator's confusion matrix."
@@ -129,12 +129,9 @@ class ConfusionWall(QWidget):
         set_lengths(self.header, minimumWidth=NARROW[-1])
         self.tiles = WallTiles(self._words)
         self.menu = FigureMenu(self, self.tiles, self.table)
-        self._nothing = plain_label(NOTHING, "second", wrap=True)
-        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._nothing = placeholder(NOTHING)
         self._nothing.setContentsMargins(8, 8, 8, 8)
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._nothing)
-        self._pages.addWidget(self.tiles)
+        self._pages = stacked(self._nothing, self.tiles)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Annotators")
         vertical(self.header, (self._pages, 1), inside=self, margins=(12, 8, 4, 0), spacing=4)

@@ -25,7 +25,7 @@ from PySide6.QtGui import (
     QPolygonF,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QStackedWidget, QToolTip, QWidget
+from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QToolTip, QWidget
 
 from raterscope.figures.canvas import Anchor, Canvas, Pen, Point, Points
 from raterscope.figures.colours import Symbol
@@ -33,8 +33,8 @@ from raterscope.figures.description import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import KeyHelp
-from raterscope.widgets.layouts import horizontal, vertical
-from raterscope.widgets.parts import Header, plain_label, plain_tip
+from raterscope.widgets.layouts import horizontal, stacked, vertical
+from raterscope.widgets.parts import Header, placeholder, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths, text_size, usual
 
 Part = TypeVar("Part")
@@ -70,12 +70,9 @@ class FigurePanel(QWidget):
         if isinstance(figure, Figure):
             figure.header = self.header
         self.setAccessibleName(title)
-        self._pages = QStackedWidget()
         self._belongs = nothing
-        self._nothing = plain_label(nothing, "second", wrap=True)
-        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._pages.addWidget(self._nothing)
-        self._pages.addWidget(page or figure)
+        self._nothing = placeholder(nothing)
+        self._pages = stacked(self._nothing, page or figure)
         self.setFocusProxy(figure)
         vertical(self.header, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
 

@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QWidget
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.text import UNKNOWN, decimals, figure, percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.position_bias import BAD, UGLY, BiasOverTime
 from raterscope.widgets.hints import KeyButton
-from raterscope.widgets.layouts import STRETCH, horizontal, vertical
+from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.panels.pair_browser import CLEARED, DECISIONS, OPEN, PairGrid
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, rule
 from raterscope.widgets.theme import set_lengths
@@ -152,11 +152,9 @@ class BiasPanel(QWidget):
         self.header = Header("Annotator")
         set_lengths(self.header, minimumHeight=20)
         self.over_time = BiasOverTime()
-        set_lengths(self.over_time, minimumHeight=86)
-        set_lengths(self.over_time, maximumHeight=170)
+        set_lengths(self.over_time, minimumHeight=86, maximumHeight=170)
         self.pairs = PairGrid()
         set_lengths(self.pairs, minimumHeight=48)
-        self._pages = QStackedWidget()
         nothing = plain_label(
             "Select an annotator, or press Tab for the next disputed one, "
             "to see the evidence for and against a bias.",
@@ -165,8 +163,7 @@ class BiasPanel(QWidget):
         )
         nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         nothing.setContentsMargins(12, 0, 12, 0)
-        self._pages.addWidget(nothing)
-        self._pages.addWidget(self._annotator())
+        self._pages = stacked(nothing, self._annotator())
         top = vertical(self.header, margins=(12, 12, 12, 4))
         vertical(top, (self._pages, 1), inside=self)
         self.show_annotator(None)

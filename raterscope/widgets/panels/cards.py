@@ -373,10 +373,8 @@ class CardGrid(QWidget):
 
     def exchange(self, cards: Cards, nothing: str, name: str) -> None:
         """Replace the cards in place: the scroll position and the current index stay."""
-        index, scrolled = (
-            self._model.position_of(self.view.currentIndex()),
-            self.view.verticalScrollBar().value(),
-        )
+        index = self._model.position_of(self.view.currentIndex())
+        scrolled = self.view.verticalScrollBar().value()
         self._take(cards, nothing, name)
         self._arrange(reset=True)
         self.view.verticalScrollBar().setValue(scrolled)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QModelIndex, QPointF, QRectF, QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QHideEvent, QKeyEvent, QPainter, QResizeEvent
-from PySide6.QtWidgets import QPushButton, QSlider, QStackedWidget, QWidget
+from PySide6.QtWidgets import QPushButton, QSlider, QWidget
 
 from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.drift_plots import DriftView, RowLines, TernaryPlot
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.hints import KeyHelp
-from raterscope.widgets.layouts import Stretch, horizontal, vertical
+from raterscope.widgets.layouts import Stretch, horizontal, stacked, vertical
 from raterscope.widgets.painting import paint_annotator, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, plain_tip
@@ -129,12 +129,9 @@ class DriftPanel(QWidget):
         self.lines = RowLines()
         self.ternary.header = self.lines.figure.header = self._header
         self._view: DriftView | None = None
-        self._timer = QTimer(self)
-        self._timer.setInterval(FRAME_MS)
+        self._timer = QTimer(self, interval=FRAME_MS)
         self._timer.timeout.connect(self._on_frame)
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._static())
-        self._pages.addWidget(self._way())
+        self._pages = stacked(self._static(), self._way())
         vertical(self._header, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
         self.figures.chosen.connect(self._on_figure)
         self.slider.valueChanged.connect(self._on_slider)
@@ -246,9 +243,7 @@ class DriftPanel(QWidget):
         return page
 
     def _way(self) -> QWidget:
-        self._figures = QStackedWidget()
-        self._figures.addWidget(self.ternary)
-        self._figures.addWidget(self.lines)
+        self._figures = stacked(self.ternary, self.lines)
         self._summary = plain_label("", "small", wrap=True, selectable=True)
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setAccessibleName("Vote")

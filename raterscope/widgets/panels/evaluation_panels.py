@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QIcon, QPainter, QPixmap, QShowEvent
-from PySide6.QtWidgets import QCheckBox, QPushButton, QScrollArea, QSplitter, QStackedWidget, QWidget
+from PySide6.QtWidgets import QCheckBox, QPushButton, QScrollArea, QSplitter, QWidget
 
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.labels.roc_curves import FoldedSettings
@@ -24,7 +24,7 @@ from raterscope.widgets.figures.evaluation_plots import (
     MethodBoxes,
 )
 from raterscope.widgets.figures.figure_panel import ModeSwitch
-from raterscope.widgets.layouts import STRETCH, horizontal, vertical
+from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.painting import paint_rater
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip, scroll_area
@@ -182,9 +182,7 @@ class MethodsPanel(QWidget):
         theme.set_role(self.export, "link")
         self.export.setEnabled(False)
         self._all: PlotTable | None = None
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self.plot)
-        self._pages.addWidget(self.table)
+        self._pages = stacked(self.plot, self.table)
         self._busy = False
         self._lay_out()
         self.setFocusProxy(self.button)

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 
 from raterscope.text import UNKNOWN, figure
 from raterscope.widgets import theme
-from raterscope.widgets.hints import KeyButton
-from raterscope.widgets.layouts import STRETCH, horizontal, vertical
+from raterscope.widgets.hints import KeyButton, key_grid
+from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.panels.spot_details import (
     SIDE,
     TONES,
@@ -25,7 +25,7 @@ from raterscope.widgets.panels.spot_details import (
     SpotTabs,
     VoterLine,
 )
-from raterscope.widgets.parts import Header, plain_label, plain_tip, rule, scroll_area
+from raterscope.widgets.parts import Header, placeholder, plain_label, plain_tip, rule, scroll_area
 from raterscope.widgets.theme import set_lengths
 
 NARROWEST, LOWEST = 320, 440
@@ -130,12 +130,9 @@ class EvidencePanel(QWidget):
         theme.set_role(self, "panel")
         set_lengths(self, minimumWidth=NARROWEST, minimumHeight=LOWEST)
         self._header = Header("Evidence")
-        self._pages = QStackedWidget()
-        self._nothing = plain_label(CHOOSE, "second", wrap=True)
+        self._nothing = placeholder(CHOOSE)
         self._nothing.setContentsMargins(12, 0, 12, 12)
-        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._pages.addWidget(self._nothing)
-        self._pages.addWidget(scroll_area(self._spot()))
+        self._pages = stacked(self._nothing, scroll_area(self._spot()))
         top = vertical(self._header, margins=(12, 12, 12, 8))
         vertical(top, (self._pages, 1), self._keys(), inside=self)
         self.show_spot(None)
@@ -294,19 +291,12 @@ class EvidencePanel(QWidget):
         self.add = KeyButton("N", "add", "second", "Add a missed spot")
         self.move_key = KeyButton("M", "move", "second", "Move the spot to the correct position")
         self.undo = KeyButton("Z", "undo", "second", "Undo the last decision")
-        self.accept.clicked.connect(self.accept_requested)
-        self.reject.clicked.connect(self.reject_requested)
-        self.skip.clicked.connect(self.skip_requested)
-        self.add.clicked.connect(self.add_requested)
-        self.move_key.clicked.connect(self.move_requested)
-        self.undo.clicked.connect(self.undo_requested)
-        grid = QGridLayout()
-        grid.setContentsMargins(12, 8, 12, 12)
-        grid.setSpacing(4)
-        for index, button in enumerate(
-            (self.accept, self.reject, self.skip, self.add, self.move_key, self.undo)
-        ):
-            grid.addWidget(button, index // 3, index % 3, Qt.AlignmentFlag.AlignLeft)
-        for third in range(3):
-            grid.setColumnStretch(third, 1)
+        grid = key_grid(
+            (self.accept, self.accept_requested),
+            (self.reject, self.reject_requested),
+            (self.skip, self.skip_requested),
+            (self.add, self.add_requested),
+            (self.move_key, self.move_requested),
+            (self.undo, self.undo_requested),
+        )
         return vertical(rule(), grid)

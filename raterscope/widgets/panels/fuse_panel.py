@@ -264,17 +264,13 @@ class FusePanel(QWidget):
     Parameters
     ----------
     algorithms, detectors : mapping of str to Algorithm
-        The two steps of a fusion; without detectors there is one step.
+        The two steps of a fusion, in which imported truth can be held fixed; without detectors one step.
     between : type of Settings, optional
         Settings of the step between the two, or after a single one.
     titles : tuple of str
         Titles of the choices.
     item : str
         Noun for the item of a fusion: "image", "case".
-    alone : str
-        Tooltip of fusing a single item.
-    truth : bool
-        Whether imported truth can be held fixed.
     all_compared : bool
         Whether all runs are compared, without check boxes.
 
@@ -302,8 +298,6 @@ class FusePanel(QWidget):
         *,
         titles: tuple[str, ...] = ("Cluster the clicks with", "Detect with"),
         item: str = "image",
-        alone: str = "Only this image. What other images show about the annotators is ignored",
-        truth: bool = True,
         all_compared: bool = False,
     ) -> None:
         super().__init__()
@@ -321,8 +315,7 @@ class FusePanel(QWidget):
         self.hold_truth.setToolTip(
             "Like your decisions. Turn off to evaluate the result against the ground truth."
         )
-        if not truth:
-            self.hold_truth.hide()
+        self.hold_truth.setHidden(not detectors)
         self.runs = RunList(all_compared=all_compared)
         self._changes = plain_label("", "disputed", wrap=True)
         self._changes.hide()
@@ -338,7 +331,7 @@ class FusePanel(QWidget):
         body.addStretch(1)
         self._body = inner
         area = scroll_area(inner)
-        self._foot = self._make_foot(alone)
+        self._foot = self._make_foot()
         vertical((area, 1), rule(), self._foot, inside=self, margins=(1, 1, 1, 1))
         for form in self._forms():
             form.changed.connect(self._on_changed)
@@ -402,10 +395,14 @@ class FusePanel(QWidget):
             self.cancel.setEnabled(True)
             self.cancel.setText("Cancel")
 
-    def _make_foot(self, alone: str) -> QVBoxLayout:
+    def _make_foot(self) -> QVBoxLayout:
         self.all_items = QRadioButton(f"all {self._item}s")
         self.this_item = QRadioButton(f"this {self._item}")
-        self.this_item.setToolTip(alone)
+        self.this_item.setToolTip(
+            f"Each {self._item} is fused by itself in either way"
+            if self.detector is None
+            else f"Only this {self._item}. What other {self._item}s show about the annotators is ignored"
+        )
         self.all_items.setChecked(True)
         group = QButtonGroup(self)
         group.addButton(self.all_items)

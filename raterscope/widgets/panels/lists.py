@@ -23,7 +23,7 @@ from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import vertical
 from raterscope.widgets.painting import paint_words
-from raterscope.widgets.parts import Header, plain_label, plain_tip
+from raterscope.widgets.parts import Header, placeholder, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 Line = TypeVar("Line")
@@ -300,8 +300,7 @@ class AskList(QWidget):
         self._noun, self._measure, self._empty = noun, measure, nothing
         self.header = Header("Ask next")
         self.list: LineList[AskLine] = LineList(_AskKind(unit), f"{noun.capitalize()}s to ask for")
-        self._nothing = plain_label("", "second", wrap=True)
-        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._nothing = placeholder()
         vertical(
             self.header, (self._nothing, 1), (self.list, 1), inside=self, margins=(12, 8, 12, 8), spacing=4
         )

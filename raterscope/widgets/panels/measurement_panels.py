@@ -21,6 +21,7 @@ from raterscope.widgets.parts import (
     Pair,
     WrappingRow,
     let_wheel_pass,
+    placeholder,
     plain_label,
     plain_tip,
     scroll_area,
@@ -98,8 +99,7 @@ class MeasurePanel(QWidget):
         self.list: LineList[ShapeLine] = LineList(_ShapeKind(), "Measurements")
         set_lengths(self.list, minimumHeight=48)
         self._columns: tuple[str, ...] = ()
-        self._nothing = plain_label(NO_SHAPES, "second", wrap=True)
-        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._nothing = placeholder(NO_SHAPES)
         vertical(
             self._header,
             self.scale_words,

@@ -20,7 +20,7 @@ from raterscope.widgets.painting import PictureShelf, paint_words
 from raterscope.widgets.panels.lists import LineKind, LongList
 from raterscope.widgets.panels.queue_items import QueueItem
 from raterscope.widgets.panels.queue_panel import LongQueue
-from raterscope.widgets.parts import Header, plain_label
+from raterscope.widgets.parts import Header, placeholder
 from raterscope.widgets.theme import set_lengths
 
 ANNOTATOR_FILTERS = {
@@ -279,8 +279,7 @@ class PairGrid(QWidget):
         self.header = Header("Pairs")
         self.modes = ModeSwitch(MODES)
         self.header.row.addWidget(self.modes)
-        self._nothing = plain_label("", "second", wrap=True)
-        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._nothing = placeholder()
         self._view: PairsView | None = None
         self._rows: NDArray[np.int64] = np.empty(0, np.int64)
         self._quiet = False

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QKeyEvent, QPaintEngine, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QStackedWidget, QWidget
+from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QWidget
 
 from raterscope.figures.description import PlotTable
 from raterscope.text import percent
@@ -19,10 +19,10 @@ from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.figures.agreement_plots import Dendrogram
 from raterscope.widgets.figures.cells import BAR_HEIGHT, cell_at, colours_of, paint_colour_bar
 from raterscope.widgets.figures.figure_panel import Figure, ModeSwitch
-from raterscope.widgets.layouts import STRETCH, Stretch, horizontal, vertical
+from raterscope.widgets.layouts import STRETCH, Stretch, horizontal, stacked, vertical
 from raterscope.widgets.painting import CIVIDIS, paint_rater, paint_words
 from raterscope.widgets.panels.cards import CardRow
-from raterscope.widgets.parts import ChoiceBox, Header, plain_label, plain_tip
+from raterscope.widgets.parts import ChoiceBox, Header, placeholder, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths
 
 SHARP = 4.0
@@ -56,12 +56,9 @@ class LocalWeight(QWidget):
         self._measures = ModeSwitch(MEASURES)
         self._measures.chosen.connect(self.measure_chosen)
         self._header.row.addWidget(self._measures)
-        self._nothing = plain_label(NO_RATER, "second", wrap=True)
-        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._nothing = placeholder(NO_RATER)
         self._map = _Map(self._header)
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._nothing)
-        self._pages.addWidget(self._map)
+        self._pages = stacked(self._nothing, self._map)
         vertical(self._header, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=6)
 
     def set_nothing(self, reason: str = "") -> None:

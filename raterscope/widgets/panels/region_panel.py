@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QPainter
-from PySide6.QtWidgets import QGridLayout, QStackedWidget, QWidget
+from PySide6.QtWidgets import QGridLayout, QWidget
 
 from raterscope.text import count, percent
 from raterscope.widgets import theme
-from raterscope.widgets.hints import KeyButton
-from raterscope.widgets.layouts import STRETCH, horizontal, vertical
+from raterscope.widgets.hints import KeyButton, key_grid
+from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.painting import paint_bar, paint_rater, paint_words, rater_colour, readable
 from raterscope.widgets.panels.lists import ChoiceList, LineKind
-from raterscope.widgets.parts import Header, Menu, plain_label, rule
+from raterscope.widgets.parts import Header, Menu, placeholder, plain_label, rule
 from raterscope.widgets.theme import pixels, set_lengths
 
 SHARE, SAID = 96, 118
@@ -198,12 +198,9 @@ class RegionPanel(QWidget):
         theme.set_role(self, "panel")
         set_lengths(self, minimumWidth=NARROWEST)
         self._header = Header("Region")
-        self._pages = QStackedWidget()
-        self._nothing = plain_label(NONE_CHOSEN, "second", wrap=True)
+        self._nothing = placeholder(NONE_CHOSEN)
         self._nothing.setContentsMargins(12, 0, 12, 12)
-        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._pages.addWidget(self._nothing)
-        self._pages.addWidget(self._region())
+        self._pages = stacked(self._nothing, self._region())
         top = vertical(self._header, margins=(12, 12, 12, 4))
         vertical(top, (self._pages, 1), rule(), self._keys(), inside=self)
         self.show_region(None)
@@ -324,7 +321,7 @@ class RegionPanel(QWidget):
         self._menu.triggered.connect(self._on_taken)
         for tool in (self.brush, self.erase):
             tool.setCheckable(True)
-        buttons = (
+        return key_grid(
             (self.accept, self.accept_requested),
             (self.take, self.open_take),
             (self.skip, self.skip_requested),
@@ -333,15 +330,6 @@ class RegionPanel(QWidget):
             (self.erase, self.erase_requested),
             (self.undo, self.undo_requested),
         )
-        grid = QGridLayout()
-        grid.setContentsMargins(12, 8, 4, 12)
-        grid.setHorizontalSpacing(6)
-        grid.setVerticalSpacing(4)
-        for index, (button, slot) in enumerate(buttons):
-            button.clicked.connect(slot)
-            grid.addWidget(button, index // 3, index % 3, Qt.AlignmentFlag.AlignLeft)
-        grid.setColumnStretch(2, 1)
-        return grid
 
 
 def _number(vote: RegionVote) -> int:

@@ -60,8 +60,7 @@ class LiveControls(QWidget):
         super().__init__()
         self._line: LiveLine | None = None
         self._heard = QElapsedTimer()
-        self._timer = QTimer(self)
-        self._timer.setInterval(TICK_MS)
+        self._timer = QTimer(self, interval=TICK_MS)
         self._timer.timeout.connect(self._tell_since)
         names = ("last arrival", "clicks", "annotators", "images", "rejected lines")
         self._figures = {name: plain_label() for name in names}

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QStackedWidget, QStyle, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QStyle, QWidget
 
 from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton, KeyHelp, paint_key
-from raterscope.widgets.layouts import STRETCH, horizontal, vertical
+from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import paint_annotator, paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
-from raterscope.widgets.parts import Header, plain_label
+from raterscope.widgets.parts import Header, placeholder, plain_label
 from raterscope.widgets.theme import set_lengths, text_size
 
 NOBODY = -1
@@ -384,12 +384,9 @@ class TaskPanel(QWidget):
         self._lead: tuple[int, str] | None = None
         """Index and name of the class to keep visible."""
         self._header = Header("Task")
-        self._pages = QStackedWidget()
         words = "Select a task, or press Tab for the next disputed one, to see its votes."
-        nothing = plain_label(words, "second", wrap=True)
-        nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._pages.addWidget(nothing)
-        self._pages.addWidget(self._task())
+        nothing = placeholder(words)
+        self._pages = stacked(nothing, self._task())
         vertical(self._header, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
         set_lengths(self, minimumWidth=LEAST.width(), minimumHeight=LEAST.height())
         set_lengths(self.votes, minimumHeight=LEAST_VOTES)
@@ -454,8 +451,7 @@ class TaskPanel(QWidget):
         self.skip = KeyButton("S", "skip", "second", "Leave undecided and go to the next task")
         self.clear = KeyButton("C", "clear", "second", "Clear the decision on this task")
         self.votes = TaskVotes()
-        self._covered = plain_label("", "second", wrap=True)
-        self._covered.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._covered = placeholder()
         number = horizontal(self._number, (self._caption, 1), spacing=8)
         keys = horizontal(self.skip, self.clear, STRETCH, spacing=12)
         middle = vertical(number, (self.bars, 1), keys, spacing=2)

@@ -94,7 +94,6 @@ class LabelsScreen(WorkspaceScreen):
             (self.task_panel,),
             FusePanel(
                 LABELLERS, None, QuestionSettings, titles=("Fuse the labels with",), item="question",
-                alone="Each question is fused by itself in either way", truth=False,
                 all_compared=True,
             ),
             (1, 1),

@@ -473,10 +473,8 @@ def _interpolated(strokes: Sequence[Settled], consensus: Piece, grid: Grid, watc
         for at, area in interpolate(slices, grid.spacing, grid.uneven_positions).items():
             value[at - first][area] = put_in
     current = np.zeros(value.shape, dtype=np.bool_)
-    low_shared, high_shared = (
-        np.maximum(low, consensus.origin),
-        np.minimum(high, np.add(consensus.origin, consensus.values.shape)),
-    )
+    low_shared = np.maximum(low, consensus.origin)
+    high_shared = np.minimum(high, np.add(consensus.origin, consensus.values.shape))
     if (high_shared > low_shared).all():
         extent = tuple(int(n) for n in high_shared - low_shared)
         current[_within(low_shared, extent, low)] = consensus.values[

@@ -234,10 +234,8 @@ def summarize(measured: Sequence[Measured], structure: str | None = None) -> Sum
         By default all: a case's figure is then the mean over its structures.
     """
     selected = [case for case in measured if structure in (None, case.structure)]
-    lengths, volumes = (
-        {length_unit(case.grid) for case in selected},
-        {unit_of(case.grid) for case in selected},
-    )
+    lengths = {length_unit(case.grid) for case in selected}
+    volumes = {unit_of(case.grid) for case in selected}
     cases: dict[int, list[Values]] = {}
     for case in selected:
         unit = unit_of(case.grid)

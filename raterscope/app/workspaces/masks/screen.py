@@ -97,8 +97,7 @@ class MapBar(QWidget):
         self.opacity = QSlider(Qt.Orientation.Horizontal)
         self.opacity.setRange(10, 100)
         self.opacity.setValue(60)
-        set_lengths(self.opacity, maximumWidth=90)
-        set_lengths(self.opacity, minimumWidth=48)
+        set_lengths(self.opacity, maximumWidth=90, minimumWidth=48)
         self.opacity.setAccessibleName("Opacity of fills and maps")
         self.opacity.setToolTip(plain_tip("Opacity of fills and maps, in percent"))
         self._faint_words = (_faint("map"), _faint("opacity"))
@@ -234,13 +233,10 @@ class MasksScreen(WorkspaceScreen):
             canvas,
             reasons,
             (self.matrix, self.tabs, self.bound),
-            FusePanel(
-                FUSERS, titles=("Fuse the masks with",), item="case",
-                alone="Each case is fused by itself in either way", truth=False,
-            ),
+            FusePanel(FUSERS, titles=("Fuse the masks with",), item="case"),
             (245, 150, 580, 229),
             parent,
-        )  # fmt: skip
+        )
 
 
 MasksCore = WorkspaceCore[MasksScreen, MasksSession]

@@ -77,15 +77,11 @@ class PairsScreen(WorkspaceScreen):
             AnnotatorList(),
             middle,
             BiasPanel(),
-            (self.ranking, ),
-            FusePanel(
-                PATHS, titles=("Find biased annotators by",), item="question",
-                alone="Each question is fused by itself in either way", truth=False,
-                all_compared=True,
-            ),
+            (self.ranking,),
+            FusePanel(PATHS, titles=("Find biased annotators by",), item="question", all_compared=True),
             (680, 520),
             parent,
-        )  # fmt: skip
+        )
         self.left_tabs.insertTab(0, self.comparisons, "Comparisons")
         self.left_tabs.insertTab(1, self.methods, "Methods")
         self.left_tabs.insertTab(2, self.trust, "Trust")

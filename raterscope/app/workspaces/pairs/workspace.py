@@ -232,10 +232,8 @@ class PairsWorkspace(PairsScreen):
         """Return flags and behaviours, as far as they are not hidden."""
         annotators = self._uncovered(scene)
         flagged, behaviour = np.zeros_like(self.flagged), np.full(len(scene.pairs.annotators), -1, np.int8)
-        flagged[annotators], behaviour[annotators] = (
-            self.flagged[annotators],
-            self._behaviour(scene, analysis)[annotators],
-        )
+        flagged[annotators] = self.flagged[annotators]
+        behaviour[annotators] = self._behaviour(scene, analysis)[annotators]
         return flagged, behaviour
 
     def _uncovered(self, scene: Scene) -> NDArray[np.int64]:
