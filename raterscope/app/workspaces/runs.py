@@ -151,11 +151,8 @@ class Fusing(QObject):
         assert contents is not None  # closing the study cancels the fusion
         title = f"the finished fusion of {_of(list(answer.outcomes), work.kind)}"
         keep = partial(work.keep, answer)
-        self._document.keep(Unsaved(contents.path, "Keeping the run", title, keep, self._on_stored))
+        self._document.keep(Unsaved(contents.path, "Keeping the run", title, keep, self.stored.emit))
         self._end()
-
-    def _on_stored(self, run: int) -> None:
-        self.stored.emit(run)
 
     def _end(self) -> None:
         self._job = None
@@ -394,13 +391,10 @@ class RunControl(QObject):
 
     def _on_delete_requested(self, run: int) -> None:
         job = self._document.ask("Deleting a run", partial(_delete_run, run), changes=True)
-        job.finished.connect(self._on_stored)
+        job.finished.connect(self.changed)
 
     def _on_fused(self, run: int) -> None:
         self.changes.find(run, self._chosen_before)
-        self._on_stored()
-
-    def _on_stored(self) -> None:
         self.changed.emit()
 
     def _on_fusing(self, job: Job | None) -> None:

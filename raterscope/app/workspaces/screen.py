@@ -39,9 +39,9 @@ ActionEntry = tuple[str, str, Callable[[], object]]
 TABS = "tabs"
 QUEUE_WIDTH, EVIDENCE_WIDTH, BOTTOM_HEIGHT = 236, 360, 212
 QUEUE_SHARE, EVIDENCE_SHARE, BOTTOM_SHARE = 0.26, 0.6, 0.45
+"""Largest shares of the regions with larger text; the canvas keeps the rest."""
 LOW_BOTTOM_SHARE = 0.25
 """Share of a low window's height that the bottom takes, unless the expert enlarges it."""
-"""Largest shares of the regions with larger text; the canvas keeps the rest."""
 
 
 class WorkspaceScreen(QWidget):

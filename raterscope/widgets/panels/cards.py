@@ -354,7 +354,7 @@ class CardGrid(QWidget):
         self.view.verticalScrollBar().valueChanged.connect(self._shelf.rest)
         self._shelf.changed.connect(self.view.viewport().update)
         self.view.selectionModel().currentChanged.connect(self._on_current)
-        theme.notifier().changed.connect(self._on_look)
+        theme.notifier().changed.connect(self._arrange)
         self.view.selectionModel().selectionChanged.connect(self.selection_changed)
 
     def show_cards(self, cards: Cards | None, nothing: str, name: str) -> None:
@@ -427,9 +427,6 @@ class CardGrid(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the number of columns to the width."""
         super().resizeEvent(event)
-        self._arrange()
-
-    def _on_look(self) -> None:
         self._arrange()
 
     def _take(self, cards: Cards | None, nothing: str, name: str) -> None:

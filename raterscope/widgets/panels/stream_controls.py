@@ -223,7 +223,7 @@ class ReplayControls(QWidget):
         self.next.clicked.connect(self._on_next)
         self.play.clicked.connect(self.toggle)
         self.slider.valueChanged.connect(self._on_slider)
-        self.order.chosen.connect(self._on_order)
+        self.order.chosen.connect(self.order_chosen)
         self.shuffle.clicked.connect(self.shuffle_requested)
         self.batch.activated.connect(self._on_batch)
         self.speed.activated.connect(self._on_speed)
@@ -268,9 +268,6 @@ class ReplayControls(QWidget):
             self.slider.setValue(self._line.ready)
         else:
             self.position_chosen.emit(step)
-
-    def _on_order(self, name: str) -> None:
-        self.order_chosen.emit(name)
 
     def _on_batch(self) -> None:
         self.batch_chosen.emit(self.batch.currentData())

@@ -54,7 +54,7 @@ class LinkedPlots(ClicksPart):
         lines.dataChanged.connect(self.refresh)
         lines.rowsInserted.connect(self.refresh)
         core.screen.middle_tabs.currentChanged.connect(self.refresh)
-        core.screen.counts.chosen.connect(self._on_image)
+        core.screen.counts.chosen.connect(core.screen.queue.item_chosen.emit)
         reviewing.selected.connect(self._on_selected)
         reviewing.session.scene_changed.connect(self._on_scene)
         reviewing.session.cleared.connect(self._clear)
@@ -81,9 +81,6 @@ class LinkedPlots(ClicksPart):
         )
 
     # Counts by image
-
-    def _on_image(self, image: int) -> None:
-        self._screen.queue.item_chosen.emit(image)
 
     def refresh(self) -> None:
         """Update the counts, if they are visible."""

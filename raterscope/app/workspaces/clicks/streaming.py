@@ -82,7 +82,7 @@ class Streaming(ClicksPart):
         core.screen.curves.step_chosen.connect(self.replay.go_to)
         review_queue.all_read.connect(self._on_queue_read)
         self.replay.changed.connect(self._show_state)
-        self.replay.moved.connect(self._on_moved)
+        self.replay.moved.connect(self.moved)
         self.replay.refused.connect(core.screen.refused)
         self.live.changed.connect(self._show_state)
         self.live.stepped.connect(self._on_stepped)
@@ -206,9 +206,6 @@ class Streaming(ClicksPart):
         """Show the last fusion again."""
         self.replay.leave()
         self._screen.message.emit("")
-        self.moved.emit()
-
-    def _on_moved(self) -> None:
         self.moved.emit()
 
     # Watched source
