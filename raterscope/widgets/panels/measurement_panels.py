@@ -78,7 +78,7 @@ class MeasurePanel(QWidget):
     KEY_HELP = KeyHelp(
         "On the selected measurement",
         (
-            ("Arrows", "move on the image; with Shift: ten times as far"),
+            ("Arrows", "move; with Shift ten times as far"),
             (".", "select next point"),
             (",", "select previous point"),
             ("Del", "delete"),

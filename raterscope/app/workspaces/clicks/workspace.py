@@ -157,14 +157,10 @@ class ClicksWorkspace(ClicksScreen):
             ("Measure a length", "D", partial(self.measurements.begin, "length")),
             ("Measure an area", "O", partial(self.measurements.begin, "area")),
             ("Exclude or down-weight the annotator", "X", self.exclusion.exclude_chosen),
-            ("Exclude the scores of the program, or include them", "Shift+X", self.exclusion.toggle_program),
+            ("Exclude or include the program's scores", "Shift+X", self.exclusion.toggle_program),
             ("Flag the image", "F", partial(self._on_flag, None)),
-            ("Mark the image as a positive control, or not", "C", partial(self._on_control, "positive")),
-            (
-                "Mark the image as a negative control, or not",
-                "Shift+C",
-                partial(self._on_control, "negative"),
-            ),
+            ("Mark or unmark a positive control", "C", partial(self._on_control, "positive")),
+            ("Mark or unmark a negative control", "Shift+C", partial(self._on_control, "negative")),
             *self.core.navigation_actions("image"),
             ("Leave the mode or the panel", "Esc", self._leave),
         )
