@@ -315,7 +315,8 @@ class FusePanel(QWidget):
         self.hold_truth.setToolTip(
             "Like your decisions. Turn off to evaluate the result against the ground truth."
         )
-        self.hold_truth.setHidden(not detectors)
+        if not detectors:
+            self.hold_truth.hide()
         self.runs = RunList(all_compared=all_compared)
         self._changes = plain_label("", "disputed", wrap=True)
         self._changes.hide()
