@@ -29,6 +29,7 @@ from raterscope.app.kinds.masks.rater_tables import (
     annotator_rows,
     dispute_rows,
 )
+from raterscope.app.kinds.masks.variability import VARIABILITY, measure_variability, variability_rows
 from raterscope.app.review import Region, fold, known_voxels
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import chosen_codings, imported_codings, settled_of
@@ -154,6 +155,18 @@ def export_table(study: Study, request: Request, watch: Watch = silent) -> list[
     first = next(rows, None)
     all_rows = [] if first is None else [first, *rows]
     return [write_table(request.path, ("image", "structure", *columns), all_rows)]
+
+
+def export_variability(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+    """Write the inter-observer variability of volumes over the cases; see `exports.Writer`."""
+    by = deidentifier_of(study) if request.deidentify else None
+    found = measure_variability(study, request.items, watch)
+    if not found:
+        raise InputError("holds no structure that two raters marked in two cases", file=study.path)
+    rows = [row for one in found for row in variability_rows(one)]
+    if by is not None:
+        rows = [(*row[:2], *(by.names.get(str(name), "") for name in row[2:4]), *row[4:]) for row in rows]
+    return [write_table(request.path, VARIABILITY, rows)]
 
 
 def settled_consensus(study: Study, fusion: MaskFusion, regions: Sequence[Region]) -> BoolArray:

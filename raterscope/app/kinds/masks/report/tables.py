@@ -17,6 +17,7 @@ from raterscope.algorithms.masks.metrics import SignedRank, wilcoxon
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.masks.rater_tables import BASES, CONSENSUS, agreements_of_runs, clusters_in_words
 from raterscope.app.kinds.masks.report.slices import StructureFigures, colour_of
+from raterscope.app.kinds.masks.variability import Variability, variability_of, variability_table
 from raterscope.app.page.contents import Block, Cell, Gallery, Picture, Section, Swatch, Table
 from raterscope.app.page.pictures import draw_paper
 from raterscope.app.page.units import NONE, Units, p_value, share, signed, units_of
@@ -305,6 +306,9 @@ def agreement_section(cases: Sequence[Sequence[StructureFigures]], numbers: Mapp
         blocks: list[Block] = [_by_case(structure_figures)]
         if len(structure_figures) > 1:
             blocks.append(_by_rater(structure_figures, numbers))
+        variability = _variability(structure, structure_figures)
+        if variability is not None:
+            blocks.append(variability_table(variability))
         tests = list(_tests(structure_figures))
         if tests:
             blocks.append(_tests_table(tests))
@@ -313,6 +317,15 @@ def agreement_section(cases: Sequence[Sequence[StructureFigures]], numbers: Mapp
     if len(inner) == 1:
         return Section(title, inner[0].blocks, breaks=len(cases) > 1)
     return Section(title, sections=inner, breaks=len(cases) > 1)
+
+
+def _variability(structure: str, figures_list: Sequence[StructureFigures]) -> Variability | None:
+    volumes: dict[str, dict[int, float]] = {}
+    units = units_of(figures_list[0].entry.lattice)
+    for figures in figures_list:
+        for name, volume in zip(figures.fusion.annotators, figures.volumes, strict=True):
+            volumes.setdefault(name, {})[figures.entry.id] = float(volume) * units.per_ml
+    return variability_of(structure, units.size, volumes)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

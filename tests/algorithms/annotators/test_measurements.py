@@ -1,0 +1,66 @@
+"""Agreement of measurements, against published examples."""
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.annotators.measurements import (
+    intraclass_correlation,
+    limits_of_agreement,
+    within_case_variation,
+)
+
+SHROUT = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
+# Bland and Altman (1986), table 1: peak flow of 17 subjects by two meters.
+LARGE = [494, 395, 516, 434, 476, 557, 413, 442, 650, 433, 417, 656, 267, 478, 178, 423, 427]
+MINI = [512, 430, 520, 428, 500, 600, 364, 380, 658, 445, 432, 626, 260, 477, 259, 350, 451]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "low", "high"),
+    [
+        ("one_way", 0.17, -0.133, 0.723),
+        ("absolute", 0.29, 0.019, 0.761),
+        ("consistency", 0.71, 0.342, 0.946),
+        ("one_way_mean", 0.44, -0.884, 0.912),
+        ("absolute_mean", 0.62, 0.071, 0.927),
+        ("consistency_mean", 0.91, 0.676, 0.986),
+    ],
+)
+def test_the_example_of_shrout_and_fleiss(name, value, low, high):
+    """Estimates of their table 4; intervals as other implementations give them for these data."""
+    found = getattr(intraclass_correlation(SHROUT), name)
+    assert found.value == pytest.approx(value, abs=0.005)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.001)
+
+
+def test_the_example_of_bland_and_altman():
+    found = limits_of_agreement(LARGE, MINI)
+    assert found.bias.value == pytest.approx(-2.1, abs=0.05)
+    assert (found.bias.low, found.bias.high) == pytest.approx((-22.0, 17.8), abs=0.1)
+    spread = (found.upper.value - found.lower.value) / (2 * 1.959964)
+    assert spread == pytest.approx(38.8, abs=0.05)
+
+
+def test_a_simulated_study_recovers_its_parameters():
+    rng = np.random.default_rng(4)
+    cases, raters = 40, 6
+    inside, expected = [], 16 / (16 + 1 + 4)
+    bias_inside, repeat = [], []
+    for _ in range(300):
+        offset = rng.normal(0, 1, raters)
+        values = 50 + rng.normal(0, 4, (cases, 1)) + offset + rng.normal(0, 2, (cases, raters))
+        found = intraclass_correlation(values).absolute
+        inside.append(found.low <= expected <= found.high)
+        bias = limits_of_agreement(values[:, 0], values[:, 1]).bias
+        bias_inside.append(bias.low <= offset[0] - offset[1] <= bias.high)
+        repeat.append(within_case_variation(values - offset)[0])
+    assert 0.92 <= np.mean(inside) <= 0.98
+    assert 0.92 <= np.mean(bias_inside) <= 0.98
+    assert np.mean(repeat) == pytest.approx(2, abs=0.03)
+
+
+def test_incomplete_tables_are_refused():
+    with pytest.raises(ValueError, match="two cases and two raters"):
+        intraclass_correlation([[1.0, 2.0]])
+    with pytest.raises(ValueError, match="not finite"):
+        limits_of_agreement([1, np.nan, 3], [1, 2, 3])
