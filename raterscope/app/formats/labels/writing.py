@@ -164,6 +164,8 @@ def write_confusion(
     annotator, step, at = _chosen_steps(votes, drift, steps)
     names, true, given = (_texts(texts) for texts in (annotators, classes, outputs))
     entries = len(classes) * len(outputs)
+    row, column = np.divmod(np.arange(entries), len(outputs))
+    cells = _joined([true.take(row), given.take(column)])
     interpolated = 3 * entries * len(annotator) >= _INTERPOLATED_FROM
 
     def block(rows: slice) -> bytes:
@@ -175,16 +177,12 @@ def write_confusion(
             for value, earlier_value in zip(values, (earlier.mean(), *credible(earlier)), strict=True):
                 value[is_earlier] = earlier_value
         matrix, entry = np.divmod(np.arange(values[0].size), entries)
-        row, column = np.divmod(entry, len(outputs))
-        return _lines(
-            [
-                names.take(annotator[rows][matrix]), _figures(step[rows][matrix], 12), true.take(row),
-                given.take(column), *(_figures(value.ravel(), 6) for value in values),
-            ]
-        )  # fmt: skip
+        heads = _joined([names.take(annotator[rows]), _figures(step[rows], 12)])
+        figures = [_figures(value.ravel(), 6) for value in values]
+        return _lines([heads.take(matrix), cells.take(entry), *figures])
 
-    # An interval takes ten times longer than a row.
-    size = max(1, _ROWS // (10 * entries))
+    # An interval that is not interpolated takes ten times longer than a row.
+    size = max(1, _ROWS // (entries if interpolated else 10 * entries))
     return _write(path, CONFUSION, _blocks(len(annotator), block, watch, size))
 
 
@@ -358,12 +356,17 @@ def _class_columns(classes: Sequence[str], others: Sequence[str]) -> list[str]:
 
 def _lines(columns: Sequence[Any]) -> bytes:
     """Join Arrow columns of texts to lines, with commas between the cells."""
+    lines = _joined(columns, "\n")
+    _, ends, text = lines.buffers()
+    return bytes(text[: np.frombuffer(ends, dtype=np.int32)[len(lines)]])
+
+
+def _joined(columns: Sequence[Any], end: str = "") -> Any:
+    """Join Arrow columns of texts, with commas between the cells."""
     from pyarrow import compute
 
     cells = [part for column in columns for part in (column, ",")]
-    lines = compute.binary_join_element_wise(*cells[:-1], "\n", "")
-    _, ends, text = lines.buffers()
-    return bytes(text[: np.frombuffer(ends, dtype=np.int32)[len(lines)]])
+    return compute.binary_join_element_wise(*cells[:-1], end, "")
 
 
 def _texts(names: Iterable[str]) -> Any:
