@@ -39,8 +39,8 @@ DRAWS = 32
 FEWEST_DRAWS = 8
 """The same for an image with very many votes."""
 
-VOTES = 4_000_000
-"""Votes of all draws together beyond which there are fewer draws, about one second."""
+VOTES = 1_000_000
+"""Votes of all draws together beyond which there are fewer draws, about 100 ms."""
 
 ROUNDS = 8
 """Iterations of EM with the newcomers' votes."""
