@@ -41,3 +41,15 @@ def test_lines_changed_one_by_one_are_as_if_filled_again(qtbot, chosen, words):
         filled.set_items(items)
         assert shown(changed) == shown(filled)
         assert all(changed.row_of(item.key) == row for row, item in enumerate(changed.shown()))
+
+
+def test_a_long_sentence_above_the_queue_takes_two_lines(qtbot):
+    panel = QueuePanel()
+    qtbot.addWidget(panel)
+    panel.resize(236, 600)
+    panel.show()
+    panel.set_progress(0.2, "Image 1 of 2: 0 decided", "56,366 of 69,799 disputed spots matter")
+    low = panel._progress.height()
+    assert not any("…" in line for line, _ in panel._progress._lines)
+    panel.resize(500, 600)
+    qtbot.waitUntil(lambda: panel._progress.height() < low)
