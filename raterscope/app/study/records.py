@@ -279,6 +279,7 @@ class LoggedCase(msgspec.Struct, frozen=True):
 
     image: str
     structures: tuple[LoggedStructure, ...] = ()
+    seconds: float = 0.0
 
 
 class MaskLog(msgspec.Struct, frozen=True):

@@ -72,4 +72,11 @@ class FailedCasesDialog(QDialog):
         header.setSortIndicatorShown(True)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)
-        vertical(plain_label(summary, wrap=True), (self.table, 1), buttons, inside=self, spacing=8)
+        vertical(
+            plain_label(summary, wrap=True),
+            (self.table, 1),
+            buttons,
+            inside=self,
+            margins=(16, 12, 16, 12),
+            spacing=8,
+        )

@@ -371,7 +371,9 @@ def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> s
     if len(trace.objective):
         ended = "converged" if trace.converged else "did not converge"
         how += f", {ended} in {len(trace.objective)} iterations"
-    words.append(f"{how}, {scene.run.seconds:.1f} s")
+    logged = scene.run.log.get("images", ())
+    case = next((case for case in logged if case.get("image") == scene.image.name), {})
+    words.append(f"{how}, {case.get('seconds', scene.run.seconds):.1f} s")
     disputed = sum(region.unsettled for region in regions)
     words.append(f"{disputed} of {count(len(regions), 'region')} disputed" if regions else "nothing disputed")
     return "  |  ".join(words)
