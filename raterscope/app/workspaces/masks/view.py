@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -372,7 +373,7 @@ def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> s
         ended = "converged" if trace.converged else "did not converge"
         how += f", {ended} in {len(trace.objective)} iterations"
     logged = scene.run.log.get("images", ())
-    case = next((case for case in logged if case.get("image") == scene.image.name), {})
+    case: dict[str, Any] = next((case for case in logged if case.get("image") == scene.image.name), {})
     words.append(f"{how}, {case.get('seconds', scene.run.seconds):.1f} s")
     disputed = sum(region.unsettled for region in regions)
     words.append(f"{disputed} of {count(len(regions), 'region')} disputed" if regions else "nothing disputed")

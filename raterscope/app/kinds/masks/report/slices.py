@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -416,13 +417,15 @@ class StructureFigures:
         nothing = np.zeros((len(self.fusion.structures), 0, 0, 0), dtype=np.float32)
         fusion = replace(
             self.fusion, mask=nothing > 0, probability=nothing, distance=None, deviation=None, weight=None,
-            alternatives=(),
+            tau=None, alternatives=(),
         )  # fmt: skip
         masks = replace(
             self.masks, values=self.masks.values[:, :1, :1, :1].copy(), origin=(0, 0, 0), known=None
         )
         final = Piece((0, 0, 0), nothing[0] > 0)
         report = replace(self.report, calibration=None)
+        # Copies: the arrays of a stored result share its memory, maps included.
+        fusion, report = deepcopy(fusion), deepcopy(report)
         return replace(self, fusion=fusion, report=report, masks=masks, final=final, doubt=nothing[0])
 
     def said_of(self) -> Mapping[int, Region]:
