@@ -115,9 +115,10 @@ class Campaign:
         return wrong
 
     def _records(self) -> dict[str, bytes]:
-        contents = {
-            path.parent.name: path.read_bytes() for path in self.output.glob("cases/[!.]*/record.json")
-        }
+        contents = {}
+        for path in self.output.glob("cases/[!.]*/record.json"):
+            with suppress(FileNotFoundError):  # a failure's folder gives way to that of the next attempt
+                contents[path.parent.name] = path.read_bytes()
         return {name: content for name, content in contents.items() if b'"status": "done"' in content}
 
 

@@ -91,6 +91,10 @@ def test_forked_processes(name: str, cases: int) -> None:
     assert "decisions" in ended_well(name, "--cases", str(cases), "--seconds", "600")
 
 
+def test_killed_cohorts() -> None:
+    assert "cohorts" in ended_well("cohort", "--cases", "2", "--seconds", "600")
+
+
 def test_a_day_of_review() -> None:
     assert "largest log" in ended_well("day", "--decisions", "10", "--images", "2")
 
