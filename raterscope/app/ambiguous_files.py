@@ -291,17 +291,17 @@ def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NamePar
         if image is not None:
             name = parts_by_file.get(file, NameParts())
             annotator = name.annotator or (rest[0] if len(rest) == 1 else None)
-            structure = name.structure
-            if structure is not None and set(words_of(structure)) <= set(words_of(image)):
-                structure = None
-            parts_by_file[file] = NameParts(image, annotator, structure)
+            parts_by_file[file] = NameParts(image, annotator, _structure_beside(image, name))
         elif any(map(str.isdigit, stem := strip_suffixes(file))) and tuple(words_of(stem)) in begun:
             name = parts_by_file.get(file, NameParts())
-            structure = name.structure
-            if structure is not None and set(words_of(structure)) <= set(words_of(stem)):
-                structure = None
-            parts_by_file[file] = NameParts(stem, name.annotator, structure)
+            parts_by_file[file] = NameParts(stem, name.annotator, _structure_beside(stem, name))
     return parts_by_file | of_bids
+
+
+def _structure_beside(image: str, name: NameParts) -> str | None:
+    """Return the structure in a file's name; None if its words are those of the image."""
+    structure = name.structure
+    return None if structure is None or set(words_of(structure)) <= set(words_of(image)) else structure
 
 
 def _has_number(text: str | None) -> bool:

@@ -46,44 +46,17 @@ class OtherFiles:
     recognises: Callable[[Source], bool]
 
 
-@dataclass(frozen=True)
-class ClassifiedFiles:
-    """Files by type.
-
-    Attributes
-    ----------
-    tables, points, labels, pairs, images, masks : tuple of Path
-        Tables of clicks or true points; other files of points; tables and other files of labels, true ones
-        too; tables of comparisons.
-    walked : frozenset of Path
-        Masks and points that were found in a folder, not named by the user: unreadable ones are skipped.
-    left : tuple of Path
-        Other files of a folder, and tables, which need to be named to be imported.
-    sources : Sources
-        The parsed files of annotations.
-    """
-
-    tables: tuple[Path, ...] = ()
-    points: tuple[Path, ...] = ()
-    labels: tuple[Path, ...] = ()
-    pairs: tuple[Path, ...] = ()
-    images: tuple[Path, ...] = ()
-    masks: tuple[Path, ...] = ()
-    volumes: tuple[VolumeFile, ...] = ()
-    walked: frozenset[Path] = frozenset()
-    left: tuple[Path, ...] = ()
-    notices: tuple[str, ...] = ()
-    sources: Sources = field(default_factory=Sources)
-
-
 @dataclass
 class ImportCandidates:
-    """Files during their classification, see `ClassifiedFiles`.
+    """Files by type, during and after their classification.
 
     Attributes
     ----------
     named : tuple of Path
         Files and folders that were named.
+    tables, points, labels, pairs, images, masks : list of Path
+        Tables of clicks or true points; other files of points; tables and other files of labels, true ones
+        too; tables of comparisons.
     beside : list of Path
         Those of the others that have labels beside marks: answers to questions, choices, tags.
     bare : list of Path
@@ -92,8 +65,12 @@ class ImportCandidates:
         Tables of ground-truth rankings.
     doubtful : list of Path
         What may be masks or volumes, which `settle` decides; among the images too there may be masks.
+    left : list of Path
+        Other files of a folder, and tables, which need to be named to be imported.
     others : dict of kind to list of Path
         Files of the kinds that are read by themselves, which `readers` recognise.
+    walked : frozenset of Path
+        Masks and points that were found in a folder, not named by the user: unreadable ones are skipped.
     sources : Sources
         The parsed files of annotations.
     """
@@ -115,6 +92,7 @@ class ImportCandidates:
     notices: list[str] = field(default_factory=list)
     readers: Sequence[OtherFiles] = ()
     others: dict[str, list[Path]] = field(default_factory=dict)
+    walked: frozenset[Path] = frozenset()
     sources: Sources = field(default_factory=Sources)
     _files: set[Path] = field(default_factory=set)
 
@@ -177,9 +155,7 @@ class ImportCandidates:
         self.add_volumes(settled.volumes)
 
 
-def sort_files(
-    paths: Sequence[Path], kind: str | None = None, shapes: Sequence[Shape] = (), watch: Watch = silent
-) -> ClassifiedFiles:
+def sort_files(paths: Sequence[Path], kind: str | None = None, watch: Watch = silent) -> ImportCandidates:
     """Classify each file; for a folder, the files in it and in its subfolders.
 
     Raises `InputError` for a file that is named and cannot be read, and for a folder without anything to
@@ -189,12 +165,10 @@ def sort_files(
     ----------
     kind : str, optional
         One of `formats.KINDS`, where the files do not show it.
-    shapes : sequence of (slices, rows, columns)
-        Of images that are at hand already.
     """
-    return resolve_ambiguous(
-        classify_files(paths, kind, watch=part(watch, 0.0, 0.8)), shapes, watch=part(watch, 0.8, 1.0)
-    )
+    candidates = classify_files(paths, kind, watch=part(watch, 0.0, 0.8))
+    resolve_ambiguous(candidates, watch=part(watch, 0.8, 1.0))
+    return candidates
 
 
 def classify_files(
@@ -223,7 +197,7 @@ def resolve_ambiguous(
     tasks: Iterable[str] = (),
     clicked: Iterable[str] = (),
     watch: Watch = silent,
-) -> ClassifiedFiles:
+) -> None:
     """Decide the type of ambiguous files by the files that came with them.
 
     A plain image is a mask if its pixels look like one, and there is another image or volume of its size, or
@@ -261,16 +235,10 @@ def resolve_ambiguous(
         candidates.images = [path for path in candidates.images if path in pictures]
         sure = pictures_among(others, clicked, several=False)
         candidates.add(resolve_pictures(others, anchors, candidates.sources, sure, alone=alone, watch=watch))
-    return ClassifiedFiles(
-        tables=tuple(candidates.tables), points=tuple(candidates.points), labels=tuple(candidates.labels),
-        pairs=tuple(candidates.pairs), images=tuple(candidates.images), masks=tuple(candidates.masks),
-        volumes=tuple(candidates.volumes),
-        walked=frozenset([*candidates.masks, *candidates.points]) - set(candidates.named),
-        left=tuple(
-            path for path in candidates.left if path not in candidates.named and not candidates.has(path)
-        ),
-        notices=tuple(candidates.notices), sources=candidates.sources,
-    )  # fmt: skip
+    candidates.walked = frozenset([*candidates.masks, *candidates.points]) - set(candidates.named)
+    candidates.left = [
+        path for path in candidates.left if path not in candidates.named and not candidates.has(path)
+    ]
 
 
 def _holds_nothing(path: Path) -> bool:

@@ -136,29 +136,29 @@ def read_files(
     refused += more
     tables = [table for table in tables_and_images if not isinstance(table, ImageFile)]
     clicked = [name for table in (*tables, *(file.clicks for file in points)) for name in table.images]
-    files = resolve_ambiguous(
+    resolve_ambiguous(
         candidates, at_hand.shapes(), shown, [*clicked, *at_hand.clicked], part(watch, now + 0.2, now + 0.3)
     )
-    share = 0.85 if files.masks else 1.0
+    share = 0.85 if candidates.masks else 1.0
     pictures, _ = _read_each(
-        files.images, "image", {}, frozenset(), files.sources, part(watch, now + 0.3, share)
+        candidates.images, "image", {}, frozenset(), candidates.sources, part(watch, now + 0.3, share)
     )
     images = tuple(image for image in pictures if isinstance(image, ImageFile))
     masks, more = read_mask_files(
-        files.masks,
-        files.volumes,
+        candidates.masks,
+        candidates.volumes,
         reading,
         at_hand,
-        files.walked | beside,
-        files.sources,
+        candidates.walked | beside,
+        candidates.sources,
         part(watch, share, 1.0),
     )
     refused += more
     if refused and not (
-        tables or points or images or files.volumes or masks or labels or pairs or rankings or others
+        tables or points or images or candidates.volumes or masks or labels or pairs or rankings or others
     ):
         raise refused[0]
-    names = [site.name for site in list_sites(at_hand.entries, images, files.volumes)]
+    names = [site.name for site in list_sites(at_hand.entries, images, candidates.volumes)]
     attributed = assign_raters(
         masks,
         names,
@@ -178,8 +178,8 @@ def read_files(
         # A table without clicks tells the sizes of images, which tables of clicks may need.
         clicks=tuple(sorted(clicks, key=_has_clicks)),
         truths=tuple(truths),
-        left=files.left,
-        volumes=files.volumes,
+        left=tuple(candidates.left),
+        volumes=tuple(candidates.volumes),
         masks=masks,
         labels=labels,
         pairs=pairs,
@@ -187,7 +187,7 @@ def read_files(
         others=others,
         attributed=tuple(attributed),
         notices=(
-            *files.notices,
+            *candidates.notices,
             *ambiguous,
             *_assumed_in_words(assumed),
             *(f"Skipped: {error}" for error in refused[:3]),

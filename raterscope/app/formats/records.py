@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -379,3 +379,25 @@ class MaskTable:
     path: Path
     masks: tuple[RaterMask, ...]
     notices: tuple[str, ...] = ()
+
+
+Answers = TypeVar("Answers", LabelTable, PairTable)
+
+
+def group_by_name(
+    tables: Sequence[Answers], unnamed: str, contents: Callable[[Answers], Collection[str]]
+) -> dict[str, list[Answers]]:
+    """Group files by the case-folded name of their question, in the order of first appearance.
+
+    A file that does not name its question belongs to the only one that is named, if their contents have a
+    name in common; else to `unnamed`.
+    """
+    named = {table.question.casefold() for table in tables if table.question}
+    shared = {name for table in tables if table.question and len(named) == 1 for name in contents(table)}
+    groups: dict[str, list[Answers]] = {}
+    for table in tables:
+        key = (table.question or unnamed).casefold()
+        if not table.question and not shared.isdisjoint(contents(table)):
+            (key,) = named
+        groups.setdefault(key, []).append(table)
+    return groups

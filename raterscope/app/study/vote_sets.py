@@ -479,12 +479,13 @@ def read_comparison_set(
     """
     records = [record for _, record in records_of(connection, path, question, PairsRecord, last, only=False)]
     try:
-        return _join_comparisons(records, annotators)
+        return join_comparisons(records, annotators)
     except (IndexError, ValueError) as error:
         raise StudyError(f"is damaged: comparisons cannot be read ({error})", file=path) from error
 
 
-def _join_comparisons(records: Sequence[PairsRecord], annotators: int) -> ComparisonSet:
+def join_comparisons(records: Sequence[PairsRecord], annotators: int) -> ComparisonSet:
+    """Join the comparisons of several imports or files; see `join_votes`."""
     items, pictures, tables = merge_names([(record.items, record.pictures) for record in records])
     for record in records:
         if not len(record.annotator) == len(record.left) == len(record.right) == len(record.choice):

@@ -394,21 +394,19 @@ def judge_answers(
 
 def _curves(answer: Answer, settings: FoldedSettings, watch: Watch) -> dict[str, FoldedCurves]:
     """Measure all methods on every question by cross-validation."""
-    curves = {}
-    questions = answer.inputs.given
-    for (name, question), step in steps_of(watch, questions.items()):
-        curves[name] = cross_validate(question, settings, answer.plan, step)
-    return curves
+    return {
+        name: cross_validate(question, settings, answer.plan, step)
+        for (name, question), step in steps_of(watch, answer.inputs.given.items())
+    }
 
 
 def _over_time(answer: Answer, chosen: str | None, watch: Watch) -> dict[str, DecisionRates]:
     """Follow the rates of every question over time, for decisions on a class; "" is the last class."""
     if chosen is None:
         return {}
-    questions = answer.inputs.given
     return {
-        name: follow_question(question, chosen or None, part(watch, at / len(questions), 1.0))
-        for at, (name, question) in enumerate(questions.items())
+        name: follow_question(question, chosen or None, step)
+        for (name, question), step in steps_of(watch, answer.inputs.given.items())
     }
 
 

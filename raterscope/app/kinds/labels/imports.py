@@ -17,7 +17,7 @@ from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.labels import FIELDS, read_labels
 from raterscope.app.formats.pairs import read_pairs
-from raterscope.app.formats.records import LabelTable, TrueLabels
+from raterscope.app.formats.records import LabelTable, TrueLabels, group_by_name
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.tables import UnknownColumns, holds_number
 from raterscope.app.kinds.labels.runs import Question
@@ -115,22 +115,12 @@ class LabelInterpretation:
 def group_by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[QuestionTables], list[str]]:
     """Group files by their question, in the order of first appearance; also return notices on unused truths.
 
-    A file that does not name its question belongs to the only named question if they have a label in common.
-    True classes belong to the question of their name, else to one with some of their tasks: preferably one
-    whose labels they share, then the one with most of their tasks.
+    Votes are grouped by `group_by_name`; files have labels in common. True classes belong to the question of
+    their name, else to one with some of their tasks: preferably one whose labels they share, then the one
+    with most of their tasks.
     """
     votes = [table for table in tables if isinstance(table, LabelTable)]
-    named = dict.fromkeys(table.question.casefold() for table in votes if table.question)
-    votes_of: dict[str, list[LabelTable]] = {}
-    for table in votes:
-        key = (table.question or UNNAMED).casefold()
-        if not table.question and len(named) == 1:
-            (only,) = named
-            outputs_of_named = {
-                name for table in votes if table.question.casefold() == only for name in table.outputs
-            }
-            key = only if outputs_of_named & set(table.outputs) else key
-        votes_of.setdefault(key, []).append(table)
+    votes_of = group_by_name(votes, UNNAMED, lambda table: table.outputs)
     truths: dict[str, list[TrueLabels]] = {key: [] for key in votes_of}
     notices = []
     has_truths = len(votes) < len(tables)

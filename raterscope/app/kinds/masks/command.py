@@ -35,7 +35,7 @@ from raterscope.app.command_line.selection import answered_by_options
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.records import MaskTable, VolumeFile
 from raterscope.app.formats.volumes.resampling import explain_irregularity
-from raterscope.app.import_candidates import ClassifiedFiles, sort_files
+from raterscope.app.import_candidates import ImportCandidates, sort_files
 from raterscope.app.kinds.kind import Summary
 from raterscope.app.kinds.masks.case_output import CaseOutput, run_record, write_case
 from raterscope.app.kinds.masks.imports import (
@@ -164,9 +164,7 @@ def _ml(volume: float) -> str:
 def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[MaskTable, ...], list[str]]:
     """Read masks, truths and their images; determine rater and image of each."""
     lot = _sorted(options.masks, part(watch, 0.0, 0.2))
-    around = (
-        sort_files(options.image, None, (), part(watch, 0.2, 0.3)) if options.image else ClassifiedFiles()
-    )
+    around = sort_files(options.image, None, part(watch, 0.2, 0.3))
     wrong = next((path for path in (*around.masks, *around.tables) if path not in around.walked), None)
     if wrong is not None:
         raise InputError("is no image or volume; expected the image that the masks were drawn on", file=wrong)
@@ -198,14 +196,14 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
     )
 
 
-def _sorted(paths: Sequence[Path], watch: Watch) -> ClassifiedFiles:
+def _sorted(paths: Sequence[Path], watch: Watch) -> ImportCandidates:
     """Classify files: named files are masks, and in folders whatever looks like one."""
     folders = [path for path in paths if path.is_dir()]
-    classified = sort_files(folders, None, (), watch) if folders else ClassifiedFiles()
+    classified = sort_files(folders, None, watch)
     if folders and not classified.masks:
         raise InputError("is a folder without masks; name an image after --image", file=folders[0])
-    files = sort_files([path for path in paths if not path.is_dir()], "masks", (), watch)
-    return replace(classified, masks=(*files.masks, *classified.masks))
+    files = sort_files([path for path in paths if not path.is_dir()], "masks", watch)
+    return replace(classified, masks=[*files.masks, *classified.masks])
 
 
 def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, MaskRecord]], list[str]]:

@@ -194,8 +194,8 @@ def _read(options: argparse.Namespace, watch: Watch) -> list[PairTable]:
     mapping = dict(options.mapping)
     paths = list(dict.fromkeys(options.pairs))  # a file that is named twice holds its comparisons once
     tables: list[PairTable] = []
-    for done, path in enumerate(paths):
-        tables += read_pairs(path, mapping or None, part(watch, done / len(paths), (done + 1) / len(paths)))
+    for path, step in steps_of(watch, paths):
+        tables += read_pairs(path, mapping or None, step)
     return tables
 
 

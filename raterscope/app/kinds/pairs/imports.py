@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +12,11 @@ from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.pairs import read_pairs
-from raterscope.app.formats.records import PairTable
+from raterscope.app.formats.records import PairTable, group_by_name
 from raterscope.app.formats.sources import Sources
 from raterscope.app.study import Study
-from raterscope.app.study.pairs import add_pairs
-
-UNNAMED = "pairs"
-"""Name of unnamed questions."""
+from raterscope.app.study.pairs import UNNAMED, add_pairs
+from raterscope.app.study.vote_sets import join_comparisons, pairs_record
 
 
 @dataclass(frozen=True)
@@ -30,30 +28,10 @@ class QuestionTables:
 
 
 def group_by_question(tables: Sequence[PairTable]) -> list[QuestionTables]:
-    """Group files by their question, in the order of first appearance.
-
-    A file that does not name its question answers the only one that is, if they have an item in common.
-    """
-    named = dict.fromkeys(table.question.casefold() for table in tables if table.question)
-    tables_of: dict[str, list[PairTable]] = {}
-    for table in tables:
-        key = (table.question or UNNAMED).casefold()
-        if not table.question and len(named) == 1:
-            (only,) = named
-            items_of_named = {
-                item
-                for table_of_name in tables
-                if table_of_name.question.casefold() == only
-                for item in table_of_name.items
-            }
-            key = only if items_of_named.intersection(table.items) else key
-        tables_of.setdefault(key, []).append(table)
+    """Group files by their question, in the order of first appearance; see `group_by_name`."""
     return [
-        QuestionTables(
-            next((table.question for table in question_tables if table.question), UNNAMED),
-            tuple(question_tables),
-        )
-        for question_tables in tables_of.values()
+        QuestionTables(next((table.question for table in group if table.question), UNNAMED), tuple(group))
+        for group in group_by_name(tables, UNNAMED, lambda table: table.items).values()
     ]
 
 
@@ -62,29 +40,18 @@ def join_tables(tables: Sequence[PairTable], excluded: Collection[str] = ()) -> 
 
     All items stay. Raises `InputError` if no annotator is left.
     """
-    people: dict[str, int] = {}
-    items: dict[str, int] = {}
-    annotator, left, right, choice, time = [], [], [], [], []
-    timed = any(table.time is not None for table in tables)
+    number: dict[str, int] = {}
+    records = []
     for table in tables:
-        annotator_index = np.array(
-            [-1 if name in excluded else people.setdefault(name, len(people)) for name in table.annotators],
-            dtype=np.int32,
-        )[table.annotator]
-        item = np.array([items.setdefault(name, len(items)) for name in table.items], dtype=np.int32)
-        is_kept = annotator_index >= 0 if excluded else slice(None)
-        annotator.append(annotator_index[is_kept])
-        left.append(item[table.left[is_kept]])
-        right.append(item[table.right[is_kept]])
-        choice.append(table.choice[is_kept])
-        if timed:
-            time.append((np.full(len(table), np.nan) if table.time is None else table.time)[is_kept])
-    if not any(len(part) for part in choice):
+        people = [number.setdefault(name, len(number)) for name in table.annotators]
+        record = pairs_record(table, np.array(people, dtype=np.int32))
+        kept = ~np.isin(record.annotator, [number[name] for name in excluded if name in number])
+        columns = {name: getattr(record, name)[kept] for name in ("annotator", "left", "right", "choice")}
+        time = None if record.time is None else record.time[kept]
+        records.append(replace(record, **columns, time=time))
+    pairs = join_comparisons(records, len(number)).pairs(tuple(number))
+    if not len(pairs):
         raise InputError("no comparisons are left without the annotators that --exclude names")
-    pairs = Pairs(
-        np.concatenate(annotator), np.concatenate(left), np.concatenate(right), np.concatenate(choice),
-        tuple(people), tuple(items), np.concatenate(time) if timed else None,
-    )  # fmt: skip
     return pairs, _of_grades(tables)
 
 
