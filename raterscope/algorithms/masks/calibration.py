@@ -490,6 +490,11 @@ def _checked(calibration: Calibration, learnt: Calibration) -> Calibration:
     away = np.interp(MIDDLES, STEPS, calibration.ratios)
     covered = (away[:, None] <= np.array(learnt.multipliers)).mean(axis=0)
     chance = student(calibration.tried, PRIOR + learnt.raters - 1, learnt.curve).astype(float)
+    return replace(calibration, covered=covered, bins=count_in_bins(chance, calibration.marked))
+
+
+def count_in_bins(chance: FloatArray, right: BoolArray) -> FloatArray:
+    """Count probabilities in bins, (`BINS`, 3); see `Calibration.bins`."""
     at = np.minimum((chance * BINS).astype(int), BINS - 1)
-    sums = [np.bincount(at, weight, BINS).astype(float) for weight in (chance, calibration.marked, None)]
-    return replace(calibration, covered=covered, bins=np.stack(sums, axis=1))
+    sums = [np.bincount(at, weight, BINS).astype(float) for weight in (chance, right, None)]
+    return np.stack(sums, axis=1)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import ndimage
 
 from raterscope.algorithms.evaluation import Calibration as Counted
-from raterscope.algorithms.masks.calibration import BINS, LEVELS, TWO_RATERS, Calibration
+from raterscope.algorithms.masks.calibration import BINS, LEVELS, TWO_RATERS, Calibration, count_in_bins
 from raterscope.algorithms.masks.data import OPEN as UNSETTLED
 from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, Settled
 from raterscope.algorithms.masks.disputes import least_volume, tolerance_of
@@ -217,12 +217,6 @@ def _bins_of(logged: dict[str, Any]) -> FloatArray:
     return np.array(columns, dtype=float).T
 
 
-def _binned(chance: np.ndarray, right: BoolArray) -> FloatArray:
-    at = np.minimum((chance * BINS).astype(int), BINS - 1)
-    sums = (np.bincount(at, weight, BINS).astype(float) for weight in (chance, right, None))
-    return np.stack(list(sums), axis=1)
-
-
 def _sum_cases(bins: FloatArray) -> Counted:
     """Sum cases with equal weight."""
     sizes = bins[:, :, 2].sum(axis=1)
@@ -264,7 +258,9 @@ def _by_truth(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list[Flo
                 if right.size:
                     calibrations.append(probability)
                     truths.append(right)
-    return [_binned(chance.astype(float), right) for chance, right in judge_with_truth(calibrations, truths)]
+    return [
+        count_in_bins(chance.astype(float), right) for chance, right in judge_with_truth(calibrations, truths)
+    ]
 
 
 def _by_decisions(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list[FloatArray]:
@@ -294,7 +290,7 @@ def _by_decisions(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list
                 if region.subject.structure == fusion.structures[0] and region.voxels is not None:
                     sample = _settled_voxels(report.calibration, chance, study.settled(region.voxels))
                     if len(sample[0]):
-                        judged.append(_binned(*sample))
+                        judged.append(count_in_bins(*sample))
     return judged
 
 

@@ -30,7 +30,7 @@ from raterscope.app.assessment import (
     comparable_in_words,
 )
 from raterscope.app.errors import counted, plain
-from raterscope.app.kinds.pairs.runs import Answered, plan_of, read_answer
+from raterscope.app.kinds.pairs.runs import plan_of, read_answer
 from raterscope.app.review import fold
 from raterscope.app.review.tasks import Judged
 from raterscope.app.study import Study
@@ -156,21 +156,16 @@ class PairsTrust(Trust):
 
 def trust_in_pairs(study: Study, question: int, watch: Watch = silent) -> PairsTrust | None:
     """Compare the flags of the run shown with later decisions and redrawn sides; None without a run."""
-    entry = next(
-        (question_entry for question_entry in study.pair_questions() if question_entry.id == question), None
-    )
+    entry = next((entry for entry in study.pair_questions() if entry.id == question), None)
     answered = None if entry is None else read_answer(study, entry)
-    return None if answered is None else trust_in_answer(study, answered, watch)
-
-
-def trust_in_answer(study: Study, answered: Answered, watch: Watch = silent) -> PairsTrust:
-    """Compare the flags of an answer with decisions and redrawn sides; see `trust_in_pairs`."""
-    fusion, pairs, run = answered.fusion, answered.pairs, answered.run
+    if answered is None:
+        return None
+    fusion, pairs = answered.fusion, answered.pairs
     watch(0.0, "comparing with your decisions")
     flagged = dict(zip(pairs.annotators, fusion.flagged.tolist(), strict=True))
-    judged = fold(study.decisions()).judged(answered.question.id)
+    judged = fold(study.decisions()).judged(question)
     verbs = [task.verb for name, task in judged.items() if flagged.get(name, False)]
-    return trust_in_fusion(pairs, fusion, plan_of(run), verbs, watch)
+    return trust_in_fusion(pairs, fusion, plan_of(answered.run), verbs, watch)
 
 
 def trust_in_fusion(
