@@ -220,17 +220,17 @@ _TRUE = {"truth", "groundtruth", "gt", "gold", "goldstandard", "reference"}
 _IDLE = {"mask", "masks", "seg", "segmentation", "label", "labels", "annotation", "contour", "contours"}
 
 
-class UnknownAnnotators(InputError):  # noqa: N818 - a question to the person, rather than an error
+class UnknownAnnotators(InputError):  # noqa: N818 - a question to the user, not an error
     """Masks or points whose annotator is unknown.
 
     Attributes
     ----------
     files : tuple of Path
-        All such files of the lot.
+        All such files.
     guess : dict of file to str
         A name to begin with.
     detections : frozenset of Path
-        Those of them that hold detections which left this program: rather the truth.
+        Files with detections exported from this program: probably ground truth.
     """
 
     def __init__(

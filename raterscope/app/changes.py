@@ -1,6 +1,6 @@
-"""Changes from one run to the next: what a fusion after decisions made of the items that are undecided.
+"""Changes of undecided items from one run to the next.
 
-A decision of the expert is not a change: it is known, and the run is held to it.
+A decision of the expert is not a change.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Code:
             raise ValueError(f"the code {self.value} has no meaning of up to {_LONGEST} characters.")
 
     def same_as(self, other: Code | None) -> bool:
-        """Check whether both are the same concept, whatever their wording."""
+        """Check whether both are the same concept, regardless of the wording."""
         return other is not None and (self.value, self.scheme) == (other.value, other.scheme)
 
 

@@ -31,21 +31,21 @@ class Contents:
     path: Path
     images: tuple[ImageEntry, ...]
     items: Mapping[str, tuple[Item, ...]]
-    """What there is of each kind of annotation, or is to be: images, questions."""
+    """Images or questions of each kind of annotation."""
     annotators: tuple[str, ...]
     runs: tuple[RunEntry, ...]
     decisions: tuple[Decision, ...]
     review: ReviewState
     stale: frozenset[str]
-    """The kinds whose shown run no longer rests on what the expert says now."""
+    """The kinds whose shown run used other decisions than those in effect."""
     chosen: Mapping[str, int] = field(default_factory=dict)
-    """The run that was chosen to be shown of each kind; without one, the latest of each item."""
+    """The run chosen to be shown of each kind; without one, the latest of each item."""
     matching_radius: float = RADIUS
-    """Pixels within which a detection matches a true place."""
+    """Pixels within which a detection matches a true position."""
     cohort: tuple[CohortCase, ...] = ()
     """The cases of a gathered cohort; empty for any other study."""
     hidden: bool = False
-    """The names of annotators are not to be seen."""
+    """Whether the names of annotators are hidden."""
 
     @cached_property
     def measures(self) -> Measures:

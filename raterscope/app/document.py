@@ -370,7 +370,7 @@ def _open(
     report: Callable[[Lane, Standing], object],
     watch: Watch,
 ) -> tuple[Study, Journal, Contents]:
-    for earlier in before:  # it is being closed: two of us cannot have it open
+    for earlier in before:  # it is being closed; only one process can have it open
         earlier.wait()
     opened = open_study(path, create, watch)
     lane.rest = _resting(opened[0], partial(report, lane))

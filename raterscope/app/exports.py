@@ -59,17 +59,17 @@ class Request:
     Attributes
     ----------
     path : Path
-        A file; a folder where there is one of that name, or where several files come.
+        A file; a folder if it exists or several files are written.
     items : tuple of int
         Numbers of images or questions; empty for all.
     deidentify : bool
         Remove everything that could identify the patient or the raters.
     resample : bool
-        Take uneven or tilted slices to a regular grid where the format holds regular grids alone.
+        Resample uneven or tilted slices to a regular grid if the format requires one.
     with_images : bool
         Write the images too, de-identified; everything then goes into a folder.
     say : callable
-        Called with every sentence that the person should read.
+        Called with every message for the user.
     run : int or None
         The run whose results are written, of the items that it has; None for the run shown of each item.
     """
@@ -185,8 +185,8 @@ def files_for(
 ) -> Iterator[tuple[Item, Path, Watch]]:
     """Yield for each item, by name, the file that it is written to.
 
-    Several go into a folder, each into a file called as it is; so does one, where the folder is there or its
-    images come too. Raises `InputError` when the folder cannot be made.
+    Several are written into a folder, named after the items; so is a single one if the folder exists or
+    images are written too. Raises `InputError` when the folder cannot be made.
     """
     from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name
 

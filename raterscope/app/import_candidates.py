@@ -248,7 +248,7 @@ def _holds_nothing(path: Path) -> bool:
 
 
 def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch: Watch) -> None:
-    """Classify a file that was named explicitly; report whatever is wrong with it."""
+    """Classify a file that was named explicitly; report what is wrong with it."""
     from raterscope.app.formats.volumes import find_volumes
 
     refuse_special(path)

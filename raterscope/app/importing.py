@@ -1,4 +1,4 @@
-"""Files into a study, in an order that works: images, volumes, labels, pairs, clicks, truth, masks."""
+"""Import of files into a study: images, volumes, labels, pairs, clicks, truth, masks, in this order."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def read_files(
 
     Raises `UnknownColumns` when a table's columns must be named by hand. Raises `UnknownAnnotators` when the
     annotator of masks or points must be named. Raises `InputError` for the first file that cannot be read;
-    nothing of the others is lost, for nothing is stored yet.
+    nothing is stored then.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def read_files(
 
 def _apply_column_mapping(mappings: Mapping[Path, Mapping[str, str]], candidates: ImportCandidates) -> None:
     """Infer the kind of a table from the column mapping, where no kind was selected."""
-    # Layers of points in napari are read as other tables are, then.
+    # Layers of points in napari are then read like other tables.
     by_hand = [path for path in candidates.points if path.suffix.casefold() in TABLES and path in mappings]
     candidates.points = [path for path in candidates.points if path not in by_hand]
     candidates.tables += by_hand
@@ -228,7 +228,7 @@ def _ambiguous_tables(candidates: ImportCandidates, mappings: Mapping[Path, Mapp
 
 
 def _assumed_in_words(files: Sequence[Path]) -> list[str]:
-    """Describe as what detections that this program exported were imported again."""
+    """Describe how detections exported by this program were imported again."""
     if not files:
         return []
     what = f"{plain(files[0].name)} holds" if len(files) == 1 else f"{len(files):,} files hold"
@@ -281,12 +281,12 @@ def store(
     extent : (width, height), optional
         Size of images of unknown size.
     may_resample : bool
-        Take masks to the grid of their image where they were made on another.
+        Resample masks from another grid to the grid of their image.
 
     Returns
     -------
     list of str
-        What came in, a sentence or more each.
+        The imported contents, a sentence or more each.
     """
     sites = list_sites(study.images(), readings.images, readings.volumes)
     placement = place_masks(readings.attributed, sites, may_resample=may_resample)

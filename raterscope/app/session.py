@@ -77,7 +77,7 @@ class Session(QObject, Generic[S, A]):
         self.part = ""
         """The part of the scene that is reviewed; empty where it has but one."""
         self.covered = False
-        """Whether the part is hidden as long as it is not decided."""
+        """Whether the part is hidden while it is undecided."""
         self.selection: tuple[Any, ...] = ()
         """The annotators that are selected."""
         self.chosen_run: int | None = None

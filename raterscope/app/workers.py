@@ -77,7 +77,7 @@ class Workers:
         function : callable
             At the top of a module, so that a process can find it. It answers and does not raise.
         tasks : mapping of name to arguments
-            In the order in which they are begun.
+            In the order in which they start.
         tick : callable
             Called every 50 ms with the number of finished tasks. What it raises ends the tasks; leave the
             context then.

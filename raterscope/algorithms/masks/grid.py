@@ -256,7 +256,7 @@ class Grid:
         return bool(away <= _SAME_PLACE * min(min(self.spacing), min(other.spacing)))
 
     def same_voxels(self, other: Grid) -> bool:
-        """Return whether both have the same voxels, whatever the order and the directions of their axes.
+        """Return whether both have the same voxels, for any order and direction of their axes.
 
         Values then pass from one to the other without loss, as between RAS and LPS orientation.
         """

@@ -38,7 +38,7 @@ class ClickTable:
     time : (N,) float64, optional
         Seconds, from any origin.
     looked : frozenset of (annotator, image)
-        Indices of who looked at which image, if the file contains it; those with marks may be missing.
+        Annotators and the images they viewed, if the file lists them; those with marks may be missing.
     extents : mapping of image index to (width, height)
         Sizes of images, if the file contains them.
     lines : tuple of int

@@ -184,7 +184,7 @@ def as_pdf(contents: Contents, watch: Watch = silent) -> bytes:
     try:
         return _written(paper, contents, watch)
     finally:
-        # Here, whatever was raised: collected later in another thread, they could not stop their timers.
+        # Also after an error: collected later in another thread, they could not stop their timers.
         delete(paper)
         delete(timers)
         del application

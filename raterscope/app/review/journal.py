@@ -496,7 +496,7 @@ class Shape:
     Attributes
     ----------
     made : Decision
-        That which made it as it is.
+        The last one that changed it.
     points : (K, 2) float64
         Pixels.
     length : float

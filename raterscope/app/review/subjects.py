@@ -67,7 +67,7 @@ class ScaleSubject:
 class ShapeSubject:
     """A measured line or outline on an image: add, move, reshape or delete it.
 
-    move: the whole lies elsewhere; reshape: some of its points do. Both tell it as it is then.
+    move: the whole lies elsewhere; reshape: some of its points do. Both contain the new shape.
 
     Attributes
     ----------

@@ -262,7 +262,7 @@ def _contents(copy: Path) -> dict[str, list[tuple[object, ...]]]:
 
 
 _LOG_HEADER = 32
-"""Bytes; they differ whenever the log is begun again."""
+"""Bytes that differ after each restart of the log."""
 _ATTEMPTS = 40
 _PAUSE = 0.05
 

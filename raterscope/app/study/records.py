@@ -225,7 +225,7 @@ class MarksRecord:
     annotator : (N,) int64
         The annotator's number in the study; empty for truth.
     looked : (R,) int64
-        Numbers of all who looked, who marked nothing included.
+        Numbers of all annotators who viewed it, also of those without marks.
     time : (N,) float64, optional
     score : (N,) float64, optional
         Of the detections of a program.
@@ -298,7 +298,7 @@ class ImportSummary:
         clicks, truth, scores or masks.
     file : str
     marks, images, annotators : int
-        Marks that came, images they lie on, annotators who looked.
+        Imported marks, their images, and annotators who viewed them.
     empty : int
         Number of views without a mark; of truth, number of images without structures.
     duplicates : int

@@ -165,7 +165,7 @@ class Answers:
     Attributes
     ----------
     looked : int
-        Annotators who looked at it.
+        Annotators who viewed it.
     posterior : (M,) float64
     detected : (M,) bool
     mean : (M, 2) float64

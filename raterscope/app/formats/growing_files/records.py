@@ -224,7 +224,7 @@ def _add_rows(records: Records, rows: list[list[str]], at: list[int], width: int
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """N clicks; an annotator who looked at an image and marked nothing has x and y NaN.
+    """N clicks; an annotator who viewed an image and marked nothing has x and y NaN.
 
     Attributes
     ----------

@@ -193,7 +193,7 @@ class MaskCollector:
     def masks(self, watch: Watch = silent) -> tuple[RaterMask, ...]:
         """Return the masks.
 
-        An annotator who looked at an image without marking a structure that others marked there has an empty
+        An annotator who viewed an image without marking a structure that others marked there has an empty
         mask of it. On an image without any mark this holds for all structures of the file. Raises
         `InputError` for a mark that cannot be drawn, and for more pixels in total than allowed.
         """

@@ -90,7 +90,7 @@ def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: W
 def read_image_sizes(table: Table) -> ClickTable:
     """Read a table of images, with width and height, as a table without clicks.
 
-    A column may contain the number of annotators who looked and marked nothing (n_empty_jobs). Each of them
+    A column may contain the number of annotators without marks (n_empty_jobs). Each of them
     becomes an annotator without a name.
     """
     column = assign_columns(table, SIZES, ("empty",), None)

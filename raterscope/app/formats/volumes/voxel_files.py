@@ -260,7 +260,7 @@ def _unpack(file: IO[bytes], packing: str) -> _Stream:
 
 
 class _Zlib:
-    """A zlib stream, unpacked only as far as it is read."""
+    """A zlib stream, unpacked only as far as needed."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._state, self._rest = file, zlib.decompressobj(), b""

@@ -333,7 +333,7 @@ def _add_marks(table: ClickTable, images: dict[str, _ImagePieces]) -> None:
 
 
 def _add_looks(table: ClickTable, images: dict[str, _ImagePieces], names: ImageNames) -> None:
-    """Add annotators who looked. Images without clicks in a table of sizes are ignored."""
+    """Add annotators who viewed an image. Images without clicks in a table of sizes are ignored."""
     for annotator, image in sorted(table.looked):
         entry = names.find(table.images[image])
         if entry is not None:

@@ -197,7 +197,7 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
 
 
 def _sorted(paths: Sequence[Path], watch: Watch) -> ImportCandidates:
-    """Classify files: named files are masks, and in folders whatever looks like one."""
+    """Classify files: named files are masks; files in folders by their content."""
     folders = [path for path in paths if path.is_dir()]
     classified = sort_files(folders, None, watch)
     if folders and not classified.masks:
@@ -233,7 +233,7 @@ def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, M
             sentences.append(f"no annotator marked {plain(placement.sites[at].name)}; its truth was skipped")
             continue
         structures = list(records[at])
-        if len(true_records) == 1 and len(structures) == 1:  # whatever it is called, it is of that
+        if len(true_records) == 1 and len(structures) == 1:  # its name does not matter
             true_records = {structures[0]: next(iter(true_records.values()))}
         true_masks[names[at]] = {name: record for name, record in true_records.items() if name in structures}
         if not true_masks[names[at]]:
