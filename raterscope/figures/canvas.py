@@ -45,7 +45,6 @@ class Pen:
         Pixels.
     dashes : sequence of float
         Lengths of strokes and gaps in turn, pixels; empty for an unbroken line.
-    opacity : float
     """
 
     colour: str
@@ -136,7 +135,6 @@ class PixelCanvas(Canvas):
 
     Parameters
     ----------
-    width, height : int
     ground : Image, optional
         Photograph to draw on, `FINE` times as large; it is drawn on itself.
 

@@ -16,8 +16,6 @@ class Theme:
 
     Attributes
     ----------
-    name : str
-    dark : bool
     window, surface, raised, line : str
         Grounds, from the back to the front, and what parts them.
     canvas : str
@@ -111,7 +109,6 @@ def colour_of(ink: str, look: Theme) -> str:
     ink : str
         A hexadecimal colour, a token of the theme such as "accent", "community 3" or "palette 3", counted
         from 0.
-    look : Theme
     """
     if ink.startswith("#"):
         return ink

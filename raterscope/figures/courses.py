@@ -45,7 +45,6 @@ class Trace:
         Where the weakest was removed by force.
     best : int
         Iteration whose parameters were kept; -1 for none.
-    converged : bool, optional
     """
 
     objective: Floats
@@ -61,7 +60,6 @@ class CourseLine:
 
     Attributes
     ----------
-    title : str
     method : int
         Gives colour and dashes.
     across, down : (T,) float
@@ -85,7 +83,6 @@ def convergence_chart(trace: Trace, title: str, label: str) -> Chart:
 
     Parameters
     ----------
-    trace : Trace
     title, label : str
         Of the chart and of its vertical axis.
     """
@@ -150,7 +147,6 @@ def course_chart(lines: Sequence[CourseLine], title: str, across: str, up: str, 
 
     Parameters
     ----------
-    lines : sequence of CourseLine
     title, across, up : str
         Of the chart and of its axes.
     unit : bool
@@ -266,9 +262,6 @@ def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> 
 
     Parameters
     ----------
-    history : StreamHistory
-    row : int
-    more : int
     rule : {"share", "chance"}
         Whether how many decisions, or the chance that any does.
     """
@@ -342,12 +335,10 @@ def stream_charts(
 
     Parameters
     ----------
-    history : StreamHistory
     stopping : StoppingSettings
         When an answer is firm.
     outlook : {"share", "chance"}
         Quantity of the last chart.
-    truth : StreamTruth or None
     x : (S,) float
         Position of each step.
     axis : Axis

@@ -151,7 +151,6 @@ class Line(_Placed):
         Style of the interval.
     stepped : bool
         Whether a value holds until the next point.
-    opacity : float
     """
 
     ink: str = "accent"
@@ -177,11 +176,8 @@ class Points(_Placed):
     Attributes
     ----------
     x, y : (P,) float
-    ink : str
-    symbol : Symbol
     size : float or (P,) float
         Diameter, pixels.
-    opacity : float
     width : float
         Of the lines of a hollow symbol, a cross or a tick.
     filled : bool
@@ -204,9 +200,6 @@ class Segments(Mark):
     ----------
     x, y : (S, 2) float
         Both ends of each; an infinite one is at the edge of the plot.
-    ink : str
-    width : float
-    dashes : tuple of float
     stretch : bool
         Whether the axes have to hold it.
     """
@@ -250,7 +243,6 @@ class Rectangles(Mark):
         Of that edge, pixels.
     labels : sequence of str
         Texts in their middles, where they have room; shorter ones for less room in further lines.
-    opacity : float
     gap : float
         Between one and the next, pixels.
     """
@@ -289,8 +281,6 @@ class Note:
     ----------
     x, y : float
         Values on both axes; an infinite one is at the edge of the plot.
-    words : str
-    ink : str
     anchor : {"start", "middle", "end"}
     shift : (float, float)
         To the right and downwards from there, pixels.
@@ -310,10 +300,8 @@ class Key:
 
     Attributes
     ----------
-    words : str
     ink : str
         A token of the theme, or a hexadecimal colour.
-    dashes : tuple of float
     symbol : Symbol, optional
         Drawn on the line, or alone.
     line : bool
@@ -339,13 +327,10 @@ class Chart:
 
     Attributes
     ----------
-    title : str
-    x, y : Axis
     marks : tuple of Mark
         Drawn one above the other in this order.
     legend : tuple of Key
         With one row or none there is nothing to distinguish, and no space is used.
-    notes : tuple of Note
     aside : str
         A few words beside the title: "15 components, converged".
     table : PlotTable, optional

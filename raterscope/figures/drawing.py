@@ -266,7 +266,6 @@ def column_spans(
     x : (T,) float
         Positions of the points, never falling, from 0 to `columns`.
     values : (T, p) float
-    columns : int
     stepped : bool
         Whether a value holds until the next point; else lines lead straight from point to point.
 

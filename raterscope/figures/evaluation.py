@@ -51,7 +51,6 @@ class Curve:
 
     Attributes
     ----------
-    title : str
     false_positive_rate, true_positive_rate : (K,) float
         The ROC.
     recall, precision : (L,) float
@@ -81,7 +80,6 @@ class CalibrationLine:
 
     Attributes
     ----------
-    title : str
     posterior, share : (B,) float
         Mean posterior of each bin and the share of it that is right; NaN where it is empty.
     count : (B,) int
@@ -106,7 +104,6 @@ class BoxView:
 
     Attributes
     ----------
-    name : str
     values : (V,) float64
         Finite, at least one.
     faint : bool
@@ -133,7 +130,6 @@ def curve_chart(curves: Sequence[Curve], kind: str, of: str = "") -> Chart:
 
     Parameters
     ----------
-    curves : sequence of Curve
     kind : {"roc", "precision-recall"}
     of : str
         Subject of the curves, for the title.
@@ -237,7 +233,6 @@ def crowd_size_chart(curves: Sequence[tuple[str, CrowdSizeCurve]], measure: str,
     curves : sequence of (str, CrowdSizeCurve)
         With their names.
     measure : {"sensitivity", "precision"}
-    title : str
     """
     marks: list[Mark] = []
     keys = []
@@ -290,7 +285,6 @@ def box_chart(
 
     Parameters
     ----------
-    boxes : sequence of BoxView
     title : str
         Quantity: "Dice against the truth".
     unit : str

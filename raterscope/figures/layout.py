@@ -99,18 +99,14 @@ class Layout:
 
     Attributes
     ----------
-    chart : Chart
-    style : Style
     room : Box
         All of it.
     box : Box
         Between the axes.
-    view : View
     across, up : sequence of (float, str)
         Pixels and texts of the ticks.
     turned : bool
         Whether the texts below the axis are turned.
-    legend : sequence of KeyRow
     """
 
     chart: Chart
@@ -167,12 +163,10 @@ def lay_out(
 
     Parameters
     ----------
-    chart : Chart
     room : Box
         Pixels.
     measure : callable
         ``measure(text, size)`` returns the width of a text.
-    style : Style
     view : View, optional
         By default everything.
     titled : bool
@@ -387,7 +381,6 @@ def ticks_of(
 
     Parameters
     ----------
-    axis : Axis
     low, high : float
         Ends that are shown, in units of its scale.
     length : float

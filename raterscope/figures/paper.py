@@ -74,10 +74,8 @@ class PaperChart:
 
     Attributes
     ----------
-    chart : Chart
     width, height : int
         Pixels.
-    style : Style
     """
 
     chart: Chart
@@ -136,10 +134,8 @@ def line_chart(
 
     Parameters
     ----------
-    lines : sequence of Line
     across, up : str
         Names of the axes.
-    most : float
     diagonal : bool
         Whether it is drawn from (0, 0) to (1, 1).
     low, high : float
@@ -183,7 +179,6 @@ def sheet(
 
     Parameters
     ----------
-    charts : sequence of title and Drawable
     legend : sequence of Key
         Below all charts.
     columns : int

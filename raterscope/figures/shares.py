@@ -124,13 +124,10 @@ class TernaryPoint:
     ----------
     shares : (3,) float64
         Adding up to 1.
-    ink : str
     radius : float
         Pixels.
     words : str
         Beside it.
-    symbol : Symbol
-    opacity : float
     """
 
     shares: NDArray[np.float64]
@@ -148,8 +145,6 @@ class TernaryPath:
     Attributes
     ----------
     shares : (S, 3) float64
-    ink : str
-    width : float
     """
 
     shares: NDArray[np.float64]
@@ -165,7 +160,6 @@ class TernaryChart:
     ----------
     corners : tuple of three names
         Lower left, top, lower right.
-    points : sequence of TernaryPoint
     paths : sequence of TernaryPath
         Drawn below the points.
     width, height : int

@@ -206,17 +206,13 @@ def topics() -> list[str]:
 def page_text(topic: str) -> str:
     """Read a page, with its citations as authors and year, and the works that it cites at its end.
 
+    Raises `OSError` if there is no such page. Raises `KeyError` if the page cites a work that is not in the
+    bibliography.
+
     Parameters
     ----------
     topic : str
         One of `topics`.
-
-    Raises
-    ------
-    OSError
-        If there is no such page.
-    KeyError
-        If the page cites a work that is not in the bibliography.
     """
     if topic == REFERENCES:
         return _all_references()
