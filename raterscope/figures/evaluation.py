@@ -29,10 +29,7 @@ Floats = NDArray[np.floating]
 
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 3), (1.5, 2), (6, 2, 1.5, 2))
 CURVE_NAMES = {"roc": "ROC", "precision-recall": "Precision-recall"}
-CURVE_AXES = {
-    "roc": ("false positive rate", "sensitivity"),
-    "precision-recall": ("sensitivity", "precision"),
-}
+CURVE_AXES = {"roc": ("false positive rate", "sensitivity"), "precision-recall": ("sensitivity", "precision")}
 INKS = ("accent", "rejected", "disputed", "second")
 MORE_INKS = ("community 2", "community 4", "community 6")
 """For the fifth curve and on: unlike those of the first four."""

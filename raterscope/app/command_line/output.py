@@ -116,9 +116,7 @@ def where(answer: Answer[Any, Any, Any], name: str) -> str:
 
 
 def by_item(
-    answer: Answer[Any, Any, Result],
-    say: Callable[[str, Result], Iterable[str]],
-    most: int | None = None,
+    answer: Answer[Any, Any, Result], say: Callable[[str, Result], Iterable[str]], most: int | None = None
 ) -> Iterator[str]:
     """Yield lines on each item's result; ``say(name, result)`` yields them.
 

@@ -130,9 +130,7 @@ def _write_clicks(
     mean, covariance = (crowd.mean - corner) * scale, crowd.covariance * scale**2
     write_rows(truth, ("image", "x", "y"), ((image, *_places(point)) for point in mean))
     write_rows(
-        beside[0],
-        ("annotator", "reliability"),
-        zip(names, map(_number, crowd.reliability), strict=True),
+        beside[0], ("annotator", "reliability"), zip(names, map(_number, crowd.reliability), strict=True)
     )
     write_rows(
         beside[1],
@@ -199,9 +197,7 @@ def _write_votes(crowd: CrowdOfVotes, marked: Any, joined: Any, folder: Path, wa
 
     write_rows(data, ("annotator", "task", "label", *(["time"] if timed else [])), rows())
     write_rows(
-        truth,
-        ("task", "label"),
-        zip(tasks, np.where(crowd.present, PRESENT, ABSENT).tolist(), strict=True),
+        truth, ("task", "label"), zip(tasks, np.where(crowd.present, PRESENT, ABSENT).tolist(), strict=True)
     )
     rates = zip(names, map(_number, crowd.sensitivity), map(_number, crowd.specificity), strict=True)
     write_rows(beside, ("annotator", "sensitivity", "specificity"), rates)
@@ -305,12 +301,7 @@ def _label_rows(labels: Labels, watch: Watch) -> Iterable[Sequence[str]]:
     for number, (annotator, task, label, when) in enumerate(votes):
         if number % 10_000 == 0:
             watch(number / len(labels.task), "writing votes")
-        yield (
-            labels.annotators[annotator],
-            labels.tasks[task],
-            labels.outputs[label],
-            f"{BEGUN + when:.1f}",
-        )
+        yield (labels.annotators[annotator], labels.tasks[task], labels.outputs[label], f"{BEGUN + when:.1f}")
 
 
 def _bias(settings: BiasSettings, folder: Path, watch: Watch) -> Drawn:
