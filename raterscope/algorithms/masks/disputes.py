@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks._cores import cores_of, nearest_cores, sort_order
+from raterscope.algorithms.masks.boxes import box_around, overlap
 from raterscope.algorithms.masks.data import (
     OPEN,
     BoolArray,
@@ -206,10 +207,7 @@ def disputes(
     if box is not None:
         z, y, x = (at + start for at, start in zip(box[0], masks.origin, strict=True))
         boxes.append(((z, y, x), box[1]))
-    low = [min(origin[axis] for origin, _ in boxes) for axis in range(3)]
-    high = [max(origin[axis] + shape[axis] for origin, shape in boxes) for axis in range(3)]
-    origin = (low[0], low[1], low[2])
-    shape = (high[0] - low[0], high[1] - low[1], high[2] - low[2])
+    origin, shape = box_around(boxes)
     regions: list[Dispute] = []
     for s, name in enumerate(fusion.structures):
         look = partial(watch, s / len(fusion.structures), f"finding disputes about {name}")
@@ -314,12 +312,7 @@ def _scene(
     fusion: MaskFusion, masks: Masks, labels: NDArray[np.uint8], structure: int, origin: Box, shape: Box,
     look: Look,
 ) -> _Scene:  # fmt: skip
-    low = [max(a, b) for a, b in zip(origin, masks.origin, strict=True)]
-    high = [min(a + n, b + m) for a, n, b, m in zip(origin, shape, masks.origin, masks.shape, strict=True)]
-    to, take = (
-        tuple(slice(a - at, b - at) for a, b, at in zip(low, high, base, strict=True))
-        for base in (origin, masks.origin)
-    )
+    to, take = overlap(origin, shape, masks.origin, masks.shape)
     judged = np.zeros((len(labels), *shape), dtype=np.bool_)
     for mask, label in zip(judged, labels, strict=True):
         look()

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from raterscope.algorithms.masks.boxes import box_around, slices_of
 from raterscope.algorithms.masks.calibration import Calibration, Distances, calibrate, measure_distances
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, BoolArray, FloatArray, MaskFusion, Masks, marked
@@ -114,9 +115,7 @@ def stack(fusions: Sequence[MaskFusion]) -> MaskFusion:
     ('node', 'gland')
     """
     first = fusions[0]
-    low = np.min([fusion.origin for fusion in fusions], axis=0)
-    high = np.max([np.add(fusion.origin, fusion.shape) for fusion in fusions], axis=0)
-    shape = tuple(int(n) for n in high - low)
+    origin, shape = box_around((fusion.origin, fusion.shape) for fusion in fusions)
 
     def laid(name: str) -> Any:
         maps = [getattr(fusion, name) for fusion in fusions]
@@ -126,9 +125,7 @@ def stack(fusions: Sequence[MaskFusion]) -> MaskFusion:
         for layer, fusion, values in zip(stacked, fusions, maps, strict=True):
             if name == "distance":
                 layer[...] = values.min()  # beyond its part a structure is as far away as distances count
-            corner = np.subtract(fusion.origin, low)
-            region = tuple(slice(at, at + n) for at, n in zip(corner, fusion.shape, strict=True))
-            layer[..., region[0], region[1], region[2]] = values[0]
+            layer[..., *slices_of(fusion.origin, fusion.shape, origin)] = values[0]
         return stacked
 
     maps: dict[str, Any] = {
@@ -141,7 +138,7 @@ def stack(fusions: Sequence[MaskFusion]) -> MaskFusion:
     return replace(
         first,
         structures=tuple(name for fusion in fusions for name in fusion.structures),
-        origin=(int(low[0]), int(low[1]), int(low[2])),
+        origin=origin,
         traces=tuple(trace for fusion in fusions for trace in fusion.traces),
         alternatives=(),
         notices=tuple(dict.fromkeys(word for fusion in fusions for word in fusion.notices)),
@@ -262,12 +259,9 @@ class Report:
 
 
 def _chance_wrong(region: Dispute, fusion: MaskFusion, calibration: Calibration) -> float:
-    at = [
-        slice(a - b, a - b + n)
-        for a, b, n in zip(region.origin, calibration.origin, region.shape, strict=True)
-    ]
+    at = slices_of(region.origin, region.shape, calibration.origin)
     inside = place_in_frame(fusion, fusion.mask[0], region.origin, region.shape)
-    chance = calibration.part(tuple(at)).true_outline()
+    chance = calibration.part(at).true_outline()
     return float(np.where(inside, 1 - chance, chance)[region.voxels()].mean())
 
 
@@ -417,10 +411,7 @@ def _where_raters_differ(fusion: MaskFusion, masks: Masks, look: Look) -> tuple[
         differ |= layer
         agreed &= layer
     differ &= ~agreed
-    region = tuple(
-        slice(a - b, a - b + n) for a, b, n in zip(fusion.origin, masks.origin, fusion.shape, strict=True)
-    )
-    voxels = np.flatnonzero(differ[region])
+    voxels = np.flatnonzero(differ[slices_of(fusion.origin, fusion.shape, masks.origin)])
     if fusion.weight is not None:
         weight[:] = 1.0 / raters
     for p in range(raters if len(voxels) else 0):

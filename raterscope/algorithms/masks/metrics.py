@@ -22,6 +22,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from raterscope.algorithms.masks.boxes import box_around, overlap, slices_of
 from raterscope.algorithms.masks.data import (
     BoolArray,
     Box,
@@ -323,7 +324,7 @@ def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray 
     if box is None:
         empty = _Shape(0, np.empty(0, dtype=np.int64))
         return _comparison([empty, empty], 0, 1, 0, a.size, 0.0)
-    crop = tuple(slice(at, at + n) for at, n in zip(*box, strict=True))
+    crop = slices_of(*box)
     cut = None if positions is None else positions[crop[0]]
     shapes = _shapes([np.ascontiguousarray(mask[crop]) for mask in (a, b)], spacing, cut, [(0, 1)], silent)
     difference = float(volumes_of(a, spacing, positions) - volumes_of(b, spacing, positions))
@@ -485,22 +486,14 @@ def place_in_frame(fusion: MaskFusion, values: NDArray[Value], origin: Box, shap
     The part begins at `origin` and has `shape`, voxels.
     """
     out = np.zeros(shape, dtype=values.dtype)
-    low = [max(a, b) for a, b in zip(origin, fusion.origin, strict=True)]
-    high = [min(a + n, b + m) for a, n, b, m in zip(origin, shape, fusion.origin, fusion.shape, strict=True)]
-    if all(start < stop for start, stop in zip(low, high, strict=True)):
-        to, take = (
-            tuple(slice(start - at, stop - at) for start, stop, at in zip(low, high, base, strict=True))
-            for base in (origin, fusion.origin)
-        )
-        out[to] = values[take]
+    to, take = overlap(origin, shape, fusion.origin, fusion.shape)
+    out[to] = values[take]
     return out
 
 
 def in_common_frame(first: MaskFusion, second: MaskFusion) -> tuple[Box, BoolArray, BoolArray]:
     """Return the smallest part of an image with two consensuses: its origin, and both of them on it."""
-    low = tuple(np.minimum(first.origin, second.origin).tolist())
-    high = np.maximum(np.add(first.origin, first.shape), np.add(second.origin, second.shape))
-    shape = tuple(np.subtract(high, low).tolist())
+    low, shape = box_around((fusion.origin, fusion.shape) for fusion in (first, second))
     inside = [place_in_frame(fusion, fusion.mask[0], low, shape) > 0 for fusion in (first, second)]
     return low, inside[0], inside[1]
 
@@ -510,7 +503,7 @@ def _cropped(masks: Masks, structure: int, watch: Watch, reference: BoolArray | 
     labels = labels_of(masks)
     look = partial(watch, 0.0, "finding marked voxels")
     box = box_of(labels, None if reference is None else reference.view(np.int8), part(watch, 0.0, 0.0))
-    crop = tuple(slice(at, at + n) for at, n in zip(*(box or ((0, 0, 0), (1, 1, 1))), strict=True))
+    crop = slices_of(*(box or ((0, 0, 0), (1, 1, 1))))
     judged = []
     for label in labels:
         look()

@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.masks.boxes import slices_of
 from raterscope.algorithms.masks.data import OPEN, Box, FloatArray, Masks
 from raterscope.algorithms.progress import Look, Watch, silent
 
@@ -183,7 +184,7 @@ def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Pat
     origin, shape = widened(
         bounds or ((0, 0, 0), (1, 1, 1)), masks.spacing, margin, masks.shape, masks.positions
     )
-    box = tuple(slice(at, at + size) for at, size in zip(origin, shape, strict=True))
+    box = slices_of(origin, shape)
     look = partial(watch, 1.0, "comparing the raters voxel by voxel")
     row, table = _merged(labels[:, *box], None if masks.known is None else masks.known[box], classes, look)
     count = np.zeros(len(table), dtype=np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
+from raterscope.algorithms.masks.boxes import slices_of
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.coding import NOTHING_CODED, Coding
 from raterscope.app.errors import InputError
@@ -360,9 +361,8 @@ class RaterMask:
 
     def whole(self) -> NDArray[np.bool_] | NDArray[np.float32]:
         """Return the mask on the complete grid."""
-        part = tuple(slice(at, at + n) for at, n in zip(self.origin, self.values.shape, strict=True))
         mask: NDArray[Any] = np.zeros(self.grid.shape, dtype=self.values.dtype)
-        mask[part] = self.values
+        mask[slices_of(self.origin, self.values.shape)] = self.values
         return mask
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.masks.boxes import overlap
 from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.app.coding import Coding
 from raterscope.app.errors import counted
@@ -316,16 +317,10 @@ def known_voxels(
         if region.subject.structure != structure or region.voxels is None:
             continue
         piece = settled[region.voxels]
-        low = [max(a, b) for a, b in zip(origin, piece.origin, strict=True)]
-        high = [
-            min(a + n, b + m)
-            for a, n, b, m in zip(origin, shape, piece.origin, piece.value.shape, strict=True)
-        ]
-        if any(stop <= start for start, stop in zip(low, high, strict=True)):
-            continue
-        source = tuple(slice(a - o, b - o) for a, b, o in zip(low, high, piece.origin, strict=True))
-        target = tuple(slice(a - o, b - o) for a, b, o in zip(low, high, origin, strict=True))
+        target, source = overlap(origin, shape, piece.origin, piece.value.shape)
         value = piece.value[source]
+        if not value.size:
+            continue
         if known is None:
             known = np.full(shape, OPEN, dtype=np.int8)
         known[target] = np.where(value == OPEN, known[target], value)

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.masks.boxes import box_around, overlap, slices_of
 from raterscope.algorithms.masks.data import OPEN, Masks, Settled
 from raterscope.algorithms.masks.disputes import Dispute
 from raterscope.algorithms.masks.grid import Grid
@@ -233,14 +234,8 @@ def read_masks(
 def settle_by(dispute: Dispute, origin: Sequence[int], values: NDArray[Any]) -> Settled:
     """Settle the voxels of a disputed region by a mask, whose first voxel is `origin` in the image."""
     inside = np.zeros(dispute.shape, dtype=bool)
-    low = np.maximum(dispute.origin, origin)
-    high = np.minimum(np.add(dispute.origin, dispute.shape), np.add(origin, values.shape))
-    if (high > low).all():
-        in_mask = tuple(slice(a, b) for a, b in zip(low - origin, high - origin, strict=True))
-        in_region = tuple(
-            slice(a, b) for a, b in zip(low - dispute.origin, high - dispute.origin, strict=True)
-        )
-        inside[in_region] = values[in_mask] > 0.5
+    in_region, in_mask = overlap(dispute.origin, dispute.shape, origin, values.shape)
+    inside[in_region] = values[in_mask] > 0.5
     return Settled(dispute.origin, np.where(dispute.voxels(), inside, OPEN).astype(np.int8))
 
 
@@ -288,11 +283,7 @@ def assemble(
     for layer, record in zip(values, records.values(), strict=True):
         look()
         if record.values.size:
-            ends = [start + n for start, n in zip(record.origin, record.values.shape, strict=True)]
-            region = tuple(
-                slice(start - o, end - o) for start, end, o in zip(record.origin, ends, low, strict=True)
-            )
-            layer[region] = record.values
+            layer[slices_of(record.origin, record.values.shape, low)] = record.values
     known = known_voxels(regions, settled or {}, structure, low, shape)
     return Masks(
         values=values,
@@ -308,15 +299,9 @@ def assemble(
 
 def _box(pieces: Sequence[tuple[Box, tuple[int, ...]]], grid: Grid, margin: float) -> tuple[Box, Box]:
     """Return the bounding box with a margin; without boxes, the central voxel."""
-    if not pieces:
-        middle = np.array(grid.shape) // 2
-        low, high = middle, middle + 1
-    else:
-        low = np.min([origin for origin, _ in pieces], axis=0)
-        high = np.max([np.add(origin, shape) for origin, shape in pieces], axis=0)
-    begin, end = with_margin(
-        low.tolist(), high.tolist(), grid.spacing, margin, grid.shape, grid.uneven_positions
-    )
+    first, shape = box_around(pieces or [([n // 2 for n in grid.shape], (1, 1, 1))])
+    past = [at + n for at, n in zip(first, shape, strict=True)]
+    begin, end = with_margin(first, past, grid.spacing, margin, grid.shape, grid.uneven_positions)
     low, high = np.maximum(np.array(begin) - 1, 0), np.minimum(np.array(end) + 1, grid.shape)
     return (int(low[0]), int(low[1]), int(low[2])), (int(high[0]), int(high[1]), int(high[2]))
 

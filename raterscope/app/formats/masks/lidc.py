@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.masks.boxes import box_around, overlap, slices_of
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
@@ -278,24 +279,15 @@ def _group_nodules(nodules: list[_Nodule]) -> list[list[_Nodule]]:
 
 
 def _overlap(nodule: _Nodule, other: _Nodule) -> bool:
-    low = np.maximum(nodule.origin, other.origin)
-    high = np.minimum(np.add(nodule.origin, nodule.mask.shape), np.add(other.origin, other.mask.shape))
-    if (high <= low).any():
-        return False
-    first, second = (
-        tuple(slice(a, b) for a, b in zip(low - each.origin, high - each.origin, strict=True))
-        for each in (nodule, other)
-    )
+    first, second = overlap(nodule.origin, nodule.mask.shape, other.origin, other.mask.shape)
     return bool((nodule.mask[first] & other.mask[second]).any())
 
 
 def _union(nodules: list[_Nodule]) -> tuple[tuple[int, int, int], NDArray[np.bool_]]:
     if not nodules:
         return (0, 0, 0), np.zeros((0, 0, 0), dtype=np.bool_)
-    low = np.min([nodule.origin for nodule in nodules], axis=0)
-    high = np.max([np.add(nodule.origin, nodule.mask.shape) for nodule in nodules], axis=0)
-    mask = np.zeros(tuple(high - low), dtype=np.bool_)
+    origin, shape = box_around((nodule.origin, nodule.mask.shape) for nodule in nodules)
+    mask = np.zeros(shape, dtype=np.bool_)
     for nodule in nodules:
-        part = tuple(slice(at, at + n) for at, n in zip(nodule.origin - low, nodule.mask.shape, strict=True))
-        mask[part] |= nodule.mask
-    return (int(low[0]), int(low[1]), int(low[2])), mask
+        mask[slices_of(nodule.origin, nodule.mask.shape, origin)] |= nodule.mask
+    return origin, mask

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.masks.boxes import box_around
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.coding import Coding
@@ -275,12 +276,9 @@ def _planes(
 
 def _around(planes: Planes) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
     """Return the first voxel and the shape of the box around a structure."""
-    boxes = [(at_slice, *drawing.box) for at_slice, drawing in planes.items() if drawing.pixels]
-    if not boxes:
-        return (0, 0, 0), (0, 0, 0)
-    low = np.min([box[:3] for box in boxes], axis=0).tolist()
-    high = np.max([(z + 1, y + rows, x + columns) for z, y, x, rows, columns in boxes], axis=0).tolist()
-    return (low[0], low[1], low[2]), (high[0] - low[0], high[1] - low[1], high[2] - low[2])
+    drawn = [(at_slice, drawing.box) for at_slice, drawing in planes.items() if drawing.pixels]
+    boxes = [((z, y, x), (1, rows, columns)) for z, (y, x, rows, columns) in drawn]
+    return box_around(boxes) if boxes else ((0, 0, 0), (0, 0, 0))
 
 
 def _fill_planes(planes: Planes, watch: Watch) -> tuple[tuple[int, int, int], NDArray[np.bool_]]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.masks.boxes import slices_of
 from raterscope.algorithms.masks.data import BoolArray, Box, Float32Array, MaskFusion
 from raterscope.algorithms.masks.fusion import CaseResult, Report
 from raterscope.algorithms.masks.grid import Grid
@@ -188,8 +189,7 @@ def on_whole_image(fusion: MaskFusion, values: NDArray[Any]) -> NDArray[Any]:
 
 def _whole(frame: Box, origin: Box, values: NDArray[Any]) -> NDArray[Any]:
     framed = np.zeros(frame, dtype=values.dtype)
-    ends = zip(origin, values.shape, strict=True)
-    framed[tuple(slice(at, at + n) for at, n in ends)] = values
+    framed[slices_of(origin, values.shape)] = values
     return framed
 
 

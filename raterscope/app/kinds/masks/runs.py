@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from raterscope.algorithms.masks.boxes import overlap
 from raterscope.algorithms.masks.calibration import (
     LEVELS,
     Calibration,
@@ -158,15 +159,7 @@ def _pool_calibrations(answer: Answer) -> Answer:
 def crop_truth(truth: MaskRecord, calibration: Calibration) -> BoolArray:
     """Return a true outline on the calibrated part of the grid."""
     out = np.zeros(calibration.ratio.shape, dtype=np.bool_)
-    low = np.maximum(truth.origin, calibration.origin)
-    ends = [
-        np.add(cutout.origin, values.shape) for cutout, values in ((truth, truth.values), (calibration, out))
-    ]
-    high = np.maximum(np.minimum(*ends), low)
-    own_part, truth_part = (
-        tuple(slice(a, b) for a, b in zip(low - cutout.origin, high - cutout.origin, strict=True))
-        for cutout in (calibration, truth)
-    )
+    own_part, truth_part = overlap(calibration.origin, out.shape, truth.origin, truth.values.shape)
     if truth.values.size:
         out[own_part] = truth.values[truth_part] > 0.5
     return out

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from raterscope.algorithms.masks.boxes import slices_of
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import volumes_of
 from raterscope.algorithms.masks.grid import describe_slices
@@ -296,13 +297,10 @@ def _roomy(figures: StructureFigures) -> tuple[np.ndarray, tuple[int, int, int]]
     """Return the consensus in a box with a margin, and the box's origin."""
     grid, piece = figures.entry.lattice, figures.final
     past = [at + n for at, n in zip(piece.origin, piece.values.shape, strict=True)]
-    low, high = map(
-        np.array, with_margin(piece.origin, past, grid.spacing, _ROOM, grid.shape, grid.uneven_positions)
-    )
-    inside = np.zeros(tuple(high - low), dtype=bool)
-    corner = np.array(piece.origin) - low
-    inside[tuple(slice(a, a + n) for a, n in zip(corner, piece.values.shape, strict=True))] = piece.values
-    return inside, (int(low[0]), int(low[1]), int(low[2]))
+    low, high = with_margin(piece.origin, past, grid.spacing, _ROOM, grid.shape, grid.uneven_positions)
+    inside = np.zeros(np.subtract(high, low), dtype=bool)
+    inside[slices_of(piece.origin, piece.values.shape, low)] = piece.values
+    return inside, (low[0], low[1], low[2])
 
 
 _TIED = re.compile(r"\btie[sd]?\b", re.IGNORECASE)

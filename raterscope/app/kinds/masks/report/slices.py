@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from raterscope.algorithms.annotators.agreement import MaskAgreement, mask_agreement
+from raterscope.algorithms.masks.boxes import box_around, slices_of
 from raterscope.algorithms.masks.data import (
     OPEN,
     BoolArray,
@@ -338,8 +339,7 @@ def window_of(
 
 
 def _preset(values: NDArray[np.generic], inside: BoolArray, origin: tuple[int, int, int]) -> str:
-    crop = tuple(slice(at, at + n) for at, n in zip(origin, inside.shape, strict=True))
-    crop_values = np.asarray(values[crop], dtype=np.float64)
+    crop_values = np.asarray(values[slices_of(origin, inside.shape)], dtype=np.float64)
     if inside.any() and np.median(crop_values[inside]) > _HARD:
         return "bone"
     return "lung" if (~inside).any() and np.median(crop_values[~inside]) < _AIRY else "soft"
@@ -479,11 +479,11 @@ def read_figures(
         decided = [region for region in regions if region.subject.structure == structure]
         pieces = [(fusion.origin, fusion.shape)]
         pieces += [
-            (settled[region.voxels].origin, _shape(settled[region.voxels].value))
+            (settled[region.voxels].origin, settled[region.voxels].value.shape)
             for region in decided
             if region.voxels is not None
         ]
-        origin, shape = _bounding_box(pieces)
+        origin, shape = box_around(pieces)
         final = place_in_frame(fusion, fusion.mask[0], origin, shape)
         known_values = known_voxels(decided, settled, structure, origin, shape)
         if known_values is not None:
@@ -528,15 +528,15 @@ def _doubt(fusion: MaskFusion, masks: Masks, known_values: NDArray[np.int8] | No
 
 def _against_truth(fusion: MaskFusion, masks: Masks, record: MaskRecord) -> AgainstTruth:
     """Compare on the box that holds the masks and the truth."""
-    pieces = [(masks.origin, masks.shape)]
+    pieces: list[tuple[Box, tuple[int, ...]]] = [(masks.origin, masks.shape)]
     if record.values.size:
-        pieces.append((record.origin, _shape(record.values)))
-    origin, shape = _bounding_box(pieces)
+        pieces.append((record.origin, record.values.shape))
+    origin, shape = box_around(pieces)
     values = np.zeros((len(masks.annotators), *shape), dtype=np.bool_)
-    values[(slice(None), *_within(origin, masks.origin, masks.shape))] = masks.values > 0.5
+    values[(slice(None), *slices_of(masks.origin, masks.shape, origin))] = masks.values > 0.5
     truth = np.zeros(shape, dtype=np.bool_)
     if record.values.size:
-        truth[_within(origin, record.origin, _shape(record.values))] = record.values > 0.5
+        truth[slices_of(record.origin, record.values.shape, origin)] = record.values > 0.5
     full = Masks(
         values, masks.annotators, masks.spacing, masks.structures, origin=origin, frame=masks.frame,
         slice_positions=masks.slice_positions,
@@ -545,22 +545,3 @@ def _against_truth(fusion: MaskFusion, masks: Masks, record: MaskRecord) -> Agai
     return AgainstTruth(
         record, compare_with_reference(full, truth), compare(consensus, truth, masks.spacing, full.positions)
     )
-
-
-def _bounding_box(pieces: Sequence[tuple[Box, Box]]) -> tuple[Box, Box]:
-    """Return origin and shape of the box around some boxes."""
-    low = np.min([origin for origin, _ in pieces], axis=0)
-    high = np.max([np.add(origin, shape) for origin, shape in pieces], axis=0)
-    z, y, x = (int(at) for at in low)
-    deep, tall, wide = (int(n) for n in high - low)
-    return (z, y, x), (deep, tall, wide)
-
-
-def _within(origin: Box, at: Box, shape: Box) -> tuple[slice, slice, slice]:
-    z, y, x = (slice(a - o, a - o + n) for o, a, n in zip(origin, at, shape, strict=True))
-    return z, y, x
-
-
-def _shape(values: np.ndarray) -> Box:
-    deep, tall, wide = values.shape
-    return deep, tall, wide
