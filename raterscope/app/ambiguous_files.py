@@ -273,7 +273,8 @@ def names_by(
 
 def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NameParts]:
     """Guess from the names; true masks separately, as they do not follow the raters' pattern."""
-    true = {file: None for file in files if _TRUE & _pieces(file)}
+    words = {file: set(re.split(r"[_\-. \d]+", strip_suffixes(file).casefold())) for file in files}
+    true = {file: None for file in files if _TRUE & words[file]}
     others = [file for file in files if file not in true]
     of_bids = {file: parts for file in others if (parts := parse_bids(file)) is not None}
     parts_by_file = compare_names([file for file in others if file not in of_bids])
@@ -306,10 +307,6 @@ def _structure_beside(image: str, name: NameParts) -> str | None:
 
 def _has_number(text: str | None) -> bool:
     return text is None or any(map(str.isdigit, text))
-
-
-def _pieces(file: Path) -> set[str]:
-    return set(re.split(r"[_\-. \d]+", strip_suffixes(file).casefold()))
 
 
 def _image_in(file: Path, images: Mapping[tuple[str, ...], str]) -> tuple[str | None, list[str]]:

@@ -134,7 +134,8 @@ class Document(QObject):
 
     def open(self, path: Path, *, create: bool = False) -> None:
         """Open or create a study and replace the present one, which stays open on failure."""
-        self._open(path, create, [finishing for left, finishing in self._finishing if _same(left, path)])
+        closing = [lane for left, lane in self._finishing if left.resolve() == path.resolve()]
+        self._open(path, create, closing)
 
     def follow(self, path: Path) -> None:
         """Reopen the study at another path after it was moved."""
@@ -356,10 +357,6 @@ class Document(QObject):
             self.contents, decisions=written.decisions, review=written.state, stale=written.stale
         )
         self.decided.emit(written.decision)
-
-
-def _same(path: Path, other: Path) -> bool:
-    return path.resolve() == other.resolve()
 
 
 def _open(

@@ -176,7 +176,7 @@ def read_files(
     return Readings(
         images=images,
         # A table without clicks tells the sizes of images, which tables of clicks may need.
-        clicks=tuple(sorted(clicks, key=_has_clicks)),
+        clicks=tuple(sorted(clicks, key=lambda table: len(table) > 0)),
         truths=tuple(truths),
         left=tuple(candidates.left),
         volumes=tuple(candidates.volumes),
@@ -397,10 +397,6 @@ def _numbers(study: Study, sites: Sequence[Site], added: Sequence[ImageEntry]) -
             entry = next(counts) if site.fresh else add_case(study, site.name, site.grid, names)
             numbers.append(entry.id)
     return numbers
-
-
-def _has_clicks(table: ClickTable) -> bool:
-    return len(table) > 0
 
 
 def _shown_in_words(shown: int, study: Study) -> str:

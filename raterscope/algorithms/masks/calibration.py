@@ -292,7 +292,7 @@ def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None =
         None with fewer than two raters, or without any marked voxel.
     """
     people = len(masks.annotators)
-    if people < 2 or not _marks_anything(masks):
+    if people < 2 or not any(marked(layer).any() for layer in masks.values):
         return None
     measured = distances or measure_distances(masks, part(watch, 0.0, 0.5))
     spacing, cut, away = masks.spacing, measured.masks, measured.away
@@ -316,10 +316,6 @@ def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None =
         curve=default_curve(people),
         settled=settled,
     )
-
-
-def _marks_anything(masks: Masks) -> bool:
-    return any(bool(marked(layer).any()) for layer in masks.values)
 
 
 def pool_calibrations(calibrations: Sequence[Calibration]) -> list[Calibration]:

@@ -255,10 +255,6 @@ class Setup:
     unit: str
 
 
-def _streamed(settings: StreamSettings) -> float:
-    return (settings.annotators or 50) * (settings.clusters or 15) * settings.times
-
-
 _LISTED = (
     Setup(
         "overlapping", "Close components of different sizes", "clicks",
@@ -281,7 +277,7 @@ _LISTED = (
         "streams", "Decisions that arrive over time", "labels",
         "Annotators who decide again and again, or who join one by one: thesis, sections 3.4 and 5.2, "
         "Figures 3.2 to 3.4 and 5.1 to 5.3.",
-        StreamSettings, _streamed, 5_000_000, "votes",
+        StreamSettings, lambda s: (s.annotators or 50) * (s.clusters or 15) * s.times, 5_000_000, "votes",
     ),
     Setup(
         "prostate", "Outlines of a prostate", "masks",

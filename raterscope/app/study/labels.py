@@ -215,7 +215,9 @@ def widened(scheme: Scheme | None, outputs: Sequence[str]) -> Scheme:
     new = [name for name in outputs if name not in scheme.outputs]
     if not new:
         return scheme
-    together = _ordered([*scheme.outputs, *new]) if _in_order(scheme.outputs) else (*scheme.outputs, *new)
+    together = (*scheme.outputs, *new)
+    if tuple(scheme.outputs) == _ordered(scheme.outputs):
+        together = _ordered(together)
     if scheme.classes == scheme.outputs:
         return Scheme(together, together, tuple(range(len(together))))
     meaning = dict(zip(scheme.outputs, scheme.meaning, strict=True))
@@ -309,7 +311,3 @@ def _ordered(names: Sequence[str]) -> tuple[str, ...]:
     if np.isfinite(numbers).all():
         return tuple(names[index] for index in np.argsort(numbers, kind="stable"))
     return tuple(sorted(names, key=natural))
-
-
-def _in_order(names: Sequence[str]) -> bool:
-    return tuple(names) == _ordered(names)

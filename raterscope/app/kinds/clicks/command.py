@@ -77,7 +77,8 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         Workers(processors() if options.jobs is None else options.jobs) as workers,
         ProgressLine(sys.stderr) as watch,
     ):
-        if workers.jobs > 1 and not carries_reliability(plan) and _size_of(options.clicks) > _LONG:
+        size = sum(path.stat().st_size for path in options.clicks if path.is_file())
+        if workers.jobs > 1 and not carries_reliability(plan) and size > _LONG:
             workers.start()
         mapping = dict(options.mapping)
         sizes = [_size_source(path, mapping) for path in _expanded(options.images)]
@@ -140,10 +141,6 @@ def fuse_clicks(options: argparse.Namespace) -> int:
     saved.tell("All results are in")
     failures(outcomes)
     return 0
-
-
-def _size_of(paths: Sequence[Path]) -> int:
-    return sum(path.stat().st_size for path in paths if path.is_file())
 
 
 def plan_texts(options: argparse.Namespace) -> dict[str, str]:

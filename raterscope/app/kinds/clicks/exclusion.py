@@ -14,6 +14,7 @@ from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import NO_CLUSTER, changed_decisions
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.kinds.clicks.runs import fuse_images, read_knowledge
+from raterscope.app.outcome import successful
 from raterscope.app.review import ReviewState, fold, match
 from raterscope.app.study import Study
 
@@ -133,7 +134,8 @@ def recount(
     outcomes = fuse_images(looked, _separate_plan(plan), watch=part(watch, 0.0, 0.85))
     failed = tuple(name for name, outcome in outcomes.items() if outcome.fusion is None)
     names = [name for name in inputs.items if name not in failed]
-    fused = [_fusion_of(name, inputs, outcomes[name].fusion if name in outcomes else None) for name in names]
+    fusions = {**inputs.fusions, **successful(outcomes)}
+    fused = [fusions[name] for name in names]
     learnt = learn_from_each_other(
         [clicks_after[name] for name in names], fused, plan, part(watch, 0.85, 1.0)
     )
@@ -158,10 +160,6 @@ def _separate_plan(plan: FusionPlan) -> FusionPlan:
     if not isinstance(settings, DEMSettings):
         return plan
     return replace(plan, detection=replace(settings, learn_across_images=False))
-
-
-def _fusion_of(name: str, inputs: RunInputs, new_fusion: Fusion | None) -> Fusion:
-    return inputs.fusions[name] if new_fusion is None else new_fusion
 
 
 def _changed_spots(

@@ -409,8 +409,9 @@ def _write_labels(study: Study, entry: QuestionEntry, form: str, path: Path, wat
         fusion = answered.result.fusion
         wide = np.zeros((len(tasks), len(answer.classes)))
         wide[:, : len(fusion.classes)] = fusion.posterior
+        model = f"raterscope {answered.run.algorithm}, run {answered.run.id}"
         return write_label_studio(
-            path, tasks, answer.classes, wide, fusion.label(), model=_model(answered), decided=answer.decided,
+            path, tasks, answer.classes, wide, fusion.label(), model=model, decided=answer.decided,
             pictures=_pictures(study, entry), watch=watch,
         )  # fmt: skip
     votes = answered.result.fusion.votes
@@ -520,10 +521,6 @@ def _votes(answered: Answered) -> NDArray[np.int64]:
     """Count every annotator's votes as the run did."""
     labels, plan = answered.question.labels, plan_of(answered.run)
     return labels.votes_of_annotators() if plan is None else counted_votes(labels, plan)
-
-
-def _model(answered: Answered) -> str:
-    return f"raterscope {answered.run.algorithm}, run {answered.run.id}"
 
 
 def _pictures(study: Study, entry: QuestionEntry) -> Mapping[int, str]:

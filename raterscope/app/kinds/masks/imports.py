@@ -202,7 +202,8 @@ def place_masks(
                 site_list.append(Site(name, attributed.mask.grid))
             elif not site_list[at].grid.same_voxels(attributed.mask.grid):
                 if not (may_resample and attributed.mask.grid.calibrated and site_list[at].grid.calibrated):
-                    raise _other_grid(attributed, replace(site_list[at], name=_first_on(placed, where, at)))
+                    name = placed[where.index(at)].file.name
+                    raise _other_grid(attributed, replace(site_list[at], name=name))
             elif not site_list[at].grid.calibrated:
                 site_list[at] = replace(site_list[at], grid=attributed.mask.grid)
         where.append(at)
@@ -405,10 +406,6 @@ def _refuse_twice(masks: Sequence[AttributedMask], where: Sequence[int], sites: 
                 f"{plain(earlier_file.name)}; expected one mask by each annotator",
                 file=mask.file,
             )
-
-
-def _first_on(masks: Sequence[AttributedMask], where: Sequence[int], at: int) -> str:
-    return next(mask.file.name for mask, mask_site in zip(masks, where, strict=True) if mask_site == at)
 
 
 def _other_grid(mask: AttributedMask, site: Site) -> OtherGrid:

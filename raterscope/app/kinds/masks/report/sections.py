@@ -416,7 +416,6 @@ REPORT = Report(gather_part, lambda options: {"methods": options.compare_methods
 
 
 _TITLE = "Methods compared"
-_HALF = 0.3
 
 
 def compared_methods_section(
