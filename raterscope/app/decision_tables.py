@@ -58,12 +58,10 @@ def record_decisions(study: Study, path: Path, watch: Watch = silent) -> tuple[i
 
     Parameters
     ----------
-    study : Study
     path : Path
         A table with the columns verb and item, those that the verb needs, and any other of
         `output_files.DECISIONS`. Rows with the same number in the column decision are one decision on
         several spots. A region has the number that it has in the run shown.
-    watch : Watch
 
     Returns
     -------
