@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -45,35 +45,25 @@ class Writer(Protocol):
         """Write the structures; return the files."""
 
 
-def _nifti() -> Writer:
+FORMATS = ("nifti", "seg.nrrd", "dicom-seg", "rtstruct")
+
+
+def _writer_of(kind: str) -> Writer:
+    """Import the writer of one of `FORMATS`."""
+    if kind == "seg.nrrd":
+        from raterscope.app.formats.masks.seg_nrrd import write_seg_nrrd
+
+        return write_seg_nrrd
+    if kind == "dicom-seg":
+        from raterscope.app.formats.masks.dicom_seg import write_dicom_seg
+
+        return write_dicom_seg
+    if kind == "rtstruct":
+        from raterscope.app.formats.masks.rtstruct import write_rtstruct
+
+        return write_rtstruct
     return write_nifti
 
-
-def _seg_nrrd() -> Writer:
-    from raterscope.app.formats.masks.seg_nrrd import write_seg_nrrd
-
-    return write_seg_nrrd
-
-
-def _dicom_seg() -> Writer:
-    from raterscope.app.formats.masks.dicom_seg import write_dicom_seg
-
-    return write_dicom_seg
-
-
-def _rtstruct() -> Writer:
-    from raterscope.app.formats.masks.rtstruct import write_rtstruct
-
-    return write_rtstruct
-
-
-WRITERS: dict[str, Callable[[], Writer]] = {
-    "nifti": _nifti,
-    "seg.nrrd": _seg_nrrd,
-    "dicom-seg": _dicom_seg,
-    "rtstruct": _rtstruct,
-}
-"""Loaders of writers by the format's name."""
 
 REGULAR = ("nifti", "seg.nrrd")
 """Formats that hold only slices at even distances and axes at right angles."""
@@ -92,7 +82,7 @@ def write_masks(
     resample: bool = False,
     description: str = "",
 ) -> list[Path]:
-    """Write structures in one of the formats of `WRITERS`.
+    """Write structures in one of `FORMATS`.
 
     Raises `InputError` if there is nothing to write, the format cannot hold it, or a file cannot be written.
 
@@ -118,8 +108,8 @@ def write_masks(
         The complete files.
     """
     path = Path(path)
-    if kind not in WRITERS:
-        raise InputError(f"{plain(kind)} is not a format of masks; expected one of {', '.join(WRITERS)}")
+    if kind not in FORMATS:
+        raise InputError(f"{plain(kind)} is not a format of masks; expected one of {', '.join(FORMATS)}")
     if not structures:
         raise InputError("there is no mask to write", file=path)
     for structure in structures:
@@ -137,9 +127,8 @@ def write_masks(
             replace(structure, values=resampled(structure.values, grid, regular)) for structure in structures
         ]
         grid = regular
-    return WRITERS[kind]()(
-        path, structures, grid, source=source, deidentify=deidentify, description=description
-    )
+    write = _writer_of(kind)
+    return write(path, structures, grid, source=source, deidentify=deidentify, description=description)
 
 
 _SCANNER = 1
