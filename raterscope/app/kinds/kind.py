@@ -214,15 +214,6 @@ class ReportPart(NamedTuple):
     views: Mapping[int, Sequence[View]] = {}
 
 
-def _no_options(_parser: Parser) -> None:
-    """Add no options."""
-
-
-def _no_values(_options: argparse.Namespace) -> dict[str, Any]:
-    """Read no options."""
-    return {}
-
-
 def _nothing_more(
     _run: RunEntry, _then: ReviewState, _names: Mapping[tuple[str, int], str], _fixed: bool
 ) -> tuple[str, str]:
@@ -245,7 +236,7 @@ class Report:
     """
 
     gather: Callable[[ReportRequest, Watch], ReportPart]
-    read_options: Callable[[argparse.Namespace], dict[str, Any]] = _no_values
+    read_options: Callable[[argparse.Namespace], dict[str, Any]] = lambda _options: {}
     held_fixed: Callable[[RunEntry, ReviewState, Mapping[tuple[str, int], str], bool], tuple[str, str]] = (
         _nothing_more
     )
@@ -322,7 +313,7 @@ class Kind:
     load_report: Callable[[], Report]
     exports: tuple[Export, ...] = ()
     load_sample: Callable[[], Sample] | None = None
-    add_report_options: Callable[[Parser], None] = _no_options
+    add_report_options: Callable[[Parser], None] = lambda _parser: None
     doubt: str = "disputed"
     holds_decisions: bool = True
     load_storage: Callable[[], StoredKind] | None = None
