@@ -90,7 +90,8 @@ def decisions_section(
         none: list[Block] = [Prose([("", "No decision has been made.")])]
         return Section(title, none + viewed)
     blocks: list[Block] = [_by_whom([decision for decision, _ in entries], state), *viewed]
-    notable = sorted(range(len(entries)), key=lambda index: _is_plain(entries[index][0]))[:_MOST]
+    is_plain = [not (decision.reason or decision.annotators) for decision, _ in entries]
+    notable = sorted(range(len(entries)), key=is_plain.__getitem__)[:_MOST]
     listed = [entries[index] for index in sorted(notable)]
     rows = [_row(decision, items, state) for decision, items in listed]
     columns = ("No.", "When (UTC)", "Who", "Case", "Structure", "What", "Why", "Standing")
@@ -177,10 +178,6 @@ def _row(decision: Decision, items: str, state: ReviewState) -> Sequence[str]:
         "" if decision.annotators else plain(decision.reason, 160),  # the words have it
         "" if decision.verb == "undo" else state.standing(decision.id),
     )
-
-
-def _is_plain(decision: Decision) -> bool:
-    return not (decision.reason or decision.annotators)
 
 
 def _target(decision: Decision, state: ReviewState) -> Decision:

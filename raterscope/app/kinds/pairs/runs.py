@@ -48,9 +48,9 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
         pairs = study.comparison_set(number).pairs(people).without(state.excluded)
         return pairs if len(pairs) else None
 
-    names = {question.id: question.name for question in study.pair_questions()}
-    names_by_question = {number: names[number] for number in questions}
-    inputs = outcome.gather(names_by_question, study, read, watch, words="reading the comparisons of")
+    all_names = {question.id: question.name for question in study.pair_questions()}
+    names = {number: all_names[number] for number in questions}
+    inputs = outcome.gather(names, study, read, watch, words="reading the comparisons of")
     if not inputs.given:
         raise PairsError("There are no comparisons to fuse here.")
     return inputs
