@@ -14,7 +14,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from raterscope import __version__
-from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, part, silent, wrapping
+from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, part, silent, steps_of, wrapping
 from raterscope.algorithms.settings import SettingsError
 from raterscope.resources.bibliography import cite, cited_keys, references_text
 
@@ -129,9 +129,8 @@ def one_by_one(
     """
     started, clock = datetime.now(UTC), time.perf_counter()
     outcomes: dict[str, Outcome[Result]] = {}
-    for step, (name, entry) in enumerate(inputs.given.items()):
-        prefix = f"{name}: " if len(inputs.given) > 1 else ""
-        here = part(watch, step / len(inputs.given), (step + 1) / len(inputs.given), prefix)
+    for (name, entry), step in steps_of(watch, inputs.given.items()):
+        here = part(step, 0.0, 1.0, f"{name}: " if len(inputs.given) > 1 else "")
         start_time = time.perf_counter()
         watch_draft = wrapping(here, partial(Draft, name))
         result, problem, details = attempt(partial(fuse, entry, plan, watch_draft))

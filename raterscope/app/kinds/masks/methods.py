@@ -26,7 +26,7 @@ from raterscope.algorithms.masks.method_comparison import (
     signed_ranks,
 )
 from raterscope.algorithms.masks.metrics import RaterAgreement
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.output_files import format_number, remove_file, write_bytes, write_table
 from raterscope.app.kinds.masks.runs import MARGIN, Case, Inputs
@@ -149,10 +149,8 @@ def compare_cases(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch = sile
     """
     work = [(name, case, structure) for name, case in inputs.given.items() for structure in case.records]
     results, problems = [], []
-    for done, (name, case, structure) in enumerate(work):
-        step_watch = part(
-            watch, done / len(work), (done + 1) / len(work), f"{name}: " if len(work) > 1 else ""
-        )
+    for (name, case, structure), step in steps_of(watch, work):
+        step_watch = part(step, 0.0, 1.0, f"{name}: " if len(work) > 1 else "")
         compared, problem, _ = attempt(partial(_compare, case, structure, plans, step_watch))
         if compared is None:
             problems.append(f"{plain(name)}, {plain(structure)}: not compared, {problem}")

@@ -25,7 +25,7 @@ from raterscope.algorithms.labels.drift import (
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedSettings
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.convergence import of_labels
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
@@ -496,10 +496,9 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     """Report on each question; `folds` measures ROC curves, `over_time` follows rates."""
     sections: list[Section] = []
     runs: dict[int, RunEntry] = {}
-    for done, entry in enumerate(request.items):
-        item_count = len(request.items)
-        step = part(watch, done / item_count, (done + 1) / item_count, f"{plain(entry.name)}: ")
-        section_runs = _question(request, request.study.question(entry.id), step)
+    for entry, step in steps_of(watch, request.items):
+        named_step = part(step, 0.0, 1.0, f"{plain(entry.name)}: ")
+        section_runs = _question(request, request.study.question(entry.id), named_step)
         if section_runs is not None:
             run, section = section_runs
             runs[run.id] = run
