@@ -106,35 +106,82 @@ def _softplus(value: float) -> float:
 
 
 @compiled(error_model="numpy")
-def _omitted(odds: Array, chance: Array, shift: Array, worth: Array, quiet: Array) -> float:
-    """Return the log probability of no marks by chance; add that on a structure, by node, to `quiet`."""
+def _omitted(
+    begin: int, own: int, annotators: int, weighted: bool, odds: Array, chance: Array, weights: Array,
+    shift: Array, quiet: Array,
+) -> float:  # fmt: skip
+    """Return the log probability of no marks by chance; write that on a structure, by node, into `quiet`.
+
+    Odds and chances of the annotators are from `begin`, weights from `own`.
+    """
     product, missed = 1.0, 0.0
-    if len(worth):
-        for r in range(len(odds)):
-            missed += worth[r] * np.log1p(-chance[r])
+    for k in range(len(shift)):
+        quiet[k] = 0.0
+    if weighted:
+        for r in range(annotators):
+            worth = weights[own + r]
+            missed += worth * np.log1p(-chance[begin + r])
             for k in range(len(shift)):
-                quiet[k] -= worth[r] * _softplus(odds[r] + shift[k])
+                quiet[k] -= worth * _softplus(odds[begin + r] + shift[k])
         return float(missed)
-    for r in range(len(odds)):
-        product *= 1.0 - chance[r]
+    for r in range(annotators):
+        product *= 1.0 - chance[begin + r]
         if r % FLUSH == FLUSH - 1:
             missed += np.log(product)
             product = 1.0
-    ratio, lift, factors = np.exp(odds), np.exp(shift), np.ones(len(shift))
-    for r in range(len(odds)):
+    lift, factors = np.empty(len(shift)), np.empty(len(shift))
+    for k in range(len(shift)):
+        lift[k], factors[k] = np.exp(shift[k]), 1.0
+    for r in range(annotators):
+        ratio = np.exp(odds[begin + r])
         for k in range(len(shift)):  # the nodes inside, for vector instructions
-            factors[k] *= 1.0 + ratio[r] * lift[k]
-        if r % FLUSH == FLUSH - 1:
+            factors[k] *= 1.0 + ratio * lift[k]
+        if r % FLUSH == FLUSH - 1 or r == annotators - 1:
             for k in range(len(shift)):
                 quiet[k] -= np.log(factors[k])
                 factors[k] = 1.0
-    for k in range(len(shift)):
-        quiet[k] -= np.log(factors[k])
     return float(missed + np.log(product))
 
 
 @compiled(error_model="numpy")
-def weigh(votes: StackedVotes, odds: Array, chance: Array, shift: Array, looks: StackedLooks) -> None:
+def _effects(
+    begin: int, own: int, annotators: int, weighted: bool, odds: Array, chance: Array, weights: Array,
+    evidence: Array, likely: Array,
+) -> None:  # fmt: skip
+    """Write each annotator's weighted log odds of a mark on a structure, and by chance; see `_omitted`."""
+    for r in range(annotators):
+        rate = chance[begin + r]
+        evidence[r], likely[r] = odds[begin + r], np.log(rate / (1 - rate))
+        if weighted:
+            evidence[r] *= weights[own + r]
+            likely[r] *= weights[own + r]
+
+
+@compiled(error_model="numpy")
+def _weigh(
+    i: int, votes: StackedVotes, odds: Array, chance: Array, shift: Array, structure: Array, by_chance: Array
+) -> None:
+    """Compute the log probability of the votes on each cluster of image `i`; see `weigh`."""
+    first, annotator, count = votes.first, votes.annotator, votes.count
+    own, weighted, weights = votes.annotators[i], votes.weighted[i], votes.weights
+    annotators = votes.annotators[i + 1] - own
+    quiet, evidence, likely = np.empty(len(shift)), np.empty(annotators), np.empty(annotators)
+    missed = _omitted(own, own, annotators, weighted, odds, chance, weights, shift, quiet)
+    _effects(own, own, annotators, weighted, odds, chance, weights, evidence, likely)
+    for m in range(votes.clusters[i], votes.clusters[i + 1]):
+        present, met = 0.0, missed
+        for p in range(first[m], first[m + 1]):
+            present += evidence[annotator[p]]
+            met += likely[annotator[p]]
+        by_chance[m] = met
+        for k in range(len(shift)):
+            structure[m, k] = present + count[m] * shift[k] + quiet[k]
+
+
+@compiled(error_model="numpy")
+def weigh(
+    votes: StackedVotes, odds: Array, chance: Array, shift: Array, structure: Array, by_chance: Array
+) -> None:
     """Compute the log probability of each cluster's votes (eqs. 21, 22).
 
     Parameters
@@ -142,172 +189,120 @@ def weigh(votes: StackedVotes, odds: Array, chance: Array, shift: Array, looks: 
     votes : StackedVotes
     odds, chance : (R,) float64
     shift : (K,) float64
-    looks : StackedLooks
+    structure, by_chance : (M, K), (M,) float64
         Written: as a structure at each node, and as clicks that met by chance.
     """
     for i in range(len(votes.trust)):
-        begin, end = votes.clusters[i], votes.clusters[i + 1]
-        own, other = votes.annotators[i], votes.annotators[i + 1]
-        _weigh(
-            votes.first[begin : end + 1], votes.annotator, votes.count[begin:end],
-            votes.weights[own : other if votes.weighted[i] else own], odds[own:other], chance[own:other],
-            shift, looks.structure[begin:end], looks.chance[begin:end],
-        )  # fmt: skip
+        _weigh(i, votes, odds, chance, shift, structure, by_chance)
 
 
 @compiled(error_model="numpy")
-def _weigh(
-    first: Array, annotator: Array, count: Array, worth: Array, odds: Array, chance: Array, shift: Array,
-    present: Array, by_chance: Array,
-) -> None:  # fmt: skip
-    """Compute the log probability of the votes on each cluster of an image.
-
-    Parameters
-    ----------
-    first : (M + 1,), annotator : (votes,) int32
-        Annotators who marked each cluster.
-    count : (M,) float64
-        Number of these annotators, by weight.
-    worth : (R,) float64
-        Weights; empty where all count fully.
-    odds, chance : (R,) float64
-    shift : (K,) float64
-    present : (M, K) float64
-        Written: as a structure at each node.
-    by_chance : (M,) float64
-        Written: as clicks that met by chance.
-    """
-    quiet = np.zeros(len(shift))
-    missed = _omitted(odds, chance, shift, worth, quiet)
-    evidence, likely = odds, np.log(chance / (1 - chance))
-    if len(worth):
-        evidence, likely = worth * evidence, worth * likely
-    for m in range(len(count)):
-        own, met = 0.0, missed
-        for p in range(first[m], first[m + 1]):
-            own += evidence[annotator[p]]
-            met += likely[annotator[p]]
-        by_chance[m] = met
-        for k in range(len(shift)):
-            present[m, k] = own + count[m] * shift[k] + quiet[k]
-
-
-@compiled(error_model="numpy")
-def expect(
-    first: Array, annotator: Array, count: Array, worth: Array, drawn: Array, rest: Array, known: Array,
-    truth: Array, trust: float, odds: Array, chance: Array, shift: Array, kinds: Array, share: Array,
-    structure: Array, artefact: Array, by_chance: Array,
-) -> float:  # fmt: skip
-    """Run an E step (eq. 25); return the log likelihood.
-
-    Parameters
-    ----------
-    first, annotator, count, worth, odds, chance, shift
-        As for `_weigh`.
-    drawn : (M,) float64
-        Tempered log probability of the votes on an artefact.
-    rest : (M,) float64
-        The remaining part, on an artefact or a structure.
-    known : (M,) bool
-        Clusters whose known truth is held fixed.
-    truth : (M,) float64
-        There 1 or 0.
-    trust : float
-        Tempering: power of the likelihood of votes.
-    kinds : (3,), share : (K,) float64
-    structure : (M, K), artefact, by_chance : (M,) float64
-        Written: posteriors of a structure at each node, of an artefact, of chance.
-    """
-    _weigh(first, annotator, count, worth, odds, chance, shift, structure, by_chance)
-    kind, at_node = np.log(kinds), np.log(share)
+def _expect(i: int, votes: StackedVotes, state: StackedState, shift: Array, looks: StackedLooks) -> float:
+    """Run an E step (eq. 25) on image `i`: write the posteriors, return the log likelihood."""
+    structure, artefact, by_chance = looks.structure, looks.artefact, looks.chance
+    drawn, rest, known, truth, trust = votes.drawn, votes.rest, votes.known, votes.truth, votes.trust[i]
+    _weigh(i, votes, state.odds, state.chance, shift, structure, by_chance)
+    real, lure, stray = np.log(state.kinds[i, 0]), np.log(state.kinds[i, 1]), np.log(state.kinds[i, 2])
+    at_node = np.empty(len(shift))
+    for k in range(len(shift)):
+        at_node[k] = np.log(state.share[i, k])
     value = 0.0
-    for m in range(len(count)):
+    for m in range(votes.clusters[i], votes.clusters[i + 1]):
         absent = known[m] and truth[m] == 0.0
         there = known[m] and truth[m] == 1.0
-        artefact[m] = -np.inf if there else drawn[m] + kind[1]
-        by_chance[m] = -np.inf if there else by_chance[m] - rest[m] + kind[2]
-        largest = max(artefact[m], by_chance[m])
+        alluring = -np.inf if there else drawn[m] + lure
+        met = -np.inf if there else by_chance[m] - rest[m] + stray
+        largest = max(alluring, met)
         for k in range(len(shift)):
-            structure[m, k] = -np.inf if absent else trust * structure[m, k] + kind[0] + at_node[k]
+            structure[m, k] = -np.inf if absent else trust * structure[m, k] + real + at_node[k]
             largest = max(largest, structure[m, k])
-        artefact[m], by_chance[m] = np.exp(artefact[m] - largest), np.exp(by_chance[m] - largest)
-        total = artefact[m] + by_chance[m]
+        alluring, met = np.exp(alluring - largest), np.exp(met - largest)
+        total = alluring + met
         for k in range(len(shift)):
             structure[m, k] = np.exp(structure[m, k] - largest)
             total += structure[m, k]
-        artefact[m], by_chance[m] = artefact[m] / total, by_chance[m] / total
-        structure[m] /= total
+        artefact[m], by_chance[m] = alluring / total, met / total
+        for k in range(len(shift)):
+            structure[m, k] /= total
         value += largest + np.log(total)
     return float(value)
 
 
 @compiled(error_model="numpy")
-def held(
-    hit: Array, miss: Array, quiet: Array, false: Array, odds: Array, chance: Array, weights: Array,
-    shares: Array,
-) -> float:  # fmt: skip
-    """Return the log prior: of annotators' rates, all (R,) float64, and of shares with as many weights."""
-    value = 0.0
-    for k in range(len(weights)):
-        if weights[k] > 0.0:
-            value += weights[k] * np.log(shares[k])
-    for r in range(len(odds)):
-        value -= hit[r] * _softplus(-odds[r]) + miss[r] * _softplus(odds[r])
-        value += quiet[r] * np.log1p(-chance[r]) + false[r] * np.log(chance[r])
+def _log_prior(i: int, votes: StackedVotes, prior: StackedPrior, state: StackedState) -> float:
+    """Return the log prior of the parameters of image `i`: annotators' rates, kinds, nodes."""
+    value, trust = 0.0, votes.trust[i]
+    kinds, share = state.kinds, state.share
+    for k in range(3):
+        if prior.kinds[i, k] > 0.0:
+            value += prior.kinds[i, k] * np.log(kinds[i, k])
+    for k in range(share.shape[1]):
+        weight = prior.strength[i] * prior.share[i, k]
+        if weight > 0.0:
+            value += weight * np.log(share[i, k])
+    for r in range(votes.annotators[i], votes.annotators[i + 1]):
+        worth, odds, chance = votes.weights[r], state.odds[r], state.chance[r]
+        hit, miss = worth * (trust * prior.hit[r]), worth * (trust * prior.miss[r])
+        value -= hit * _softplus(-odds) + miss * _softplus(odds)
+        value += worth * prior.quiet[r] * np.log1p(-chance) + worth * prior.false[r] * np.log(chance)
     return float(value)
 
 
 @compiled(error_model="numpy")
 def tally(
-    first: Array, annotator: Array, structure: Array, artefact: Array, by_chance: Array, hits: Array,
-    false: Array, sums: Array,
+    begin: int, end: int, first: Array, annotator: Array, structure: Array, artefact: Array,
+    by_chance: Array, hits: Array, false: Array, sums: Array,
 ) -> None:  # fmt: skip
-    """Add up posteriors.
+    """Add up posteriors of a range of clusters.
 
     Parameters
     ----------
-    first, annotator
-        As for `_weigh`.
+    begin, end : int
+        The range.
+    first : (M + 1,), annotator : (votes,) int32
+        Annotators who marked each cluster.
     structure, artefact, by_chance
-        As from `expect`.
+        Posteriors: (M, K), (M,), (M,) float64.
     hits, false : (R,) float64
         Added to: each annotator's marks on structures, and on what met by chance.
-    sums : (K + 2,) float64
+    sums : (1, K + 2) float64
         Added to: structures at each node, artefacts, chance.
     """
     nodes = structure.shape[1]
-    for m in range(len(artefact)):
-        present = 0.0
+    for m in range(begin, end):
+        present, met = 0.0, by_chance[m]
         for k in range(nodes):
             present += structure[m, k]
-            sums[k] += structure[m, k]
-        sums[nodes] += artefact[m]
-        sums[nodes + 1] += by_chance[m]
+            sums[0, k] += structure[m, k]
+        sums[0, nodes] += artefact[m]
+        sums[0, nodes + 1] += met
         for p in range(first[m], first[m + 1]):
             hits[annotator[p]] += present
-            false[annotator[p]] += by_chance[m]
+            false[annotator[p]] += met
 
 
 @compiled(error_model="numpy")
-def newton(hit: Array, nodes: Array, shift: Array, total: Array, odds: Array) -> None:
-    """Maximise over each annotator's log odds of a mark, by Newton's method.
+def newton(own: int, hit: Array, nodes: Array, shift: Array, total: Array, odds: Array) -> None:
+    """Maximise over the log odds of a mark of R annotators, by Newton's method.
 
     Parameters
     ----------
+    own : int
+        The first annotator's place in `odds`.
     hit : (R,) float64
         Marks, including those of the prior.
-    nodes : (R or 1, K) float64
+    nodes : (R or 1, K or more) float64
         Clusters at each node: those that each annotator saw, or that all saw.
     shift : (K,) float64
     total : (R,) float64
         Marks and omissions of the prior, at shift 0.
-    odds : (R,) float64
+    odds : (R or more,) float64
         To begin with; overwritten.
     """
     lift, chances = np.exp(shift), np.empty(len(shift))
     for r in range(len(hit)):
-        row = min(r, len(nodes) - 1)
-        value = odds[r]
+        row = r if len(nodes) > 1 else 0
+        value = odds[own + r]
         for _ in range(50):
             ratio = np.exp(value)
             chance = ratio / (1.0 + ratio)
@@ -322,50 +317,89 @@ def newton(hit: Array, nodes: Array, shift: Array, total: Array, odds: Array) ->
             value = min(max(value + step, -13.8), 13.8)  # as far as EDGE
             if abs(step) < 1e-6:  # the error is now about its square
                 break
-        odds[r] = value
+        odds[own + r] = value
 
 
 @compiled(error_model="numpy")
-def _sum(values: Array) -> float:
-    """Add up fewer than 128 values in numpy's order, so that the sum has the same bits."""
-    if len(values) < 8:
-        total = 0.0
-        for value in values:
-            total += value
-        return total
-    aligned = len(values) - len(values) % 8
-    lane = values[:8].copy()
-    for begin in range(8, aligned, 8):
-        for i in range(8):
-            lane[i] += values[begin + i]
+def _sum(values: Array, count: int) -> float:
+    """Add up fewer than 128 values, the first of a row, in numpy's order: the sum has the same bits."""
+    total = 0.0
+    if count < 8:
+        for i in range(count):
+            total += values[0, i]
+        return float(total)
+    aligned = count - count % 8
+    lane = np.empty(8)
+    for i in range(8):
+        lane[i] = values[0, i]
+        for begin in range(8, aligned, 8):
+            lane[i] += values[0, begin + i]
     total = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]))
-    for i in range(aligned, len(values)):
-        total += values[i]
+    for i in range(aligned, count):
+        total += values[0, i]
     return float(total)
 
 
 @compiled(error_model="numpy")
-def _clipped_rate(right: float, wrong: float) -> float:
-    total = right + wrong
+def _clipped_rate(right: float, total: float) -> float:
     rate = right / total if total > 0.0 else 0.5
     return min(max(rate, EDGE), 1.0 - EDGE)
 
 
 @compiled(error_model="numpy")
-def _distribute(
-    start: Array, known: Array, truth: Array, kinds: Array, share: Array, structure: Array, artefact: Array,
-    by_chance: Array,
-) -> None:  # fmt: skip
+def _distribute(i: int, start: Array, votes: StackedVotes, prior: StackedPrior, looks: StackedLooks) -> None:
     """Distribute initial posteriors of a structure, (M,), over nodes and kinds as in the prior."""
-    second, third = kinds[1], kinds[2]
+    structure, artefact, by_chance = looks.structure, looks.artefact, looks.chance
+    second, third = prior.kinds[i, 1], prior.kinds[i, 2]
     if second == 0.0 and third == 0.0:
         third = 1.0
-    for m in range(len(start)):
-        present = truth[m] if known[m] else start[m]
+    for m in range(votes.clusters[i], votes.clusters[i + 1]):
+        present = votes.truth[m] if votes.known[m] else start[m]
         absent = (1 - present) / (second + third)
         artefact[m], by_chance[m] = absent * second, absent * third
-        for k in range(len(share)):
-            structure[m, k] = present * share[k]
+        for k in range(structure.shape[1]):
+            structure[m, k] = present * prior.share[i, k]
+
+
+@compiled(error_model="numpy")
+def _maximise(
+    i: int, starts: bool, votes: StackedVotes, prior: StackedPrior, shift: Array, state: StackedState,
+    looks: StackedLooks,
+) -> None:  # fmt: skip
+    """Run an M step (eqs. 27-29) on image `i`; the first one `starts`, and leaves the share as in the prior."""
+    nodes, own, clusters = len(shift), votes.annotators[i], prior.places[i]
+    annotators = votes.annotators[i + 1] - own
+    hits, marks, total = np.empty(annotators), np.empty(annotators), np.empty(annotators)
+    sums = np.empty((1, nodes + 2))
+    for k in range(nodes + 2):
+        sums[0, k] = 0.0
+    for r in range(annotators):
+        hits[r], marks[r], total[r] = 0.0, 0.0, prior.hit[own + r] + prior.miss[own + r]
+        if starts:
+            state.odds[own + r] = 0.0
+    tally(
+        votes.clusters[i], votes.clusters[i + 1], votes.first, votes.annotator, looks.structure,
+        looks.artefact, looks.chance, hits, marks, sums,
+    )  # fmt: skip
+    for r in range(annotators):
+        hits[r] += prior.hit[own + r]
+    newton(own, hits, sums, shift, total, state.odds)
+    false, quiet, chance, kinds, share = prior.false, prior.quiet, state.chance, state.kinds, state.share
+    for r in range(annotators):
+        right, wrong = false[own + r], quiet[own + r]
+        if not clusters:
+            right, wrong = marks[r] + right, sums[0, nodes + 1] - marks[r] + wrong
+        chance[own + r] = _clipped_rate(right, right + wrong)
+    present, absent = _sum(sums, nodes) + prior.kinds[i, 0], sums[0, nodes + 1] + prior.kinds[i, 2]
+    kinds[i, 0], kinds[i, 1], kinds[i, 2] = present, sums[0, nodes] + prior.kinds[i, 1], clusters
+    if not clusters:
+        kinds[i, 0] = _clipped_rate(present, present + kinds[i, 1] + absent)
+        kinds[i, 1], kinds[i, 2] = 0.0, 1.0 - kinds[i, 0]
+    for k in range(nodes):
+        sums[0, k] += prior.strength[i] * prior.share[i, k]
+    structures = _sum(sums, nodes)
+    for k in range(nodes):
+        share[i, k] = sums[0, k] / structures if structures > 0.0 and not starts else prior.share[i, k]
 
 
 @compiled(error_model="numpy")
@@ -407,75 +441,23 @@ def ascend(
     converged : (I,) bool
         Written.
     """
-    nodes = len(shift)
+    kinds = state.kinds
     for i in range(begin, end):
-        if not most[i]:
-            continue
-        from_cluster, to_cluster = votes.clusters[i], votes.clusters[i + 1]
-        own, other = votes.annotators[i], votes.annotators[i + 1]
-        annotators = other - own
-        first, annotator = votes.first[from_cluster : to_cluster + 1], votes.annotator
-        known, truth = votes.known[from_cluster:to_cluster], votes.truth[from_cluster:to_cluster]
-        weights, trust = votes.weights[own:other], votes.trust[i]
-        worth = votes.weights[own : other if votes.weighted[i] else own]
-        hit, miss, quiet, false = (
-            prior.hit[own:other], prior.miss[own:other], prior.quiet[own:other], prior.false[own:other]
-        )  # fmt: skip
-        prior_kinds, clusters = prior.kinds[i], prior.places[i]
-        prior_share, strength = prior.share[i], prior.strength[i]
-        odds, chance, kinds, share = (
-            state.odds[own:other], state.chance[own:other], state.kinds[i], state.share[i]
-        )  # fmt: skip
-        structure = looks.structure[from_cluster:to_cluster]
-        artefact, by_chance = looks.artefact[from_cluster:to_cluster], looks.chance[from_cluster:to_cluster]
-        shares, prior_weights = np.empty(3 + nodes), np.empty(3 + nodes)
-        prior_weights[:3], prior_weights[3:] = prior_kinds, strength * prior_share
-        believed_hit, believed_miss = weights * (trust * hit), weights * (trust * miss)
-        own_quiet, own_false = weights * quiet, weights * false
-        prior_votes = hit + miss
         last = former[i]
-        for iteration in range(-1 if starts else 0, most[i]):
+        for iteration in range(-1 if starts and most[i] else 0, most[i]):
             if iteration < 0:
-                _distribute(
-                    start[from_cluster:to_cluster], known, truth, prior_kinds, prior_share, structure,
-                    artefact, by_chance,
-                )  # fmt: skip
-                odds[:] = 0.0
+                _distribute(i, start, votes, prior, looks)
             else:
-                value = expect(
-                    first, annotator, votes.count[from_cluster:to_cluster], worth,
-                    votes.drawn[from_cluster:to_cluster], votes.rest[from_cluster:to_cluster], known, truth,
-                    trust, odds, chance, shift, kinds, share, structure, artefact, by_chance,
-                )  # fmt: skip
-                shares[:3], shares[3:] = kinds, share
-                value += held(
-                    believed_hit, believed_miss, own_quiet, own_false, odds, chance, prior_weights, shares
-                )
-                if clusters:
-                    value -= _sum(kinds)  # of a Poisson process
+                value = _expect(i, votes, state, shift, looks) + _log_prior(i, votes, prior, state)
+                if prior.places[i]:
+                    value -= kinds[i, 0] + kinds[i, 1] + kinds[i, 2]  # of a Poisson process
                 objective[i, iteration] = value
                 steps[i] = iteration + 1
                 if not np.isnan(last) and value - last <= tolerance * abs(value):
                     converged[i] = True
                     break
                 last = value
-            hits, marks, sums = np.zeros(annotators), np.zeros(annotators), np.zeros(nodes + 2)
-            tally(first, annotator, structure, artefact, by_chance, hits, marks, sums)
-            newton(hits + hit, sums[:nodes].copy().reshape(1, nodes), shift, prior_votes, odds)
-            for r in range(annotators):
-                if clusters:
-                    chance[r] = _clipped_rate(false[r], quiet[r])
-                else:
-                    chance[r] = _clipped_rate(marks[r] + false[r], sums[nodes + 1] - marks[r] + quiet[r])
-            present, absent = _sum(sums[:nodes]) + prior_kinds[0], sums[nodes + 1] + prior_kinds[2]
-            kinds[0], kinds[1], kinds[2] = present, sums[nodes] + prior_kinds[1], clusters
-            if not clusters:
-                total = present + kinds[1] + absent
-                kinds[0] = min(max(present / total, EDGE), 1.0 - EDGE) if total > 0.0 else 0.5
-                kinds[1], kinds[2] = 0.0, 1.0 - kinds[0]
-            share[:] = sums[:nodes] + strength * prior_share
-            structures = _sum(share)
-            share[:] = share / structures if structures > 0.0 and iteration >= 0 else prior_share
+            _maximise(i, iteration < 0, votes, prior, shift, state, looks)
         former[i] = last
 
 
@@ -494,16 +476,17 @@ def draw(
     ----------
     begin, end : int
         Range of draws, of D.
-    first, annotator, worth
-        As for `_weigh`.
+    first, annotator
+        As for `tally`.
     counts : (L,) float64
         The different counts of votes.
     level : (M,) int64
         Index into `counts` of each cluster.
-    artefact, rest : (M,) float64
-    trust : float
-        As for `expect`.
-    odds, chance : (D, R) float64
+    worth : (R,) float64
+        Weights; empty where all count fully.
+    artefact, rest, trust
+        As `drawn`, `rest`, `trust` of `StackedVotes`.
+    odds, chance : (D * R,) float64
     kinds : (D, 3) float64
         Logarithms.
     shift, share : (K,) float64
@@ -511,26 +494,33 @@ def draw(
     drawn : (D, M) float64
         Written.
     """
-    nodes = np.empty(len(counts))
+    nodes, quiet, at = np.empty(len(counts)), np.empty(len(shift)), np.empty(len(shift))
+    annotators = len(odds) // len(kinds)
+    evidence, likely = np.empty(annotators), np.empty(annotators)
     for d in range(begin, end):
-        nodes[:] = np.nan
-        quiet = np.zeros(len(shift))
-        missed = _omitted(odds[d], chance[d], shift, worth, quiet)
-        evidence, likely = odds[d], np.log(chance[d] / (1 - chance[d]))
-        if len(worth):
-            evidence, likely = worth * evidence, worth * likely
+        for count in range(len(counts)):
+            nodes[count] = np.nan
+        own = d * annotators
+        missed = _omitted(own, 0, annotators, len(worth) > 0, odds, chance, worth, shift, quiet)
+        _effects(own, 0, annotators, len(worth) > 0, odds, chance, worth, evidence, likely)
         for m in range(len(artefact)):
-            own, met = 0.0, missed - rest[m] + kinds[d, 2]
+            present, met = 0.0, missed - rest[m] + kinds[d, 2]
             for p in range(first[m], first[m + 1]):
-                own += evidence[annotator[p]]
+                present += evidence[annotator[p]]
                 met += likely[annotator[p]]
-            if np.isnan(nodes[level[m]]):
-                at = trust * (counts[level[m]] * shift + quiet) + share
-                largest = at.max()
-                total = np.exp(at - largest).sum()
-                nodes[level[m]] = largest + np.log(total)
-            own = trust * own + nodes[level[m]] + kinds[d, 0]
+            at_node = nodes[level[m]]
+            if np.isnan(at_node):
+                largest = -np.inf
+                for k in range(len(shift)):
+                    at[k] = trust * (counts[level[m]] * shift[k] + quiet[k]) + share[k]
+                    largest = max(largest, at[k])
+                total = 0.0
+                for k in range(len(shift)):
+                    total += np.exp(at[k] - largest)
+                at_node = largest + np.log(total)
+                nodes[level[m]] = at_node
+            present = trust * present + at_node + kinds[d, 0]
             drawn_to = artefact[m] + kinds[d, 1]
             other = max(drawn_to, met)
             other += np.log(np.exp(drawn_to - other) + np.exp(met - other))
-            drawn[d, m] = 1 / (1 + np.exp(min(other - own, 700.0)))
+            drawn[d, m] = 1 / (1 + np.exp(min(other - present, 700.0)))

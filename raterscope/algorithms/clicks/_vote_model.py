@@ -514,12 +514,11 @@ def looks(problem: Problem, state: State, clamped: bool = True) -> tuple[Looks, 
 
 def log_votes(stack: Stack, odds: FloatArray, shift: FloatArray) -> FloatArray:
     """Return the log probability of each cluster's votes as a structure at each node (eq. 22), (M, K)."""
-    from raterscope.algorithms.clicks._vote_kernels import StackedLooks, weigh
+    from raterscope.algorithms.clicks._vote_kernels import weigh
 
     clusters = len(stack.votes.count)
-    looks = StackedLooks(np.empty((clusters, len(shift))), np.empty(0), np.empty(clusters))
-    weigh(stack.votes, odds, np.full(len(odds), 0.5), shift, looks)
-    structure: FloatArray = looks.structure
+    structure, by_chance = np.empty((clusters, len(shift))), np.empty(clusters)
+    weigh(stack.votes, odds, np.full(len(odds), 0.5), shift, structure, by_chance)
     return structure
 
 
@@ -528,8 +527,12 @@ def _maximise(problem: Problem, now: Looks, state: State) -> State:
     from raterscope.algorithms.clicks._vote_kernels import tally
 
     prior, votes, nodes = problem.prior, problem.marks, now.structure.shape[1]
-    hits, false, sums = np.zeros(len(state.odds)), np.zeros(len(state.odds)), np.zeros(nodes + 2)
-    tally(votes.first, votes.annotator, now.structure, now.artefact, now.chance, hits, false, sums)
+    hits, false, total = np.zeros(len(state.odds)), np.zeros(len(state.odds)), np.zeros((1, nodes + 2))
+    tally(
+        0, len(now.artefact), votes.first, votes.annotator, now.structure, now.artefact, now.chance, hits,
+        false, total,
+    )  # fmt: skip
+    sums = total[0]
     quiet = sums[-1] - false
     counts = np.array([sums[:-2].sum(), sums[-2], sums[-1]]) + prior.kinds
     share = sums[:-2] + prior.strength * prior.share
@@ -592,5 +595,5 @@ def log_odds(
     from raterscope.algorithms.clicks._vote_kernels import newton
 
     odds = odds.copy()
-    newton(hits + prior[0], np.atleast_2d(nodes), shift, prior[0] + prior[1], odds)
+    newton(0, hits + prior[0], np.atleast_2d(nodes), shift, prior[0] + prior[1], odds)
     return odds

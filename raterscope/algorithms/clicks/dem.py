@@ -442,7 +442,7 @@ def _intervals(
         end = min(begin + block, draws)
         draw(
             begin, end, votes.first, votes.annotator, counts, level, problem.weights, problem.artefact,
-            problem.rest, prior.trust, odds, chance, kinds, prior.shift, share, drawn,
+            problem.rest, prior.trust, odds.ravel(), chance.ravel(), kinds, prior.shift, share, drawn,
         )  # fmt: skip
         if prior.places:
             drawn[begin:end] /= 1 + np.exp(-(base[begin:end, None] + slope[begin:end, None] * log_odds))
