@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raterscope.algorithms.compiling import Array, compiled
+from raterscope.algorithms.compiling import Array, compiled, small_code
 
 FEW = 2048
 """Clicks of a row of cells that are visited: the cost of thousands on one object would be quadratic."""
@@ -49,6 +49,7 @@ def by_worth(value: float, worth: Array, annotator: int) -> float:
 
 @compiled(error_model="numpy")
 def _span(grid: Array, x: float, y: float, reach: float) -> Array:
+    small_code()
     columns, rows = int(grid[3]), int(grid[4])
     return (
         max(0, int(np.floor((x - reach - grid[0]) / grid[2]))),
@@ -66,6 +67,7 @@ def crowding(marks: Marks, worth: Array, reach: float, others: bool, rows: Array
     A click counts by the weight of its annotator. Where all near clicks, the click itself included, count
     less than `SEVERAL` annotators, the count is 0. Where there are very many, a sample is counted.
     """
+    small_code()
     for i in rows:
         left, right, top, bottom, columns = _span(marks.grid, marks.x[i], marks.y[i], reach)
         nearby, heard = 0.0, by_worth(1.0, worth, marks.annotator[i])
@@ -84,6 +86,7 @@ def crowding(marks: Marks, worth: Array, reach: float, others: bool, rows: Array
 @compiled(error_model="numpy")
 def choose(marks: Marks, order: Array, spacing: float, most: int) -> Array:
     """Choose clicks in order, none within `spacing` of one chosen before."""
+    small_code()
     shaded = np.zeros(len(marks.x), dtype=np.bool_)
     chosen = np.empty(min(most, len(order)), dtype=np.int64)
     count = 0
@@ -108,6 +111,7 @@ def gather(
     last: Array, click: Array,
 ) -> int:  # fmt: skip
     """Append the clicks near components to a list; return their number, listed or not."""
+    small_code()
     for m in range(begin, end):
         first[m] = count
         if alive[m]:
@@ -179,47 +183,53 @@ class Rules(NamedTuple):
 @compiled(error_model="numpy")
 def _expect(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules) -> None:
     """Update the messages of one component, and the totals of its clicks."""
+    small_code()
+    first, last, click = pairs.first[m], pairs.last[m], pairs.click
+    message, sums, annotator = pairs.message, pairs.total, marks.annotator
     xx, xy, yy = parts.covariance[m, 0], parts.covariance[m, 1], parts.covariance[m, 2]
     determinant = xx * yy - xy * xy
     height = np.log(parts.weight[m]) - 0.5 * np.log(determinant)
-    for p in range(pairs.first[m], pairs.last[m]):
-        n = pairs.click[p]
-        r = marks.annotator[n]
+    for p in range(first, last):
+        n = click[p]
+        r = annotator[n]
         dx = marks.x[n] - hands.offset[r, 0] - parts.mean[m, 0]
         dy = marks.y[n] - hands.offset[r, 1] - parts.mean[m, 1]
         away = (yy * dx * dx - 2.0 * xy * dx * dy + xx * dy * dy) / determinant * hands.precision[r]
-        rest = max(0.0, pairs.total[n] - pairs.message[p])
+        rest = max(0.0, sums[n] - message[p])
         odds = np.exp(height + hands.rate[r] - 0.5 * away) if away < rules.gate else 0.0
-        pairs.message[p] = odds
+        message[p] = odds
         if rules.once:
-            pairs.total[n] = rest
+            sums[n] = rest
             hands.sum[r] += odds / (1.0 + rest)
         else:
-            pairs.total[n] = rest + odds
+            sums[n] = rest + odds
     if not rules.once:
         return
-    for p in range(pairs.first[m], pairs.last[m]):
-        odds = pairs.message[p]
+    for p in range(first, last):
+        odds = message[p]
         if odds > 0.0:
-            n = pairs.click[p]
-            others = hands.sum[marks.annotator[n]] - odds / (1.0 + pairs.total[n])
-            pairs.message[p] = odds / (1.0 + max(0.0, others))
-    for p in range(pairs.first[m], pairs.last[m]):
-        n = pairs.click[p]
-        hands.sum[marks.annotator[n]] = 0.0
-        pairs.total[n] += pairs.message[p]
+            n = click[p]
+            others = hands.sum[annotator[n]] - odds / (1.0 + sums[n])
+            message[p] = odds / (1.0 + max(0.0, others))
+    for p in range(first, last):
+        n = click[p]
+        hands.sum[annotator[n]] = 0.0
+        sums[n] += message[p]
 
 
 @compiled(error_model="numpy")
 def _maximise(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules) -> None:
     """Update one component: eqs. 13 and 14 with the annotators' offsets and scatters, and its weight."""
+    small_code()
+    first, last, click = pairs.first[m], pairs.last[m], pairs.click
+    message, sums, annotator = pairs.message, pairs.total, marks.annotator
     support, total, sum_x, sum_y, sum_xx, sum_xy, sum_yy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for p in range(pairs.first[m], pairs.last[m]):
-        if pairs.message[p] <= 0.0:
+    for p in range(first, last):
+        if message[p] <= 0.0:
             continue
-        n = pairs.click[p]
-        r = marks.annotator[n]
-        share = by_worth(pairs.message[p] / (1.0 + pairs.total[n]), hands.worth, r)
+        n = click[p]
+        r = annotator[n]
+        share = by_worth(message[p] / (1.0 + sums[n]), hands.worth, r)
         weight = share * hands.precision[r]
         dx = marks.x[n] - hands.offset[r, 0] - parts.mean[m, 0]
         dy = marks.y[n] - hands.offset[r, 1] - parts.mean[m, 1]
@@ -259,6 +269,7 @@ def sweep(
     rules: Rules,
 ) -> None:  # fmt: skip
     """Run rounds over one component after the other: `fixed` E steps, then `moving` M and E steps."""
+    small_code()
     for iteration in range(fixed + moving):
         for m in range(begin, end):
             if parts.alive[m]:
@@ -270,25 +281,28 @@ def sweep(
 @compiled(error_model="numpy")
 def _value(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules) -> float:
     """Return the part of one component in the log evidence."""
+    small_code()
+    first, last, click = pairs.first[m], pairs.last[m], pairs.click
+    message, sums, annotator = pairs.message, pairs.total, marks.annotator
     value, total, support = 0.0, 0.0, 0.0
     for b in range(len(hands.ability)):
         odds = hands.ability[b, 0] * parts.weight[m]
         value -= hands.ability[b, 1] * (np.log(1.0 + odds) if rules.once else odds)
-    for p in range(pairs.first[m], pairs.last[m]):
-        if pairs.message[p] <= 0.0:
+    for p in range(first, last):
+        if message[p] <= 0.0:
             continue
-        n = pairs.click[p]
-        r = marks.annotator[n]
-        share = by_worth(pairs.message[p] / (1.0 + pairs.total[n]), hands.worth, r)
+        n = click[p]
+        r = annotator[n]
+        share = by_worth(message[p] / (1.0 + sums[n]), hands.worth, r)
         support += share
         total += share * hands.precision[r]
         if rules.once:
-            odds = pairs.message[p] / (1.0 + max(0.0, pairs.total[n] - pairs.message[p]))
+            odds = message[p] / (1.0 + max(0.0, sums[n] - message[p]))
             value -= by_worth(np.log(1.0 + odds), hands.worth, r)
             hands.sum[r] += odds / (1.0 + odds)
     if rules.once:
-        for p in range(pairs.first[m], pairs.last[m]):
-            r = marks.annotator[pairs.click[p]]
+        for p in range(first, last):
+            r = annotator[click[p]]
             if hands.sum[r] > 0.0:
                 value -= by_worth(np.log(max(1.0 - hands.sum[r], 1e-12)), hands.worth, r)
                 hands.sum[r] = 0.0
@@ -318,22 +332,29 @@ def prune(
         Position in `order` reached after about `budget` pairs, the number of components removed, and the
         evidence gained.
     """
-    components = len(parts.weight)
+    small_code()
+    first, last, click, message, total = pairs.first, pairs.last, pairs.click, pairs.message, pairs.total
+    mean, covariance, weight, support, alive = (
+        parts.mean, parts.covariance, parts.weight, parts.support, parts.alive
+    )  # fmt: skip
+    components = len(weight)
     active = np.empty(components, dtype=np.int64)
     touched = np.empty(len(marks.x), dtype=np.int64)
-    living = parts.alive.sum()
+    living = 0
+    for m in range(components):
+        living += alive[m]
     removed, gain, visited, position = 0, 0.0, 0, begin
     while position < len(order) and visited < budget:
         m = order[position]
         position += 1
-        if not parts.alive[m] or not dirty[m] or living <= bound:
+        if not alive[m] or not dirty[m] or living <= bound:
             continue
         dirty[m] = False
         visited += components // 16
         count = 0
         for k in range(components):
-            if k != m and parts.alive[k]:
-                dx, dy = parts.mean[k, 0] - parts.mean[m, 0], parts.mean[k, 1] - parts.mean[m, 1]
+            if k != m and alive[k]:
+                dx, dy = mean[k, 0] - mean[m, 0], mean[k, 1] - mean[m, 1]
                 if dx * dx + dy * dy < near * near:
                     active[count] = k
                     count += 1
@@ -343,30 +364,32 @@ def prune(
         before = 0.0
         for k in range(count + 1):
             before += _value(active[k], marks, parts, pairs, hands, rules)
-            listed += pairs.last[active[k]] - pairs.first[active[k]]
-            for p in range(pairs.first[active[k]], pairs.last[active[k]]):
-                n = pairs.click[p]
+            listed += last[active[k]] - first[active[k]]
+            for p in range(first[active[k]], last[active[k]]):
+                n = click[p]
                 if stamp[n + 1] != stamp[0]:
                     stamp[n + 1] = stamp[0]
                     touched[clicks] = n
                     clicks += 1
-                    before += by_worth(np.log(1.0 + pairs.total[n]), hands.worth, marks.annotator[n])
+                    before += by_worth(np.log(1.0 + total[n]), hands.worth, marks.annotator[n])
         kept_message, kept_total, kept = np.empty(listed), np.empty(clicks), np.empty((count + 1, 7))
         q = 0
         for k in range(count + 1):
             a = active[k]
-            kept[k, :2], kept[k, 2:5] = parts.mean[a], parts.covariance[a]
-            kept[k, 5], kept[k, 6] = parts.weight[a], parts.support[a]
-            for p in range(pairs.first[a], pairs.last[a]):
-                kept_message[q] = pairs.message[p]
+            kept[k, 0], kept[k, 1] = mean[a, 0], mean[a, 1]
+            for i in range(3):
+                kept[k, 2 + i] = covariance[a, i]
+            kept[k, 5], kept[k, 6] = weight[a], support[a]
+            for p in range(first[a], last[a]):
+                kept_message[q] = message[p]
                 q += 1
         for k in range(clicks):
-            kept_total[k] = pairs.total[touched[k]]
+            kept_total[k] = total[touched[k]]
 
-        for p in range(pairs.first[m], pairs.last[m]):
-            n = pairs.click[p]
-            pairs.total[n] = max(0.0, pairs.total[n] - pairs.message[p])
-            pairs.message[p] = 0.0
+        for p in range(first[m], last[m]):
+            n = click[p]
+            total[n] = max(0.0, total[n] - message[p])
+            message[p] = 0.0
         after = before
         for step in range(rounds + 1):
             for k in range(count):
@@ -382,11 +405,11 @@ def prune(
                     after += _value(active[k], marks, parts, pairs, hands, rules)
                 for k in range(clicks):
                     n = touched[k]
-                    after += by_worth(np.log(1.0 + pairs.total[n]), hands.worth, marks.annotator[n])
+                    after += by_worth(np.log(1.0 + total[n]), hands.worth, marks.annotator[n])
                 if after > before or count == 0:
                     break
         if after > before:
-            parts.alive[m] = False
+            alive[m] = False
             living -= 1
             removed += 1
             gain += after - before
@@ -396,13 +419,15 @@ def prune(
         q = 0
         for k in range(count + 1):
             a = active[k]
-            parts.mean[a], parts.covariance[a] = kept[k, :2], kept[k, 2:5]
-            parts.weight[a], parts.support[a] = kept[k, 5], kept[k, 6]
-            for p in range(pairs.first[a], pairs.last[a]):
-                pairs.message[p] = kept_message[q]
+            mean[a, 0], mean[a, 1] = kept[k, 0], kept[k, 1]
+            for i in range(3):
+                covariance[a, i] = kept[k, 2 + i]
+            weight[a], support[a] = kept[k, 5], kept[k, 6]
+            for p in range(first[a], last[a]):
+                message[p] = kept_message[q]
                 q += 1
         for k in range(clicks):
-            pairs.total[touched[k]] = kept_total[k]
+            total[touched[k]] = kept_total[k]
     return position, removed, gain
 
 
@@ -423,6 +448,7 @@ def survey(
     nearest, strongest : (N,) int64, float64
         Component with the largest message so far, and that message.
     """
+    small_code()
     value = 0.0
     for m in range(begin, end):
         if not parts.alive[m]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from raterscope.algorithms.clicks._crowd_kernels import by_worth
-from raterscope.algorithms.compiling import Array, compiled
+from raterscope.algorithms.compiling import Array, compiled, small_code
 
 
 @compiled(error_model="numpy")
@@ -225,6 +225,7 @@ def count_pairs(
     same, other : (bins,) int64; float64 with `worth`
         Added to; nearer pairs go to the first bin, farther ones to none.
     """
+    small_code()
     bins = len(same)
     scale = bins / (edges[1] - edges[0])
     farthest = np.exp(edges[1])
@@ -250,6 +251,7 @@ def count_pairs(
 @compiled(error_model="numpy")
 def count_own(x: Array, y: Array, annotator: Array, radius: float, count: Array) -> None:
     """Add the pairs of each annotator's clicks within a radius to `count` (R,); clicks by annotator."""
+    small_code()
     for i in range(len(x)):
         j = i - 1
         while j >= 0 and annotator[j] == annotator[i]:

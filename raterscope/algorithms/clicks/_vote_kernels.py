@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raterscope.algorithms.compiling import Array, compiled
+from raterscope.algorithms.compiling import Array, compiled, small_code
 
 EDGE = 1e-6
 """Rates are kept this far from 0 and 1."""
@@ -149,6 +149,7 @@ def _effects(
     evidence: Array, likely: Array,
 ) -> None:  # fmt: skip
     """Write each annotator's weighted log odds of a mark on a structure, and by chance; see `_omitted`."""
+    small_code()
     for r in range(annotators):
         rate = chance[begin + r]
         evidence[r], likely[r] = odds[begin + r], np.log(rate / (1 - rate))
@@ -162,6 +163,7 @@ def _weigh(
     i: int, votes: StackedVotes, odds: Array, chance: Array, shift: Array, structure: Array, by_chance: Array
 ) -> None:
     """Compute the log probability of the votes on each cluster of image `i`; see `weigh`."""
+    small_code()
     first, annotator, count = votes.first, votes.annotator, votes.count
     own, weighted, weights = votes.annotators[i], votes.weighted[i], votes.weights
     annotators = votes.annotators[i + 1] - own
@@ -192,6 +194,7 @@ def weigh(
     structure, by_chance : (M, K), (M,) float64
         Written: as a structure at each node, and as clicks that met by chance.
     """
+    small_code()
     for i in range(len(votes.trust)):
         _weigh(i, votes, odds, chance, shift, structure, by_chance)
 
@@ -199,6 +202,7 @@ def weigh(
 @compiled(error_model="numpy")
 def _expect(i: int, votes: StackedVotes, state: StackedState, shift: Array, looks: StackedLooks) -> float:
     """Run an E step (eq. 25) on image `i`: write the posteriors, return the log likelihood."""
+    small_code()
     structure, artefact, by_chance = looks.structure, looks.artefact, looks.chance
     drawn, rest, known, truth, trust = votes.drawn, votes.rest, votes.known, votes.truth, votes.trust[i]
     _weigh(i, votes, state.odds, state.chance, shift, structure, by_chance)
@@ -231,6 +235,7 @@ def _expect(i: int, votes: StackedVotes, state: StackedState, shift: Array, look
 @compiled(error_model="numpy")
 def _log_prior(i: int, votes: StackedVotes, prior: StackedPrior, state: StackedState) -> float:
     """Return the log prior of the parameters of image `i`: annotators' rates, kinds, nodes."""
+    small_code()
     value, trust = 0.0, votes.trust[i]
     kinds, share = state.kinds, state.share
     for k in range(3):
@@ -268,6 +273,7 @@ def tally(
     sums : (1, K + 2) float64
         Added to: structures at each node, artefacts, chance.
     """
+    small_code()
     nodes = structure.shape[1]
     for m in range(begin, end):
         present, met = 0.0, by_chance[m]
@@ -299,7 +305,9 @@ def newton(own: int, hit: Array, nodes: Array, shift: Array, total: Array, odds:
     odds : (R or more,) float64
         To begin with; overwritten.
     """
-    lift, chances = np.exp(shift), np.empty(len(shift))
+    lift, chances = np.empty(len(shift)), np.empty(len(shift))
+    for k in range(len(shift)):
+        lift[k] = np.exp(shift[k])
     for r in range(len(hit)):
         row = r if len(nodes) > 1 else 0
         value = odds[own + r]
@@ -323,6 +331,7 @@ def newton(own: int, hit: Array, nodes: Array, shift: Array, total: Array, odds:
 @compiled(error_model="numpy")
 def _sum(values: Array, count: int) -> float:
     """Add up fewer than 128 values, the first of a row, in numpy's order: the sum has the same bits."""
+    small_code()
     total = 0.0
     if count < 8:
         for i in range(count):
@@ -349,6 +358,7 @@ def _clipped_rate(right: float, total: float) -> float:
 @compiled(error_model="numpy")
 def _distribute(i: int, start: Array, votes: StackedVotes, prior: StackedPrior, looks: StackedLooks) -> None:
     """Distribute initial posteriors of a structure, (M,), over nodes and kinds as in the prior."""
+    small_code()
     structure, artefact, by_chance = looks.structure, looks.artefact, looks.chance
     second, third = prior.kinds[i, 1], prior.kinds[i, 2]
     if second == 0.0 and third == 0.0:
@@ -366,7 +376,8 @@ def _maximise(
     i: int, starts: bool, votes: StackedVotes, prior: StackedPrior, shift: Array, state: StackedState,
     looks: StackedLooks,
 ) -> None:  # fmt: skip
-    """Run an M step (eqs. 27-29) on image `i`; the first one `starts`, and leaves the share as in the prior."""
+    """Run an M step (eqs. 27-29) on image `i`; the first one (`starts`) leaves the share as in the prior."""
+    small_code()
     nodes, own, clusters = len(shift), votes.annotators[i], prior.places[i]
     annotators = votes.annotators[i + 1] - own
     hits, marks, total = np.empty(annotators), np.empty(annotators), np.empty(annotators)
@@ -441,6 +452,7 @@ def ascend(
     converged : (I,) bool
         Written.
     """
+    small_code()
     kinds = state.kinds
     for i in range(begin, end):
         last = former[i]
@@ -494,6 +506,7 @@ def draw(
     drawn : (D, M) float64
         Written.
     """
+    small_code()
     nodes, quiet, at = np.empty(len(counts)), np.empty(len(shift)), np.empty(len(shift))
     annotators = len(odds) // len(kinds)
     evidence, likely = np.empty(annotators), np.empty(annotators)
