@@ -12,6 +12,7 @@ import os
 import shlex
 import sys
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,16 @@ calls: dict[Call, None] = {}
 """Kernels that Python called, in order."""
 callees: dict[Call, dict[Call, None]] = {}
 """Kernels that each kernel calls: they are compiled with it where no process has compiled them before."""
-stack: list[Call | None] = []
+
+
+class Compilations(threading.local):
+    """What each thread is compiling at the moment, callers before their callees."""
+
+    def __init__(self) -> None:
+        self.stack: list[Call | None] = []
+
+
+compilations = Compilations()
 
 
 def _made(dispatcher: Any, *arguments: Any, **options: Any) -> None:
@@ -58,7 +68,7 @@ def _made(dispatcher: Any, *arguments: Any, **options: Any) -> None:
 
 
 def _recorded(dispatcher: Any, signature: Any) -> Any:
-    function = dispatcher.py_func
+    function, stack = dispatcher.py_func, compilations.stack
     call = None
     if function.__module__.startswith("raterscope.") and "<locals>" not in function.__qualname__:
         text = signature_text(dispatcher, tuple(signature))
