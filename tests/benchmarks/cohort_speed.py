@@ -139,11 +139,11 @@ def dask(workers: int) -> Iterator[CaseExecutor]:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="120 cases and 2,000 tasks")
+    parser.add_argument("--quick", action="store_true", help="60 cases and 2,000 tasks")
     parser.add_argument("--cases", type=int)
     parser.add_argument("--tasks", type=int)
     options = parser.parse_args()
-    count = options.cases or (120 if options.quick else 2000)
+    count = options.cases or (60 if options.quick else 2000)
     tasks = options.tasks or (2000 if options.quick else 10_000)
     executors = [("local", local, 1), ("local", local, 2)]
     if importlib.util.find_spec("distributed") is not None:

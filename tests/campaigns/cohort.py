@@ -25,7 +25,7 @@ from tests.campaigns.harness import Summary, cases, parser, random_of
 
 __all__ = ["main"]
 
-CROWDS = 16
+CROWDS = 8
 JOBS = 2
 POLL = 0.02
 
