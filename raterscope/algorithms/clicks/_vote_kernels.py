@@ -514,8 +514,9 @@ def draw(
         for count in range(len(counts)):
             nodes[count] = np.nan
         own = d * annotators
-        missed = _omitted(own, 0, annotators, len(worth) > 0, odds, chance, worth, shift, quiet)
-        _effects(own, 0, annotators, len(worth) > 0, odds, chance, worth, evidence, likely)
+        weight = own - d * annotators  # 0: for a literal the kernels would be compiled once more
+        missed = _omitted(own, weight, annotators, len(worth) > 0, odds, chance, worth, shift, quiet)
+        _effects(own, weight, annotators, len(worth) > 0, odds, chance, worth, evidence, likely)
         for m in range(len(artefact)):
             present, met = 0.0, missed - rest[m] + kinds[d, 2]
             for p in range(first[m], first[m + 1]):
