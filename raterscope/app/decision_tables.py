@@ -171,14 +171,14 @@ class _Reader:
 
     def _item(self, kind: str, name: str) -> int:
         if kind in ("labels", "pairs"):
-            found = self._questions.get((kind, name.casefold()))
+            number = self._questions.get((kind, name.casefold()))
         else:
             image = self._images.find(name)
-            found = None if image is None else image.id
-        if found is None:
+            number = None if image is None else image.id
+        if number is None:
             noun = "image" if kind in ("clicks", "masks") else "question"
             raise _Problem(f"there is no {noun} {plain(name, 60)}")
-        return found
+        return number
 
     def _on_clicks(self, rows: Sequence[int], item: int, run: int | None) -> tuple[Subject, None]:
         verb, blind = self._cell("verb", rows[0]), self._cell("blind", rows[0]) == "1"

@@ -66,11 +66,11 @@ def test_an_exported_journal_comes_back(clicks, tmp_path, capsys):
     assert run("decide", copy, table) == 0
     assert capsys.readouterr().out == "0 decisions recorded, 8 known already\n"
     with Study.open(copy) as study:
-        found = study.decisions()
-    assert [replace(decision, at=None) for decision in found] == [
+        listed = study.decisions()
+    assert [replace(decision, at=None) for decision in listed] == [
         replace(decision, at=None) for decision in expected
     ]
-    assert verdicts(found, 2) == verdicts(expected, 2)
+    assert verdicts(listed, 2) == verdicts(expected, 2)
 
 
 def test_every_problem_is_listed_and_nothing_recorded(clicks, tmp_path):
@@ -89,11 +89,11 @@ def test_every_problem_is_listed_and_nothing_recorded(clicks, tmp_path):
             ("scale", "clicks", "a.png", 3, 4, "", ""),
         ],
     )
-    found = problems(clicks, table)
-    assert [sentence.partition(":")[0] for sentence in found] == [f"line {line}" for line in range(3, 11)]
+    listed = problems(clicks, table)
+    assert [sentence.partition(":")[0] for sentence in listed] == [f"line {line}" for line in range(3, 11)]
     words = ("no image c.png", "expected a number", "is not on a.png", "acept", "expected clicks, masks",
              "no annotator nobody", "expected a time", "does not hold")  # fmt: skip
-    for sentence, word in zip(found, words, strict=True):
+    for sentence, word in zip(listed, words, strict=True):
         assert word in sentence
 
 

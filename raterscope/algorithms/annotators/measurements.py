@@ -2,13 +2,13 @@
 
 References
 ----------
-.. [shrout1979] P. E. Shrout, J. L. Fleiss, "Intraclass correlations: uses in assessing rater reliability",
+.. [shrout1979] P. E. Shrout and J. L. Fleiss, "Intraclass correlations: uses in assessing rater reliability",
    Psychological Bulletin 86 (1979) 420-428, doi:10.1037/0033-2909.86.2.420.
-.. [mcgraw1996] K. O. McGraw, S. P. Wong, "Forming inferences about some intraclass correlation coefficients",
-   Psychological Methods 1 (1996) 30-46, doi:10.1037/1082-989X.1.1.30.
-.. [bland1986] J. M. Bland, D. G. Altman, "Statistical methods for assessing agreement between two methods of
-   clinical measurement", The Lancet 327 (1986) 307-310, doi:10.1016/S0140-6736(86)90837-8.
-.. [bland1999] J. M. Bland, D. G. Altman, "Measuring agreement in method comparison studies", Statistical
+.. [mcgraw1996] K. O. McGraw and S. P. Wong, "Forming inferences about some intraclass correlation
+   coefficients", Psychological Methods 1 (1996) 30-46, doi:10.1037/1082-989X.1.1.30.
+.. [bland1986] J. M. Bland and D. G. Altman, "Statistical methods for assessing agreement between two methods
+   of clinical measurement", The Lancet 327 (1986) 307-310, doi:10.1016/S0140-6736(86)90837-8.
+.. [bland1999] J. M. Bland and D. G. Altman, "Measuring agreement in method comparison studies", Statistical
    Methods in Medical Research 8 (1999) 135-160, doi:10.1177/096228029900800204.
 """
 
@@ -103,7 +103,7 @@ def intraclass_correlation(values: ArrayLike) -> IntraclassCorrelation:
         one_way = _by_ratio(of_cases / within, n - 1, n * (k - 1), k)
         consistency = _by_ratio(of_cases / error, n - 1, (n - 1) * (k - 1), k)
         absolute = _absolute(float(of_cases), float(of_raters), float(error), n, k)
-    means = (_of_mean(one, k) for one in (one_way, absolute, consistency))
+    means = (_of_mean(single, k) for single in (one_way, absolute, consistency))
     return IntraclassCorrelation(one_way, absolute, consistency, *means)
 
 
@@ -174,7 +174,7 @@ def _by_ratio(ratio: float, above: float, below: float, raters: int) -> Coeffici
         return Coefficient(math.nan, math.nan, math.nan)
     low = ratio / float(stats.f.ppf(_UPPER, above, below))
     high = ratio * float(stats.f.ppf(_UPPER, below, above))
-    value, low, high = ((one - 1) / (one + raters - 1) for one in (ratio, low, high))
+    value, low, high = ((quotient - 1) / (quotient + raters - 1) for quotient in (ratio, low, high))
     return Coefficient(float(value), float(low), float(high))
 
 
@@ -194,9 +194,9 @@ def _absolute(cases: float, raters: float, error: float, n: int, k: int) -> Coef
     return Coefficient(value, low, high)
 
 
-def _of_mean(one: Coefficient, raters: int) -> Coefficient:
+def _of_mean(single: Coefficient, raters: int) -> Coefficient:
     """Return the correlation of the mean of all raters, by the Spearman-Brown formula."""
     value, low, high = (
-        share * raters / (1 + share * (raters - 1)) for share in (one.value, one.low, one.high)
+        share * raters / (1 + share * (raters - 1)) for share in (single.value, single.low, single.high)
     )
     return Coefficient(value, low, high)

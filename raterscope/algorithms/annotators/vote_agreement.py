@@ -2,15 +2,15 @@
 
 References
 ----------
-.. [gwet2014] K. L. Gwet, "Handbook of inter-rater reliability", 4th edition, Advanced Analytics (2014),
-   chapters 2 to 5: Fleiss' kappa and AC1 / AC2 with missing ratings and weights.
+.. [gwet2014] K. L. Gwet, "Handbook of inter-rater reliability", 4th edition, Advanced Analytics (2014)
+   (chapters 2 to 5).
 .. [gwet2008] K. L. Gwet, "Computing inter-rater reliability and its variance in the presence of high
    agreement", British Journal of Mathematical and Statistical Psychology 61 (2008) 29-48,
    doi:10.1348/000711006X126600.
 .. [krippendorff2018] K. Krippendorff, "Content analysis: an introduction to its methodology", 4th edition,
-   Sage (2018), chapter 12.
-.. [fleiss1971] J. L. Fleiss, "Measuring nominal scale agreement among many raters", Psychological Bulletin
-   76 (1971) 378-382, doi:10.1037/h0031619.
+   Sage (2018) (chapter 12).
+.. [fleiss1971] J. L. Fleiss, "Measuring nominal scale agreement among many raters", Psychological Bulletin 76
+   (1971) 378-382, doi:10.1037/h0031619.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def vote_agreement(
     --------
     Three annotators on three tasks, one disagreement:
 
-    >>> found = vote_agreement([0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 0, 0, 1, 1, 1, 0, 0, 1], 2)
-    >>> round(found.percent.value, 3), round(found.krippendorff.value, 3)
+    >>> agreement = vote_agreement([0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 0, 0, 1, 1, 1, 0, 0, 1], 2)
+    >>> round(agreement.percent.value, 3), round(agreement.krippendorff.value, 3)
     (0.778, 0.6)
     """
     tasks, given = np.asarray(task), np.asarray(answer)

@@ -15,8 +15,8 @@ changes varies more than a sum of independent ones.
 
 References
 ----------
-.. [gelman2013] A. Gelman, J. B. Carlin, H. S. Stern, D. B. Dunson, A. Vehtari and D. B. Rubin, "Bayesian Data
-   Analysis", 3rd edition, CRC Press 2013, chapters 1 and 6.
+.. [gelman2013] A. Gelman, J. B. Carlin, H. S. Stern, D. B. Dunson, A. Vehtari and D. B. Rubin, "Bayesian data
+   analysis", 3rd edition, CRC Press (2013), doi:10.1201/b16018 (chapters 1 and 6).
 """
 
 from __future__ import annotations

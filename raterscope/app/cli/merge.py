@@ -30,11 +30,11 @@ def merge(options: argparse.Namespace) -> int:
         check_writable(options.conflicts)
     with ProgressLine(sys.stderr) as watch:
         merged = merge_studies(options.studies, options.output, watch)
-    conflicts = [conflict for one in merged for conflict in one.conflicts]
-    for one in merged:
-        print(f"{one_line(one.path.name)}: {counted(one.added, 'decision')} added, "
-              f"{counted(len(one.conflicts), 'conflict')}")  # fmt: skip
-        for kind, verdicts in one.both.items():
+    conflicts = [conflict for study in merged for conflict in study.conflicts]
+    for study in merged:
+        print(f"{one_line(study.path.name)}: {counted(study.added, 'decision')} added, "
+              f"{counted(len(study.conflicts), 'conflict')}")  # fmt: skip
+        for kind, verdicts in study.both.items():
             if verdicts:
                 print(f"  {kind}: {_agreement_in_words(verdicts)}")
     for conflict in conflicts[:_LISTED]:

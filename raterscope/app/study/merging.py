@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.masks.boxes import box_around, slices_of
 from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import plain
@@ -138,10 +139,10 @@ def merge_studies(paths: Sequence[Path], target: Path, watch: Watch = silent) ->
 def _refuse_other_data(study: Study, other: Study) -> None:
     """Refuse a study with images, questions, annotators or imports that the first one lacks."""
     parts: dict[str, Callable[[Study], Iterable[Hashable]]] = {
-        "image": lambda one: ((entry.id, entry.name, entry.digest) for entry in one.images()),
-        "question": lambda one: ((entry.id, entry.name) for entry in one.questions()),
-        "question of pairs": lambda one: ((entry.id, entry.name) for entry in one.pair_questions()),
-        "annotator": lambda one: enumerate(one.annotators()),
+        "image": lambda copy: ((entry.id, entry.name, entry.digest) for entry in copy.images()),
+        "question": lambda copy: ((entry.id, entry.name) for entry in copy.questions()),
+        "question of pairs": lambda copy: ((entry.id, entry.name) for entry in copy.pair_questions()),
+        "annotator": lambda copy: enumerate(copy.annotators()),
         "import": _imports,
     }
     for noun, list_of in parts.items():
@@ -183,7 +184,7 @@ def add_decisions(study: Study, other: Study, watch: Watch = silent, *, name: st
         differences = (*spots.differences, *rest.differences, *voxels)
         for difference in differences:
             own, theirs = difference.decisions
-            for number in {*own, *(numbers[one] for one in theirs)} - undone:
+            for number in {*own, *(numbers[number] for number in theirs)} - undone:
                 undone.add(number)
                 study.record(Decision(verb="undo", undoes=number, reason=difference.conflict.reason))
             if difference.instead is not None:
@@ -290,12 +291,12 @@ def _compare_spots(journals: _Journals) -> _Comparison:
         for spot in theirs:
             same = _nearest(spot, own, _SAME_PLACE)
             if same is None:
-                added = [one for one in own if one.verdict == spot.verdict == "added"]
+                added = [other for other in own if other.verdict == spot.verdict == "added"]
                 if _nearest(spot, added, study.settings.matching_radius()) is not None:
                     compared.twice.append(spot.decision)
                 continue
-            verdicts = tuple("reject" if one.verdict == "rejected" else "accept" for one in (same, spot))
-            compared.both["clicks"].append((verdicts[0], verdicts[1]))
+            verdicts = _verdict_on(same), _verdict_on(spot)
+            compared.both["clicks"].append(verdicts)
             if verdicts[0] == verdicts[1]:
                 continue
             number = f" {spot.number}" if spot.number is not None else ""
@@ -308,6 +309,10 @@ def _compare_spots(journals: _Journals) -> _Comparison:
             instead = Decision(verb="reopen", item=image, subject=reopened, reason=conflict.reason)
             compared.differences.append(_Difference(conflict, instead=instead))
     return compared
+
+
+def _verdict_on(spot: Spot) -> str:
+    return "reject" if spot.verdict == "rejected" else "accept"
 
 
 def _nearest(spot: Spot, others: Sequence[Spot], most: float) -> Spot | None:
@@ -411,13 +416,11 @@ def _compare_structure(
         [values[region.voxels or 0] for region in side] for side, values in zip(sides, settled, strict=True)
     ]
     everything = [piece for side in pieces for piece in side]
-    low = np.min([piece.origin for piece in everything], axis=0)
-    high = np.max([np.add(piece.origin, piece.value.shape) for piece in everything], axis=0)
-    origin, shape = _box(low), _box(high - low)
+    origin, shape = box_around((piece.origin, piece.value.shape) for piece in everything)
 
     def combined(of: list[list[Region]]) -> list[NDArray[np.int8]]:
         known = [known_voxels(*pair, structure, origin, shape) for pair in zip(of, settled, strict=True)]
-        return [np.full(shape, OPEN, dtype=np.int8) if one is None else one for one in known]
+        return [np.full(shape, OPEN, dtype=np.int8) if values is None else values for values in known]
 
     own, theirs = combined(sides)
     differs = (own != OPEN) & (theirs != OPEN) & (own != theirs)
@@ -427,7 +430,7 @@ def _compare_structure(
         [
             region
             for region, piece in zip(side, of, strict=True)
-            if (piece.value[differs[_within(piece, low)]] != OPEN).any()
+            if (piece.value[differs[slices_of(piece.origin, piece.value.shape, origin)]] != OPEN).any()
         ]
         for side, of in zip(sides, pieces, strict=True)
     ]
@@ -449,16 +452,6 @@ def _compare_structure(
         )  # fmt: skip
     numbers = [[region.decision for region in side] for side in touching]
     return [_Difference(conflict, (numbers[0], numbers[1]), decision)]
-
-
-def _box(values: NDArray[Any]) -> tuple[int, int, int]:
-    first, second, third = (int(value) for value in values)
-    return first, second, third
-
-
-def _within(piece: Settled, low: NDArray[Any]) -> tuple[slice, ...]:
-    corner = np.subtract(piece.origin, low)
-    return tuple(slice(at, at + n) for at, n in zip(corner, piece.value.shape, strict=True))
 
 
 def _append(journals: _Journals, watch: Watch) -> dict[int, int]:
@@ -490,9 +483,9 @@ def _append(journals: _Journals, watch: Watch) -> dict[int, int]:
             key = decision.item, subject.number
             if decision.verb == "measure":
                 used = [
-                    one.subject.number
-                    for one in journal
-                    if isinstance(one.subject, ShapeSubject) and one.item == decision.item
+                    earlier.subject.number
+                    for earlier in journal
+                    if isinstance(earlier.subject, ShapeSubject) and earlier.item == decision.item
                 ]
                 shapes[key] = max(used, default=0) + 1
             subject = replace(subject, number=shapes.get(key, subject.number))
@@ -527,12 +520,12 @@ def _append_views(journals: _Journals) -> None:
     study, other = journals.studies
     runs = _same_runs(study, other)
 
-    def every(one: Study) -> Iterator[View]:
-        return (view for views in one.views.by_image().values() for view in views)
+    def views_of(opened: Study) -> Iterator[View]:
+        return (view for views in opened.views.by_image().values() for view in views)
 
     def key(view: View) -> Hashable:
         return view.at, view.who, view.image, view.x, view.y
 
-    known = {key(view) for view in every(study)}
-    new = [replace(view, id=0, run=runs.get(view.run)) for view in every(other) if key(view) not in known]
+    known = {key(view) for view in views_of(study)}
+    new = [replace(view, id=0, run=runs.get(view.run)) for view in views_of(other) if key(view) not in known]
     study.views.record(sorted(new, key=lambda view: str(view.at)))

@@ -28,16 +28,16 @@ MINI = [512, 430, 520, 428, 500, 600, 364, 380, 658, 445, 432, 626, 260, 477, 25
 )
 def test_the_example_of_shrout_and_fleiss(name, value, low, high):
     """Estimates of their table 4; intervals as other implementations give them for these data."""
-    found = getattr(intraclass_correlation(SHROUT), name)
-    assert found.value == pytest.approx(value, abs=0.005)
-    assert (found.low, found.high) == pytest.approx((low, high), abs=0.001)
+    result = getattr(intraclass_correlation(SHROUT), name)
+    assert result.value == pytest.approx(value, abs=0.005)
+    assert (result.low, result.high) == pytest.approx((low, high), abs=0.001)
 
 
 def test_the_example_of_bland_and_altman():
-    found = limits_of_agreement(LARGE, MINI)
-    assert found.bias.value == pytest.approx(-2.1, abs=0.05)
-    assert (found.bias.low, found.bias.high) == pytest.approx((-22.0, 17.8), abs=0.1)
-    spread = (found.upper.value - found.lower.value) / (2 * 1.959964)
+    result = limits_of_agreement(LARGE, MINI)
+    assert result.bias.value == pytest.approx(-2.1, abs=0.05)
+    assert (result.bias.low, result.bias.high) == pytest.approx((-22.0, 17.8), abs=0.1)
+    spread = (result.upper.value - result.lower.value) / (2 * 1.959964)
     assert spread == pytest.approx(38.8, abs=0.05)
 
 
@@ -49,8 +49,8 @@ def test_a_simulated_study_recovers_its_parameters():
     for _ in range(300):
         offset = rng.normal(0, 1, raters)
         values = 50 + rng.normal(0, 4, (cases, 1)) + offset + rng.normal(0, 2, (cases, raters))
-        found = intraclass_correlation(values).absolute
-        inside.append(found.low <= expected <= found.high)
+        result = intraclass_correlation(values).absolute
+        inside.append(result.low <= expected <= result.high)
         bias = limits_of_agreement(values[:, 0], values[:, 1]).bias
         bias_inside.append(bias.low <= offset[0] - offset[1] <= bias.high)
         repeat.append(within_case_variation(values - offset)[0])

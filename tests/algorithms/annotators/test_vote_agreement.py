@@ -29,11 +29,11 @@ def test_krippendorffs_table(scale, alpha):
 
 
 def test_gwets_table():
-    found = vote_agreement(*votes_of(PUBLISHED), 5)
-    assert found.percent.value == pytest.approx(0.81818, abs=5e-6)
-    assert found.gwet.value == pytest.approx(0.77544, abs=5e-6)
-    assert found.fleiss.value == pytest.approx(0.76117, abs=5e-6)
-    assert (found.tasks, found.votes) == (11, 40)
+    result = vote_agreement(*votes_of(PUBLISHED), 5)
+    assert result.percent.value == pytest.approx(0.81818, abs=5e-6)
+    assert result.gwet.value == pytest.approx(0.77544, abs=5e-6)
+    assert result.fleiss.value == pytest.approx(0.76117, abs=5e-6)
+    assert (result.tasks, result.votes) == (11, 40)
 
 
 def test_other_implementations_agree():
@@ -41,9 +41,9 @@ def test_other_implementations_agree():
     ratings = rng.integers(0, 3, (4, 200))
     ratings[1:3] = np.where(rng.random((2, 200)) < 0.7, ratings[0], ratings[1:3])
     annotator, task = np.indices(ratings.shape).reshape(2, -1)
-    found = vote_agreement(task, ratings[annotator, task], 3)
-    assert found.fleiss.value == pytest.approx(fleiss_kappa(ratings.T), abs=1e-12)
-    assert found.krippendorff.value == pytest.approx(krippendorff_alpha(ratings.T), abs=1e-12)
+    result = vote_agreement(task, ratings[annotator, task], 3)
+    assert result.fleiss.value == pytest.approx(fleiss_kappa(ratings.T), abs=1e-12)
+    assert result.krippendorff.value == pytest.approx(krippendorff_alpha(ratings.T), abs=1e-12)
 
 
 def test_intervals_cover_the_agreement_of_the_population():
@@ -57,9 +57,9 @@ def test_intervals_cover_the_agreement_of_the_population():
     truth = vote_agreement(*crowd(200_000), 3)
     covered = []
     for seed in range(120):
-        found = vote_agreement(*crowd(100), 3, seed=seed)
+        result = vote_agreement(*crowd(100), 3, seed=seed)
         covered.append([
-            getattr(found, name).low <= getattr(truth, name).value <= getattr(found, name).high
+            getattr(result, name).low <= getattr(truth, name).value <= getattr(result, name).high
             for name in ("percent", "fleiss", "gwet", "krippendorff")
         ])  # fmt: skip
     share = np.mean(covered, axis=0)

@@ -164,15 +164,15 @@ def test_measured_shapes_get_numbers_of_their_own(copies):
 
 
 def test_views_and_times_are_kept(copies):
-    made = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    decide(copies[1], on("accept", 70, at=made))
+    time = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    decide(copies[1], on("accept", 70, at=time))
     with Study.open(copies[1]) as study:
-        study.views.record([View(image=1, x=5.0, y=6.0, seconds=2.0, at=made, who="ben")])
+        study.views.record([View(image=1, x=5.0, y=6.0, seconds=2.0, at=time, who="ben")])
     merged(copies)
     with Study.open(copies[0].with_name("all.rscope")) as study:
-        assert study.decisions()[-1].at == made
+        assert study.decisions()[-1].at == time
         ((view,),) = study.views.by_image().values()
-        assert (view.at, view.who) == (made, "ben")
+        assert (view.at, view.who) == (time, "ben")
 
 
 def test_merging_again_adds_nothing(copies):
@@ -198,9 +198,9 @@ def test_the_order_of_the_studies_does_not_matter(tmp_path_factory, first, secon
         study.add_clicks(a_table(1, ("a.png",), clicks=50))
         study.record(on("accept", *PLACES[0], who="both"))
     shutil.copy(paths[0], paths[1])
-    for number, (path, made) in enumerate(zip(paths, (first, second), strict=True)):
+    for number, (path, choices) in enumerate(zip(paths, (first, second), strict=True)):
         with Study.open(path) as study:
-            for at, (verb, place) in enumerate(made):
+            for at, (verb, place) in enumerate(choices):
                 decision = on(verb, *PLACES[place]) if verb != "undo" else undo(fold(study.decisions()))
                 if decision is not None:
                     time = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=10 * at + number)

@@ -26,10 +26,10 @@ _NAMES = {
 }
 
 
-def coefficients(found: VoteAgreement, scale: Scale) -> dict[str, Coefficient]:
+def coefficients(agreement: VoteAgreement, scale: Scale) -> dict[str, Coefficient]:
     """Name the coefficients of an agreement."""
     names = dict(_NAMES, gwet="Gwet's AC1" if scale == "nominal" else "Gwet's AC2")
-    return {name: getattr(found, field) for field, name in names.items()}
+    return {name: getattr(agreement, field) for field, name in names.items()}
 
 
 def scales_of(labels: Labels) -> dict[Scale, tuple[float, ...] | None]:
@@ -55,8 +55,8 @@ def measure_agreement(labels: Labels) -> dict[Scale, VoteAgreement]:
 def agreement_rows(labels: Labels, watch: Watch = silent) -> Iterator[tuple[object, ...]]:
     """Yield the rows of `AGREEMENT`: all answers on each scale, then each answer against all others."""
     watch(0.0, "measuring agreement")
-    for scale, found in measure_agreement(labels).items():
-        yield from _rows("", scale, found)
+    for scale, agreement in measure_agreement(labels).items():
+        yield from _rows("", scale, agreement)
     if len(labels.outputs) < 3:
         return
     task, answer = _last_votes(labels)
@@ -69,12 +69,12 @@ def agreement_rows(labels: Labels, watch: Watch = silent) -> Iterator[tuple[obje
 
 def agreement_table(labels: Labels) -> Table:
     """Show the agreement of all votes on each scale that fits the answers."""
-    found = measure_agreement(labels)
+    agreements = measure_agreement(labels)
     rows = [
-        (scale, *(estimate(one.value, one.low, one.high) for one in coefficients(agreement, scale).values()))
-        for scale, agreement in found.items()
+        (scale, *map(_estimate, coefficients(agreement, scale).values()))
+        for scale, agreement in agreements.items()
     ]
-    nominal = found["nominal"]
+    nominal = agreements["nominal"]
     votes = f"{count(nominal.votes, 'vote')} on {count(nominal.tasks, 'task')}"
     note = (
         f"Of {votes} with two votes or more, with 95 % intervals by a bootstrap over tasks. "
@@ -87,15 +87,19 @@ def agreement_table(labels: Labels) -> Table:
     return Table("Agreement of the annotators", heads, rows, note)
 
 
-def _rows(answer: str, scale: Scale, found: VoteAgreement) -> Iterator[tuple[object, ...]]:
-    for name, one in coefficients(found, scale).items():
+def _estimate(coefficient: Coefficient) -> str:
+    return estimate(coefficient.value, coefficient.low, coefficient.high)
+
+
+def _rows(answer: str, scale: Scale, agreement: VoteAgreement) -> Iterator[tuple[object, ...]]:
+    for name, coefficient in coefficients(agreement, scale).items():
         yield (
             answer,
             scale,
             name,
-            *map(format_number, (one.value, one.low, one.high)),
-            found.tasks,
-            found.votes,
+            *map(format_number, (coefficient.value, coefficient.low, coefficient.high)),
+            agreement.tasks,
+            agreement.votes,
         )
 
 

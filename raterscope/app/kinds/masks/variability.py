@@ -97,8 +97,8 @@ def measure_variability(
         units = units_of(grid)
         raters = by_unit.setdefault((entry.structure, units.size), {})
         raters.setdefault(entry.annotator, {})[entry.image] = volume / 1000 * units.per_ml
-    found = (variability_of(structure, unit, volumes) for (structure, unit), volumes in by_unit.items())
-    return [one for one in found if one is not None]
+    variabilities = (variability_of(*key, volumes) for key, volumes in by_unit.items())
+    return [variability for variability in variabilities if variability is not None]
 
 
 def variability_of(structure: str, unit: str, volumes: Volumes) -> Variability | None:
@@ -111,60 +111,61 @@ def variability_of(structure: str, unit: str, volumes: Volumes) -> Variability |
     return Variability(structure, unit, raters, table, deviation, share, icc, _pairs(volumes))
 
 
-def variability_table(found: Variability) -> Table:
+def variability_table(variability: Variability) -> Table:
     """Show intraclass correlations and limits of agreement."""
-    cases, raters = found.volumes.shape
+    cases, raters = variability.volumes.shape
     rows: list[tuple[str, ...]] = [
-        (name, _estimate(getattr(found.icc, field)), "", "") for field, name in ICC.items()
+        (name, _estimate(getattr(variability.icc, field)), "", "") for field, name in ICC.items()
     ]
-    for names, (limits, both) in islice(found.pairs.items(), _MOST_PAIRS):
+    for names, (limits, both) in islice(variability.pairs.items(), _MOST_PAIRS):
         title = " \N{MINUS SIGN} ".join(plain(name, 30) for name in names) + f" ({both:,} cases)"
         rows.append((title, *map(_estimate, (limits.bias, limits.lower, limits.upper))))
+    mean, deviation = float(variability.volumes.mean()), variability.deviation
     note = (
-        f"Volumes in {found.unit} of {cases:,} cases that {raters} raters all marked: mean "
-        f"{found.volumes.mean():.3g}, within-case standard deviation {found.deviation:.3g} "
-        f"({percent(found.share, 1)} of the mean), repeatability coefficient "
-        f"{REPEATABILITY * found.deviation:.3g}. Estimates with 95 % intervals. ICC(1,.) if each case has "
-        "raters of its own, ICC(2,.) if raters are a sample and their offsets count, ICC(3,.) if offsets do "
-        "not count; k: of the raters' mean. Then Bland-Altman bias and limits of agreement of two raters."
+        f"Volumes in {variability.unit} of {cases:,} cases that {raters} raters all marked: mean {mean:.3g}, "
+        f"within-case standard deviation {deviation:.3g} ({percent(variability.share, 1)} of the mean), "
+        f"repeatability coefficient {REPEATABILITY * deviation:.3g}. Estimates with 95 % intervals. "
+        "ICC(1,.) if each case has raters of its own, ICC(2,.) if raters are a sample and their offsets "
+        "count, ICC(3,.) if offsets do not count; k: of the raters' mean. Then Bland-Altman bias and limits "
+        "of agreement of two raters."
     )
-    if len(found.pairs) > _MOST_PAIRS:
-        note += f" {_MOST_PAIRS} of {len(found.pairs)} pairs are shown; the export has all."
+    if len(variability.pairs) > _MOST_PAIRS:
+        note += f" {_MOST_PAIRS} of {len(variability.pairs)} pairs are shown; the export has all."
     return Table("Variability of the volumes", ("", "ICC or bias", "Lower limit", "Upper limit"), rows, note)
 
 
-def _estimate(one: Coefficient) -> str:
-    return estimate(one.value, one.low, one.high)
+def _estimate(coefficient: Coefficient) -> str:
+    return estimate(coefficient.value, coefficient.low, coefficient.high)
 
 
-def variability_rows(found: Variability) -> Iterator[tuple[object, ...]]:
+def variability_rows(variability: Variability) -> Iterator[tuple[object, ...]]:
     """Yield the rows of `VARIABILITY`."""
-    cases, raters = found.volumes.shape
+    cases, raters = variability.volumes.shape
     no_interval = (float("nan"), float("nan"))
     plain_figures = {
-        "mean volume": (float(found.volumes.mean()), found.unit),
-        "within-case standard deviation": (found.deviation, found.unit),
-        "coefficient of variation": (found.share, ""),
-        "repeatability coefficient": (REPEATABILITY * found.deviation, found.unit),
+        "mean volume": (float(variability.volumes.mean()), variability.unit),
+        "within-case standard deviation": (variability.deviation, variability.unit),
+        "coefficient of variation": (variability.share, ""),
+        "repeatability coefficient": (REPEATABILITY * variability.deviation, variability.unit),
     }
     for name, (value, unit) in plain_figures.items():
-        yield _row(found, name, Coefficient(value, *no_interval), unit, cases, raters)
+        yield _row(variability, name, Coefficient(value, *no_interval), unit, cases, raters)
     for field, name in ICC.items():
-        yield _row(found, name, getattr(found.icc, field), "", cases, raters)
-    for names, (limits, both) in found.pairs.items():
-        for name, one in (
+        yield _row(variability, name, getattr(variability.icc, field), "", cases, raters)
+    for names, (limits, both) in variability.pairs.items():
+        for name, coefficient in (
             ("bias", limits.bias), ("lower limit of agreement", limits.lower),
             ("upper limit of agreement", limits.upper),
         ):  # fmt: skip
-            yield _row(found, name, one, found.unit, both, 2, names)
+            yield _row(variability, name, coefficient, variability.unit, both, 2, names)
 
 
 def _row(
-    found: Variability, name: str, one: Coefficient, unit: str, cases: int, raters: int,
+    variability: Variability, name: str, coefficient: Coefficient, unit: str, cases: int, raters: int,
     pair: tuple[str, str] = ("", ""),
 ) -> tuple[object, ...]:  # fmt: skip
-    figures = map(format_number, (one.value, one.low, one.high))
-    return (found.structure, name, *pair, *figures, unit, cases, raters)
+    figures = map(format_number, (coefficient.value, coefficient.low, coefficient.high))
+    return (variability.structure, name, *pair, *figures, unit, cases, raters)
 
 
 def _complete(volumes: Volumes) -> tuple[tuple[str, ...], NDArray[np.float64]]:
