@@ -197,6 +197,7 @@ def _absolute(cases: float, raters: float, error: float, n: int, k: int) -> Coef
 def _of_mean(single: Coefficient, raters: int) -> Coefficient:
     """Return the correlation of the mean of all raters, by the Spearman-Brown formula."""
     value, low, high = (
-        share * raters / (1 + share * (raters - 1)) for share in (single.value, single.low, single.high)
+        share * raters / (1 + share * (raters - 1)) if share > -1 / (raters - 1) else math.nan
+        for share in (single.value, single.low, single.high)
     )
     return Coefficient(value, low, high)

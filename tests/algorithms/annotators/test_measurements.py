@@ -64,3 +64,9 @@ def test_incomplete_tables_are_refused():
         intraclass_correlation([[1.0, 2.0]])
     with pytest.raises(ValueError, match="not finite"):
         limits_of_agreement([1, np.nan, 3], [1, 2, 3])
+
+
+@pytest.mark.parametrize("values", [[[1, 2], [2, 1]], [[3, 3], [3, 3]], [[1, 1], [2, 2]], [[0, 5], [0, 5]]])
+def test_degenerate_tables_give_no_number_instead_of_failing(values):
+    correlations = vars(intraclass_correlation(values)).values()
+    assert all(np.isnan(correlation.value) or -1 <= correlation.value <= 1 for correlation in correlations)
