@@ -12,7 +12,7 @@ from typing import Any
 from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.algorithms.masks.fusion import CaseResult
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import TableProblems, plain
 from raterscope.app.formats.output_files import DECISIONS, unescape_formula
 from raterscope.app.formats.tables import Table, read_table
 from raterscope.app.review import (
@@ -38,21 +38,6 @@ _OF_ANNOTATORS = ("exclude", "weigh", "include")
 _HELD_BACK = "is about what a table does not hold; `raterscope merge` brings it from a study"
 
 
-class DecisionsError(InputError):
-    """A table of decisions with problems, all of which are listed.
-
-    Attributes
-    ----------
-    problems : tuple of str
-        A sentence for each, with its line.
-    """
-
-    def __init__(self, path: Path, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
-        more = f" and {len(problems) - 1:,} more problems" if len(problems) > 1 else ""
-        super().__init__(f"{problems[0]}{more}; nothing was recorded", file=path)
-
-
 def record_decisions(study: Study, path: Path, watch: Watch = silent) -> tuple[int, int]:
     """Record the decisions of a table, all or none.
 
@@ -70,7 +55,7 @@ def record_decisions(study: Study, path: Path, watch: Watch = silent) -> tuple[i
 
     Raises
     ------
-    DecisionsError
+    TableProblems
         With every problem.
     InputError
         If the table cannot be read.
@@ -78,7 +63,7 @@ def record_decisions(study: Study, path: Path, watch: Watch = silent) -> tuple[i
     reader = _Reader(study, read_table(path, watch))
     decisions = list(reader.decisions())
     if reader.problems:
-        raise DecisionsError(path, reader.problems)
+        raise TableProblems(path, reader.problems, "; nothing was recorded")
     known = {key: number for number, key in identities(study.decisions())}
     numbers: dict[int, int] = {}
     recorded = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 _LONGEST = 80
@@ -42,6 +42,21 @@ class InputError(Exception):
             where.append(f"field {plain(self.field)}")
         message = self.what if self.what.endswith((".", "?", "!")) else self.what + "."
         return f"{', '.join(where)}: {message}" if where else message
+
+
+class TableProblems(InputError):  # noqa: N818 - several errors in one
+    """A table with problems; the message has the first, the command line lists all.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        A sentence for each, with its line.
+    """
+
+    def __init__(self, file: Path, problems: Sequence[str], consequence: str = "") -> None:
+        self.problems = tuple(problems)
+        more = f" and {len(problems) - 1:,} more problems" if len(problems) > 1 else ""
+        super().__init__(f"{problems[0].rstrip('.')}{more}{consequence}", file=file)
 
 
 def refuse_unknown(names: Iterable[str], known: Iterable[str], act: str) -> None:

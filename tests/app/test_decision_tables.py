@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.masks.data import OPEN
-from raterscope.app.decision_tables import DecisionsError, record_decisions
+from raterscope.app.decision_tables import record_decisions
+from raterscope.app.errors import TableProblems
 from raterscope.app.review import Decision, SpotOf, SpotsSubject, fold
 from raterscope.app.study import Study
 from raterscope.app.study.masks import settled_of
@@ -38,7 +39,7 @@ def labels(tmp_path: Path, capsys) -> Path:
 
 def problems(study: Path, table: Path) -> tuple[str, ...]:
     with Study.open(study) as opened:
-        with pytest.raises(DecisionsError) as refused:
+        with pytest.raises(TableProblems) as refused:
             record_decisions(opened, table)
         assert opened.decisions() == []
     return refused.value.problems
@@ -125,7 +126,7 @@ def test_tasks(labels, tmp_path):
         ("label", "labels", question.name, "t9", "dog", ""),
         ("label", "labels", question.name, "t1", "cow", ""),
     ]
-    with Study.open(labels) as study, pytest.raises(DecisionsError) as refused:
+    with Study.open(labels) as study, pytest.raises(TableProblems) as refused:
         record_decisions(study, write(tmp_path / "w.csv", header, wrong))
     assert refused.value.problems == (
         "line 2: there is no task t9",
@@ -162,7 +163,7 @@ def test_regions(tmp_path, capsys):
     wrong = write(tmp_path / "w.csv", header, [("take", "masks", "ct.nii.gz", "ball", 99, "dora"),
                                                ("take", "masks", "ct.nii.gz", "ball", 1, "eve"),
                                                ("paint", "masks", "ct.nii.gz", "ball", 1, "")])  # fmt: skip
-    with Study.open(path) as study, pytest.raises(DecisionsError) as refused:
+    with Study.open(path) as study, pytest.raises(TableProblems) as refused:
         record_decisions(study, wrong)
     assert [word in sentence for word, sentence in zip(
         ("expected 1 to", "eve did not mark ball", "merge"), refused.value.problems, strict=True

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, TableProblems, plain
 from raterscope.app.formats.output_files import file_name_part
 from raterscope.app.formats.remote import is_address, is_zarr
 from raterscope.app.formats.tables import Table, read_table
@@ -51,21 +51,6 @@ class Case:
     addresses: tuple[str, ...] = ()
 
 
-class ManifestError(InputError):
-    """A manifest with problems, all of which are listed.
-
-    Attributes
-    ----------
-    problems : tuple of str
-        A sentence for each, with its line.
-    """
-
-    def __init__(self, path: Path, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
-        more = f" and {len(problems) - 1:,} more problems" if len(problems) > 1 else ""
-        super().__init__(f"{problems[0].rstrip('.')}{more}", file=path)
-
-
 def read_manifest(path: Path) -> list[Case]:
     """Read the cases of a cohort.
 
@@ -84,7 +69,7 @@ def read_manifest(path: Path) -> list[Case]:
 
     Raises
     ------
-    ManifestError
+    TableProblems
         With every problem: unknown columns, missing files, names that occur twice.
     InputError
         If the table cannot be read.
@@ -96,11 +81,11 @@ def read_manifest(path: Path) -> list[Case]:
     problems += [f"the column {name} is missing; {expected}" for name in REQUIRED if name not in header]
     problems += [f"two columns are named {name}" for name in COLUMNS if header.count(name) > 1]
     if problems:
-        raise ManifestError(path, problems)
+        raise TableProblems(path, problems)
     reader = _Reader(table, header, path.absolute().parent)
     cases = [reader.case(row) for row in range(len(table))]
     if reader.problems:
-        raise ManifestError(path, reader.problems)
+        raise TableProblems(path, reader.problems)
     return [case for case in cases if case is not None]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from raterscope.app.batch.case_search import FoundCases, find_cases, is_pattern
 from raterscope.app.batch.executors import LostError, dask_executor, local_executor
-from raterscope.app.batch.manifest import COLUMNS, Case, ManifestError, read_manifest
+from raterscope.app.batch.manifest import COLUMNS, Case, read_manifest
 from raterscope.app.batch.records import CaseRecord, versions, write_text
 from raterscope.app.batch.running import run_cases, shard, to_do
 from raterscope.app.batch.scripts import SCRIPTS
@@ -35,18 +35,18 @@ def batch(options: argparse.Namespace) -> int:
     """Process the cases of a manifest; return the exit status."""
     found = _find(options)
     if options.list:
-        _print_table(found.rows(options.naming) if found else _rows(_read(options.manifest)))
+        _print_table(found.rows(options.naming) if found else _rows(read_manifest(options.manifest)))
         return 0
     if options.output is None:
         raise Misused("the following arguments are required: -o/--output")
     output: Path = options.output.absolute()  # of workers in other folders too
     if found is None:
-        cases = _read(options.manifest)
+        cases = read_manifest(options.manifest)
         make_folder(output)
     else:
         make_folder(output)
         table = write_table(output / MANIFEST, COLUMNS, found.rows(options.naming))
-        options.manifest, cases = table, _read(table)
+        options.manifest, cases = table, read_manifest(table)
     if options.script is not None:
         name, text = SCRIPTS[options.script](options.manifest.resolve(), output.resolve(), options.shards)
         write_text(output / name, text)
@@ -82,16 +82,6 @@ def _find(options: argparse.Namespace) -> FoundCases | None:
     for notice in found.notices:
         print(f"note: {one_line(notice)}", file=sys.stderr)
     return found
-
-
-def _read(path: Path) -> list[Case]:
-    """Read a manifest; print every problem but the first, which is raised."""
-    try:
-        return read_manifest(path)
-    except ManifestError as error:
-        for problem in error.problems[1:]:
-            print(one_line(problem), file=sys.stderr)
-        raise
 
 
 def _rows(cases: Sequence[Case]) -> list[tuple[str, ...]]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from raterscope.algorithms.annotators.agreement import cohen_kappa, kappa_interval
 from raterscope.app.command_line.output import ProgressLine, one_line
-from raterscope.app.decision_tables import DecisionsError, record_decisions
+from raterscope.app.decision_tables import record_decisions
 from raterscope.app.errors import InputError, counted
 from raterscope.app.formats.output_files import check_writable, write_table
 from raterscope.app.study import Study
@@ -51,13 +51,8 @@ def merge(options: argparse.Namespace) -> int:
 
 def decide(options: argparse.Namespace) -> int:
     """Record the decisions of a table."""
-    try:
-        with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
-            recorded, known = record_decisions(study, options.decisions, watch)
-    except DecisionsError as error:
-        for problem in error.problems[1:]:
-            print(one_line(problem), file=sys.stderr)
-        raise
+    with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
+        recorded, known = record_decisions(study, options.decisions, watch)
     print(f"{counted(recorded, 'decision')} recorded" + (f", {known:,} known already" if known else ""))
     return 0
 

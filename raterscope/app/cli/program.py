@@ -131,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as problem:
         if os.environ.get("RATERSCOPE_DEBUG"):
             raise
-        print(f"raterscope: {_sentence(problem)}", file=sys.stderr)
+        print(f"raterscope: {_sentence(problem)}", *_other_problems(problem), sep="\n", file=sys.stderr)
         return 1
     return status
 
@@ -172,6 +172,14 @@ def _window(names: list[str]) -> int:
     except ImportError as error:  # a machine without Qt, or without the libraries that Qt needs
         raise InputError(f"the window's libraries cannot be loaded: {error}") from error
     return open_window(paths)
+
+
+def _other_problems(problem: Exception) -> list[str]:
+    """List the problems of a table after the first, a line each."""
+    from raterscope.app.command_line.output import one_line
+    from raterscope.app.errors import TableProblems
+
+    return list(map(one_line, problem.problems[1:])) if isinstance(problem, TableProblems) else []
 
 
 def _sentence(problem: Exception) -> str:

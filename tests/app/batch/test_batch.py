@@ -13,11 +13,12 @@ import pytest
 from raterscope.algorithms.progress import silent
 from raterscope.app.batch.claims import claim
 from raterscope.app.batch.executors import LocalExecutor, LostError, WorkerDiedError
-from raterscope.app.batch.manifest import Case, ManifestError, read_manifest
+from raterscope.app.batch.manifest import Case, read_manifest
 from raterscope.app.batch.records import folder_of, read_record
 from raterscope.app.batch.running import run_cases, shard
 from raterscope.app.batch.scripts import slurm_script, snakemake_script
 from raterscope.app.cli import main
+from raterscope.app.errors import TableProblems
 from tests.app.kinds.masks.made import four_raters
 
 
@@ -74,11 +75,11 @@ def test_every_problem_of_a_manifest_is_listed(tmp_path):
         "e,labels,votes.csv,pooled,oops",
         ",labels,votes.csv,,",
     )
-    with pytest.raises(ManifestError) as caught:
+    with pytest.raises(TableProblems) as caught:
         read_manifest(a_manifest(tmp_path, *rows))
     lines = [problem.split(":")[0] for problem in caught.value.problems]
     assert lines == [f"line {number}" for number in range(3, 9)]
-    with pytest.raises(ManifestError, match="unknown column colour"):
+    with pytest.raises(TableProblems, match="unknown column colour"):
         read_manifest(a_manifest(tmp_path, "a,labels,votes.csv,red", header="case,kind,files,colour"))
 
 
