@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
 
@@ -128,8 +128,8 @@ def limits_of_agreement(first: ArrayLike, second: ArrayLike) -> LimitsOfAgreemen
     difference = table[:, 0] - table[:, 1]
     n = len(difference)
     mean, spread = float(difference.mean()), float(difference.std(ddof=1))
-    reach = float(stats.norm.ppf(_UPPER))
-    quantile = float(stats.t.ppf(_UPPER, n - 1))
+    reach = float(special.ndtri(_UPPER))
+    quantile = float(special.stdtrit(n - 1, _UPPER))
     of_mean = quantile * spread / math.sqrt(n)
     of_limit = quantile * spread * math.sqrt(1 / n + reach**2 / (2 * (n - 1)))
     bias, lower, upper = (
@@ -172,8 +172,8 @@ def _by_ratio(ratio: float, above: float, below: float, raters: int) -> Coeffici
     """Return a correlation of a ratio of mean squares, with its degrees of freedom."""
     if not np.isfinite(ratio):
         return Coefficient(math.nan, math.nan, math.nan)
-    low = ratio / float(stats.f.ppf(_UPPER, above, below))
-    high = ratio * float(stats.f.ppf(_UPPER, below, above))
+    low = ratio / float(special.fdtri(above, below, _UPPER))
+    high = ratio * float(special.fdtri(below, above, _UPPER))
     value, low, high = ((quotient - 1) / (quotient + raters - 1) for quotient in (ratio, low, high))
     return Coefficient(float(value), float(low), float(high))
 
@@ -188,7 +188,7 @@ def _absolute(cases: float, raters: float, error: float, n: int, k: int) -> Coef
     freedom = (k - 1) * (n - 1) * (k * value * ratio + spread) ** 2
     freedom /= (n - 1) * (k * value * ratio) ** 2 + spread**2
     rest = k * raters + (k * n - k - n) * error
-    above, below = float(stats.f.ppf(_UPPER, n - 1, freedom)), float(stats.f.ppf(_UPPER, freedom, n - 1))
+    above, below = float(special.fdtri(n - 1, freedom, _UPPER)), float(special.fdtri(freedom, n - 1, _UPPER))
     low = n * (cases - above * error) / (above * rest + n * cases)
     high = n * (below * cases - error) / (rest + n * below * cases)
     return Coefficient(value, low, high)
