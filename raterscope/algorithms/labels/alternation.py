@@ -292,7 +292,7 @@ class _Passes:
         return rates + self._rule.shares(self._total[0], self._logs)
 
     def _pieces_for(self, many: int) -> list[list[Piece]]:
-        """Divide all annotators into rounds of pieces, of whom so many are updated."""
+        """Divide all annotators into rounds of pieces, for a number of annotators to update."""
         annotators, terms = self._votes.annotators, 100 * self._votes.classes * self._votes.outputs
         step = _WORK // terms + 1  # 100 terms an entry
         return _evenly(annotators, max(1, step * annotators // max(many, 1)))

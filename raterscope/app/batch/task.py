@@ -151,7 +151,7 @@ def _finished(case: Case, output: Path, digest: str) -> CaseRecord | None:
 
 
 def _keep(case: Case, output: Path, record: CaseRecord, log: list[str], *, replaces: bool) -> CaseRecord:
-    """Write a failure into a case's folder; it does not replace results unless told so."""
+    """Write a failure into a case's folder; it replaces results only if `replaces` is set."""
     folder = folder_of(output, case.name)
     with suppress(OSError), claim(output, folder.name):
         earlier = read_record(output, case.name)

@@ -1,4 +1,4 @@
-"""Union of the decisions of several experts, each of whom reviewed a copy of one study.
+"""Union of the decisions of several experts who reviewed copies of one study.
 
 The journals are append-only, so their union is one journal: the decisions of the first study, then those that
 the others added to it. A subject on which two experts decided differently is open again. Of voxels that both
@@ -218,7 +218,7 @@ class _Difference:
     instead : Decision, optional
         A decision that reopens the subject, or settles the voxels on which both agree.
     annotator : str, optional
-        The annotator of whom it is.
+        The annotator, if the conflict is about an exclusion or a weight.
     """
 
     conflict: Conflict
@@ -267,7 +267,7 @@ class _Journals:
         self._files = (f" ({name})", f" ({other.path.name})") if who[0] & who[1] else ("", "")
 
     def in_words(self, side: int, number: int, verdict: str) -> str:
-        """Say who decided what; experts of the same name are told apart by their files."""
+        """Describe a decision with the expert's name, and the file if both experts have the same name."""
         decision = self.states[side].decision(number)
         assert decision is not None
         return f"{decision.who}{self._files[side]}: {verdict}"
@@ -466,9 +466,7 @@ def _append(journals: _Journals, watch: Watch) -> dict[int, int]:
     for done, decision in enumerate(journals.added):
         watch(done / len(journals.added), "merging decisions")
         target = None if decision.undoes is None else numbers.get(decision.undoes)
-        if decision.undoes is not None and (
-            target is None or not _can_undo(journals, decision.undoes, target)
-        ):
+        if decision.undoes is not None and not _can_undo(journals, decision.undoes, target):
             continue
         subject = decision.subject
         if isinstance(subject, SpotsSubject):

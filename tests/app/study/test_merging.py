@@ -38,7 +38,7 @@ PLACES = [(10.0 * n, 20.0) for n in range(1, 7)]
 
 @pytest.fixture
 def copies(tmp_path: Path) -> list[Path]:
-    """Two copies of a study in which somebody decided something."""
+    """Two copies of a study with one decision."""
     first = tmp_path / "anna.rscope"
     with Study.create(first) as study:
         study.add_clicks(a_table(1, ("a.png", "b.png"), clicks=300))
