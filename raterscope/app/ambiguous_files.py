@@ -18,6 +18,7 @@ from raterscope.app.formats.masks.naming import (
     compare_names,
     parse_bids,
     parse_path,
+    parse_reads,
     strip_suffixes,
 )
 from raterscope.app.formats.records import VolumeFile
@@ -277,6 +278,7 @@ def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NamePar
     true = {file: None for file in files if _TRUE & words[file]}
     others = [file for file in files if file not in true]
     of_bids = {file: parts for file in others if (parts := parse_bids(file)) is not None}
+    of_bids |= parse_reads(others)
     parts_by_file = compare_names([file for file in others if file not in of_bids])
     items = [name.item for name in parts_by_file.values()]
     if len(items) > 1 and len(set(items)) == len(items) and not any(map(_has_number, items)):

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from raterscope.algorithms.annotators.reads import read_name
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
@@ -82,6 +83,7 @@ COLUMN_NAMES = {
     "rightphoto rightfile rightfilename rightpath righturl imageright pictureright imageb imageurlb "
     "pictureb urlb fileb image2 url2 file2",
     "empty": "nemptyjobs emptyjobs nempty",
+    "read": "read readno readnumber",
 }
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 """Fields of a box."""
@@ -359,6 +361,23 @@ def read_names(table: Table, column: str, faults: Faults) -> Sequence[str]:
         rows = itertools.compress(itertools.count(), bad) if coded is None else coded.rows_with(bad)
         faults.add(rows, column, problem)
     return names if coded is None else coded
+
+
+def read_annotators(table: Table, column: Mapping[str, str], faults: Faults) -> Sequence[str]:
+    """Read the names of annotators; with a column "read", every read has a name of its own."""
+    names = read_names(table, column["annotator"], faults)
+    if "read" not in column:
+        return names
+    reads = [read_number(cell) for cell in table.column(column["read"])]
+    wrong = [row for row, read in enumerate(reads) if read is None]
+    faults.add(wrong, column["read"], '"{cell}" is not the number of a read; expected 1, 2 ...')
+    return [read_name(name, read or 1) if name else name for name, read in zip(names, reads, strict=True)]
+
+
+def read_number(cell: str) -> int | None:
+    """Read the number of an annotator's read: 1 if the cell is empty, None if it is not a whole number."""
+    text = cell.strip().removesuffix(".0")
+    return 1 if not text else int(text) if re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII) else None
 
 
 def _keys(field: str) -> list[str]:

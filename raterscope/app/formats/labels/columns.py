@@ -17,10 +17,11 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.annotators.reads import read_name
 from raterscope.algorithms.progress import Watch, part, steps_of, wait_watching
-from raterscope.app.errors import plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import dialects, tables
-from raterscope.app.formats.tables import Table, seconds_of
+from raterscope.app.formats.tables import Table, read_number, seconds_of
 
 _HEAD = 256 << 10
 _ROWS = 500
@@ -245,7 +246,34 @@ def _gather(head: Head, column: Mapping[str, str], batches: Iterator[Any], watch
         result.coded[name] = _unify(pyarrow.chunked_array(pieces.pop(name), type=kind), name, step)
     if "time" in column:
         result.time, result.no_time = times.seconds(), times.no_time
+    if "read" in result.coded:
+        result.coded["annotator"] = _name_reads(result, column)
     return result
+
+
+def _name_reads(columns: Columns, column: Mapping[str, str]) -> Coded:
+    """Give every read of an annotator a name of its own."""
+    annotator, reads = columns.coded["annotator"], columns.coded.pop("read")
+    numbers = [read_number(cell) for cell in reads.names]
+    if None in numbers:
+        at = numbers.index(None)
+        raise InputError(
+            f'"{plain(reads.names[at], 40)}" is not the number of a read; expected 1, 2 ...',
+            file=columns.head.table.path, line=columns.line(int((reads.index == at).argmax())),
+            field=column["read"],
+        )  # fmt: skip
+    pair = annotator.index.astype(np.int64) * len(numbers) + reads.index
+    seen, first, index = np.unique(pair, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number: dict[str, int] = {}
+    of_pair = np.empty(len(seen), dtype=np.int32)
+    for at in order.tolist():
+        who, read = divmod(int(seen[at]), len(numbers))
+        name = annotator.names[who]
+        if name:
+            name = read_name(name, numbers[read] or 1)
+        of_pair[at] = number.setdefault(name, len(number))
+    return Coded(list(number), of_pair[index])
 
 
 def _unify(chunks: Any, name: str, watch: Watch) -> Coded:

@@ -112,12 +112,12 @@ def time_notices(columns: Columns, column: Mapping[str, str]) -> list[str]:
 FIELDS = (
     ("annotator", "annotator", True), ("task", "task", True), ("label", "label", True),
     ("time", "time", False), ("truth", "true label", False), ("question", "question", False),
-    ("picture", "picture of the task", False),
+    ("picture", "picture of the task", False), ("read", "number of the read", False),
 )  # fmt: skip
 """Fields of a column: name, label on screen, and whether it is required."""
 
 _NEEDED = ("annotator", "task", "label")
-_WANTED = ("time", "truth", "question", "picture")
+_WANTED = ("time", "truth", "question", "picture", "read")
 _TRUE = ("task", "truth")
 _TRUE_FROM_LABEL = ("task", "label")
 

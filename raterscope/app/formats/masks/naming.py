@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from raterscope.algorithms.annotators.reads import read_name
 from raterscope.app.errors import InputError, plain
 
 _SUFFIXES = re.compile(
@@ -35,7 +36,7 @@ _MOST_FIELDS = 6
 _ENTITY = re.compile(r"([A-Za-z]+)-([A-Za-z0-9+]+)")
 _RATERS = ("rater", "reader", "annotator", "annot", "observer", "expert")
 _STRUCTURES = ("label", "desc")
-_DERIVED = {*_RATERS, *_STRUCTURES, "space", "res", "den", "hemi"}
+_DERIVED = {*_RATERS, *_STRUCTURES, "space", "res", "den", "hemi", "read"}
 """Entities that the name of a derived file has and that of its source has not."""
 
 
@@ -127,6 +128,38 @@ def parse_bids(path: Path) -> NameParts | None:
         return None
     item = "_".join(f"{name}-{value}" for name, value in entities if name.casefold() not in _DERIVED)
     return NameParts(item, rater, next((values[name] for name in _STRUCTURES if name in values), None))
+
+
+def parse_reads(paths: Iterable[Path]) -> dict[Path, NameParts]:
+    """Parse names with entities for rater and read, of files or of their folders.
+
+    case07_rater-anna_read-2 and rater-anna_read-2/case07 name the image case07 and the annotator
+    "anna (read 2)". If no name has a read, the result is empty; else a name without one is the first read.
+    """
+    parsed: dict[Path, NameParts] = {}
+    any_read = False
+    for path in paths:
+        stem = strip_suffixes(path)
+        for text in (stem, path.parent.name):
+            values: dict[str, str] = {}
+            words = []
+            for word in text.split("_"):
+                match = _ENTITY.fullmatch(word)
+                name = match[1].casefold() if match else ""
+                if match and name in _DERIVED:
+                    values[name] = match[2]
+                elif word.casefold() not in _IDLE:
+                    words.append(word)
+            rater = next((values[name] for name in _RATERS if name in values), None)
+            read = values.get("read", "1")
+            if rater is None or not re.fullmatch(r"[1-9]\d{0,5}", read, re.ASCII):
+                continue
+            any_read |= "read" in values
+            structure = next((values[name] for name in _STRUCTURES if name in values), None)
+            item = "_".join(words) if text is stem else stem
+            parsed[path] = NameParts(item or None, read_name(rater, int(read)), structure)
+            break
+    return parsed if any_read else {}
 
 
 def compare_names(paths: Iterable[Path]) -> dict[Path, NameParts]:

@@ -176,12 +176,12 @@ FIELDS = (
     ("annotator", "annotator", True), ("left", "left item", True), ("right", "right item", True),
     ("choice", "choice", True), ("time", "time", False), ("question", "question", False),
     ("left_picture", "picture of the left item", False),
-    ("right_picture", "picture of the right item", False),
+    ("right_picture", "picture of the right item", False), ("read", "number of the read", False),
 )  # fmt: skip
 """Fields of a column: name, label on screen, and whether it is required."""
 
 _NEEDED = ("annotator", "left", "right", "choice")
-_WANTED = ("time", "question", "left_picture", "right_picture")
+_WANTED = ("time", "question", "left_picture", "right_picture", "read")
 
 
 def read_pair_table(

@@ -31,6 +31,7 @@ from raterscope.app.formats.tables import (
     find_columns,
     holds_number,
     number_or_nan,
+    read_annotators,
     read_names,
     read_numbers,
     scale_of,
@@ -44,11 +45,12 @@ FIELDS = (
     ("x", "x, pixels", True),
     ("y", "y, pixels", True),
     ("time", "time", False),
+    ("read", "number of the read", False),
 )
 """Fields of a column: name, label on screen, and whether it is required."""
 
 NEEDED = ("annotator", "image", "x", "y")
-WANTED = ("time", "width", "height")
+WANTED = ("time", "width", "height", "read")
 SIZES = ("image", "width", "height")
 _MOST_EMPTY = 100_000
 
@@ -63,11 +65,11 @@ def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: W
     Parameters
     ----------
     mapping : mapping of column to field, optional
-        Fields: annotator, image, x, y, time, width, height, ignore.
+        Fields: annotator, image, x, y, time, width, height, read, ignore.
     """
     column = assign_positions(table, NEEDED, WANTED, mapping)
     faults = Faults(table)
-    annotator_names = read_names(table, column["annotator"], faults)
+    annotator_names = read_annotators(table, column, faults)
     watch(0.85, "reading the names of images")
     pictures = read_names(table, column["image"], faults)
     watch(0.88, "reading positions")

@@ -1,0 +1,48 @@
+"""Names of an annotator's repeated reads: the second read of anna is the annotator "anna (read 2)"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_READ = re.compile(r"(?P<person>.+) \(read (?P<read>[1-9]\d{0,5})\)", re.DOTALL)
+
+
+def read_name(person: str, read: int) -> str:
+    """Return the name under which a person's read is stored: the person's own for the first.
+
+    Examples
+    --------
+    >>> read_name("anna", 1), read_name("anna", 2)
+    ('anna', 'anna (read 2)')
+    """
+    if read < 1:
+        raise ValueError(f"read {read}; expected 1 or more.")
+    return person if read == 1 else f"{person} (read {read})"
+
+
+def split_read(name: str) -> tuple[str, int]:
+    """Return the person and the number of the read of an annotator's name.
+
+    Examples
+    --------
+    >>> split_read("anna (read 2)"), split_read("anna")
+    (('anna', 2), ('anna', 1))
+    """
+    match = _READ.fullmatch(name)
+    return (name, 1) if match is None else (match["person"], int(match["read"]))
+
+
+def reads_of(names: Iterable[str]) -> dict[str, dict[int, str]]:
+    """Group annotators by person: their names by the number of the read, in order.
+
+    Examples
+    --------
+    >>> reads_of(["anna (read 2)", "ben", "anna"])
+    {'anna': {1: 'anna', 2: 'anna (read 2)'}, 'ben': {1: 'ben'}}
+    """
+    people: dict[str, dict[int, str]] = {}
+    for name in names:
+        person, read = split_read(name)
+        people.setdefault(person, {})[read] = name
+    return {person: dict(sorted(reads.items())) for person, reads in people.items()}
