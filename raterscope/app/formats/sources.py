@@ -156,6 +156,15 @@ class Source:
         """
         return cast("Head", self._header("table head"))
 
+    def records(self) -> Head:
+        """Read a JSON list of records as a table.
+
+        Raises `InputError` for a file that is not one; the same error each time.
+        """
+        from raterscope.app.formats.labels.columns import records_head
+
+        return cast("Head", self._once("records", lambda: records_head(self.path)))
+
     def _header(self, name: str) -> object:
         return self._once(name, partial(_read, name, self.path, self.format))
 
@@ -174,6 +183,9 @@ class Source:
         from raterscope.app.formats.tables import read_table
 
         def read() -> Table:
+            head = self.head() if self.format == "" else None
+            if head is not None and head.is_complete:
+                return head.table
             return read_table(self.path, watch, may_be_empty=True, is_parquet=self.format == "Parquet")
 
         table = cast("Table", self._once("table", read))
@@ -234,7 +246,7 @@ class Source:
         self._contents.clear()
 
 
-_CONTENTS = {"table head", "document", "contents", "table", "label map"}
+_CONTENTS = {"table head", "records", "document", "contents", "table", "label map"}
 """Contents that are released; headers are small and stay."""
 
 File = Path | str | Source

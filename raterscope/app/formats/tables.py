@@ -47,7 +47,8 @@ _ENDINGS = ("", "name", "id", "key", "number", "no")
 COLUMN_NAMES = {
     "annotator": "annotator worker rater user judge volunteer participant player observer reader labeler "
     "labeller contributor coder crowdworker turker assessor respondent grader expert",
-    "task": f"task item object unit document example question {_IMAGES}",
+    "task": f"task item object unit document example question hit {_IMAGES} case text sentence tweet passage "
+    "audio audiofile clip video prompt url link",
     "image": _IMAGES,
     "x": "x xpx px xpixel xpixels pixelx xcoord xcoordinate xpos xposition posx centerx centrex xcenter "
     "xcentre cx col column",
@@ -59,7 +60,7 @@ COLUMN_NAMES = {
     "ymax": "ymax y2 ybr maxy bboxymax",
     "time": "time times timestamp t ts tms timems seconds milliseconds createdat date datetime submittedat",
     "label": "label answer response class category rating judgment judgement annotation vote choice decision "
-    "value score",
+    "value grade labels score",
     "truth": "truth gold goldlabel labelgold goldenlabel truelabel groundtruth gt correct correctlabel "
     "correctanswer reference golden expert expertlabel",
     "score": "score scores confidence conf probability prob likelihood",
@@ -76,6 +77,8 @@ COLUMN_NAMES = {
     "option2 model2 text2 second seconditem itemj rightimage",
     "choice": "choice winner preferred preference chosen selected label answer response vote decision "
     "judgment judgement verdict result outcome value score rating y",
+    "winner": "winner won better preferreditem chosen",
+    "loser": "loser lost worse otheritem rejected",
     "left_picture": "leftpicture leftpictureurl leftimageurl leftimagepath leftimage leftimg leftphoto "
     "leftfile leftfilename leftpath lefturl imageleft pictureleft imagea imageurla picturea urla filea "
     "image1 url1 file1",
@@ -285,6 +288,11 @@ def assign_columns(
         guess = {column: field for field, column in assigned_columns.items()}
         raise UnknownColumns(table.path, table.header, table.first_rows(), guess, missing)
     return assigned_columns
+
+
+def is_usual(name: str) -> bool:
+    """Return whether a column's name is a usual one of any field."""
+    return any(_key(name) in _keys(field) for field in COLUMN_NAMES)
 
 
 def find_columns(table: Table, needed: Sequence[str]) -> dict[str, str] | None:

@@ -18,11 +18,12 @@ from raterscope.app.document import Document, Unsaved
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.labels import FIELDS as LABEL_FIELDS
+from raterscope.app.formats.labels import VOTES
 from raterscope.app.formats.masks.naming import parse_path, strip_suffixes
 from raterscope.app.formats.pairs import FIELDS as PAIR_FIELDS
 from raterscope.app.formats.points.tables import FIELDS as CLICK_FIELDS
 from raterscope.app.formats.sources import Sources
-from raterscope.app.formats.tables import Table, assign_columns
+from raterscope.app.formats.tables import COLUMN_NAMES, Table, assign_columns
 from raterscope.app.formats.volumes.resampling import OtherGrid
 from raterscope.app.importing import Readings, read_files, store
 from raterscope.app.jobs import Jobs
@@ -50,7 +51,13 @@ from raterscope.widgets.dialogs.import_dialogs import (
 STUDIES = "Raterscope studies (*.rscope)"
 
 CLICKS = tuple(MappingField(name, words, needed) for name, words, needed in CLICK_FIELDS)
-LABELS = tuple(MappingField(name, words, needed) for name, words, needed in LABEL_FIELDS)
+LABELS = tuple(MappingField(name, words, needed, name == "label") for name, words, needed in LABEL_FIELDS)
+"""Several columns of labels are as many questions."""
+
+WIDE = (
+    MappingField("task", "task"), MappingField(VOTES, "labels of an annotator", repeats=True),
+    MappingField("truth", "true label", required=False),
+)  # fmt: skip
 PAIRS = tuple(MappingField(name, words, needed) for name, words, needed in PAIR_FIELDS)
 TRUTHS = (MappingField("task", "task"), MappingField("truth", "true label"))
 
@@ -201,11 +208,12 @@ class Importer(QObject):
         kinds = (
             TableKind("clicks", CLICKS, _guess(unknown, CLICKS)),
             TableKind("labels", LABELS, _guess(unknown, LABELS)),
+            TableKind("labels, one column per annotator", WIDE, _guess(unknown, WIDE)),
             TableKind("true labels", TRUTHS, _guess(unknown, TRUTHS)),
             TableKind("pairs", PAIRS, _guess(unknown, PAIRS)),
         )
         fields = {*unknown.missing, *unknown.guess.values()}
-        chosen = 0 if {"x", "y"} & fields else 3 if {"left", "right"} & fields else 1
+        chosen = 0 if {"x", "y"} & fields else 4 if {"left", "right"} & fields else 1
         dialog = ColumnMappingDialog(
             unknown.header, unknown.rows, kinds, chosen, file.name, parent=self._window
         )
@@ -279,7 +287,7 @@ def _guess(unknown: UnknownColumns, fields: Sequence[MappingField]) -> dict[str,
     """Guess what the columns hold if the table is of a given kind."""
     cells = tuple(zip(*unknown.rows, strict=True)) or ((),) * len(unknown.header)
     table = Table(_file_of(unknown), unknown.header, cells, range(len(unknown.rows)))
-    assigned = assign_columns(table, (), [field.name for field in fields], None)
+    assigned = assign_columns(table, (), [field.name for field in fields if field.name in COLUMN_NAMES], None)
     return {column: name for name, column in assigned.items()}
 
 

@@ -40,11 +40,14 @@ class MappingField:
         Internal name: "annotator".
     label : str
         Displayed name.
+    repeats : bool
+        Whether several columns may hold it.
     """
 
     name: str
     label: str
     required: bool = True
+    repeats: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,7 @@ class ColumnMappingDialog(QDialog):
         if missing:
             *first, last = (field.label.partition(",")[0] for field in missing)  # without its unit
             return f"No column is selected for {', '.join(first)}{' and ' if first else ''}{last}."
-        repeated = [field.label for field in fields if used.count(field.name) > 1]
+        repeated = [field.label for field in fields if used.count(field.name) > 1 and not field.repeats]
         return f"Two columns are selected for {repeated[0]}. Select one." if repeated else ""
 
     def _offer(self) -> None:

@@ -9,8 +9,10 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import Content
 from raterscope.app.formats.labels.collector import collect_labels
+from raterscope.app.formats.labels.columns import Head
 from raterscope.app.formats.labels.table import (
     FIELDS,
+    VOTES,
     detect_labels,
     find_annotator_columns,
     read_label_table,
@@ -21,7 +23,7 @@ from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.sources import File, open_source
 from raterscope.app.formats.tables import Table, UnknownColumns, assign_columns
 
-__all__ = ["FIELDS", "find_labels", "read_labels"]
+__all__ = ["FIELDS", "VOTES", "find_labels", "read_labels"]
 
 _DOCUMENTS = (".json", ".xml")
 _MARKED: frozenset[Content] = frozenset({"points", "areas", "marks"})
@@ -54,6 +56,8 @@ def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth"]
     path = source.path
     try:
         if path.suffix.casefold() in _DOCUMENTS:
+            if source.document() is None and path.suffix.casefold() == ".json":
+                return detect_labels(source.records().table)
             return _labels_among(source.contents("labels") or frozenset(), alone)
         from raterscope.app.formats.zooniverse import ZooniverseDocument, is_export
 
@@ -112,6 +116,8 @@ def read_labels(
     path = source.path
     if path.suffix.casefold() in _DOCUMENTS:
         document = source.document()
+        if document is None and find_labels(source) is not None:
+            return _read_rows(source.records(), mapping, watch, truth=truth)
         if document is None or "labels" not in document.expected:
             raise InputError(
                 "holds no readable labels; expected a table, or a file of Label Studio, CVAT or COCO",
@@ -126,6 +132,13 @@ def read_labels(
         return collect_labels(path, ZooniverseDocument(source.table(watch)), path.stem, watch)
     if find_annotator_columns(head.table, mapping) and not truth:
         return read_wide_table(source.table(watch), mapping, watch)
+    return _read_rows(head, mapping, watch, truth=truth)
+
+
+def _read_rows(
+    head: Head, mapping: Mapping[str, str] | None, watch: Watch, *, truth: bool
+) -> tuple[LabelTable | TrueLabels, ...]:
+    """Read a table with one label, or one true label, a row."""
     fields = {field for field in (mapping or {}).values() if field != "ignore"}
     if truth or (
         fields and fields <= {"task", "label", "truth"} and not _has_annotators(head.table, mapping)

@@ -124,10 +124,13 @@ class VoteCollector:
     ----------
     left_out : Counter
         Number of skipped annotations by plural noun.
+    notices : list of str
+        Messages about the file.
     """
 
     path: Path
     left_out: Counter[str] = field(default_factory=Counter)
+    notices: list[str] = field(default_factory=list)
     _questions: dict[str, _Question] = field(default_factory=dict)
 
     def add(
@@ -158,7 +161,9 @@ class VoteCollector:
         """
         tables: list[LabelTable | TrueLabels] = []
         skipped = [f"{name} {count:,}" for name, count in self.left_out.items() if count]
-        general = [f"Skipped, because they are not labels: {', '.join(skipped)}."] if skipped else []
+        general = [*self.notices]
+        if skipped:
+            general.append(f"Skipped, because they are not labels: {', '.join(skipped)}.")
         for name, polled in self._questions.items():
             if not polled.answers and not polled.truths:
                 continue

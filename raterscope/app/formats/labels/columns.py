@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.reads import read_name
 from raterscope.algorithms.progress import Watch, part, steps_of, wait_watching
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats import dialects, tables
+from raterscope.app.formats import dialects, json_lines, tables
 from raterscope.app.formats.tables import Table, read_number, seconds_of
 
 _HEAD = 256 << 10
@@ -48,6 +48,8 @@ class Head:
         Whether the first row follows immediately, with as many cells as the header.
     is_parquet : bool
         Whether rows have numbers instead of lines.
+    is_complete : bool
+        Whether `table` holds all rows, as of JSON lines.
     """
 
     table: Table
@@ -57,6 +59,7 @@ class Head:
     headed: bool
     plainly: bool
     is_parquet: bool = False
+    is_complete: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +95,8 @@ class Columns:
         """Return the line on which a row begins, by reading the file again."""
         if self.head.is_parquet:
             return row + 1
+        if self.head.is_complete:
+            return self.head.table.lines[row]
         index = row + self.head.headed
         for encoding in self.head.encodings:
             try:
@@ -114,6 +119,8 @@ def read_head(path: Path, file: BinaryIO | None = None, *, is_parquet: bool = Fa
     if is_parquet:
         return _parquet_head(path, file)
     data = dialects.read_table_bytes(path, _HEAD, file)
+    if json_lines.is_json_lines(path, data):
+        return records_head(path)
     is_complete = len(data) < _HEAD
     text = dialects.decode_text(data, path, is_complete=is_complete)
     delimiter, skip = dialects.detect_delimiter(text, path)
@@ -129,6 +136,11 @@ def read_head(path: Path, file: BinaryIO | None = None, *, is_parquet: bool = Fa
     columns = tuple(zip(*rows, strict=True)) if rows else tuple(() for _ in header)
     table = Table(path, header, columns, lines)
     return Head(table, dialects.possible_encodings(data), delimiter, skip, headed, plainly)
+
+
+def records_head(path: Path) -> Head:
+    """Read JSON lines, or a JSON list of records, as a table; raises `InputError` as `read_records`."""
+    return Head(json_lines.read_records(path), (), "", 0, headed=True, plainly=False, is_complete=True)
 
 
 def _parquet_head(path: Path, file: BinaryIO | None) -> Head:
@@ -158,6 +170,9 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
             for some in tables.read_parquet_batches(head.table.path, list(column.values()))
         )
         return _gather(head, column, arrays, watch)
+    if head.is_complete:
+        cells = [pyarrow.array(head.table.column(name), pyarrow.string()) for name in column.values()]
+        return _gather(head, column, iter([[some.dictionary_encode() for some in cells]]), watch)
     for encoding in head.encodings if head.plainly else ():
         try:
             return _gather(head, column, parse_with_arrow(head, encoding, list(column.values())), watch)

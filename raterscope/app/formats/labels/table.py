@@ -10,9 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import dialects
+from raterscope.app.formats.crowd_platforms import platform_columns
 from raterscope.app.formats.labels.collector import VoteCollector, order_outputs
 from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_columns
 from raterscope.app.formats.records import LabelTable, TrueLabels
@@ -25,6 +26,7 @@ from raterscope.app.formats.tables import (
     UnknownColumns,
     assign_columns,
     find_columns,
+    is_usual,
     read_names,
 )
 
@@ -128,7 +130,7 @@ def detect_labels(table: Table) -> Literal["labels", "truth"] | None:
         return None
     if any(find_columns(table, fields) for fields in (CORNERS, ("x", "y"), ("image", "width", "height"))):
         return None
-    if find_columns(table, _NEEDED):
+    if find_columns(table, _NEEDED) or "label" in _assumed_columns(table).values():
         return "labels"
     return "truth" if find_columns(table, _TRUE) or find_columns(table, _TRUE_FROM_LABEL) else None
 
@@ -138,7 +140,8 @@ def read_label_table(
 ) -> tuple[LabelTable | TrueLabels, ...]:
     """Read a table of labels, and its true labels if a column has them.
 
-    With a column "question", each question becomes a table. Rows without a label are skipped and counted.
+    With a column "question", each question becomes a table; with several columns of labels, each of them is a
+    question. Rows without a label are skipped and counted.
     Raises `UnknownColumns` if the header does not name the columns. Raises `InputError` for the first bad
     line; a table is read completely or not at all.
 
@@ -147,6 +150,20 @@ def read_label_table(
     mapping : mapping of column to field, optional
         Fields: see `FIELDS`; and ignore.
     """
+    assumed = {} if mapping or find_columns(head.table, _NEEDED) else _assumed_columns(head.table)
+    mapping = mapping or assumed
+    answers = [name for name, field in mapping.items() if field == "label"]
+    if len(answers) > 1:
+        others = {name: field for name, field in mapping.items() if field not in ("label", "question")}
+        read = [
+            replace(table, question=name)
+            for name, step in steps_of(watch, answers)
+            for table in read_label_table(
+                head, others | dict.fromkeys(answers, "ignore") | {name: "label"}, step
+            )
+        ]
+        notices = (_assumption(answers, "a question"),) if assumed else ()
+        return (replace(read[0], notices=(*read[0].notices, *notices)), *read[1:])
     column = assign_columns(head.table, _NEEDED, _WANTED, mapping)
     columns = read_columns(head, column, part(watch, 0.0, 0.9))
     coded = columns.coded
@@ -284,24 +301,62 @@ def _truth(
 VOTES = "votes"
 """Field of a column with one annotator's label of every task."""
 
+_MOST_COMMON = 30
+"""Different answers of a table whose columns are taken for annotators by their answers alone."""
+
 _ANNOTATOR = re.compile(rf"({'|'.join(COLUMN_NAMES['annotator'].split())})[ _-]?(\d+|[a-z])", re.IGNORECASE)
 
 
 def find_annotator_columns(table: Table, mapping: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Find the columns of annotators: those named by hand, or several such as "rater 1", "worker_b".
+    """Find the columns of annotators: named by hand, several such as "rater 1", or with the same answers.
 
     Every other column must be the task or the truth; else the result is empty.
     """
     by_hand = tuple(name for name, field in (mapping or {}).items() if field == VOTES)
     if by_hand or mapping:
         return by_hand
-    annotators = tuple(name for name in table.header if _ANNOTATOR.fullmatch(name.strip()))
     try:
         column = assign_columns(table, ("task",), ("truth",), None)
     except UnknownColumns:
         return ()
-    unassigned = set(table.header) - set(column.values()) - set(annotators)
-    return annotators if len(annotators) > 1 and not unassigned else ()
+    others = tuple(name for name in table.header if name not in column.values())
+    named = all(_ANNOTATOR.fullmatch(name.strip()) for name in others)
+    return others if len(others) > 1 and (named or _hold_same_answers(table, others)) else ()
+
+
+def _assumed_columns(table: Table) -> dict[str, str]:
+    """Assign columns as of a crowd platform, or each column with few answers beside task and annotator."""
+    fields = platform_columns(table.header)
+    column = None if fields else find_columns(table, _NEEDED[:2])
+    if column is None:
+        return fields
+    assigned = assign_columns(table, _NEEDED[:2], ("time", "truth", "picture"), None)
+    others = [name for name in table.header if name not in assigned.values()]
+    asked = [name for name in others if not is_usual(name) and _holds_few_answers(table, name)]
+    fields = dict.fromkeys(others, "ignore") | {name: field for field, name in assigned.items()}
+    return fields | dict.fromkeys(asked, "label") if asked else {}
+
+
+def _assumption(columns: Sequence[str], meaning: str) -> str:
+    """Return a notice on columns that were understood without their usual names."""
+    names = ", ".join(plain(name, 30) for name in columns[:4])
+    more = f" and {len(columns) - 4:,} more" if len(columns) > 4 else ""
+    return f"Each of these columns is read as {meaning}: {names}{more}."
+
+
+def _holds_few_answers(table: Table, name: str) -> bool:
+    answers = {cell.strip() for cell in table.column(name)} - {""}
+    return 1 < len(answers) <= min(_MOST_COMMON, len(table) // 2)
+
+
+def _hold_same_answers(table: Table, columns: Sequence[str]) -> bool:
+    """Return whether columns without a usual name hold few answers, nearly the same in each."""
+    if any(is_usual(name) for name in columns):
+        return False
+    answers = [{cell.strip() for cell in table.column(name)} - {""} for name in columns]
+    together = set().union(*answers)
+    few = 1 < len(together) <= min(_MOST_COMMON, len(table) // 2)
+    return few and all(2 * len(some) >= len(together) for some in answers)
 
 
 def read_wide_table(
@@ -328,6 +383,8 @@ def read_wide_table(
         watch(0.8 + 0.2 * at / len(annotators), "reading labels")
         for task, answer, picture in zip(tasks, table.column(annotator), pictures, strict=True):
             collector.add("", annotator.strip(), task, answer, picture=picture.strip())
+    if not mapping:
+        collector.notices.append(_assumption(annotators, "an annotator"))
     if "truth" in column:
         for task, answer in zip(tasks, table.column(column["truth"]), strict=True):
             if answer.strip():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -181,6 +181,10 @@ FIELDS = (
 """Fields of a column: name, label on screen, and whether it is required."""
 
 _NEEDED = ("annotator", "left", "right", "choice")
+_NO_SIDES = (
+    "The table names winner and loser, but not their sides: sides were drawn at random, so a bias to a side "
+    "cannot show."
+)
 _WANTED = ("time", "question", "left_picture", "right_picture", "read")
 
 
@@ -199,11 +203,16 @@ def read_pair_table(
     mapping : mapping of column to field, optional
         Fields: see `FIELDS`; and ignore.
     """
-    column = assign_columns(head.table, _NEEDED, _WANTED, mapping)
+    outcome = {} if mapping else find_outcomes(head.table)
+    needed = _NEEDED[:3] if outcome else _NEEDED
+    column = assign_columns(head.table, needed, _WANTED, mapping or outcome)
     columns = read_columns(head, column, part(watch, 0.0, 0.8))
-    filled = find_filled_rows(columns, column, _NEEDED, _NEEDED[:3])
+    filled = find_filled_rows(columns, column, needed, _NEEDED[:3])
     watch(0.82, "sorting comparisons")
     coded = columns.coded
+    if outcome:
+        _draw_sides(columns)
+        column["choice"] = column["left"]
     left, right, items = _unify_items(coded.pop("left"), coded.pop("right"))
     question = coded.pop("question", None)
     questions = [("", filled)]
@@ -215,10 +224,36 @@ def read_pair_table(
     for (words, rows), step in steps_of(part(watch, 0.85, 1.0), questions):
         if rows.any():
             tables += [*_tables(columns, column, words, rows, (left, right, items), step)]
+    if tables and outcome:
+        tables[0] = replace(tables[0], notices=(*tables[0].notices, _NO_SIDES))
     if not tables:
         problem = f"has no answers; expected {EXPECTED}"
         raise InputError(problem, file=head.table.path, field=column["choice"])
     return tuple(tables)
+
+
+def find_outcomes(table: Table) -> dict[str, str]:
+    """Return the columns of the winner and the loser as left and right; empty if the table has none."""
+    if find_columns(table, _COMPARED):
+        return {}
+    column = find_columns(table, ("winner", "loser"))
+    return {} if column is None else {column["winner"]: "left", column["loser"]: "right"}
+
+
+def _draw_sides(columns: Columns) -> None:
+    """Place winners and losers on sides at random, because their sides are not known; the seed is fixed."""
+    coded = columns.coded
+    winner, loser = coded["left"], coded["right"]
+    names = list(dict.fromkeys((*winner.names, *loser.names)))
+    number = {name: at for at, name in enumerate(names)}
+    won, lost = (
+        np.array([number[name] for name in side.names], dtype=np.int32)[side.index]
+        for side in (winner, loser)
+    )
+    swapped = np.random.default_rng(0).random(len(won)) < 0.5
+    coded["left"] = Coded(names, np.where(swapped, lost, won))
+    coded["right"] = Coded(names, np.where(swapped, won, lost))
+    coded["choice"] = Coded(["left", "right"], swapped.astype(np.int32))
 
 
 def _unify_items(left: Coded, right: Coded) -> tuple[NDArray[np.int32], NDArray[np.int32], list[str]]:
@@ -333,6 +368,8 @@ def holds_pairs(table: Table) -> bool:
     The header decides, unless it fits labels too; then the content of the columns decides.
     """
     column = find_columns(table, _COMPARED)
+    if find_outcomes(table):
+        return True
     if column is None or {"x", "y"} <= {name.casefold().strip() for name in table.header}:
         return False
     return find_columns(table, _LABELLED) is None or _chooses_sides(table, column)

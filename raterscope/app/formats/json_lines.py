@@ -1,0 +1,178 @@
+"""JSON lines: one record a line, read as a table; records of labelling tools become one row a vote.
+
+A record's nested objects become columns with a dot in their name, and a list of values becomes one cell, its
+values joined by " + ". Prodigy, Argilla and doccano store votes inside a record; these become rows with the
+columns annotator, task, label, time and question.
+
+References
+----------
+Explosion, "Prodigy: annotation task formats", https://prodi.gy/docs/api-interfaces.
+Argilla, "Import and export records", https://docs.argilla.io/latest/how_to_guides/import_export/.
+doccano, "Tutorial: export", https://doccano.github.io/doccano/tutorial/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from raterscope.app.errors import InputError
+from raterscope.app.formats.annotations import find_annotator
+from raterscope.app.formats.labels.collector import join_choices
+from raterscope.app.formats.tables import Table
+from raterscope.app.formats.untrusted import decode_json, entries, is_number, json_content, read_bytes
+
+_LINES = (".jsonl", ".ndjson")
+_MOST_COLUMNS = 1000
+_DEEPEST = 8
+_CONTENT = ("text", "image", "audio", "video", "html", "url", "prompt", "content")
+"""Fields of Prodigy that hold what annotators saw, the likeliest first."""
+
+Row = Mapping[str, str]
+
+
+def is_json_lines(path: Path, start: bytes) -> bool:
+    """Return whether a file holds JSON lines, by its name or its first bytes."""
+    suffix = path.suffix.casefold()
+    begin = start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    return suffix in _LINES or (begin == b"{" and suffix not in (".json", ".geojson"))
+
+
+def read_records(path: Path) -> Table:
+    """Read JSON lines, or a JSON list of records, as a table.
+
+    Raises `InputError` for a line that is not a JSON object, and for a file without records.
+    """
+    content = read_bytes(path).removeprefix(b"\xef\xbb\xbf")
+    columns: dict[str, list[str]] = {}
+    lines: list[int] = []
+    for line, record in _records(path, content):
+        for row in _rows(path, record):
+            for name, cell in row.items():
+                column = columns.get(name)
+                if column is None:
+                    if len(columns) == _MOST_COLUMNS:
+                        raise InputError(
+                            f"has more than {_MOST_COLUMNS:,} different fields; expected a table",
+                            file=path, line=line,
+                        )  # fmt: skip
+                    column = columns[name] = []
+                column.extend([""] * (len(lines) - len(column)))
+                column.append(cell)
+            lines.append(line)
+    if len(columns) < 2:
+        raise InputError("holds no records with two fields or more; expected a table", file=path)
+    for column in columns.values():
+        column.extend([""] * (len(lines) - len(column)))
+    return Table(path, tuple(columns), tuple(columns.values()), lines)
+
+
+def _records(path: Path, content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield each record with its line; in a JSON list, its number."""
+    if content.lstrip()[:1] == b"[":
+        for number, record in enumerate(entries(json_content(path, content)), 1):
+            yield number, record
+        return
+    for number, line in enumerate(content.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            record = decode_json(line)
+        except ValueError as error:
+            raise InputError(f"{str(error).removeprefix('it ')}; expected one JSON object a line",
+                             file=path, line=number) from None  # fmt: skip
+        if not isinstance(record, dict):
+            raise InputError("is not a JSON object; expected one a line", file=path, line=number)
+        yield number, record
+
+
+def _rows(path: Path, record: dict[str, Any]) -> list[Row]:
+    """Return the rows of a record: those of a labelling tool's votes, else the record itself."""
+    if record.get("answer") in ("accept", "reject", "ignore") and any(
+        key in record for key in ("_annotator_id", "_session_id", "_task_hash", "_input_hash")
+    ):
+        return [_prodigy_row(path, record)]
+    if isinstance(record.get("fields"), dict) and "responses" in record:
+        return _argilla_rows(record)
+    row = dict(_cells(record))
+    if isinstance(record.get("label"), list) and find_annotator(record) is None:
+        row["annotator"] = path.stem  # doccano writes one file per annotator
+    return [row]
+
+
+def _prodigy_row(path: Path, record: dict[str, Any]) -> Row:
+    """Return the vote of a Prodigy record: a chosen option, or accept or reject of one label."""
+    row = {
+        "annotator": _text(record.get("_annotator_id") or record.get("_session_id")) or path.stem,
+        "task": next((_text(record[name]) for name in _CONTENT if record.get(name)), ""),
+        "label": "",
+    }
+    answer, options = record["answer"], record.get("accept")
+    if isinstance(options, list):
+        row["label"] = _joined(options) if answer == "accept" else ""
+    elif "label" in record:
+        row["question"] = _text(record["label"])
+        row["label"] = answer if answer != "ignore" else ""
+    elif "spans" not in record:
+        row["label"] = answer if answer != "ignore" else ""
+    if is_number(record.get("_timestamp")):
+        row["time"] = _date(record["_timestamp"])
+    return row
+
+
+def _argilla_rows(record: dict[str, Any]) -> list[Row]:
+    """Return the submitted responses of an Argilla record, of either version of its export."""
+    text = "\n".join(value for value in record["fields"].values() if isinstance(value, str))
+    rows: list[Row] = []
+    responses = record["responses"]
+    if isinstance(responses, dict):
+        for question, values in responses.items():
+            rows += [_argilla_row(text, question, value, value) for value in entries(values)]
+    for response in entries(responses):
+        values = response.get("values")
+        if response.get("status", "submitted") == "submitted" and isinstance(values, dict):
+            rows += [_argilla_row(text, question, response, value) for question, value in values.items()]
+    return rows
+
+
+def _argilla_row(text: str, question: str, response: dict[str, Any], value: Any) -> Row:
+    answer = value.get("value") if isinstance(value, dict) else value
+    return {
+        "annotator": _text(response.get("user_id")) or "annotator",
+        "task": text,
+        "label": _joined(answer) if isinstance(answer, list) else _text(answer),
+        "question": question,
+    }
+
+
+def _cells(record: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield the cells of a record; lists of records have none."""
+    for name, value in record.items():
+        if isinstance(value, dict):
+            if depth < _DEEPEST:
+                yield from _cells(value, f"{prefix}{name}.", depth + 1)
+        elif isinstance(value, list):
+            if value and not any(isinstance(entry, dict | list) for entry in value):
+                yield prefix + name, _joined(value)
+        else:
+            yield prefix + name, _text(value)
+
+
+def _joined(values: list[Any]) -> str:
+    return join_choices([text for value in values if (text := _text(value))])
+
+
+def _text(value: Any) -> str:
+    """Convert a value to a cell: "true" or "false", a number or text; empty for anything else."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def _date(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return ""
