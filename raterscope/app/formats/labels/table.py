@@ -330,7 +330,7 @@ def _assumed_columns(table: Table) -> dict[str, str]:
     column = None if fields else find_columns(table, _NEEDED[:2])
     if column is None:
         return fields
-    assigned = assign_columns(table, _NEEDED[:2], ("time", "truth", "picture"), None)
+    assigned = assign_columns(table, _NEEDED[:2], [name for name in _WANTED if name != "question"], None)
     others = [name for name in table.header if name not in assigned.values()]
     asked = [name for name in others if not is_usual(name) and _holds_few_answers(table, name)]
     fields = dict.fromkeys(others, "ignore") | {name: field for field, name in assigned.items()}
