@@ -18,10 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
+from raterscope.algorithms.annotators.paired_tests import wilcoxon
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import BoolArray, MaskFusion, Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
-from raterscope.algorithms.masks.metrics import compare, dice, place_in_frame, wilcoxon
+from raterscope.algorithms.masks.metrics import compare, dice, place_in_frame
 from raterscope.algorithms.settings import Algorithm
 from raterscope.algorithms.simulation.mask_crowds import leaking, strict
 

@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from raterscope.algorithms.annotators.paired_tests import wilcoxon
 from raterscope.algorithms.masks.data import BoolArray, Box, FloatArray, MaskFusion, Masks, MasksError, marked
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
-from raterscope.algorithms.masks.metrics import RaterAgreement, compare_pairwise, place_in_frame, wilcoxon
+from raterscope.algorithms.masks.metrics import RaterAgreement, compare_pairwise, place_in_frame
 from raterscope.algorithms.masks.robust import RobustSettings
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 

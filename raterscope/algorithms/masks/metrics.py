@@ -20,7 +20,7 @@ from functools import lru_cache, partial
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.boxes import box_around, overlap, slices_of
 from raterscope.algorithms.masks.data import (
@@ -105,31 +105,8 @@ class RaterAgreement:
     mean_surface_distance: FloatArray
 
 
-@dataclass(frozen=True, slots=True)
-class SignedRank:
-    """Wilcoxon's test of paired differences.
-
-    Attributes
-    ----------
-    statistic : float
-        The smaller of the two sums of ranks.
-    p_value : float
-        Two-sided; NaN where no pair differs.
-    pairs, zeros : int
-        Pairs that count, and equal pairs, which are excluded.
-    median_difference : float
-        Of a - b, over all pairs.
-    """
-
-    statistic: float
-    p_value: float
-    pairs: int
-    zeros: int
-    median_difference: float
-
-
 @dataclass(frozen=True, eq=False)
-class _Shape:
+class Shape:
     """A mask's number of voxels, its surface, and the distances to other surfaces.
 
     Attributes
@@ -146,7 +123,7 @@ class _Shape:
 
 
 @dataclass(frozen=True, eq=False)
-class _Scene:
+class Scene:
     """One structure on the box of all that is marked.
 
     Attributes
@@ -166,7 +143,7 @@ class _Scene:
     positions: FloatArray | None
     first: int
 
-    def shapes(self, pairs: Sequence[tuple[int, int]], watch: Watch) -> list[_Shape]:
+    def shapes(self, pairs: Sequence[tuple[int, int]], watch: Watch) -> list[Shape]:
         """Measure the raters' masks, and the reference after them if there is one."""
         masks = self.judged if self.target is None else [*self.judged, self.target]
         return _shapes(masks, self.masks.spacing, self.positions, pairs, watch)
@@ -322,7 +299,7 @@ def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray 
         raise ValueError(f"masks of {a.shape} and {b.shape} voxels; expected one shape.")
     box = box_of(np.stack([a, b]).view(np.uint8))
     if box is None:
-        empty = _Shape(0, np.empty(0, dtype=np.int64))
+        empty = Shape(0, np.empty(0, dtype=np.int64))
         return _comparison([empty, empty], 0, 1, 0, a.size, 0.0)
     crop = slices_of(*box)
     cut = None if positions is None else positions[crop[0]]
@@ -348,7 +325,7 @@ def compare_with_reference(
     tuple of P Comparison
         Specificities are over the voxels of the masks' values.
     """
-    scene = _cropped(masks, structure, watch, _reference(masks, reference, structure))
+    scene = crop_scene(masks, structure, watch, _reference(masks, reference, structure))
     raters = len(masks.annotators)
     shapes = scene.shapes([(p, raters) for p in range(raters)], part(watch, 0.0, 1.0))
     return _compared(scene, shapes, partial(watch, 1.0, "comparing to the reference"))
@@ -368,7 +345,7 @@ def compare_pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) ->
            [0.84, 1.  , 0.85],
            [0.85, 0.85, 1.  ]])
     """
-    scene = _cropped(masks, structure, watch)
+    scene = crop_scene(masks, structure, watch)
     pairs = itertools.combinations(range(len(masks.annotators)), 2)
     return _paired(scene, scene.shapes(list(pairs), part(watch, 0.0, 0.8)), part(watch, 0.8, 1.0))
 
@@ -377,7 +354,7 @@ def compare_all(
     masks: Masks, reference: BoolArray | MaskFusion, structure: int = 0, watch: Watch = silent
 ) -> tuple[tuple[Comparison, ...], RaterAgreement]:
     """Do `compare_with_reference` and `compare_pairwise`, and measure each rater's surface once."""
-    scene = _cropped(masks, structure, watch, _reference(masks, reference, structure))
+    scene = crop_scene(masks, structure, watch, _reference(masks, reference, structure))
     pairs = itertools.combinations(range(len(masks.annotators) + 1), 2)
     shapes = scene.shapes(list(pairs), part(watch, 0.0, 0.8))
     compared = _compared(scene, shapes, partial(watch, 0.8, "comparing to the reference"))
@@ -393,14 +370,14 @@ def _reference(masks: Masks, reference: BoolArray | MaskFusion, structure: int) 
 def _shapes(
     masks: Sequence[BoolArray], spacing: Spacing, positions: FloatArray | None,
     pairs: Sequence[tuple[int, int]], watch: Watch,
-) -> list[_Shape]:  # fmt: skip
+) -> list[Shape]:  # fmt: skip
     """Find the surfaces of masks, and the distances of each pair."""
     shapes = []
     for number, mask in enumerate(masks):
         look = partial(watch, 0.3 * number / len(masks), "measuring surfaces")
         look()
         surface = np.flatnonzero(surface_of(mask, look))
-        shapes.append(_Shape(int(np.count_nonzero(mask)), surface))
+        shapes.append(Shape(int(np.count_nonzero(mask)), surface))
     marked = np.zeros(masks[0].shape, dtype=np.bool_)
     asked = np.zeros(marked.size, dtype=np.bool_)
     measured = np.empty(marked.size, dtype=np.float32)
@@ -420,7 +397,7 @@ def _shapes(
     return shapes
 
 
-def _compared(scene: _Scene, shapes: list[_Shape], look: Look) -> tuple[Comparison, ...]:
+def _compared(scene: Scene, shapes: list[Shape], look: Look) -> tuple[Comparison, ...]:
     masks, target = scene.masks, scene.target
     assert target is not None
 
@@ -435,7 +412,7 @@ def _compared(scene: _Scene, shapes: list[_Shape], look: Look) -> tuple[Comparis
     return tuple(rows)
 
 
-def _paired(scene: _Scene, shapes: list[_Shape], watch: Watch) -> RaterAgreement:
+def _paired(scene: Scene, shapes: list[Shape], watch: Watch) -> RaterAgreement:
     inside, names = scene.judged, scene.masks.annotators
     raters = len(inside)
     tables = {name: np.zeros((raters, raters)) for name in ("hausdorff", "hausdorff_95", "mean")}
@@ -446,38 +423,9 @@ def _paired(scene: _Scene, shapes: list[_Shape], watch: Watch) -> RaterAgreement
             size = shapes[p].size + shapes[q].size
             common = np.count_nonzero(inside[p] & inside[q])
             overlap[p, q] = overlap[q, p] = 2.0 * int(common) / size if size else float("nan")
-            for table, value in zip(tables.values(), _distances(shapes, p, q), strict=True):
+            for table, value in zip(tables.values(), surface_distances(shapes, p, q), strict=True):
                 table[p, q] = table[q, p] = value
     return RaterAgreement(names, overlap, *tables.values())
-
-
-def wilcoxon(a: ArrayLike, b: ArrayLike) -> SignedRank:
-    """Test whether paired figures of several cases differ: Wilcoxon's signed-rank test, two-sided.
-
-    Equal pairs are excluded, as by Wilcoxon; pairs with a NaN too. The distribution is exact up to 50 pairs
-    without ties, else normal with the correction for ties.
-
-    Parameters
-    ----------
-    a, b : (N,) array
-        A figure of each method for each case.
-
-    Examples
-    --------
-    >>> wilcoxon([0.9, 0.8, 0.7, 0.9, 0.85, 0.8], [0.8, 0.75, 0.6, 0.7, 0.8, 0.77]).p_value
-    0.03125
-    """
-    from scipy import stats
-
-    difference = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
-    difference = difference[~np.isnan(difference)]
-    zeros = int(np.count_nonzero(difference == 0))
-    median = float(np.median(difference)) if len(difference) else float("nan")
-    moved = difference[difference != 0]
-    if not len(moved):
-        return SignedRank(0.0, float("nan"), 0, zeros, median)
-    result = stats.wilcoxon(moved, zero_method="wilcox")
-    return SignedRank(float(result.statistic), float(result.pvalue), len(moved), zeros, median)
 
 
 def place_in_frame(fusion: MaskFusion, values: NDArray[Value], origin: Box, shape: Box) -> NDArray[Value]:
@@ -498,7 +446,7 @@ def in_common_frame(first: MaskFusion, second: MaskFusion) -> tuple[Box, BoolArr
     return low, inside[0], inside[1]
 
 
-def _cropped(masks: Masks, structure: int, watch: Watch, reference: BoolArray | None = None) -> _Scene:
+def crop_scene(masks: Masks, structure: int, watch: Watch, reference: BoolArray | None = None) -> Scene:
     """Crop the raters' masks of a structure, and a reference, to the box around all marked voxels."""
     labels = labels_of(masks)
     look = partial(watch, 0.0, "finding marked voxels")
@@ -509,7 +457,7 @@ def _cropped(masks: Masks, structure: int, watch: Watch, reference: BoolArray | 
         look()
         judged.append(np.ascontiguousarray(label[crop] == structure + 1))
     first = masks.origin[0] + crop[0].start
-    return _Scene(
+    return Scene(
         masks,
         judged,
         None if reference is None else np.ascontiguousarray(reference[crop]),
@@ -518,7 +466,7 @@ def _cropped(masks: Masks, structure: int, watch: Watch, reference: BoolArray | 
     )
 
 
-def _distances(shapes: Sequence[_Shape], p: int, q: int) -> tuple[float, float, float]:
+def surface_distances(shapes: Sequence[Shape], p: int, q: int) -> tuple[float, float, float]:
     """Return Hausdorff, HD95 and mean surface distance."""
     a, b = shapes[p], shapes[q]
     if not a.size or not b.size:
@@ -533,14 +481,14 @@ def _distances(shapes: Sequence[_Shape], p: int, q: int) -> tuple[float, float, 
 
 
 def _comparison(
-    shapes: Sequence[_Shape], p: int, q: int, common: int, voxels: int, difference: float
+    shapes: Sequence[Shape], p: int, q: int, common: int, voxels: int, difference: float
 ) -> Comparison:
     """Compare shape p to shape q; `difference` of their volumes is in mm³."""
     a, b = shapes[p], shapes[q]
     either = a.size + b.size - common
     outside = voxels - b.size
     nan = float("nan")
-    hausdorff, hausdorff_95, mean = _distances(shapes, p, q)
+    hausdorff, hausdorff_95, mean = surface_distances(shapes, p, q)
     return Comparison(
         dice=2.0 * common / (a.size + b.size) if either else nan,
         jaccard=common / either if either else nan,

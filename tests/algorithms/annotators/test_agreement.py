@@ -11,10 +11,12 @@ from raterscope.algorithms.annotators.agreement import (
     MISSING,
     cohen_kappa,
     fleiss_kappa,
+    kappa_interval,
     krippendorff_alpha,
     mask_agreement,
 )
 from raterscope.algorithms.masks.data import Masks
+from tests.algorithms.annotators.reader_studies import coverage_of_kappa
 
 
 def test_krippendorffs_own_example():
@@ -85,3 +87,15 @@ def test_a_real_nodule_agrees_beyond_chance(real_data):
     with np.load(real_data / "masks/lidc/nodulebin/nodulebin_03.npz") as file:
         result = mask_agreement(Masks(file["masks"].astype(bool), tuple("abcd")))
     assert 0.6 < result.fleiss < 0.9
+
+
+def test_the_interval_of_kappa_holds_the_true_value_for_few_units():
+    """The coarse form of `tests.benchmarks.reader_study_coverage`."""
+    for name, share in coverage_of_kappa(200, draws=300).items():
+        assert 0.91 <= share <= 1.0, name
+
+
+def test_perfect_agreement_on_few_units_is_not_certain():
+    low, high = kappa_interval([0, 1] * 10, [0, 1] * 10)
+    assert 0.6 < low < 0.9
+    assert high == 1

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.annotators.measurements import (
+    concordance_correlation,
     intraclass_correlation,
     limits_of_agreement,
+    repeatability,
     within_case_variation,
 )
 
@@ -19,15 +21,15 @@ MINI = [512, 430, 520, 428, 500, 600, 364, 380, 658, 445, 432, 626, 260, 477, 25
     ("name", "value", "low", "high"),
     [
         ("one_way", 0.17, -0.133, 0.723),
-        ("absolute", 0.29, 0.019, 0.761),
+        ("absolute", 0.29, 0.028, 0.748),
         ("consistency", 0.71, 0.342, 0.946),
         ("one_way_mean", 0.44, -0.884, 0.912),
-        ("absolute_mean", 0.62, 0.071, 0.927),
+        ("absolute_mean", 0.62, 0.102, 0.922),
         ("consistency_mean", 0.91, 0.676, 0.986),
     ],
 )
 def test_the_example_of_shrout_and_fleiss(name, value, low, high):
-    """Estimates of their table 4; intervals as other implementations give them for these data."""
+    """Estimates of their table 4; intervals of ICC(1,.) and ICC(3,.) as pingouin gives them."""
     result = getattr(intraclass_correlation(SHROUT), name)
     assert result.value == pytest.approx(value, abs=0.005)
     assert (result.low, result.high) == pytest.approx((low, high), abs=0.001)
@@ -70,3 +72,28 @@ def test_incomplete_tables_are_refused():
 def test_degenerate_tables_give_no_number_instead_of_failing(values):
     correlations = vars(intraclass_correlation(values)).values()
     assert all(np.isnan(correlation.value) or -1 <= correlation.value <= 1 for correlation in correlations)
+
+
+def test_concordance_of_the_peak_flow_meters():
+    """The value that Stata's `concord` gives for these data; the interval against a jackknife."""
+    result = concordance_correlation(LARGE, MINI)
+    assert result.value == pytest.approx(0.943, abs=0.0005)
+    differences = np.subtract(LARGE, MINI)
+    jackknife = [
+        concordance_correlation(np.delete(LARGE, at), np.delete(MINI, at)).value for at in range(len(LARGE))
+    ]
+    z = np.arctanh(jackknife)
+    error = np.sqrt((len(z) - 1) / len(z) * ((z - z.mean()) ** 2).sum())
+    half = (np.arctanh(result.high) - np.arctanh(result.low)) / (2 * 1.959964)
+    assert half == pytest.approx(error, rel=0.35), differences
+
+
+def test_repeatability_of_the_peak_flow_meter():
+    """Bland and Altman (1986): a within-subject deviation of 15.3 l/min, times 2.77."""
+    second = [490, 397, 512, 401, 470, 611, 415, 431, 638, 429, 420, 633, 275, 492, 165, 372, 421]
+    reads = np.column_stack([LARGE, second])
+    result = repeatability(reads)
+    assert result.value == pytest.approx(2.77 * 15.3, abs=0.1)
+    more = np.vstack([np.column_stack([reads, np.full(17, np.nan)]), [[500, np.nan, np.nan]]])
+    assert repeatability(more) == result
+    assert result.low < result.value < result.high

@@ -9,6 +9,7 @@ import pytest
 from scipy import ndimage
 
 from raterscope.algorithms import progress
+from raterscope.algorithms.annotators.paired_tests import wilcoxon
 from raterscope.algorithms.masks import _voxel_kernels, metrics
 from raterscope.algorithms.masks.metrics import (
     compare,
@@ -18,7 +19,6 @@ from raterscope.algorithms.masks.metrics import (
     distance_at,
     distance_to,
     surface_of,
-    wilcoxon,
 )
 from raterscope.algorithms.masks.voting import majority
 from raterscope.algorithms.progress import Cancelled

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from raterscope.algorithms.annotators.paired_tests import holm
 from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
@@ -20,7 +21,6 @@ from raterscope.app.kinds.masks.methods import (
     methods_plans,
     store_methods,
 )
-from raterscope.app.kinds.masks.report.tables import holm
 from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision, RegionSubject

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.measurements import (
+    REPEATABILITY,
     IntraclassCorrelation,
     LimitsOfAgreement,
     intraclass_correlation,
@@ -30,9 +31,6 @@ from raterscope.text import estimate, percent
 VARIABILITY = ("structure", "statistic", "first", "second", "value", "low", "high", "unit", "cases", "raters")
 Volumes = Mapping[str, Mapping[int, float]]
 """Of each rater, by the number of the case."""
-
-REPEATABILITY = 1.96 * float(np.sqrt(2))
-"""Times the within-case standard deviation: the difference that 95 % of pairs of raters do not exceed."""
 
 _MOST_PAIRS = 15
 

@@ -13,8 +13,9 @@ from PySide6.QtCore import QSignalBlocker
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QPushButton
 
+from raterscope.algorithms.annotators.paired_tests import wilcoxon
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.masks.metrics import Comparison, compare_with_reference, wilcoxon
+from raterscope.algorithms.masks.metrics import Comparison, compare_with_reference
 from raterscope.algorithms.masks.voting import majority
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.jobs import Job

@@ -8,12 +8,12 @@ from itertools import combinations
 
 import numpy as np
 
+from raterscope.algorithms.annotators.paired_tests import SignedRank, holm, wilcoxon
 from raterscope.algorithms.annotators.similarity import RaterTree, cluster_raters
 from raterscope.algorithms.masks.calibration import LEVELS
 from raterscope.algorithms.masks.data import FloatArray
 from raterscope.algorithms.masks.disputes import Dispute, in_words
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.masks.metrics import SignedRank, wilcoxon
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.masks.rater_tables import BASES, CONSENSUS, agreements_of_runs, clusters_in_words
 from raterscope.app.kinds.masks.report.slices import StructureFigures, colour_of
@@ -326,23 +326,6 @@ def _variability(structure: str, figures_list: Sequence[StructureFigures]) -> Va
         for name, volume in zip(figures.fusion.annotators, figures.volumes, strict=True):
             volumes.setdefault(name, {})[figures.entry.id] = float(volume) * units.per_ml
     return variability_of(structure, units.size, volumes)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values for their number by Holm's step-down method; NaN stays.
-
-    References
-    ----------
-    .. [holm1979] S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal
-       of Statistics 6 (1979) 65-70.
-    """
-    defined = [i for i, p in enumerate(p_values) if not np.isnan(p)]
-    adjusted = [float("nan")] * len(p_values)
-    largest = 0.0
-    for rank, i in enumerate(sorted(defined, key=lambda i: p_values[i])):
-        largest = max(largest, min(1.0, (len(defined) - rank) * p_values[i]))
-        adjusted[i] = largest
-    return adjusted
 
 
 def _by_case(figures_list: Sequence[StructureFigures]) -> Table:

@@ -1,0 +1,276 @@
+"""Acceptance sampling: how many items to check again, and how many errors to accept.
+
+An acceptable share of errors (AQL) is accepted except with the producer's risk, an unacceptable one (LQ) only
+with the consumer's risk. Plans are computed from the binomial distribution, or for a lot of known size from
+the hypergeometric; ISO 2859-1 rounds similar plans to tables ([montgomery2012]_).
+
+References
+----------
+.. [wald1947] A. Wald, "Sequential analysis", Wiley (1947) (chapter 5).
+.. [montgomery2012] D. C. Montgomery, "Introduction to statistical quality control", Wiley (2012) (chapter
+   15).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from scipy import special
+
+Verdict = Literal["accept", "reject", "continue"]
+
+_MOST = 100_000
+"""Items of the largest plan that is searched for."""
+
+_TRUNCATIONS = (1.5, 2.0, 3.0)
+"""Ends of a sequential plan, times the items of the single plan: the first that keeps both risks is taken."""
+
+
+class AcceptancePlan(Protocol):
+    """A plan that decides after each checked item."""
+
+    @property
+    def most(self) -> int:
+        """Items after which the plan has decided."""
+
+    def limits(self, checked: int) -> tuple[int, int]:
+        """Return with how many errors among checked items to accept at most, and from how many to reject.
+
+        -1 if nothing can be accepted yet, and more than `checked` if nothing can be rejected.
+        """
+
+
+@dataclass(frozen=True)
+class SingleSampling:
+    """Check `size` items, and accept with at most `accept` errors.
+
+    Attributes
+    ----------
+    acceptable, unacceptable : float
+        Shares of errors: AQL and LQ.
+    lot : int, optional
+        Items in all.
+    """
+
+    size: int
+    accept: int
+    acceptable: float
+    unacceptable: float
+    lot: int | None = None
+
+    @property
+    def most(self) -> int:
+        """Items after which the plan has decided."""
+        return self.size
+
+    def limits(self, checked: int) -> tuple[int, int]:
+        """Reject once there are too many errors, accept once the rest cannot add too many."""
+        return self.accept - max(self.size - checked, 0), self.accept + 1
+
+    def accepted(self, share: float) -> float:
+        """Return the probability of acceptance at a share of errors."""
+        return _accepted(self.size, self.accept, share, self.lot)
+
+
+@dataclass(frozen=True)
+class SequentialSampling:
+    """Wald's sequential probability ratio test, which ends at `most` items.
+
+    Attributes
+    ----------
+    accept_intercept, reject_intercept, slope : float
+        Accept below slope times items minus the first, reject above slope times items plus the second.
+    acceptable, unacceptable : float
+        Shares of errors: AQL and LQ.
+    most : int
+        Items after which the errors are compared with `slope` alone.
+    """
+
+    accept_intercept: float
+    reject_intercept: float
+    slope: float
+    acceptable: float
+    unacceptable: float
+    most: int
+
+    def limits(self, checked: int) -> tuple[int, int]:
+        """Return with how many errors to accept at most, and from how many to reject."""
+        middle = self.slope * checked
+        if checked >= self.most:
+            accept = math.floor(middle)
+            return accept, accept + 1
+        accept = math.floor(middle - self.accept_intercept + 1e-12)
+        return max(accept, -1), max(1, math.ceil(middle + self.reject_intercept - 1e-12))
+
+    def accepted(self, share: float) -> float:
+        """Return the probability of acceptance at a share of errors."""
+        return self._course(share)[0]
+
+    def expected_items(self, share: float) -> float:
+        """Return the mean number of items until the decision (average sample number)."""
+        return self._course(share)[1]
+
+    def _course(self, share: float) -> tuple[float, float]:
+        """Follow the distribution of errors from item to item."""
+        going = np.zeros(self.most + 2)
+        going[0] = 1.0
+        accepted, items = 0.0, 0.0
+        for checked in range(1, self.most + 1):
+            items += float(going.sum())
+            going[1:] = going[1:] * (1 - share) + going[:-1] * share
+            going[0] *= 1 - share
+            accept, reject = self.limits(checked)
+            accepted += float(going[: accept + 1].sum())
+            going[: accept + 1] = 0.0
+            going[reject:] = 0.0
+        return accepted, items
+
+
+def single_sampling(
+    acceptable: float,
+    unacceptable: float,
+    *,
+    producer_risk: float = 0.05,
+    consumer_risk: float = 0.10,
+    lot: int | None = None,
+) -> SingleSampling:
+    """Find the smallest sample that keeps both risks.
+
+    Parameters
+    ----------
+    acceptable, unacceptable : float
+        Shares of errors: AQL and LQ, 0 <= AQL < LQ < 1.
+    producer_risk, consumer_risk : float
+        Of rejecting at AQL, and of accepting at LQ.
+    lot : int, optional
+        Items in all; without it, it is large.
+
+    Raises
+    ------
+    ValueError
+        For shares or risks out of order, and where no plan of at most 100,000 items keeps both.
+
+    Notes
+    -----
+    A lot of N items holds the whole number of errors that is nearest to its share.
+
+    Examples
+    --------
+    >>> plan = single_sampling(0.02, 0.15)
+    >>> plan.size, plan.accept
+    (34, 2)
+    """
+    _check(acceptable, unacceptable, producer_risk, consumer_risk)
+    most = _MOST if lot is None else min(lot, _MOST)
+    size = 1
+    for accept in range(most):
+        # With more accepted errors the sample has to grow; the smallest that keeps the consumer's risk.
+        size = _least_size(accept, unacceptable, consumer_risk, max(size, accept + 1), most, lot)
+        if size > most:
+            break
+        if 1 - _accepted(size, accept, acceptable, lot) <= producer_risk:
+            return SingleSampling(size, accept, acceptable, unacceptable, lot)
+    raise ValueError(
+        f"no plan of at most {most:,} items keeps both risks; expected shares further apart or larger risks."
+    )
+
+
+def sequential_sampling(
+    acceptable: float,
+    unacceptable: float,
+    *,
+    producer_risk: float = 0.05,
+    consumer_risk: float = 0.10,
+) -> SequentialSampling:
+    """Make Wald's sequential plan, [wald1947]_, ended at 1.5 to 3 times the size of the single plan.
+
+    Examples
+    --------
+    >>> plan = sequential_sampling(0.01, 0.06)
+    >>> round(plan.accept_intercept, 2), round(plan.reject_intercept, 2), round(plan.slope, 3)
+    (1.22, 1.57, 0.028)
+    """
+    _check(acceptable, unacceptable, producer_risk, consumer_risk)
+    if acceptable == 0:
+        raise ValueError("acceptable share 0; a sequential plan needs one above 0.")
+    single = single_sampling(
+        acceptable, unacceptable, producer_risk=producer_risk, consumer_risk=consumer_risk
+    )
+    odds = math.log(unacceptable * (1 - acceptable) / (acceptable * (1 - unacceptable)))
+    plans = [
+        SequentialSampling(
+            accept_intercept=math.log((1 - producer_risk) / consumer_risk) / odds,
+            reject_intercept=math.log((1 - consumer_risk) / producer_risk) / odds,
+            slope=math.log((1 - acceptable) / (1 - unacceptable)) / odds,
+            acceptable=acceptable,
+            unacceptable=unacceptable,
+            most=math.ceil(times * single.size),
+        )
+        for times in _TRUNCATIONS
+    ]
+    kept = (
+        plan
+        for plan in plans
+        if 1 - plan.accepted(acceptable) <= producer_risk and plan.accepted(unacceptable) <= consumer_risk
+    )
+    return next(kept, plans[-1])
+
+
+def decide(plan: AcceptancePlan, checked: int, errors: int) -> Verdict:
+    """Decide by a plan after some checked items, in the order of checking.
+
+    Examples
+    --------
+    >>> plan = SingleSampling(32, 2, 0.02, 0.15)
+    >>> decide(plan, 20, 1), decide(plan, 20, 3), decide(plan, 32, 2)
+    ('continue', 'reject', 'accept')
+    """
+    if not 0 <= errors <= checked:
+        raise ValueError(f"{errors} errors among {checked} items; expected 0 to {checked}.")
+    accept, reject = plan.limits(checked)
+    return "accept" if errors <= accept else "reject" if errors >= reject else "continue"
+
+
+def _check(acceptable: float, unacceptable: float, producer_risk: float, consumer_risk: float) -> None:
+    if not 0 <= acceptable < unacceptable < 1:
+        raise ValueError(
+            f"shares {acceptable:g} and {unacceptable:g}; expected an acceptable one below an unacceptable "
+            "one, both below 1."
+        )
+    for name, risk in (("producer's", producer_risk), ("consumer's", consumer_risk)):
+        if not 0 < risk < 0.5:
+            raise ValueError(f"{name} risk {risk:g}; expected between 0 and 0.5.")
+
+
+def _accepted(size: int, accept: int, share: float, lot: int | None) -> float:
+    """Return the probability of at most `accept` errors."""
+    if lot is None:
+        return float(special.bdtr(accept, size, share))
+    errors = round(share * lot)
+    numbers = np.arange(max(0, size - (lot - errors)), min(accept, errors, size) + 1)
+    logs = _log_choose(errors, numbers) + _log_choose(lot - errors, size - numbers) - _log_choose(lot, size)
+    return float(np.exp(logs).sum())
+
+
+def _log_choose(total: int, chosen: int | np.ndarray) -> np.ndarray:
+    gamma = special.gammaln
+    return np.asarray(gamma(total + 1) - gamma(np.add(chosen, 1)) - gamma(total - np.asarray(chosen) + 1))
+
+
+def _least_size(accept: int, unacceptable: float, risk: float, start: int, most: int, lot: int | None) -> int:
+    """Return the least sample whose acceptance at LQ is at most the risk; `most` + 1 if there is none."""
+    step, low, high = 1, start, start
+    while high <= most and _accepted(high, accept, unacceptable, lot) > risk:
+        low, high, step = high + 1, high + step, 2 * step
+    high = min(high, most)
+    if _accepted(high, accept, unacceptable, lot) > risk:
+        return most + 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (
+            (low, middle) if _accepted(middle, accept, unacceptable, lot) <= risk else (middle + 1, high)
+        )
+    return high

@@ -1,0 +1,85 @@
+"""Tests of paired figures: Wilcoxon's signed-rank test, and Holm's correction of several tests.
+
+References
+----------
+.. [wilcoxon1945] F. Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin 1 (1945)
+   80-83, doi:10.2307/3001968.
+.. [holm1979] S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
+   Statistics 6 (1979) 65-70.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRank:
+    """Wilcoxon's test of paired differences.
+
+    Attributes
+    ----------
+    statistic : float
+        The smaller of the two sums of ranks.
+    p_value : float
+        Two-sided; NaN where no pair differs.
+    pairs, zeros : int
+        Pairs that count, and equal pairs, which are excluded.
+    median_difference : float
+        Of a - b, over all pairs.
+    """
+
+    statistic: float
+    p_value: float
+    pairs: int
+    zeros: int
+    median_difference: float
+
+
+def wilcoxon(a: ArrayLike, b: ArrayLike) -> SignedRank:
+    """Test whether paired figures of several cases differ: Wilcoxon's signed-rank test, two-sided.
+
+    Equal pairs are excluded, as by Wilcoxon; pairs with a NaN too. The distribution is exact up to 50 pairs
+    without ties, else normal with the correction for ties.
+
+    Parameters
+    ----------
+    a, b : (N,) array
+        A figure of each method for each case.
+
+    Examples
+    --------
+    >>> wilcoxon([0.9, 0.8, 0.7, 0.9, 0.85, 0.8], [0.8, 0.75, 0.6, 0.7, 0.8, 0.77]).p_value
+    0.03125
+    """
+    from scipy import stats
+
+    difference = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+    difference = difference[~np.isnan(difference)]
+    zeros = int(np.count_nonzero(difference == 0))
+    median = float(np.median(difference)) if len(difference) else float("nan")
+    moved = difference[difference != 0]
+    if not len(moved):
+        return SignedRank(0.0, float("nan"), 0, zeros, median)
+    result = stats.wilcoxon(moved, zero_method="wilcox")
+    return SignedRank(float(result.statistic), float(result.pvalue), len(moved), zeros, median)
+
+
+def holm(p_values: ArrayLike) -> NDArray[np.float64]:
+    """Adjust p values of several tests for the family-wise error, [holm1979]_; NaN stays and does not count.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(p_values, dtype=np.float64)
+    adjusted = np.full(len(values), np.nan)
+    order = np.argsort(values, kind="stable")
+    order = order[np.isfinite(values[order])]
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(values[order] * factors))
+    return adjusted

@@ -1,0 +1,168 @@
+"""Differences between raters' outlines of one structure on a case, beyond those of `metrics`.
+
+For each pair of raters A and B, with surfaces and distances as in `metrics`:
+
+- surface Dice at a tolerance ([nikolov2021]_): the share of both surfaces that lies within the tolerance of
+  the other; surfaces are voxels here, each with equal weight;
+- added path length ([vaassen2020]_): the length of B's outline that is not on A's, slice by slice, where a
+  pixel of an outline is as long as the mean of the row and column spacing; the mean of both directions, as
+  neither is the reference;
+- centroid shift: the distance of their centres of mass.
+
+Of all raters, the conformity index ([kouwenhoven2009]_): the sum of the pairs' common volumes over that of
+their joint ones; of two raters it is the Jaccard index.
+
+References
+----------
+.. [nikolov2021] S. Nikolov, S. Blackwell, A. Zverovitch et al., "Clinically applicable segmentation of head
+   and neck anatomy for radiotherapy: deep learning algorithm development and validation study", Journal of
+   Medical Internet Research 23 (2021) e26151, doi:10.2196/26151.
+.. [vaassen2020] F. Vaassen, C. Hazelaar, A. Vaniqui, M. Gooding, B. van der Heyden, R. Canters and W. van
+   Elmpt, "Evaluation of measures for assessing time-saving of automatic organ-at-risk segmentation in
+   radiotherapy", Physics and Imaging in Radiation Oncology 13 (2020) 1-6, doi:10.1016/j.phro.2019.12.001.
+.. [kouwenhoven2009] E. Kouwenhoven, M. Giezen and H. Struikmans, "Measuring the similarity of target volume
+   delineations independent of the number of observers", Physics in Medicine and Biology 54 (2009) 2863-2873,
+   doi:10.1088/0031-9155/54/9/018.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.data import BoolArray, FloatArray, Masks, volumes_of
+from raterscope.algorithms.masks.metrics import Scene, Shape, crop_scene, surface_distances
+from raterscope.algorithms.progress import Watch, part, silent
+
+TOLERANCE = 2.0
+"""mm, of the surface Dice by default."""
+
+
+@dataclass(frozen=True, eq=False)
+class ObserverVariation:
+    """Differences between the raters of one structure on a case.
+
+    Attributes
+    ----------
+    annotators : tuple of P names
+        Those who marked the structure.
+    volumes : (P,) float64
+        ml.
+    pairs : (K, 2) int64
+        Indices of the raters of each pair.
+    dice, surface_dice : (K,) float64
+    mean_surface_distance, hausdorff_95, added_path_length, centroid_shift : (K,) float64
+        mm.
+    conformity : float
+        Of all raters; NaN with fewer than two.
+    tolerance : float
+        mm, of the surface Dice.
+    """
+
+    annotators: tuple[str, ...]
+    volumes: FloatArray
+    pairs: NDArray[np.int64]
+    dice: FloatArray
+    surface_dice: FloatArray
+    mean_surface_distance: FloatArray
+    hausdorff_95: FloatArray
+    added_path_length: FloatArray
+    centroid_shift: FloatArray
+    conformity: float
+    tolerance: float
+
+
+def observer_variation(
+    masks: Masks, structure: int = 0, tolerance: float = TOLERANCE, watch: Watch = silent
+) -> ObserverVariation:
+    """Measure the differences between all pairs of raters who marked a structure.
+
+    Parameters
+    ----------
+    masks : Masks
+        Probabilities count as marked above one half. Empty masks are left out.
+    tolerance : float
+        mm.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.masks.data import Masks
+    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
+    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
+    >>> variation = observer_variation(Masks(case.masks, case.annotators, case.spacing))
+    >>> variation.dice.round(2).tolist(), round(variation.conformity, 2)
+    ([0.84, 0.85, 0.85], 0.73)
+    """
+    scene = crop_scene(masks, structure, watch)
+    marking = [p for p, mask in enumerate(scene.judged) if mask.any()]
+    names = tuple(masks.annotators[p] for p in marking)
+    all_pairs = list(combinations(marking, 2))
+    shapes = scene.shapes(all_pairs, part(watch, 0.0, 0.9))
+    outlines = {p: _outline(scene.judged[p]) for p in marking}
+    centroids = {p: _centroid(scene, p) for p in marking}
+    step = (masks.spacing[1] + masks.spacing[2]) / 2
+    rows: list[tuple[float, ...]] = []
+    common_voxels = joint_voxels = 0
+    for done, (p, q) in enumerate(all_pairs):
+        watch(0.9 + 0.1 * done / len(all_pairs), "comparing outlines")
+        common = int(np.count_nonzero(scene.judged[p] & scene.judged[q]))
+        sizes = shapes[p].size + shapes[q].size
+        common_voxels, joint_voxels = common_voxels + common, joint_voxels + sizes - common
+        _, largest, average = surface_distances(shapes, p, q)
+        paths = [np.count_nonzero(outlines[b] & ~outlines[a]) * step for a, b in ((p, q), (q, p))]
+        within = _surface_dice(shapes, p, q, tolerance)
+        moved = math.dist(centroids[p], centroids[q])
+        rows.append((2 * common / sizes, within, average, largest, sum(paths) / 2, moved))
+    place = {p: at for at, p in enumerate(marking)}
+    volumes = [
+        float(volumes_of(scene.judged[p], masks.spacing, masks.slice_positions, scene.first)) / 1000
+        for p in marking
+    ]
+    overlap, near, mean, far, added, shift = np.array(rows, dtype=np.float64).reshape(-1, 6).T
+    return ObserverVariation(
+        annotators=names,
+        volumes=np.array(volumes),
+        pairs=np.array([(place[p], place[q]) for p, q in all_pairs], dtype=np.int64).reshape(-1, 2),
+        dice=overlap,
+        surface_dice=near,
+        mean_surface_distance=mean,
+        hausdorff_95=far,
+        added_path_length=added,
+        centroid_shift=shift,
+        conformity=common_voxels / joint_voxels if joint_voxels else math.nan,
+        tolerance=tolerance,
+    )
+
+
+def _surface_dice(shapes: list[Shape], p: int, q: int, tolerance: float) -> float:
+    directed = shapes[p].away[q], shapes[q].away[p]
+    near = sum(int(np.count_nonzero(distances <= tolerance + 1e-6)) for distances in directed)
+    return near / sum(map(len, directed))
+
+
+def _outline(mask: BoolArray) -> BoolArray:
+    """Mark the pixels of a mask that have a neighbour outside it, of 4 in their slice."""
+    inner = mask.copy()
+    inner[:, 1:] &= mask[:, :-1]
+    inner[:, :-1] &= mask[:, 1:]
+    inner[:, :, 1:] &= mask[:, :, :-1]
+    inner[:, :, :-1] &= mask[:, :, 1:]
+    inner[:, [0, -1]] = False
+    inner[:, :, [0, -1]] = False
+    return mask & ~inner
+
+
+def _centroid(scene: Scene, p: int) -> tuple[float, float, float]:
+    """Return the centre of mass in mm, from the corner of the scene."""
+    mask, spacing = scene.judged[p], scene.masks.spacing
+    slices = mask.sum(axis=(1, 2), dtype=np.float64)
+    heights = np.arange(len(slices)) * spacing[0] if scene.positions is None else scene.positions
+    row, column = (
+        float(mask.sum(axis=axes, dtype=np.float64) @ np.arange(size)) / slices.sum()
+        for axes, size in (((0, 2), mask.shape[1]), ((0, 1), mask.shape[2]))
+    )
+    return float(slices @ heights / slices.sum()), row * spacing[1], column * spacing[2]
