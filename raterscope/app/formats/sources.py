@@ -183,15 +183,23 @@ class Source:
         from raterscope.app.formats.tables import read_table
 
         def read() -> Table:
-            head = self.head() if self.format == "" else None
-            if head is not None and head.is_complete:
-                return head.table
+            if self.format == "" and self._is_json_lines():
+                return self.head().table
             return read_table(self.path, watch, may_be_empty=True, is_parquet=self.format == "Parquet")
 
         table = cast("Table", self._once("table", read))
         if not may_be_empty and not len(table):
             raise InputError("has a header but no rows", file=self.path)
         return table
+
+    def _is_json_lines(self) -> bool:
+        from raterscope.app.formats.json_lines import is_json_lines
+
+        try:
+            with self.path.open("rb") as file:
+                return is_json_lines(self.path, file.read(SNIFFED))
+        except OSError:
+            return False  # the reader of tables says why
 
     def label_map(self, watch: Watch = silent) -> LabelMap:
         """Read the voxels of a file that may be a mask.
