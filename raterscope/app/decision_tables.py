@@ -30,11 +30,11 @@ from raterscope.app.review import (
     identities,
     known_voxels,
 )
-from raterscope.app.study.masks import read_masks, settle_by, settled_of
+from raterscope.app.study.masks import read_masks, refuse_join, settle_by, settled_of
 from raterscope.app.study.references import ImageNames
 from raterscope.app.study.study import Study
 
-_OF_ANNOTATORS = ("exclude", "weigh", "include")
+_OF_ANNOTATORS = ("exclude", "weigh", "include", "join", "separate")
 _HELD_BACK = "is about what a table does not hold; `raterscope merge` brings it from a study"
 
 
@@ -141,6 +141,8 @@ class _Reader:
             unknown = [plain(name, 40) for name in names if name not in self._annotators]
             if unknown:
                 raise _Problem(f"there is no annotator {unknown[0]}")
+            if verb == "join" and (refusal := refuse_join(self._study, names)):
+                raise _Problem(refusal)
             weight = WeightSubject(weight=self._number("weight", row)) if verb == "weigh" else None
             return Decision(**common, annotators=names, subject=weight)
         make = {"clicks": self._on_clicks, "masks": self._on_masks, "labels": self._on_task,

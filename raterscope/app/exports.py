@@ -413,6 +413,7 @@ def _record(study: Study, run: RunEntry, items: Sequence[int], deidentify: bool)
         "started": run.started.isoformat(timespec="milliseconds"),
         "excluded": list(run.excluded),
         "weights": run.weights,
+        "aliases": run.aliases,
         "items": [study.name_of(run.kind, item) for item in items],
         **_controls(study, run, items),
     }

@@ -7,7 +7,7 @@ import platform
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from importlib import metadata
@@ -74,6 +74,8 @@ class Inputs(Generic[Given]):
         The last import.
     excluded : tuple of str
         Annotators that are left out.
+    aliases : mapping of name to name
+        The main name of each name that was joined with others.
     """
 
     items: Mapping[str, int]
@@ -81,6 +83,7 @@ class Inputs(Generic[Given]):
     decision: int = 0
     imported: int = 0
     excluded: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 Gathered = TypeVar("Gathered", bound=Inputs[Any])
@@ -231,6 +234,7 @@ def gather(
         decision=decisions[-1].id if decisions else 0,
         imported=study.last_import(),
         excluded=tuple(sorted(state.excluded)),
+        aliases=state.aliases,
     )
 
 
@@ -264,6 +268,7 @@ def keep(
         imported=inputs.imported,
         excluded=inputs.excluded,
         weights=dict(weights or {}),
+        aliases=dict(inputs.aliases),
     )
     return study.runs.add(record, answer.kept, watch)
 

@@ -189,6 +189,21 @@ class Clicks:
             scores=None if PROGRAM in names else self.scores,
         )
 
+    def joined(self, names: Mapping[str, str]) -> Clicks:
+        """Give the clicks of some annotators to others, by name, as if these had made them.
+
+        Parameters
+        ----------
+        names : mapping of name to name
+            Both viewed the image.
+        """
+        if not names:
+            return self
+        rows = {name: row for row, name in enumerate(self.annotators)}
+        stand = np.array([rows[names.get(name, name)] for name in self.annotators])
+        joined = replace(self, annotator=stand[self.annotator])
+        return joined.without(set(names))
+
     def with_weights(self, weights: Mapping[str, float]) -> Clicks:
         """Down-weight annotators by name; all others count fully."""
         if not weights and self.weights is None:

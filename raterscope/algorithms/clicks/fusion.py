@@ -496,7 +496,8 @@ def pool_rates(
     ----------
     fusions : sequence of Fusion
     annotators : sequence of names
-        For each fusion, the names of its annotators, in its order.
+        For each fusion, the names of its annotators, in its order. A name that is there twice is one
+        annotator.
 
     Returns
     -------
@@ -523,13 +524,14 @@ def pool_rates(
         marks = fusion.rates.clicks
         votes = fusion.detection
         reliability = np.nan_to_num(fusion.rates.reliability[:, 0])
-        counts[:, rows] += (
+        amounts = (
             marks,
             np.maximum(reliability * (marks + 1) - 0.5, 0),  # Jeffreys' prior taken out again
             votes.true_positive,
             votes.false_negative,
             fusion.spread,
         )
+        np.add.at(counts.T, rows, np.column_stack(amounts))  # a name may be there twice
     clicked, inliers, hit, miss, spread = counts
     rates = _rates(clicked.astype(np.int64), inliers, hit, miss)
     return tuple(index), replace(rates, precision=precision_of(hit, rates.clicks, spread))

@@ -6,7 +6,7 @@ All methods share the prior of the annotators, votes sorted by task, and initial
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeVar
 from weakref import WeakKeyDictionary, ref
@@ -147,6 +147,14 @@ class Labels:
         """Exclude the votes of some annotators; tasks and annotators keep their numbers."""
         left_out = np.array([name in annotators for name in self.annotators], dtype=bool)
         return self.subset(~left_out[self.annotator]) if left_out.any() else self
+
+    def joined(self, names: Mapping[str, str]) -> Labels:
+        """Give the votes of some annotators to others, by name; tasks and annotators keep their numbers."""
+        if not names:
+            return self
+        rows = {name: row for row, name in enumerate(self.annotators)}
+        stand = np.array([rows[names.get(name, name)] for name in self.annotators])
+        return replace(self, annotator=stand[self.annotator].astype(self.annotator.dtype))
 
     def subset(self, votes: NDArray[np.bool_]) -> Labels:
         """Keep the votes of a mask (V,)."""

@@ -99,6 +99,14 @@ class Pairs:
         )
         return left, right, ties
 
+    def joined(self, names: Mapping[str, str]) -> Pairs:
+        """Give the comparisons of some annotators to others, by name; all keep their numbers."""
+        if not names:
+            return self
+        rows = {name: row for row, name in enumerate(self.annotators)}
+        stand = np.array([rows[names.get(name, name)] for name in self.annotators])
+        return replace(self, annotator=stand[self.annotator].astype(self.annotator.dtype))
+
     def without(self, annotators: Collection[str]) -> Pairs:
         """Exclude the comparisons of some annotators; annotators and items keep their numbers."""
         left_out = np.array([name in annotators for name in self.annotators], dtype=bool)

@@ -78,6 +78,10 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "batch cases.csv -o results --script slurm --shards 50",
     ),
     "gather": ("gather results -o cohort.rscope",),
+    "annotators": (
+        "annotators study.rscope -o annotators.csv",
+        "annotators cohort/ --where 'accuracy < .6 and votes >= 50' -o careless.csv",
+    ),
     "merge": ("merge anna.rscope ben.rscope -o both.rscope --conflicts conflicts.csv",),
     "decide": ("decide study.rscope decisions.csv",),
 }
@@ -128,6 +132,7 @@ def _parser() -> Parser:
     _describe_gather(commands)
     _describe_merge(commands)
     _describe_decide(commands)
+    _describe_annotators(commands)
     assert isinstance(commands.choices, dict)
     for name, examples in EXAMPLES.items():
         commands.choices[name].examples = examples
@@ -247,8 +252,9 @@ def _describe_study_commands(commands: Commands) -> None:
     names = tuple(dict.fromkeys(export.what for export in exports()))
     leaving.add_argument("--what", required=True, choices=names, metavar="WHAT",
                          help=f"one of {', '.join(names)}")  # fmt: skip
-    leaving.add_argument("--kind", choices=tuple(KINDS),
-                         help="kind of annotation, if several have this export")  # fmt: skip
+    leaving.add_argument("--kind", choices=(*KINDS, "all"),
+                         help="kind of annotation, if several have this export; all: one row per "
+                              "annotator of all kinds, with --what annotators")  # fmt: skip
     leaving.add_argument("--format", metavar="FORMAT",
                          help="csv for tables; geojson (QuPath), coco or napari for detections too; nifti, "
                               "seg.nrrd, dicom-seg or rtstruct for masks; csv, label-studio or crowd-kit "
@@ -413,6 +419,25 @@ def _describe_merge(commands: Commands) -> None:
     parser.add_argument("studies", type=Path, nargs="+", metavar="STUDY", help="two or more copies")
     parser.add_argument("--conflicts", type=Path, metavar="CSV", help="write the conflicts as a table")
     add_output(parser, "OUT", "the merged study, a new file NAME.rscope")
+
+
+def _describe_annotators(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "annotators",
+        "one table of the annotators of a study or of several, of all kinds",
+        "Writes one row per annotator and study: number of marks; of clicks sensitivity, precision, offset\n"
+        "and scatter; of masks bias, Dice, HD95 and weight; of labels accuracy, worst class, community and\n"
+        "change; of pairs bias and flag; with 95 % intervals, the expert's verdicts, and exclusions. Names\n"
+        "that were joined are one annotator. A study that cannot be read is named and skipped.",
+    )
+    parser.add_argument(
+        "studies", type=Path, nargs="+", metavar="STUDY", help="studies, or folders of studies"
+    )
+    parser.add_argument("--where", metavar="RULE",
+                        help="only annotators that a rule selects, as in 'accuracy < .6 and votes >= 50'; "
+                             "the columns are those of the table")  # fmt: skip
+    add_output(parser, "OUT", "a table, NAME.csv")
 
 
 def _describe_decide(commands: Commands) -> None:

@@ -22,7 +22,7 @@ INTERRUPTED = 130
 
 COMMANDS = (
     "demo", "import", "run", "export", "report", "structures", "references", "watch", "simulate", "papers",
-    "fuse", "prepare", "batch", "gather", "merge", "decide",
+    "fuse", "prepare", "batch", "gather", "merge", "annotators", "decide",
 )  # fmt: skip
 
 
@@ -57,6 +57,8 @@ def _execute(options: argparse.Namespace) -> int:
             from raterscope.app.cli.gather import gather as command
         case "decide":
             from raterscope.app.cli.merge import decide as command
+        case "annotators":
+            from raterscope.app.cli.annotators import annotators as command
         case "merge":
             from raterscope.app.cli.merge import merge as command
         case _:

@@ -12,6 +12,7 @@ from typing import Any
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import importing
+from raterscope.app.annotators.writing import ALL_ANNOTATORS
 from raterscope.app.command_line.output import ProgressLine, Rescued, failures, one_line, rescued, tell
 from raterscope.app.command_line.selection import answered_by_options, select_items
 from raterscope.app.errors import InputError, plain
@@ -190,7 +191,9 @@ def export(options: argparse.Namespace) -> int:
     with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
         with study.shown.only(options.run):  # there is one of that number
             kinds = _kinds(study, options.run) if options.kind is None else [options.kind]
-        chosen_export = find_export(options.what, kinds)
+        chosen_export = (
+            _export_of_all(options.what) if options.kind == "all" else find_export(options.what, kinds)
+        )
         items = tuple(item.id for item in _named(study, options, chosen_export)) if options.item else ()
         request = Request(
             what=options.what,
@@ -213,6 +216,12 @@ def export(options: argparse.Namespace) -> int:
     for path in results.files:
         print(path)
     return 0
+
+
+def _export_of_all(what: str) -> Export:
+    if what != ALL_ANNOTATORS.what:
+        raise InputError(f"--kind all is for --what {ALL_ANNOTATORS.what}, not for {plain(what)}")
+    return ALL_ANNOTATORS
 
 
 def _usual(study: Study, chosen_export: Export, items: Sequence[int]) -> str:

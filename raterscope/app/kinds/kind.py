@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from raterscope.algorithms.progress import Watch
     from raterscope.algorithms.settings import Algorithm, Settings
+    from raterscope.app.annotator_evidence import AnnotatorFunctions
     from raterscope.app.assessment import ComparedItem, Differences, Trust
     from raterscope.app.command_line.arguments import Parser
     from raterscope.app.exports import Export, Writer
@@ -295,6 +296,8 @@ class Kind:
         State of a detail that the expert should look at: "disputed", "flagged".
     holds_decisions : bool
         Whether a fusion holds decisions fixed; otherwise they take effect at once.
+    load_annotators : callable, optional
+        Imports what the kind knows of its annotators.
     load_storage : callable, optional
         Imports how the study stores a kind that `study.kinds` does not list.
     load_reader : callable, optional
@@ -316,6 +319,7 @@ class Kind:
     add_report_options: Callable[[Parser], None] = lambda _parser: None
     doubt: str = "disputed"
     holds_decisions: bool = True
+    load_annotators: Callable[[], AnnotatorFunctions] | None = None
     load_storage: Callable[[], StoredKind] | None = None
     load_reader: Callable[[], Reader] | None = None
 

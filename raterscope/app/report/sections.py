@@ -14,7 +14,16 @@ from raterscope.app.kinds.registry import KINDS
 from raterscope.app.page.contents import Block, Gallery, Notices, Prose, Section, Table
 from raterscope.app.page.pictures import draw_lines
 from raterscope.app.page.units import NONE, flat
-from raterscope.app.review import LONG_ENOUGH, Decision, ImageSubject, ReviewState, View, fold, viewed_places
+from raterscope.app.review import (
+    LONG_ENOUGH,
+    Decision,
+    ImageSubject,
+    ReviewState,
+    View,
+    fold,
+    groups,
+    viewed_places,
+)
 from raterscope.app.review.decision import target_of
 from raterscope.app.study import RunEntry
 from raterscope.app.study.records import CohortCase
@@ -252,6 +261,8 @@ def _about(
     words += more
     if run.excluded:
         words += f" Excluded: {', '.join(plain(name, 40) for name in run.excluded)}."
+    for names in groups(run.aliases).values():
+        words += f" Counted as one annotator: {', '.join(plain(name, 40) for name in names)}."
     if run.weights:
         words += f" {_weights(run, previous)}"
     seeds = [value for name, value in flat(run.settings) if name == "seed"]

@@ -1,5 +1,6 @@
 """The expert's decisions: the journal, and its effect on each kind of annotation."""
 
+from raterscope.app.review.aliases import Aliases, all_names, group_of, groups, standing_names
 from raterscope.app.review.decision import Decision, identities, in_words, one_by_one, target_of
 from raterscope.app.review.journal import (
     REVIEWED,
@@ -51,6 +52,7 @@ __all__ = [
     "LONG_ENOUGH",
     "REVIEWED",
     "SUBJECTS",
+    "Aliases",
     "BiasSubject",
     "Control",
     "CountingSubject",
@@ -79,9 +81,12 @@ __all__ = [
     "ViewedHow",
     "Weighed",
     "WeightSubject",
+    "all_names",
     "described_structures",
     "differ",
     "fold",
+    "group_of",
+    "groups",
     "identities",
     "in_words",
     "is_measure",
@@ -92,6 +97,7 @@ __all__ = [
     "read_measures",
     "redo",
     "reviewed",
+    "standing_names",
     "target_of",
     "undo",
     "viewed_places",

@@ -22,8 +22,16 @@ from raterscope.app.review.subjects import (
 
 Find = Callable[[int], "Decision | None"]
 
+_OF_NAMES = ("join", "separate")
 
-_NEEDED = {"exclude": "annotators", "include": "annotators", "undo": "undoes"}
+
+_NEEDED = {
+    "exclude": "annotators",
+    "include": "annotators",
+    "join": "annotators",
+    "separate": "annotators",
+    "undo": "undoes",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +41,8 @@ class Decision:
     Attributes
     ----------
     verb : str
-        One of the subject's verbs; or exclude or include annotators, or undo a decision.
+        One of the subject's verbs; or exclude or include annotators, join names of one annotator, separate
+        names from the others, or undo a decision.
     subject : Subject, optional
         Part of the item that is decided.
     id : int
@@ -45,7 +54,8 @@ class Decision:
     item : int or None
         The item's number in the study; of several images the first.
     annotators : tuple of str
-        Annotators who are excluded, weighted or included.
+        Annotators who are excluded, weighted or included; names that are joined, the main name first, or
+        separated.
     run : int or None
         The run whose result was on screen.
     about : int or None
@@ -78,6 +88,8 @@ class Decision:
             self._check_subject()
         elif not getattr(self, needed):
             raise ValueError(f"a decision to {self.verb} needs {needed}.")
+        elif self.verb == "join" and len(set(self.annotators)) < 2:
+            raise ValueError("a decision to join needs two names or more.")
 
     @property
     def items(self) -> tuple[int, ...]:
@@ -132,7 +144,10 @@ def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = Fal
         return f"{decision.verb} an annotator"
     if decision.subject is not None and not isinstance(decision.subject, WeightSubject):
         return decision.subject.in_words(decision.verb)
-    if len(decision.annotators) > 1:
+    if decision.verb in _OF_NAMES and not hidden:
+        *first, last = decision.annotators
+        annotators = f"{', '.join(first)} and {last}" if first else last
+    elif len(decision.annotators) > 1:
         annotators = f"{len(decision.annotators):,} annotators"
     else:
         annotators = "an annotator" if hidden else f"annotator {decision.annotators[0]}"

@@ -17,6 +17,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.geometry import area_of, length_of
+from raterscope.app.review.aliases import all_names, read_aliases
 from raterscope.app.review.decision import Decision, in_words, target_of
 from raterscope.app.review.spots import Control, Flag, Spot, SpotsOfImage
 from raterscope.app.review.subjects import (
@@ -113,6 +114,7 @@ def reviewed(kind: ReviewedKind) -> Iterator[None]:
 
 
 _OF_ANNOTATORS = ("exclude", "weigh", "include")
+_OF_NAMES = ("join", "separate")
 _SINGLE = (ScaleSubject, ShapeSubject, CountingSubject, StructureSubject)
 """Subjects that `DecidedItem` does not read: of each the last decision is in effect."""
 
@@ -134,6 +136,9 @@ class ReviewState:
     excluded : dict of annotator to reason
     weighed : dict of annotator to Weighed
         Down-weighted annotators of clicks, without excluded ones.
+    aliases : dict of name to name
+        The main name of each name that was joined with others; see `aliases`. What is decided on one name of
+        an annotator is decided on all.
     undoable : Decision or None
         Decision that Undo reverts next.
     redoable : Decision or None
@@ -142,6 +147,7 @@ class ReviewState:
 
     excluded: dict[str, str] = field(default_factory=dict)
     weighed: dict[str, Weighed] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
     undoable: Decision | None = None
     redoable: Decision | None = None
     _decided: dict[tuple[str, int], DecidedItem] = field(default_factory=dict, repr=False)
@@ -251,6 +257,8 @@ class ReviewState:
         recorded = self._by_id[decision]
         if recorded.verb == "undo":
             return "in effect"
+        if recorded.verb in _OF_NAMES:
+            return self._standing_of_names(recorded)
         if recorded.annotators:
             return "in effect" if decision in self._last_on_annotators else "superseded"
         if isinstance(recorded.subject, _SINGLE):
@@ -264,6 +272,13 @@ class ReviewState:
             if standing in standings_of_decision:
                 return standing
         return "no effect"
+
+    def _standing_of_names(self, recorded: Decision) -> Standing:
+        """Return whether names are joined, or separate, as a decision has it."""
+        mains = {self.aliases.get(name, name) for name in recorded.annotators}
+        joined = not mains.isdisjoint(self.aliases.values())
+        as_decided = len(mains) == 1 if recorded.verb == "join" else not joined
+        return "in effect" if as_decided else "superseded"
 
     @cached_property
     def _last_on_annotators(self) -> frozenset[int]:
@@ -329,13 +344,15 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
     touched = {key for decision in new for key in _touched(decision, by_id)}
     decided = {key: by_item for key, by_item in before._decided.items() if key not in touched}
     fixed = {key: by_item for key, by_item in before._fixed.items() if key not in touched}
-    dead, excluded, weighed = before._dead, before.excluded, before.weighed
+    dead, excluded, weighed, aliases = before._dead, before.excluded, before.weighed, before.aliases
     undoable, redone = (new[-1].id if new else None), None
     if "undo" in verbs:
         dead = _dead(decisions)
         undoable, redone = _stacks(decisions, by_id)
-    if not verbs.isdisjoint(("undo", *_OF_ANNOTATORS)):
-        excluded, weighed = _set_apart(decisions, dead)
+    if not verbs.isdisjoint(("undo", *_OF_NAMES)):
+        aliases = read_aliases(decisions, dead)
+    if not verbs.isdisjoint(("undo", *_OF_NAMES, *_OF_ANNOTATORS)):
+        excluded, weighed = _set_apart(decisions, dead, aliases)
     for key in touched:
         standing = [decision for decision in on.get(key, ()) if decision.id not in dead]
         if not standing:
@@ -348,6 +365,7 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
     return ReviewState(
         excluded=excluded,
         weighed=weighed,
+        aliases=aliases,
         undoable=by_id[undoable] if undoable is not None else None,
         redoable=redoable,
         _decided=decided,
@@ -381,7 +399,7 @@ def _dead(decisions: Sequence[Decision]) -> frozenset[int]:
 
 
 def _set_apart(
-    decisions: Sequence[Decision], dead: frozenset[int]
+    decisions: Sequence[Decision], dead: frozenset[int], aliases: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, Weighed]]:
     """Return excluded and down-weighted annotators; the last decision on each counts."""
     excluded: dict[str, str] = {}
@@ -389,14 +407,15 @@ def _set_apart(
     for decision in decisions:
         if decision.verb not in _OF_ANNOTATORS or decision.id in dead:
             continue
-        for name in decision.annotators:
+        names = all_names(decision.annotators, aliases)
+        for name in names:
             excluded.pop(name, None)
             weighed.pop(name, None)
         if decision.verb == "exclude":
-            excluded.update(dict.fromkeys(decision.annotators, decision.reason))
+            excluded.update(dict.fromkeys(names, decision.reason))
         elif isinstance(decision.subject, WeightSubject):
             weight = Weighed(decision.subject.weight, decision.reason)
-            weighed.update(dict.fromkeys(decision.annotators, weight))
+            weighed.update(dict.fromkeys(names, weight))
     return excluded, weighed
 
 
@@ -457,9 +476,9 @@ def differ(previous: ReviewState, current: ReviewState, kind: str, item: int | N
     >>> differ(ReviewState(), now, "clicks"), differ(now, now, "clicks")
     (True, False)
     """
-    if set(previous.excluded) != set(current.excluded) or (
-        REVIEWED[kind].weighs_annotators and previous.weights != current.weights
-    ):
+    if set(previous.excluded) != set(current.excluded) or previous.aliases != current.aliases:
+        return True
+    if REVIEWED[kind].weighs_annotators and previous.weights != current.weights:
         return True
     items = {*previous.items(kind), *current.items(kind)} if item is None else {item}
     return any(previous.fixed(kind, item_id) != current.fixed(kind, item_id) for item_id in items)

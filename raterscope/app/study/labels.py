@@ -15,7 +15,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.tables import number_or_nan
-from raterscope.app.review import ReviewState
+from raterscope.app.review import ReviewState, standing_names
 from raterscope.app.study.arrays import write_object
 from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme, StudyError
@@ -113,7 +113,9 @@ def labels_of(study: Study, question: int, run: RunEntry | None = None) -> Label
     """Return the votes on a question; with a run, those that it used."""
     crowd = study.vote_set(question, None if run is None else run.imported)
     labels = crowd.labels(study.annotators())
-    return labels if run is None or not run.excluded else labels.without(set(run.excluded))
+    if run is None or not (run.excluded or run.aliases):
+        return labels
+    return labels.joined(standing_names(labels.annotators, run.aliases)).without(set(run.excluded))
 
 
 def excluded_votes(

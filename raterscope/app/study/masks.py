@@ -19,7 +19,7 @@ from raterscope.algorithms.masks.patterns import with_margin
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.coding import NOTHING_CODED, Coding, merged
 from raterscope.app.errors import counted, plain
-from raterscope.app.review import Region, described_structures, fold, known_voxels
+from raterscope.app.review import Region, described_structures, fold, known_voxels, standing_names
 from raterscope.app.study.arrays import read_object, write_object
 from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.kinds import mismatch_of_mask
@@ -203,7 +203,7 @@ def read_masks(
     Parameters
     ----------
     run : RunEntry, optional
-        See `mask_entries`.
+        See `mask_entries`; of joined names the first one's mask.
     truth : bool
         Give the truth instead, under the name "truth"; empty where there is none.
     """
@@ -228,7 +228,27 @@ def read_masks(
                 f"is damaged: masks, {plain(structure)} by {plain(name)} on image {image}: {wrong}",
                 file=study.path,
             )
+    excluded |= set() if run is None else standing_names(records, run.aliases).keys()
     return {name: record for name, record in records.items() if name not in excluded}
+
+
+def refuse_join(study: Study, names: Sequence[str]) -> str:
+    """Say in a sentence why names cannot be one annotator: two drew the same structure; empty if they can.
+
+    Of other annotations, those under two names count as repeated ones of one annotator.
+    """
+    known = {name: number for number, name in enumerate(study.annotators())}
+    numbers = [known[name] for name in dict.fromkeys(names) if name in known]
+    with study.reading() as connection:
+        row = connection.execute(
+            f"SELECT image, structure FROM masks WHERE annotator IN ({', '.join('?' * len(numbers))}) "
+            "GROUP BY image, structure HAVING count(DISTINCT annotator) > 1 LIMIT 1",
+            numbers,
+        ).fetchone()
+    if row is None:
+        return ""
+    where = f"{plain(row[1], 60)} on {plain(study.image(row[0]).name, 60)}"
+    return f"Two of these names have a mask of {where}: one annotator cannot have two masks of a structure."
 
 
 def settle_by(dispute: Dispute, origin: Sequence[int], values: NDArray[Any]) -> Settled:

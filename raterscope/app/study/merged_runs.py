@@ -79,7 +79,11 @@ class MergedRuns:
         answers : mapping of image to Answers
         """
         grows = complete and not (
-            entry.known or entry.excluded or entry.weights or {"last_view", "others"} & entry.log.keys()
+            entry.known
+            or entry.excluded
+            or entry.weights
+            or entry.aliases
+            or {"last_view", "others"} & entry.log.keys()
         )
         key = _key(entry) if grows else f"{entry.digest} {len(self._runs)}"
         before = self._runs.get(key)

@@ -47,6 +47,7 @@ from raterscope.app.study.study import Study
 
 _NO_VERDICT = ("skip", "reopen")
 _ANNOTATOR = "annotator "
+_OF_NAMES = ("join", "separate")
 _SAME_PLACE = 1.0
 """Pixels between two decisions on one spot of a run."""
 
@@ -191,7 +192,8 @@ def add_decisions(study: Study, other: Study, watch: Watch = silent, *, name: st
                 study.record(difference.instead)
         contradicted = {difference.annotator for difference in differences}
         for decision in study.decisions():
-            if decision.id in undone and len(decision.annotators) > 1:
+            several = len(decision.annotators) > 1 and decision.verb not in _OF_NAMES
+            if decision.id in undone and several:
                 left = tuple(name for name in decision.annotators if name not in contradicted)
                 if left:
                     study.record(replace(decision, id=0, annotators=left))
@@ -371,7 +373,12 @@ def _compare_others(journals: _Journals) -> _Comparison:
 def _verdicts(decision: Decision) -> Iterator[tuple[tuple[str, int | None, str], str]]:
     """Yield the subjects of a decision as (kind, item, words), and the verdict on each."""
     subject, verb = decision.subject, decision.verb
-    if decision.annotators:
+    if decision.verb in _OF_NAMES:
+        first = 1 if decision.verb == "join" else 0
+        with_main = f" {decision.annotators[0]}" if first else ""
+        for name in decision.annotators[first:]:
+            yield ("", None, f"name {name}"), f"{decision.verb}{with_main}"
+    elif decision.annotators:
         weight = f" {subject.weight:g}" if isinstance(subject, WeightSubject) else ""
         for name in decision.annotators:
             yield ("", None, f"{_ANNOTATOR}{name}"), f"{verb}{weight}"

@@ -13,6 +13,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.pairs.table import RankingTable
 from raterscope.app.formats.records import PairTable
+from raterscope.app.review import standing_names
 from raterscope.app.study.arrays import write_object
 from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.labels import link_pictures
@@ -65,7 +66,9 @@ def pairs_of(study: Study, question: int, run: RunEntry | None = None) -> Pairs:
     """Return the comparisons; with a run, those that it used."""
     comparisons = study.comparison_set(question, None if run is None else run.imported)
     pairs = comparisons.pairs(study.annotators())
-    return pairs if run is None or not run.excluded else pairs.without(set(run.excluded))
+    if run is None or not (run.excluded or run.aliases):
+        return pairs
+    return pairs.joined(standing_names(pairs.annotators, run.aliases)).without(set(run.excluded))
 
 
 def item_pictures(study: Study, question: int) -> dict[int, int]:

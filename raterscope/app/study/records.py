@@ -380,6 +380,8 @@ class RunEntry:
         Annotators that were left out.
     weights : dict of annotator to float
         As how much of one each of those counted who did not count fully.
+    aliases : dict of name to name
+        The main name of each name that was joined with others; they counted as one annotator.
     id : int
         Number in the study; 0 before the run is stored.
     items : tuple of int
@@ -398,6 +400,7 @@ class RunEntry:
     imported: int | None = None
     excluded: tuple[str, ...] = ()
     weights: dict[str, float] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
     id: int = 0
     items: tuple[int, ...] = ()
 

@@ -70,7 +70,8 @@ def question_of(row: tuple[Any, ...], path: Path) -> QuestionEntry:
 
 def run_row(run: RunEntry) -> tuple[Any, ...]:
     """Write a run as the columns `RUN`."""
-    log = run.log | ({"weights": run.weights} if run.weights else {})
+    kept = {"weights": run.weights, "aliases": run.aliases}
+    log = run.log | {name: value for name, value in kept.items() if value}
     return (
         run.kind, run.algorithm, json.dumps(run.settings), run.seed, json.dumps(run.versions),
         run.digest, run.started.isoformat(), run.seconds, json.dumps(log), run.known,
@@ -94,6 +95,7 @@ def run_of(row: tuple[Any, ...], items: tuple[int, ...], path: Path) -> RunEntry
             msgspec.convert(values["log"], kind.log)
         values["started"] = datetime.fromisoformat(values["started"])
         values["weights"] = msgspec.convert(values["log"].pop("weights", {}), dict[str, float])
+        values["aliases"] = msgspec.convert(values["log"].pop("aliases", {}), dict[str, str])
         if not all(0 < weight <= 1 for weight in values["weights"].values()):
             raise ValueError("a weight is none")
     except (ValueError, TypeError, RecursionError) as error:

@@ -45,7 +45,7 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     A row per run of an algorithm: kind, algorithm, settings (JSON), seed, versions (JSON), digest of the
     input, start, duration in seconds, log (JSON). ``known`` is the last decision and ``import`` the last
     import that the run used, ``excluded`` (JSON list) its excluded annotators. The log of clicks has the
-    ``weights`` of down-weighted annotators.
+    ``weights`` of down-weighted annotators; any log has the ``aliases`` by which names were joined.
 ``results``
     A row per run and item, which is an image or a question; ``object`` holds the result.
 ``outlines``
@@ -69,8 +69,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     The journal, append-only: triggers refuse UPDATE, DELETE and any id but the next. An undo is a row whose
     ``undoes`` names the undone decision; a redo is the undo of an undo. ``subject`` (JSON) is the subject on
     the ``item``, in the form of its ``kind``; ``voxels`` names the object with the settled voxels; ``about``
-    is an earlier decision on the same subject; ``annotators`` (JSON list) are excluded, weighed or included
-    annotators. Marks of control images are decisions on a whole image.
+    is an earlier decision on the same subject; ``annotators`` (JSON list) are excluded, weighed, included,
+    joined or separated annotators. Marks of control images are decisions on a whole image.
 ``viewed``
     The spots of clicks that the expert viewed and left without a decision, append-only too. ``how``: selected
     on the image or listed in the grid, with the ``seconds``, the position, and the ``number`` in the ``run``
@@ -80,7 +80,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 the columns of a spot instead of the subject. Version 2 had only images as items, one annotator per decision,
 and no ``questions``, ``votes`` and ``pictures``. Later versions added ``streams`` and ``watched`` (4),
 ``outlines`` (5), ``slice_offsets`` (6), ``structures`` and ``keys`` (7), ``shown`` (8), ``settings`` (9),
-``viewed`` (10), control images (11) and the verb reopen (12).
+``viewed`` (10), control images (11), the verb reopen (12), and the verbs join and
+separate (13).
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """
@@ -92,7 +93,7 @@ import sqlite3
 from collections.abc import Mapping
 
 APPLICATION_ID = 0x52536370
-VERSION = 12
+VERSION = 13
 
 SCHEMA = (
     """CREATE TABLE images (

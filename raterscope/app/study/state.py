@@ -180,6 +180,8 @@ class ShownRuns:
             few = ", ".join(plain(name, 40) for name in names[:3])
             more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
             reasons.append(f"other annotators are excluded or down-weighted now ({few}{more})")
+        if previous.aliases != current.aliases:
+            reasons.append("other names of annotators are joined now")
         return [f"Run {run.id} is outdated: {' and '.join(reasons)}. Fuse again."] if reasons else []
 
     def decided_since(self, run: RunEntry, items: Sequence[int]) -> bool:

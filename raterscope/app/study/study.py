@@ -20,7 +20,7 @@ from raterscope.algorithms.masks.data import Settled
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, VolumeFile
-from raterscope.app.review import Decision
+from raterscope.app.review import Decision, standing_names
 from raterscope.app.study.arrays import read_object, write_object
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.file_digests import digest_of_images
@@ -323,8 +323,8 @@ class Study:
         ----------
         image_id : int
         run : RunEntry, optional
-            Give the clicks that went into this run: none imported later, none of who was excluded, and the
-            weights of then. The rows and annotators of its results are these.
+            Give the clicks that went into this run: none imported later, none of who was excluded, joined
+            names as one annotator, and the weights of then. The rows and annotators of its results are these.
         """
         entry = self.image(image_id)
         last = None if run is None else run.imported
@@ -342,13 +342,14 @@ class Study:
             )
         except ClicksError as error:
             raise StudyError(f"is damaged: {error}", file=self.path) from error
-        if run is None or not (run.excluded or run.weights):
+        if run is None or not (run.excluded or run.weights or run.aliases):
             return clicks
-        return clicks.without(set(run.excluded)).with_weights(run.weights)
+        joined = clicks.joined(standing_names(clicks.annotators, run.aliases))
+        return joined.without(set(run.excluded)).with_weights(run.weights)
 
     def count_clicks(self, image_id: int, run: RunEntry) -> tuple[int, int]:
         """Return the numbers of clicks on an image, and of its annotators, that went into a run."""
-        if run.excluded:
+        if run.excluded or run.aliases:
             clicks = self.clicks(image_id, run)
             return len(clicks), len(clicks.annotators)
         marks, lookers = self._read_clicks(image_id, run.imported)

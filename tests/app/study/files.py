@@ -50,6 +50,7 @@ TABLES_SINCE = {
     9: ("viewed",),
     10: (),
     11: (),
+    12: (),
 }  # fmt: skip
 
 

@@ -1,8 +1,8 @@
-"""Effect of excluding or down-weighting an annotator on the images of a run."""
+"""Effect of excluding or down-weighting annotators on the images of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -109,27 +109,33 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
 
 
 def recount(
-    inputs: RunInputs, annotator: str, weight: float | None, state: ReviewState, watch: Watch = silent
+    inputs: RunInputs,
+    annotators: Collection[str],
+    weight: float | None,
+    state: ReviewState,
+    watch: Watch = silent,
 ) -> Recount:
-    """Fuse a run's images again without an annotator, or with another weight, and list changed decisions.
+    """Fuse a run's images again without some annotators, or with another weight, and list changed decisions.
 
-    Only the images with the annotator are clustered again. With a plan that learns across images, all are
+    Only the images with these annotators are clustered again. With a plan that learns across images, all are
     detected again with the others' experience of the crowd.
 
     Parameters
     ----------
     weight : float or None
-        New weight of the annotator; None excludes them.
+        New weight of the annotators; None excludes them.
     state : ReviewState
         The current decisions, which do not change.
     """
     plan, clicks_before = inputs.plan, inputs.clicks
     clicks_after = {
-        name: _reweigh(image_clicks, annotator, weight, inputs.weights)
+        name: _reweigh(image_clicks, annotators, weight, inputs.weights)
         for name, image_clicks in clicks_before.items()
     }
     looked = {
-        name: clicks_after[name] for name in clicks_after if annotator in clicks_before[name].annotators
+        name: clicks_after[name]
+        for name in clicks_after
+        if not set(annotators).isdisjoint(clicks_before[name].annotators)
     }
     outcomes = fuse_images(looked, _separate_plan(plan), watch=part(watch, 0.0, 0.85))
     failed = tuple(name for name, outcome in outcomes.items() if outcome.fusion is None)
@@ -148,10 +154,12 @@ def recount(
     return Recount(tuple(changed), decisions, failed)
 
 
-def _reweigh(clicks: Clicks, annotator: str, weight: float | None, weights: Mapping[str, float]) -> Clicks:
-    return (
-        clicks.without({annotator}) if weight is None else clicks.with_weights({**weights, annotator: weight})
-    )
+def _reweigh(
+    clicks: Clicks, annotators: Collection[str], weight: float | None, weights: Mapping[str, float]
+) -> Clicks:
+    if weight is None:
+        return clicks.without(set(annotators))
+    return clicks.with_weights({**weights, **dict.fromkeys(annotators, weight)})
 
 
 def _separate_plan(plan: FusionPlan) -> FusionPlan:

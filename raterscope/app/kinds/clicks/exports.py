@@ -356,10 +356,11 @@ def export_table(study: Study, request: Request, watch: Watch = silent) -> list[
 def _write_annotators(study: Study, path: Path) -> Path:
     """Write the annotators with their weight in the last run; 0 for excluded ones."""
     fusions, names, runs = [], [], []
+    aliases = fold(study.decisions()).aliases
     for entry, (run, fusion) in _results(study):
         runs.append(run)
         fusions.append(fusion)
-        names.append(study.clicks(entry.id, run).annotators)
+        names.append([aliases.get(name, name) for name in study.clicks(entry.id, run).annotators])
     if not fusions:
         raise InputError("has no run yet; `raterscope run` makes one", file=study.path)
     counted = reduced_weights(max(runs, key=attrgetter("id")), study.decisions())
@@ -367,7 +368,7 @@ def _write_annotators(study: Study, path: Path) -> Path:
     rates_rows = dict(zip(annotators, annotator_rows(annotators, rates), strict=True))
     untold = [None] * (len(ANNOTATORS) - 1)
     rows = []
-    for name in dict.fromkeys([*rates_rows, *counted]):
+    for name in dict.fromkeys([*rates_rows, *(name for name in counted if name not in aliases)]):
         weighed = counted.get(name, Weighed(1.0, ""))
         rows.append((*rates_rows.get(name, (name, *untold)), f"{weighed.weight:g}", weighed.reason))
     return write_table(path, (*ANNOTATORS, "weight", "reason"), rows)

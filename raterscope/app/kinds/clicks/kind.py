@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raterscope.app.command_line.arguments import (
     Parser,
@@ -30,6 +30,9 @@ from raterscope.app.kinds.kind import (
     Report,
     Sample,
 )
+
+if TYPE_CHECKING:
+    from raterscope.app.annotator_evidence import AnnotatorFunctions
 
 
 def _add_fuse_options(parser: Parser) -> None:
@@ -122,6 +125,12 @@ def _functions() -> Functions:
     )
 
 
+def _annotators() -> AnnotatorFunctions:
+    from raterscope.app.kinds.clicks.annotators import ANNOTATORS
+
+    return ANNOTATORS
+
+
 def _report() -> Report:
     from raterscope.app.kinds.clicks.report.sections import REPORT
 
@@ -163,6 +172,7 @@ CLICKS = Kind(
     load_catalogues=_catalogues,
     load_functions=_functions,
     load_report=_report,
+    load_annotators=_annotators,
     exports=_EXPORTS,
     load_sample=_sample,
     add_report_options=_add_report_options,

@@ -179,7 +179,7 @@ def gather(
     left without a decision go along, and what control images are known to hold. With a plan, the images
     that are not fused are read too, as their shown runs have them.
     """
-    from raterscope.app.review import fold
+    from raterscope.app.review import fold, standing_names
 
     names = {entry.id: entry.name for entry in study.images()}
 
@@ -189,7 +189,9 @@ def gather(
     def read(image: int, state: ReviewState) -> Clicks:
         weights.update(state.weights)
         truth = study.truth(image) if hold_truth else None
-        clicks = study.clicks(image).without(set(state.excluded)).with_weights(state.weights)
+        clicks = study.clicks(image)
+        clicks = clicks.joined(standing_names(clicks.annotators, state.aliases))
+        clicks = clicks.without(set(state.excluded)).with_weights(state.weights)
         knowledge = read_knowledge(image, state, views, truth)
         return replace(clicks, **knowledge._asdict()) if knowledge.any() else clicks
 

@@ -27,7 +27,7 @@ from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome
 from raterscope.app.outcome import Outcome, attempt, finite_or_none
-from raterscope.app.review import ReviewState
+from raterscope.app.review import ReviewState, standing_names
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.labels import decided_classes, excluded_votes, labels_of
@@ -64,7 +64,8 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
 
     def read(number: int, state: ReviewState) -> Question | None:
         crowd = study.vote_set(number)
-        labels = crowd.labels(people, decided_classes(crowd, state, number)).without(state.excluded)
+        labels = crowd.labels(people, decided_classes(crowd, state, number))
+        labels = labels.joined(standing_names(labels.annotators, state.aliases)).without(state.excluded)
         left_out = excluded_votes(study, number, tuple(state.excluded))
         return Question(labels, crowd.truth, left_out) if len(labels) else None
 

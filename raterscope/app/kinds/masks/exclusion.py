@@ -1,8 +1,8 @@
-"""Effect of excluding a rater on the consensus of a case."""
+"""Effect of excluding raters on the consensus of a case."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,16 +54,22 @@ def gather_case(run: int, image: int, study: Study, watch: Watch = silent) -> Fu
     return FusedCase(MaskPlan.from_dict(entry.settings), case, result.fusions)
 
 
-def fuse_without(fused: FusedCase, rater: str, watch: Watch = silent) -> tuple[ConsensusChange, ...]:
-    """Fuse a case again without a rater, and compare the consensus of each structure with the run's.
+def fuse_without(
+    fused: FusedCase, raters: Collection[str], watch: Watch = silent
+) -> tuple[ConsensusChange, ...]:
+    """Fuse a case again without raters, and compare the consensus of each structure with the run's.
 
-    Structures without the rater stay as they are. A structure that nobody else marked becomes empty.
+    Structures without these raters stay as they are. A structure that nobody else marked becomes empty.
     """
     case, changes = fused.case, []
-    marked = [fusion for fusion in fused.fusions if rater in case.records.get(fusion.structures[0], {})]
+    marked = [
+        fusion
+        for fusion in fused.fusions
+        if not case.records.get(fusion.structures[0], {}).keys().isdisjoint(raters)
+    ]
     for old, step_watch in steps_of(watch, marked):
         structure, before = old.structures[0], int(np.count_nonzero(old.mask[0]))
-        others = {name: mask for name, mask in case.records[structure].items() if name != rater}
+        others = {name: mask for name, mask in case.records[structure].items() if name not in raters}
         if not others:
             changes.append(ConsensusChange(structure, before, before, 0))
             continue

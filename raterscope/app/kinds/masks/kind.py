@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from raterscope.app.command_line.arguments import Parser, add_algorithm, add_masks, add_results, add_settings
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
+
+if TYPE_CHECKING:
+    from raterscope.app.annotator_evidence import AnnotatorFunctions
 
 
 def _add_fuse_options(parser: Parser) -> None:
@@ -74,6 +78,12 @@ def _functions() -> Functions:
     )
 
 
+def _annotators() -> AnnotatorFunctions:
+    from raterscope.app.kinds.masks.annotators import ANNOTATORS
+
+    return ANNOTATORS
+
+
 def _report() -> Report:
     from raterscope.app.kinds.masks.report.sections import REPORT
 
@@ -133,6 +143,7 @@ MASKS = Kind(
     load_catalogues=_catalogues,
     load_functions=_functions,
     load_report=_report,
+    load_annotators=_annotators,
     exports=_EXPORTS,
     load_sample=_sample,
     add_report_options=_add_report_options,

@@ -25,7 +25,7 @@ from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app import outcome
 from raterscope.app.outcome import Outcome
-from raterscope.app.review import Region, ReviewState
+from raterscope.app.review import Region, ReviewState, standing_names
 from raterscope.app.study import Study
 from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
@@ -97,7 +97,10 @@ def read_case(entry: ImageEntry, study: Study, state: ReviewState) -> Case | Non
     records = {}
     for structure in marked:
         masks = read_masks(study, image, structure)
-        records[structure] = {name: mask for name, mask in masks.items() if name not in state.excluded}
+        joined = standing_names(masks, state.aliases)
+        records[structure] = {
+            name: mask for name, mask in masks.items() if name not in state.excluded and name not in joined
+        }
     records = {structure: raters for structure, raters in records.items() if raters}
     if not records:
         return None

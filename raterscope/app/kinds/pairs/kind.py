@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from raterscope.app.command_line.arguments import (
     Parser,
@@ -15,6 +16,9 @@ from raterscope.app.command_line.arguments import (
 )
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
+
+if TYPE_CHECKING:
+    from raterscope.app.annotator_evidence import AnnotatorFunctions
 
 
 def _add_fuse_options(parser: Parser) -> None:
@@ -67,6 +71,12 @@ def _functions() -> Functions:
     )
 
 
+def _annotators() -> AnnotatorFunctions:
+    from raterscope.app.kinds.pairs.annotators import ANNOTATORS
+
+    return ANNOTATORS
+
+
 def _report() -> Report:
     from raterscope.app.kinds.pairs.report.sections import REPORT
 
@@ -111,6 +121,7 @@ PAIRS = Kind(
     load_catalogues=_catalogues,
     load_functions=_functions,
     load_report=_report,
+    load_annotators=_annotators,
     exports=_EXPORTS,
     load_sample=_sample,
 )

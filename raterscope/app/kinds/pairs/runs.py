@@ -29,7 +29,7 @@ from raterscope.algorithms.pairs.selection import t_test_flags
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome
 from raterscope.app.outcome import Outcome, finite_or_none
-from raterscope.app.review import ReviewState, fold
+from raterscope.app.review import ReviewState, fold, standing_names
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.pairs import pairs_of
@@ -45,7 +45,8 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
     people = study.annotators()
 
     def read(number: int, state: ReviewState) -> Pairs | None:
-        pairs = study.comparison_set(number).pairs(people).without(state.excluded)
+        pairs = study.comparison_set(number).pairs(people)
+        pairs = pairs.joined(standing_names(pairs.annotators, state.aliases)).without(state.excluded)
         return pairs if len(pairs) else None
 
     all_names = {question.id: question.name for question in study.pair_questions()}

@@ -173,7 +173,7 @@ class Exclusion(ClicksPart):
             return
         self._dialog.panel.set_working(0.0, "fusing")
         title = "Fusing without an annotator" if weight is None else "Fusing with a down-weighted annotator"
-        job = self._jobs.start(title, partial(recount, inputs, self._name, weight, contents.review))
+        job = self._jobs.start(title, partial(recount, inputs, (self._name,), weight, contents.review))
         self._follow(job, partial(self._on_found, weight))
 
     def _follow(self, job: Job, deliver: Callable[[Any], None]) -> None:

@@ -78,7 +78,7 @@ class Exclusion(MasksPart):
         if fused is None or not any(name in raters for raters in fused.case.records.values()):
             self._dialog.panel.show_unknown(NOT_IN_RUN)
             return
-        job = self._jobs.start("Fusing without a rater", partial(fuse_without, fused, name))
+        job = self._jobs.start("Fusing without a rater", partial(fuse_without, fused, (name,)))
         self._task.follow(job, self._on_fused, progressed=self._on_progress, failed=self._on_failed)
 
     def _on_progress(self, job: Job) -> None:

@@ -72,7 +72,7 @@ def row_of(window, name):
 def test_the_exclusion_preview_equals_a_new_fusion(fused_study):
     with Study.open(fused_study) as study:
         inputs = gather_run(study.runs.all()[-1].id, study)
-        stored = recount(inputs, "volunteer 0", None, fold(study.decisions()))
+        stored = recount(inputs, ("volunteer 0",), None, fold(study.decisions()))
         assert [(change.name, change.before, change.after) for change in stored.changed] == [
             ("one.png", "detected", "rejected"),
             ("two.png", "detected", "rejected"),
@@ -107,10 +107,10 @@ def test_decided_spots_do_not_change_in_the_preview(fused_study):
     with Study.open(fused_study) as study:
         run = study.runs.all()[-1].id
         inputs = gather_run(run, study)
-        first, second = recount(inputs, "volunteer 0", None, fold(study.decisions())).changed
+        first, second = recount(inputs, ("volunteer 0",), None, fold(study.decisions())).changed
         subject = SpotSubject(x=first.x, y=first.y, number=first.cluster + 1)
         study.record(Decision(verb="accept", item=first.image, run=run, subject=subject))
-        assert recount(inputs, "volunteer 0", None, fold(study.decisions())).changed == (second,)
+        assert recount(inputs, ("volunteer 0",), None, fold(study.decisions())).changed == (second,)
 
 
 def test_exclusion_is_decided_after_the_preview(voted, qtbot):
@@ -159,7 +159,7 @@ def test_nothing_is_decided_by_keeping_nor_while_it_is_worked_out(voted, qtbot):
 def test_the_down_weighting_preview_equals_a_new_fusion(fused_study):
     with Study.open(fused_study) as study:
         inputs = gather_run(study.runs.all()[-1].id, study)
-        stored = recount(inputs, "volunteer 0", 0.1, fold(study.decisions()))
+        stored = recount(inputs, ("volunteer 0",), 0.1, fold(study.decisions()))
         weight = WeightSubject(weight=0.1)
         study.record(Decision(verb="weigh", annotators=("volunteer 0",), subject=weight, reason="hasty"))
         second = fuse_inputs(gather(list(inputs.items.values()), study), SHARE)
@@ -171,8 +171,8 @@ def test_the_down_weighting_preview_equals_a_new_fusion(fused_study):
             before = int(inputs.fusions[name].detection.detected.sum())
             assert int(outcome.fusion.detection.detected.sum()) == before - 1
         inputs = gather_run(keep(second, study), study)
-        same = recount(inputs, "volunteer 0", 0.1, fold(study.decisions()))
-        more = recount(inputs, "volunteer 0", 1.0, fold(study.decisions()))
+        same = recount(inputs, ("volunteer 0",), 0.1, fold(study.decisions()))
+        more = recount(inputs, ("volunteer 0",), 1.0, fold(study.decisions()))
         assert (len(same.changed), len(more.changed)) == (0, 2)
 
 

@@ -1,0 +1,287 @@
+"""Evidence on annotators from one kind of annotation: values with intervals, courses, effect of an exclusion.
+
+Each kind fills in these records from its runs shown, with the functions of its exports and reports. The table
+of the annotators of all kinds is `raterscope.app.annotators`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from raterscope.algorithms.progress import Watch
+    from raterscope.app.study import Study
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One value of an annotator.
+
+    Attributes
+    ----------
+    name : str
+        Of its column, within its kind: "sensitivity".
+    title : str
+        On screen: "sensitivity".
+    help : str
+        Definition, a sentence without its full stop.
+    unit : str
+        "mm"; empty for a number without one.
+    ideal : float or None
+        The value of a perfect annotator; None where none is better than another.
+    is_share : bool
+        Whether it lies between 0 and 1.
+    """
+
+    name: str
+    title: str
+    help: str
+    unit: str = ""
+    ideal: float | None = None
+    is_share: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Values of K annotators from one kind of annotation, over all items with a result.
+
+    Attributes
+    ----------
+    kind : str
+    marks_are : str
+        What is counted: "clicks", "votes".
+    names : tuple of K str
+        The main name of each.
+    marks : (K,) int64
+        Marks that count.
+    items : (K,) int64
+        Images, cases or questions with such marks.
+    measures : tuple of M Measure
+    values : (K, M, 3) float64
+        Value, low and high end of the 95 % interval; NaN where unknown.
+    words : mapping of column to K str
+        What is no number: the community, the worst class.
+    accepted, rejected : (K,) int64
+        Marks that agree with a decision of the expert, and that contradict one.
+    """
+
+    kind: str
+    marks_are: str
+    names: tuple[str, ...]
+    marks: IntArray
+    items: IntArray
+    measures: tuple[Measure, ...]
+    values: FloatArray
+    words: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    accepted: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    rejected: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """A value of one annotator over P items or parts of an item, in order.
+
+    Attributes
+    ----------
+    kind : str
+    measure : Measure
+    places : tuple of P str
+        "smear_2.png", "votes 41 to 80".
+    across : str
+        What they are: "image", "vote".
+    values : (P, 3) float64
+        Value and interval.
+    """
+
+    kind: str
+    measure: Measure
+    places: tuple[str, ...]
+    across: str
+    values: FloatArray
+
+
+class ChangedAnswer(NamedTuple):
+    """An answer that would be another one: its name, and both answers in words."""
+
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Consequences:
+    """Effect of an exclusion or a weight on the results shown of one kind.
+
+    Attributes
+    ----------
+    kind : str
+    noun : str
+        One answer: "detection", "voxel", "label", "rank".
+    changed, total : int
+    changes : tuple of ChangedAnswer
+        The first ones, the most certain first.
+    notes : tuple of str
+        What could not be computed, a sentence each.
+    """
+
+    kind: str
+    noun: str
+    changed: int
+    total: int
+    changes: tuple[ChangedAnswer, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AnnotatorFunctions:
+    """What a kind knows of its annotators.
+
+    Attributes
+    ----------
+    evidence : callable
+        ``evidence(study, watch)`` gives the values of all annotators; None without results.
+    courses : callable
+        ``courses(study, names, watch)`` gives the courses of the annotator with these names.
+    preview : callable
+        ``preview(study, names, weight, watch)`` fuses again without the annotators with these names, or with
+        a weight, as the runs shown did; None where nothing of this kind is affected.
+    """
+
+    evidence: Callable[[Study, Watch], Evidence | None]
+    courses: Callable[[Study, Collection[str], Watch], Sequence[Course]]
+    preview: Callable[[Study, Collection[str], float | None, Watch], Consequences | None]
+
+
+class Pool:
+    """Collects the values of annotators item by item, and pools them by annotator.
+
+    Parameters
+    ----------
+    aliases : mapping of name to main name
+    measures : int
+    """
+
+    def __init__(self, aliases: Mapping[str, str], measures: int) -> None:
+        self._aliases, self._measures = aliases, measures
+        self._index: dict[str, int] = {}
+        self._rows: list[IntArray] = []
+        self._values: list[FloatArray] = []
+        self._weights: list[FloatArray] = []
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The main names, in order of first appearance."""
+        return tuple(self._index)
+
+    def rows_of(self, names: Iterable[str]) -> IntArray:
+        """Return the numbers of annotators, which are given one where they are new."""
+        mains = (self._aliases.get(name, name) for name in names)
+        return np.array([self._index.setdefault(main, len(self._index)) for main in mains], dtype=np.int64)
+
+    def add(self, names: Sequence[str], values: FloatArray, weights: NDArray[Any]) -> None:
+        """Add the values, (K, M, 3), of the annotators of an item, with their numbers of marks, (K,)."""
+        self._rows.append(self.rows_of(names))
+        self._values.append(values)
+        self._weights.append(np.asarray(weights, dtype=np.float64))
+
+    def total(self, amounts: Sequence[NDArray[np.integer]]) -> IntArray:
+        """Sum amounts that were given in the order of `add`."""
+        total = np.zeros(len(self._index), dtype=np.int64)
+        for rows, amount in zip(self._rows, amounts, strict=True):
+            np.add.at(total, rows, amount)
+        return total
+
+    def sums(self, amounts: Sequence[FloatArray]) -> FloatArray:
+        """Sum rows of amounts, (A, K) of each item in the order of `add`."""
+        total = np.zeros((len(amounts[0]) if amounts else 0, len(self._index)))
+        for rows, amount in zip(self._rows, amounts, strict=True):
+            np.add.at(total.T, rows, amount.T)
+        return total
+
+    def counted(self) -> tuple[IntArray, IntArray]:
+        """Return each annotator's number of marks, and of items with marks."""
+        weights = [weight.astype(np.int64) for weight in self._weights]
+        return self.total(weights), self.total([(weight > 0).astype(np.int64) for weight in weights])
+
+    def weighted(self) -> FloatArray:
+        """Pool values of independent items: the mean weighted by marks, (K, M, 3).
+
+        A single item keeps its value and interval. Of several, the half-widths add up in quadrature.
+        """
+        rows, values, weights = self._joined()
+        return self._by_measure(rows, values, weights, _weighted_mean)
+
+    def mean(self) -> FloatArray:
+        """Pool values without intervals: the mean of items, with the interval of Student's t, (K, M, 3)."""
+        rows, values, weights = self._joined()
+        return self._by_measure(rows, values, weights, _mean_of_items)
+
+    def _joined(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        if not self._rows:
+            return np.empty(0, np.int64), np.empty((0, self._measures, 3)), np.empty(0)
+        return np.concatenate(self._rows), np.concatenate(self._values), np.concatenate(self._weights)
+
+    def _by_measure(
+        self,
+        rows: IntArray,
+        values: FloatArray,
+        weights: FloatArray,
+        pool: Callable[[IntArray, FloatArray, FloatArray, int], FloatArray],
+    ) -> FloatArray:
+        pooled = np.full((len(self._index), self._measures, 3), np.nan)
+        for measure in range(self._measures):
+            there = np.isfinite(values[:, measure, 0]) & (weights > 0)
+            pooled[:, measure] = pool(rows[there], values[there, measure], weights[there], len(self._index))
+        return pooled
+
+
+def _weighted_mean(rows: IntArray, values: FloatArray, weights: FloatArray, count: int) -> FloatArray:
+    number = np.bincount(rows, minlength=count)
+    weight = np.bincount(rows, weights, count)
+    pooled = np.full((count, 3), np.nan)
+    some = number > 0
+    mean = np.bincount(rows, weights * values[:, 0], count)
+    pooled[some, 0] = mean[some] / weight[some]
+    for end, side in ((1, -1.0), (2, 1.0)):
+        half = np.bincount(rows, np.square(weights * (values[:, end] - values[:, 0])), count)
+        pooled[some, end] = pooled[some, 0] + side * np.sqrt(half[some]) / weight[some]
+    alone = number[rows] == 1
+    pooled[rows[alone]] = values[alone]
+    return pooled
+
+
+def _mean_of_items(rows: IntArray, values: FloatArray, _weights: FloatArray, count: int) -> FloatArray:
+    number = np.bincount(rows, minlength=count)
+    pooled = np.full((count, 3), np.nan)
+    some, several = number > 0, number > 1
+    pooled[some, 0] = np.bincount(rows, values[:, 0], count)[some] / number[some]
+    squares = np.bincount(rows, np.square(values[:, 0] - pooled[rows, 0]), count)
+    error = np.sqrt(squares[several] / (number[several] - 1) / number[several])
+    half = student_t(number[several] - 1) * error
+    pooled[several, 1], pooled[several, 2] = pooled[several, 0] - half, pooled[several, 0] + half
+    alone = number[rows] == 1
+    pooled[rows[alone], 0] = values[alone, 0]
+    return pooled
+
+
+def student_t(freedom: NDArray[np.integer]) -> FloatArray:
+    """Return the 0.975 quantile of Student's t for degrees of freedom."""
+    from scipy.special import stdtrit
+
+    return np.asarray(stdtrit(freedom.astype(np.float64), 0.975))
+
+
+def blocks(number: int) -> list[slice]:
+    """Divide marks in their order into blocks: at most twelve, of ten marks or more."""
+    count = max(1, min(12, number // 10))
+    edges = np.linspace(0, number, count + 1).round().astype(int).tolist()
+    return [slice(begin, end) for begin, end in pairwise(edges) if end > begin]

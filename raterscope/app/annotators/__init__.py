@@ -1,0 +1,1 @@
+"""The annotators of a study, or of several, whatever they marked."""

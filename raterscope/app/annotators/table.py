@@ -1,0 +1,224 @@
+"""Table of the annotators of all kinds: one row each, with every value that the kinds know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.annotator_evidence import Consequences, Course, Evidence, Measure
+from raterscope.app.kinds.registry import KINDS
+from raterscope.app.review import ReviewState, all_names, fold, groups
+from raterscope.app.study import Study
+
+Column = NDArray[Any]
+"""Numbers or texts of all rows."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """One value of one annotator, with its interval; NaN where unknown."""
+
+    kind: str
+    measure: Measure
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class AnnotatorTable:
+    """The N annotators of a study, in the order in which they came.
+
+    Attributes
+    ----------
+    names : tuple of N str
+        Main names.
+    aliases : mapping of main name to names
+        All names of each joined annotator, the main name first.
+    excluded : mapping of name to reason
+    weighed : mapping of name to (weight, reason)
+        Down-weighted annotators.
+    evidence : tuple of Evidence
+        Of each kind with results.
+    numbers : (N,) int64
+        The study's numbers of the main names, which give colour and symbol.
+    """
+
+    names: tuple[str, ...]
+    aliases: Mapping[str, tuple[str, ...]]
+    excluded: Mapping[str, str]
+    weighed: Mapping[str, tuple[float, str]]
+    evidence: tuple[Evidence, ...]
+    numbers: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        """The row of each main name."""
+        return {name: row for row, name in enumerate(self.names)}
+
+    @cached_property
+    def _rows(self) -> tuple[NDArray[np.int64], ...]:
+        """Of each kind, the row of the evidence that belongs to each annotator, (N,); -1 for none."""
+        found = []
+        for evidence in self.evidence:
+            rows = np.full(len(self.names), -1, dtype=np.int64)
+            for at, name in enumerate(evidence.names):
+                if name in self.index:
+                    rows[self.index[name]] = at
+            found.append(rows)
+        return tuple(found)
+
+    @cached_property
+    def columns(self) -> Mapping[str, Column]:
+        """All columns by name, each (N,): numbers are NaN and texts empty where unknown.
+
+        An interval has the columns NAME_low and NAME_high beside its value.
+        """
+        columns: dict[str, Column] = {
+            "annotator": np.array(self.names, dtype=object),
+            "aliases": np.array([", ".join(self.aliases.get(name, ())[1:]) for name in self.names], object),
+            "marks": self._summed("marks"),
+        }
+        for evidence, rows in zip(self.evidence, self._rows, strict=True):
+            there = rows >= 0
+            counted = [evidence.kind, evidence.marks_are]
+            columns["_".join(dict.fromkeys(counted))] = _numbers(evidence.marks, rows)
+            columns[f"{evidence.kind}_items"] = _numbers(evidence.items, rows)
+            for at, measure in enumerate(evidence.measures):
+                for end, suffix in enumerate(("", "_low", "_high")):
+                    column = _numbers(evidence.values[:, at, end], rows)
+                    if end == 0 or np.isfinite(column).any():
+                        columns[f"{evidence.kind}_{measure.name}{suffix}"] = column
+            for name, texts in evidence.words.items():
+                words = np.full(len(rows), "", dtype=object)
+                words[there] = np.array(texts, dtype=object)[rows[there]]
+                columns[f"{evidence.kind}_{name}"] = words
+        columns["accepted"], columns["rejected"] = self._summed("accepted"), self._summed("rejected")
+        columns["excluded"] = np.array([float(name in self.excluded) for name in self.names])
+        columns["weight"] = np.array([self.weight(name) for name in self.names])
+        columns["reason"] = np.array([self.reason(name) for name in self.names], dtype=object)
+        return columns
+
+    @cached_property
+    def searched(self) -> Column:
+        """The text of each row in which a filter looks for words, in lower case."""
+        texts = [column for column in self.columns.values() if column.dtype == object]
+        return np.array([" ".join(row).casefold() for row in zip(*texts, strict=True)], dtype=object)
+
+    def _summed(self, amount: str) -> Column:
+        total = np.zeros(len(self.names))
+        for evidence, rows in zip(self.evidence, self._rows, strict=True):
+            total += np.nan_to_num(_numbers(getattr(evidence, amount), rows))
+        return total
+
+    def weight(self, name: str) -> float:
+        """Return as how much of an annotator one counts; 0 for an excluded one."""
+        return 0.0 if name in self.excluded else self.weighed.get(name, (1.0, ""))[0]
+
+    def reason(self, name: str) -> str:
+        """Return why an annotator is excluded or down-weighted."""
+        return self.excluded.get(name) or self.weighed.get(name, (1.0, ""))[1]
+
+    def all_names(self, name: str) -> tuple[str, ...]:
+        """Return all names of an annotator, the main name first."""
+        return self.aliases.get(name, (name,))
+
+    def values(self, name: str) -> Sequence[Value]:
+        """Return everything that is known of an annotator in numbers, kind by kind."""
+        found = []
+        for evidence, rows in zip(self.evidence, self._rows, strict=True):
+            row = int(rows[self.index[name]])
+            for at, measure in enumerate(evidence.measures if row >= 0 else ()):
+                found.append(Value(evidence.kind, measure, *evidence.values[row, at].tolist()))
+        return found
+
+    def of_kind(self, name: str, kind: str) -> tuple[Evidence, int] | None:
+        """Return the evidence of a kind, and the annotator's row in it; None without any."""
+        for evidence, rows in zip(self.evidence, self._rows, strict=True):
+            row = int(rows[self.index[name]])
+            if evidence.kind == kind and row >= 0:
+                return evidence, row
+        return None
+
+    def with_review(self, state: ReviewState) -> AnnotatorTable | None:
+        """Return the table with other exclusions and weights; None if other names are joined."""
+        if groups(state.aliases) != self.aliases:
+            return None
+        return AnnotatorTable(
+            self.names, self.aliases, dict(state.excluded), _weighed(state), self.evidence, self.numbers
+        )
+
+
+def _numbers(values: NDArray[Any], rows: NDArray[np.int64]) -> Column:
+    found = np.full(len(rows), np.nan)
+    there = rows >= 0
+    found[there] = values[rows[there]]
+    return found
+
+
+def _weighed(state: ReviewState) -> dict[str, tuple[float, str]]:
+    return {name: (weighed.weight, weighed.reason) for name, weighed in state.weighed.items()}
+
+
+def read_annotators(study: Study, watch: Watch = silent) -> AnnotatorTable:
+    """Read what all kinds know of the annotators of a study, from the runs shown."""
+    state = fold(study.decisions())
+    kinds = [kind for kind in KINDS.values() if kind.load_annotators is not None and kind.items(study)]
+    found = []
+    for done, kind in enumerate(kinds):
+        assert kind.load_annotators is not None
+        step = part(watch, done / len(kinds), (done + 1) / len(kinds))
+        evidence = kind.load_annotators().evidence(study, step)
+        if evidence is not None:
+            found.append(evidence)
+    names = [(number, name) for number, name in enumerate(study.annotators()) if name not in state.aliases]
+    return AnnotatorTable(
+        names=tuple(name for _, name in names),
+        aliases=groups(state.aliases),
+        excluded=dict(state.excluded),
+        weighed=_weighed(state),
+        evidence=tuple(found),
+        numbers=np.array([number for number, _ in names], dtype=np.int64),
+    )
+
+
+def read_courses(names: Collection[str], study: Study, watch: Watch = silent) -> tuple[Course, ...]:
+    """Read the courses of the annotator with these names, of all kinds."""
+    kinds = [kind for kind in KINDS.values() if kind.load_annotators is not None and kind.items(study)]
+    found: list[Course] = []
+    for done, kind in enumerate(kinds):
+        assert kind.load_annotators is not None
+        step = part(watch, done / len(kinds), (done + 1) / len(kinds))
+        found += kind.load_annotators().courses(study, names, step)
+    return tuple(found)
+
+
+def preview_change(
+    names: Sequence[str], weight: float | None, study: Study, watch: Watch = silent
+) -> tuple[Consequences, ...]:
+    """Fuse all kinds again without some annotators, or with a weight, and list what changes.
+
+    Parameters
+    ----------
+    weight : float or None
+        None excludes them.
+    """
+    every = frozenset(all_names(names, fold(study.decisions()).aliases))
+    kinds = [kind for kind in KINDS.values() if kind.load_annotators is not None and kind.items(study)]
+    found = []
+    for done, kind in enumerate(kinds):
+        assert kind.load_annotators is not None
+        step = part(watch, done / len(kinds), (done + 1) / len(kinds), f"{kind.title}: ")
+        consequences = kind.load_annotators().preview(study, every, weight, step)
+        if consequences is not None:
+            found.append(consequences)
+    return tuple(found)

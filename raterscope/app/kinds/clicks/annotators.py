@@ -1,0 +1,193 @@
+"""Evidence on annotators from clicks: rates, offset, scatter, courses over images, effect of an exclusion."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
+from raterscope.algorithms.clicks.fusion import pool_rates
+from raterscope.algorithms.clicks.result import Fusion
+from raterscope.algorithms.progress import Watch, part
+from raterscope.app.annotator_evidence import (
+    AnnotatorFunctions,
+    ChangedAnswer,
+    Consequences,
+    Course,
+    Evidence,
+    Measure,
+    Pool,
+)
+from raterscope.app.kinds.clicks.exclusion import gather_run, recount
+from raterscope.app.review import ReviewState, fold, match
+from raterscope.app.study import Study
+
+RELIABILITY = Measure(
+    "reliability", "reliability", "Share of clicks that are not outliers", ideal=1.0, is_share=True
+)
+SENSITIVITY = Measure(
+    "sensitivity", "sensitivity", "Share of structures that the annotator marked", ideal=1.0, is_share=True
+)
+PRECISION = Measure(
+    "precision", "precision", "Share of marks that are on structures", ideal=1.0, is_share=True
+)
+OFFSET = Measure(
+    "offset_px", "offset", "Length of the mean displacement from the centres of the structures that the "
+    "annotator marked", "px", ideal=0.0,
+)  # fmt: skip
+SCATTER = Measure(
+    "scatter_px", "scatter", "Standard deviation of the clicks about these centres, per axis, without the "
+    "offset", "px", ideal=0.0,
+)  # fmt: skip
+MEASURES = (SENSITIVITY, PRECISION, RELIABILITY, OFFSET, SCATTER)
+
+INLIER = 0.5
+"""Probability from which a click counts for offset and scatter."""
+LISTED = 200
+"""Changed answers that a preview lists, at most."""
+
+
+def evidence(study: Study, watch: Watch) -> Evidence | None:
+    """Return the rates of exports and reports, with offset and scatter; see `AnnotatorFunctions`."""
+    state = fold(study.decisions())
+    pool = Pool(state.aliases, 0)
+    fusions, names, moments, verdicts = [], [], [], []
+    images = study.items()["clicks"]
+    for done, entry in enumerate(images):
+        watch(done / len(images), f"reading the annotators of {entry.name}")
+        result = study.shown.result(entry.id)
+        if result is None:
+            continue
+        run, fusion = result
+        clicks = study.clicks(entry.id, run)
+        fusions.append(fusion)
+        names.append([state.aliases.get(name, name) for name in clicks.annotators])
+        pool.add(clicks.annotators, np.empty((len(clicks.annotators), 0, 3)), fusion.rates.clicks)
+        moments.append(_moments(clicks, fusion))
+        verdicts.append(_verdicts(fusion, entry.id, state))
+    if not fusions:
+        return None
+    mains, rates = pool_rates(fusions, names)
+    offset, scatter = _placement(pool, moments)
+    values = np.stack([rates.sensitivity, rates.precision, rates.reliability, offset, scatter], axis=1)
+    return Evidence(
+        kind="clicks",
+        marks_are="clicks",
+        names=mains,
+        marks=rates.clicks,
+        items=pool.counted()[1],
+        measures=MEASURES,
+        values=values,
+        accepted=pool.total([accepted for accepted, _ in verdicts]),
+        rejected=pool.total([rejected for _, rejected in verdicts]),
+    )
+
+
+def _moments(clicks: Clicks, fusion: Fusion) -> FloatArray:
+    """Return number, sums and sum of squares of each annotator's displacements from structures, (4, R)."""
+    cluster = fusion.clustering.nearest[fusion.mark]
+    on = cluster >= 0
+    on[on] = fusion.detection.detected[cluster[on]] & (fusion.clustering.inlier[fusion.mark[on]] >= INLIER)
+    centre = fusion.clustering.mean[cluster[on]]
+    x, y, who = clicks.x[on] - centre[:, 0], clicks.y[on] - centre[:, 1], clicks.annotator[on]
+    count = len(clicks.annotators)
+    columns = (None, x, y, x**2 + y**2)
+    return np.stack([np.bincount(who, column, count).astype(np.float64) for column in columns])
+
+
+def _placement(pool: Pool, moments: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """Return offset and scatter of each annotator with 95 % intervals, two (K, 3)."""
+    from scipy.special import chdtri
+
+    number, x, y, squares = pool.sums(moments)
+    enough = number > 1
+    offset, scatter = np.full((len(number), 3), np.nan), np.full((len(number), 3), np.nan)
+    n = number[enough]
+    along, down = x[enough] / n, y[enough] / n
+    freedom = 2 * (n - 1)
+    spread = np.maximum(squares[enough] - n * (along**2 + down**2), 0.0)
+    deviation, length = np.sqrt(spread / freedom), np.hypot(along, down)
+    half = 1.96 * deviation / np.sqrt(n)
+    offset[enough] = np.column_stack([length, np.maximum(length - half, 0.0), length + half])
+    ends = (np.sqrt(spread / chdtri(freedom, tail)) for tail in (0.025, 0.975))
+    scatter[enough] = np.column_stack([deviation, *ends])
+    return offset, scatter
+
+
+def _verdicts(fusion: Fusion, image: int, state: ReviewState) -> tuple[IntArray, IntArray]:
+    """Count each annotator's marks on spots that the expert accepted, and rejected."""
+    spots = [spot for spot in state.spots(image) if spot.verdict != "skipped"]
+    clusters = match(spots, fusion.clustering.mean, fusion.clustering.covariance)
+    counts = []
+    for rejected in (False, True):
+        decided = [
+            cluster
+            for spot, cluster in zip(spots, clusters, strict=True)
+            if cluster is not None and (spot.verdict == "rejected") == rejected
+        ]
+        counts.append(fusion.marked[:, decided].sum(axis=1, dtype=np.int64))
+    return counts[0], counts[1]
+
+
+def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Course]:
+    """Return sensitivity, precision and reliability by image; see `AnnotatorFunctions`."""
+    places, values = [], []
+    images = study.items()["clicks"]
+    for done, entry in enumerate(images):
+        watch(done / len(images), f"reading {entry.name}")
+        result = study.shown.result(entry.id)
+        if result is None:
+            continue
+        run, fusion = result
+        marked = [row for row, name in enumerate(study.clicks(entry.id, run).annotators) if name in names]
+        for row in marked[:1]:
+            rates = fusion.rates
+            places.append(entry.name)
+            values.append([rates.sensitivity[row], rates.precision[row], rates.reliability[row]])
+    table = np.array(values).reshape(len(places), 3, 3)
+    return [
+        Course("clicks", measure, tuple(places), "image", table[:, at])
+        for at, measure in enumerate((SENSITIVITY, PRECISION, RELIABILITY))
+        if places
+    ]
+
+
+def preview(study: Study, names: Collection[str], weight: float | None, watch: Watch) -> Consequences | None:
+    """Fuse the images shown again without annotators, or with a weight; see `AnnotatorFunctions`."""
+    state = fold(study.decisions())
+    shown: dict[int, list[int]] = {}
+    for entry in study.items()["clicks"]:
+        run = study.shown.run(entry.id, "clicks")
+        if run is not None:
+            shown.setdefault(run, []).append(entry.id)
+    changed: list[ChangedAnswer] = []
+    count = total = 0
+    notes: list[str] = []
+    affected = False
+    for done, (run, images) in enumerate(shown.items()):
+        step = part(watch, done / len(shown), (done + 1) / len(shown))
+        if "stream" in study.runs.get(run).settings:
+            notes.append(f"Run {run} comes from live watching: its changes are not previewed.")
+            continue
+        inputs = gather_run(run, study, part(step, 0.0, 0.1))
+        there = {name for clicks in inputs.clicks.values() for name in clicks.annotators}
+        if there.isdisjoint(names):
+            continue
+        affected = True
+        result = recount(inputs, names, weight, state, part(step, 0.1, 1.0))
+        spots = [spot for spot in result.changed if spot.image in images]
+        count += len(spots)
+        total += sum(result.decisions.get(image, 0) for image in images)
+        changed += [
+            ChangedAnswer(f"{spot.name} at {spot.x:.0f}, {spot.y:.0f}", spot.before, spot.after)
+            for spot in spots[: LISTED - len(changed)]
+        ]
+        if result.failed:
+            notes.append(f"{len(result.failed):,} images could not be fused for the preview.")
+    if not affected and not notes:
+        return None
+    return Consequences("clicks", "detection", count, total, tuple(changed), tuple(notes))
+
+
+ANNOTATORS = AnnotatorFunctions(evidence, courses, preview)

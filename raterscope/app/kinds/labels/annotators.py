@@ -1,0 +1,223 @@
+"""Evidence on annotators from labels: accuracy, worst class, community, change, effect of an exclusion."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import partial
+
+import numpy as np
+
+from raterscope.algorithms.labels.assessment import wilson
+from raterscope.algorithms.labels.cross_validation import preview_exclusion
+from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.drift import constancy
+from raterscope.algorithms.labels.fusion import LabelPlan, run
+from raterscope.algorithms.progress import Watch, part, steps_of
+from raterscope.app.annotator_evidence import (
+    AnnotatorFunctions,
+    ChangedAnswer,
+    Consequences,
+    Course,
+    Evidence,
+    Measure,
+    Pool,
+    blocks,
+)
+from raterscope.app.errors import plain
+from raterscope.app.kinds.labels.exports import accuracies, counted_votes
+from raterscope.app.kinds.labels.runs import Answered, groups_of, plan_of, read_answer
+from raterscope.app.review import fold
+from raterscope.app.study import Study
+from raterscope.app.study.labels import decided_classes
+from raterscope.app.study.vote_sets import class_indices
+
+ACCURACY = Measure(
+    "accuracy", "accuracy", "Expected share of right votes, by the answers of the run shown", ideal=1.0,
+    is_share=True,
+)  # fmt: skip
+WORST = Measure(
+    "worst_class_right", "worst class", "Expected share of right votes on the class on which it is lowest",
+    ideal=1.0, is_share=True,
+)  # fmt: skip
+CHANGE = Measure(
+    "change_p", "change", "p value of the test for a change over time, of dynamic methods", is_share=True
+)
+MEASURES = (ACCURACY, WORST, CHANGE)
+
+FEWEST = 3.0
+"""Expected votes on a class from which it may be called the worst."""
+LISTED = 200
+"""Changed labels that a preview lists, at most."""
+
+
+def _answers(study: Study, watch: Watch) -> Sequence[Answered]:
+    answers = []
+    questions = study.questions()
+    for done, entry in enumerate(questions):
+        watch(done / len(questions), f"reading the annotators of {entry.name}")
+        answered = read_answer(study, entry)
+        if answered is not None:
+            answers.append(answered)
+    return answers
+
+
+def evidence(study: Study, watch: Watch) -> Evidence | None:
+    """Return the figures of exports and reports, of all questions; see `AnnotatorFunctions`."""
+    state = fold(study.decisions())
+    pool = Pool(state.aliases, len(MEASURES))
+    verdicts = []
+    worst: dict[int, tuple[float, str]] = {}
+    community: dict[int, list[str]] = {}
+    answers = _answers(study, part(watch, 0.0, 0.3))
+    for answered, _ in steps_of(part(watch, 0.3, 1.0), answers):
+        labels, fusion = answered.question.labels, answered.result.fusion
+        accuracy = accuracies(answered.rates)
+        values = np.full((len(labels.annotators), len(MEASURES), 3), np.nan)
+        values[:, 0] = np.stack(accuracy, axis=1)
+        values[:, 1, 0], lowest = _worst_class(answered)
+        if fusion.drift is not None:
+            values[:, 2, 0] = constancy(labels, fusion).p
+        pool.add(labels.annotators, values, _votes(answered))
+        rows = pool.rows_of(labels.annotators).tolist()
+        for row, value, at in zip(rows, values[:, 1, 0].tolist(), lowest.tolist(), strict=True):
+            if at >= 0 and value < worst.get(row, (2.0, ""))[0]:
+                worst[row] = value, fusion.classes[at]
+        groups = groups_of(labels, answered.result, accuracy[0])
+        if groups is not None:
+            for row, at in zip(rows, groups.of.tolist(), strict=True):
+                if at >= 0:
+                    community.setdefault(row, []).append(groups.names[at])
+        crowd = study.vote_set(answered.entry.id, answered.run.imported)
+        decided = decided_classes(crowd, state, answered.entry.id)
+        verdicts.append(_verdicts(labels, class_indices(decided, crowd.scheme.classes, labels.classes)))
+    if not answers:
+        return None
+    pooled = pool.weighted()
+    for row, (value, _) in worst.items():
+        pooled[row, 1, 0] = value
+    marks, items = pool.counted()
+    everyone = range(len(pool.names))
+    return Evidence(
+        kind="labels",
+        marks_are="votes",
+        names=pool.names,
+        marks=marks,
+        items=items,
+        measures=MEASURES,
+        values=pooled,
+        words={
+            "worst_class": [worst.get(row, (0.0, ""))[1] for row in everyone],
+            "community": [", ".join(dict.fromkeys(community.get(row, ()))) for row in everyone],
+        },
+        accepted=pool.total([accepted for accepted, _ in verdicts]),
+        rejected=pool.total([rejected for _, rejected in verdicts]),
+    )
+
+
+def _votes(answered: Answered) -> np.ndarray:
+    """Count each annotator's votes as exports do; of excluded ones those that would count."""
+    labels, plan = answered.question.labels, plan_of(answered.run)
+    votes = labels.votes_of_annotators() if plan is None else counted_votes(labels, plan)
+    excluded = answered.question.excluded
+    return votes if excluded is None else votes + excluded.votes_of_annotators()
+
+
+def _worst_class(answered: Answered) -> tuple[FloatArray, np.ndarray]:
+    """Return the lowest share of right votes on a class, (K,), and the class; NaN and -1 with few votes."""
+    labels, rates = answered.question.labels, answered.rates
+    assert labels.meaning is not None
+    stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
+    right = (rates.mean * stands).sum(axis=2)
+    known = (rates.counts.sum(axis=2) >= FEWEST) & stands.any(axis=1)
+    right = np.where(known, right, np.inf)
+    if not right.shape[1]:
+        return np.full(len(right), np.nan), np.full(len(right), -1)
+    lowest = right.argmin(axis=1)
+    value = right[np.arange(len(right)), lowest]
+    some = np.isfinite(value)
+    return np.where(some, value, np.nan), np.where(some, lowest, -1)
+
+
+def _verdicts(labels: Labels, decided: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Count each annotator's votes that agree with a decision of the expert, and that contradict one."""
+    assert labels.meaning is not None
+    truth = decided[labels.task]
+    judged, right = truth != OPEN, labels.meaning[labels.label] == truth
+    count = len(labels.annotators)
+    return (
+        np.bincount(labels.annotator[judged & right], minlength=count),
+        np.bincount(labels.annotator[judged & ~right], minlength=count),
+    )
+
+
+def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Course]:
+    """Return the expected share of right votes by blocks of votes in time; see `AnnotatorFunctions`."""
+    found = []
+    answers = _answers(study, watch)
+    for answered in answers:
+        source = answered.question.labels
+        rows = [row for row, name in enumerate(source.annotators) if name in names]
+        if answered.question.excluded is not None and not np.isin(source.annotator, rows).any():
+            source = answered.question.excluded
+        assert source.meaning is not None
+        order = source.in_time()
+        own = order[np.isin(source.annotator[order], rows)]
+        if not len(own):
+            continue
+        meant = source.meaning[source.label[own]]
+        right = np.where(meant >= 0, answered.result.fusion.posterior[source.task[own], meant], 0.0)
+        places, values = [], []
+        for block in blocks(len(own)):
+            hits, number = float(right[block].sum()), block.stop - block.start
+            places.append(f"votes {block.start + 1:,} to {block.stop:,}")
+            values.append((hits / number, *wilson(hits, number)))
+        about = f", {plain(answered.entry.name)}" if len(answers) > 1 else ""
+        measure = Measure(
+            "right", f"right votes{about}", "Expected share of right votes in a block of votes", ideal=1.0,
+            is_share=True,
+        )  # fmt: skip
+        found.append(Course("labels", measure, tuple(places), "vote", np.array(values)))
+    return found
+
+
+def preview(study: Study, names: Collection[str], weight: float | None, watch: Watch) -> Consequences | None:
+    """Fuse the questions shown again without annotators; see `AnnotatorFunctions`. Labels have no weights."""
+    if weight is not None:
+        return None
+    affected, notes = [], []
+    for answered in _answers(study, part(watch, 0.0, 0.1)):
+        labels = answered.question.labels
+        rows = [row for row, name in enumerate(labels.annotators) if name in names]
+        if not np.isin(labels.annotator, rows).any():
+            continue
+        plan = plan_of(answered.run)
+        if plan is None:
+            notes.append(f"The settings of run {answered.run.id} cannot be read: its changes are unknown.")
+        else:
+            affected.append((answered, plan))
+    if not affected and not notes:
+        return None
+    changed = total = 0
+    changes: list[ChangedAnswer] = []
+    for (answered, plan), step in steps_of(part(watch, 0.1, 1.0), affected):
+        labels = answered.question.labels
+        result = preview_exclusion(
+            labels, answered.result.fusion, set(names), partial(_fuse, plan), step, answered.question.truth
+        )
+        changed, total = changed + len(result.task), total + len(labels.tasks)
+        classes = answered.result.fusion.classes
+        for task, before, after in zip(
+            result.task.tolist(), result.before.tolist(), result.after.tolist(), strict=True
+        ):
+            if len(changes) < LISTED:
+                changes.append(ChangedAnswer(labels.tasks[task], classes[before], classes[after]))
+        if len(result.lost):
+            notes.append(f"{len(result.lost):,} tasks of {plain(answered.entry.name)} would lose all votes.")
+    return Consequences("labels", "label", changed, total, tuple(changes), tuple(notes))
+
+
+def _fuse(plan: LabelPlan, labels: Labels, watch: Watch) -> LabelFusion:
+    return run(labels, plan, watch)
+
+
+ANNOTATORS = AnnotatorFunctions(evidence, courses, preview)

@@ -1,0 +1,178 @@
+"""Evidence on raters from masks: bias, overlap, distance and weight over cases, effect of an exclusion."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.boxes import overlap
+from raterscope.algorithms.masks.data import OPEN, FloatArray, MaskFusion
+from raterscope.algorithms.masks.fusion import CaseResult, Report
+from raterscope.algorithms.progress import Watch, part, steps_of
+from raterscope.app.annotator_evidence import (
+    AnnotatorFunctions,
+    ChangedAnswer,
+    Consequences,
+    Course,
+    Evidence,
+    Measure,
+    Pool,
+)
+from raterscope.app.errors import plain
+from raterscope.app.kinds.masks.exclusion import fuse_without, gather_case
+from raterscope.app.review import ReviewState, fold
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.masks import read_masks, settled_of
+from raterscope.app.study.records import ImageEntry
+
+HALF = 0.5
+LISTED = 200
+"""Changed structures that a preview lists, at most."""
+
+
+def _measures(unit: str) -> tuple[Measure, ...]:
+    return (
+        Measure(
+            f"bias_{unit}", "bias", "How far the rater's outline lies beyond the consensus's, on average "
+            "over cases and structures", unit, ideal=0.0,
+        ),
+        Measure("dice", "Dice", "Overlap with the consensus, mean over cases", ideal=1.0, is_share=True),
+        Measure(
+            f"hausdorff95_{unit}", "HD95", "95 % Hausdorff distance to the consensus, mean over cases", unit,
+            ideal=0.0,
+        ),
+        Measure("weight", "weight", "Mean share of the consensus where raters differ", is_share=True),
+    )  # fmt: skip
+
+
+def _figures(report: Report) -> FloatArray:
+    """Return bias, Dice, HD95 and weight of each rater without intervals, (P, 4, 3)."""
+    figures = np.full((len(report.compared), 4, 3), np.nan)
+    figures[:, 0, 0] = report.offset
+    figures[:, 1, 0] = [rater.dice for rater in report.compared]
+    figures[:, 2, 0] = [rater.hausdorff_95 for rater in report.compared]
+    figures[:, 3, 0] = report.weight
+    return figures
+
+
+def _results(study: Study, watch: Watch) -> Iterator[tuple[ImageEntry, RunEntry, MaskFusion, Report]]:
+    images = study.items()["masks"]
+    for done, entry in enumerate(images):
+        watch(done / len(images), f"reading the raters of {entry.name}")
+        shown = study.shown.result(entry.id, "masks")
+        if shown is None:
+            continue
+        run, result = shown
+        assert isinstance(result, CaseResult)
+        assert isinstance(entry, ImageEntry)
+        for fusion, report in zip(result.fusions, result.reports, strict=True):
+            yield entry, run, fusion, report
+
+
+def evidence(study: Study, watch: Watch) -> Evidence | None:
+    """Return the figures of exports and reports, as means over cases; see `AnnotatorFunctions`."""
+    state = fold(study.decisions())
+    pool = Pool(state.aliases, 4)
+    verdicts: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    calibrated = False
+    for entry, run, fusion, report in _results(study, watch):
+        calibrated |= entry.lattice.calibrated
+        pool.add(fusion.annotators, _figures(report), np.ones(len(fusion.annotators)))
+        verdicts.append(_verdicts(study, entry, run, fusion, state))
+    if not verdicts:
+        return None
+    values = pool.mean()
+    values[:, 1:, 1] = np.maximum(values[:, 1:, 1], 0.0)
+    for share in (1, 3):
+        values[:, share, 2] = np.minimum(values[:, share, 2], 1.0)
+    marks, items = pool.counted()
+    return Evidence(
+        kind="masks",
+        marks_are="masks",
+        names=pool.names,
+        marks=marks,
+        items=items,
+        measures=_measures("mm" if calibrated else "px"),
+        values=values,
+        accepted=pool.total([accepted for accepted, _ in verdicts]),
+        rejected=pool.total([rejected for _, rejected in verdicts]),
+    )
+
+
+def _verdicts(
+    study: Study, entry: ImageEntry, run: RunEntry, fusion: MaskFusion, state: ReviewState
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count the decided regions in which each rater's mask mostly agrees with the decision, or does not."""
+    structure, count = fusion.structures[0], len(fusion.annotators)
+    accepted, rejected = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    regions = [
+        region
+        for region in state.regions(entry.id)
+        if region.voxels is not None and region.subject.structure == structure
+    ]
+    if not regions:
+        return accepted, rejected
+    masks = read_masks(study, entry.id, structure, run)
+    for settled in settled_of(study, regions).values():
+        known = settled.value != OPEN
+        if not known.any():
+            continue
+        for p, name in enumerate(fusion.annotators):
+            inside = np.zeros(settled.value.shape, dtype=bool)
+            if name in masks and masks[name].values.size:
+                there, own = overlap(
+                    settled.origin, settled.value.shape, masks[name].origin, masks[name].values.shape
+                )
+                inside[there] = masks[name].values[own] > HALF
+            right = float((inside == (settled.value == 1))[known].mean())
+            accepted[p] += right > HALF
+            rejected[p] += right <= HALF
+    return accepted, rejected
+
+
+def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Course]:
+    """Return bias, Dice and HD95 by case and structure; see `AnnotatorFunctions`."""
+    places, values, calibrated = [], [], False
+    several = len({fusion.structures[0] for *_, fusion, _ in _results(study, part(watch, 0.0, 0.5))}) > 1
+    for entry, _, fusion, report in _results(study, part(watch, 0.5, 1.0)):
+        for p in [p for p, name in enumerate(fusion.annotators) if name in names][:1]:
+            calibrated |= entry.lattice.calibrated
+            places.append(f"{entry.name}, {fusion.structures[0]}" if several else entry.name)
+            values.append(_figures(report)[p])
+    table = np.array(values).reshape(len(places), 4, 3)
+    return [
+        Course("masks", measure, tuple(places), "case", table[:, at])
+        for at, measure in enumerate(_measures("mm" if calibrated else "px"))
+        if places
+    ]
+
+
+def preview(study: Study, names: Collection[str], weight: float | None, watch: Watch) -> Consequences | None:
+    """Fuse the cases shown again without raters; see `AnnotatorFunctions`. Masks have no weights."""
+    if weight is not None:
+        return None
+    affected = []
+    for entry in study.items()["masks"]:
+        shown = study.shown.result(entry.id, "masks")
+        if shown is not None and any(
+            not set(names).isdisjoint(fusion.annotators) for fusion in shown[1].fusions
+        ):
+            affected.append((entry, shown[0].id))
+    changed = total = 0
+    changes: list[ChangedAnswer] = []
+    for (entry, run), step in steps_of(watch, affected):
+        fused = gather_case(run, entry.id, study, part(step, 0.0, 0.1))
+        if fused is None:
+            continue
+        for change in fuse_without(fused, names, part(step, 0.1, 1.0)):
+            changed += change.changed
+            total += change.before
+            if change.changed and len(changes) < LISTED:
+                name = f"{entry.name}, {plain(change.structure)}"
+                changes.append(ChangedAnswer(name, f"{change.before:,} voxels", f"{change.after:,}"))
+    return Consequences("masks", "voxel", changed, total, tuple(changes)) if affected else None
+
+
+ANNOTATORS = AnnotatorFunctions(evidence, courses, preview)

@@ -1,0 +1,166 @@
+"""Evidence on annotators from pairs: bias to a side with its flag, course, effect of an exclusion."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from raterscope.algorithms.labels.assessment import wilson
+from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
+from raterscope.algorithms.pairs.fusion import fuse
+from raterscope.algorithms.pairs.ranking import ranks
+from raterscope.algorithms.progress import Watch, part, steps_of
+from raterscope.app.annotator_evidence import (
+    AnnotatorFunctions,
+    ChangedAnswer,
+    Consequences,
+    Course,
+    Evidence,
+    Measure,
+    Pool,
+    blocks,
+)
+from raterscope.app.errors import plain
+from raterscope.app.kinds.pairs.runs import Answered, apply_decisions, plan_of, read_answer
+from raterscope.app.review import fold
+from raterscope.app.study import Study
+
+BIAS = Measure(
+    "bias", "side bias", "Preference of a side in units of the choice, above 0 for the left", ideal=0.0
+)
+MATCH = Measure(
+    "match", "match", "Share of choices that agree with the corrected ranking", ideal=1.0, is_share=True
+)
+LEFT = Measure("left_share", "left", "Share of the left among choices of a side", is_share=True)
+MEASURES = (BIAS, MATCH, LEFT)
+
+LISTED = 200
+"""Changed ranks that a preview lists, at most."""
+
+
+def _answers(study: Study, watch: Watch) -> Sequence[Answered]:
+    answers = []
+    questions = study.pair_questions()
+    for done, entry in enumerate(questions):
+        watch(done / len(questions), f"reading the annotators of {entry.name}")
+        answered = read_answer(study, entry)
+        if answered is not None:
+            answers.append(answered)
+    return answers
+
+
+def evidence(study: Study, watch: Watch) -> Evidence | None:
+    """Return the figures of exports and reports, of all questions; see `AnnotatorFunctions`."""
+    state = fold(study.decisions())
+    pool = Pool(state.aliases, len(MEASURES))
+    flags: dict[int, str] = {}
+    verdicts: dict[int, str] = {}
+    answers = _answers(study, part(watch, 0.0, 0.5))
+    for answered, step in steps_of(part(watch, 0.5, 1.0), answers):
+        names = answered.pairs.annotators
+        fusion = apply_decisions(study, answered, step)
+        sided = fusion.left + fusion.right
+        values = np.full((len(names), len(MEASURES), 3), np.nan)
+        values[:, 0] = np.stack([fusion.bias, fusion.bias_low, fusion.bias_high], axis=1)
+        values[:, 1, 0] = fusion.match
+        for row in np.flatnonzero(sided).tolist():
+            left, number = float(fusion.left[row]), int(sided[row])
+            values[row, 2] = (left / number, *wilson(left, number))
+        pool.add(names, values, sided + fusion.ties)
+        rows = pool.rows_of(names).tolist()
+        for at in np.flatnonzero(fusion.flagged).tolist():
+            flags[rows[at]] = BEHAVIOUR_WORDS[int(fusion.behaviour[at])]
+        judged = state.judged(answered.question.id)
+        verdicts |= {
+            row: "flagged" if judged[name].verb == "flag" else "not biased"
+            for row, name in zip(rows, names, strict=True)
+            if name in judged
+        }
+    if not answers:
+        return None
+    marks, items = pool.counted()
+    everyone = range(len(pool.names))
+    nothing = np.zeros(len(pool.names), dtype=np.int64)
+    return Evidence(
+        kind="pairs",
+        marks_are="comparisons",
+        names=pool.names,
+        marks=marks,
+        items=items,
+        measures=MEASURES,
+        values=pool.weighted(),
+        words={
+            "flag": [flags.get(row, "") for row in everyone],
+            "verdict": [verdicts.get(row, "") for row in everyone],
+        },
+        accepted=nothing,
+        rejected=nothing,
+    )
+
+
+def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Course]:
+    """Return the share of the left by blocks of comparisons in time; see `AnnotatorFunctions`."""
+    found = []
+    answers = _answers(study, watch)
+    for answered in answers:
+        pairs = answered.pairs
+        rows = [row for row, name in enumerate(pairs.annotators) if name in names]
+        own = np.flatnonzero(np.isin(pairs.annotator, rows))
+        if pairs.time is not None:
+            own = own[np.argsort(pairs.time[own], kind="stable")]
+        if not len(own):
+            continue
+        places, values = [], []
+        for block in blocks(len(own)):
+            choice = pairs.choice[own[block]]
+            left, sided = float((choice > 0).sum()), int((choice != 0).sum())
+            places.append(f"comparisons {block.start + 1:,} to {block.stop:,}")
+            share = left / sided if sided else float("nan")
+            values.append((share, *wilson(left, sided)))
+        about = f", {plain(answered.question.name)}" if len(answers) > 1 else ""
+        measure = Measure(
+            "left", f"left side{about}", "Share of the left among choices of a side in a block",
+            ideal=0.5, is_share=True,
+        )  # fmt: skip
+        found.append(Course("pairs", measure, tuple(places), "comparison", np.array(values)))
+    return found
+
+
+def preview(study: Study, names: Collection[str], weight: float | None, watch: Watch) -> Consequences | None:
+    """Fuse the questions shown again without annotators; see `AnnotatorFunctions`. Pairs have no weights."""
+    if weight is not None:
+        return None
+    affected, notes = [], []
+    for answered in _answers(study, part(watch, 0.0, 0.1)):
+        rows = [row for row, name in enumerate(answered.pairs.annotators) if name in names]
+        if not np.isin(answered.pairs.annotator, rows).any():
+            continue
+        plan = plan_of(answered.run)
+        if plan is None:
+            notes.append(f"The settings of run {answered.run.id} cannot be read: its changes are unknown.")
+        else:
+            affected.append((answered, plan))
+    if not affected and not notes:
+        return None
+    changed = total = 0
+    changes: list[ChangedAnswer] = []
+    for (answered, plan), step in steps_of(part(watch, 0.1, 1.0), affected):
+        before = apply_decisions(study, answered, part(step, 0.0, 0.1))
+        others = answered.pairs.without(set(names))
+        if not len(others):
+            notes.append(f"{plain(answered.question.name)} would have no comparisons left.")
+            continue
+        after = fuse(others, plan, part(step, 0.1, 1.0))
+        old, new = ranks(before.corrected, before.component), ranks(after.corrected, after.component)
+        moved = np.flatnonzero((old != new) & (before.component >= 0))
+        changed, total = changed + len(moved), total + int((before.component >= 0).sum())
+        moved = moved[np.argsort(-np.abs(new - old)[moved], kind="stable")]
+        changes += [
+            ChangedAnswer(answered.pairs.items[at], f"rank {old[at]:g}", f"rank {new[at]:g}")
+            for at in moved[: LISTED - len(changes)].tolist()
+        ]
+    return Consequences("pairs", "rank", changed, total, tuple(changes), tuple(notes))
+
+
+ANNOTATORS = AnnotatorFunctions(evidence, courses, preview)

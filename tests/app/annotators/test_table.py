@@ -1,0 +1,210 @@
+"""The table of the annotators of all kinds, aliases in tables and fusions, and its export."""
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from raterscope.app.annotator_evidence import Pool
+from raterscope.app.annotators.table import preview_change, read_annotators, read_courses
+from raterscope.app.cli.program import main
+from raterscope.app.kinds.clicks.runs import gather as gather_clicks
+from raterscope.app.kinds.labels.runs import gather as gather_labels
+from raterscope.app.review import Decision, SpotSubject, TaskSubject, WeightSubject, fold
+from raterscope.app.study import Study
+from tests.app.annotators.made import fuse_all
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def exported(study: Path, kind: str, folder: Path) -> dict[str, dict[str, str]]:
+    path = folder / f"{kind}.csv"
+    assert main(["export", str(study), "--what", "annotators", "--kind", kind, "-o", str(path)]) == 0
+    return {row["annotator"]: row for row in rows_of(path)}
+
+
+def test_values_are_those_of_the_exports_of_each_kind(four_study, tmp_path):
+    table = exported(four_study, "all", tmp_path)
+    assert list(table) == ["anna", "ben", "cleo", "dan", "eve", "Anna K."]
+    for name, row in exported(four_study, "clicks", tmp_path).items():
+        assert float(table[name]["clicks"]) == float(row["clicks"])
+        for column in ("sensitivity", "precision", "reliability"):
+            assert table[name][f"clicks_{column}"] == row.get(column, row.get("specificity"))
+    for name, row in exported(four_study, "labels", tmp_path).items():
+        assert table[name]["labels_votes"] == row["votes"]
+        for column in ("accuracy", "accuracy_low", "accuracy_high"):
+            assert float(table[name][f"labels_{column}"]) == pytest.approx(float(row[column]), abs=1e-5)
+    for name, row in exported(four_study, "pairs", tmp_path).items():
+        for column in ("bias", "bias_low", "bias_high", "match"):
+            assert float(table[name][f"pairs_{column}"]) == pytest.approx(float(row[column]), abs=1e-5)
+        assert (table[name]["pairs_flag"] != "") == (row["flagged"] == "1")
+    path = tmp_path / "masks.csv"
+    assert main(["export", str(four_study), "--what", "annotators", "--kind", "masks", "-o", str(path)]) == 0
+    by_case = [float(row["bias_mm"]) for row in rows_of(path) if row["annotator"] == "cleo"]
+    assert float(table["cleo"]["masks_bias_mm"]) == pytest.approx(np.mean(by_case))
+    assert len(by_case) == 2
+
+
+def test_a_mean_over_cases_has_the_interval_of_a_t_distribution():
+    pool = Pool({}, 1)
+    for value in (1.0, 2.0, 4.0):
+        pool.add(["kim"], np.array([[[value, np.nan, np.nan]]]), np.ones(1))
+    (((mean, low, high),),) = pool.mean().tolist()
+    expected = stats.t.interval(0.95, 2, loc=mean, scale=stats.sem([1.0, 2.0, 4.0]))
+    assert mean == pytest.approx(7 / 3)
+    assert (low, high) == pytest.approx(expected)
+
+
+def test_a_single_item_keeps_its_value_and_several_are_pooled_by_marks():
+    pool = Pool({}, 1)
+    pool.add(["kim", "lee"], np.array([[[0.7, 0.6, 0.8]], [[0.5, 0.3, 0.6]]]), np.array([10, 30]))
+    pool.add(["lee"], np.array([[[0.9, 0.8, 0.95]]]), np.array([10]))
+    kim, lee = pool.weighted()[:, 0].tolist()
+    assert kim == [0.7, 0.6, 0.8]
+    assert lee[0] == pytest.approx(0.6)
+    assert lee[1] == pytest.approx(0.6 - math.hypot(30 * 0.2, 10 * 0.1) / 40)
+
+
+def test_verdicts_of_the_expert_are_counted_on_marks(four_study):
+    with Study.open(four_study) as study:
+        before = read_annotators(study)
+        assert before.columns["rejected"].sum() == 0
+        study.record(Decision(verb="reject", subject=SpotSubject(x=30.0, y=30.0), item=1))
+        (question,) = study.questions()
+        votes = study.vote_set(question.id).labels(study.annotators())
+        cell = votes.tasks.index("cell 00")
+        subject = TaskSubject(task="cell 00", label="ring")
+        study.record(Decision(verb="label", subject=subject, item=question.id))
+        table = read_annotators(study)
+        evidence, row = table.of_kind("anna", "labels")
+        vote = votes.outputs[votes.label[(votes.task == cell) & (votes.annotator == 0)][0]]
+        assert (evidence.accepted[row], evidence.rejected[row]) == ((1, 0) if vote == "ring" else (0, 1))
+        clicks, row = table.of_kind("anna", "clicks")
+        crowd = study.clicks(1)
+        own = crowd.annotator == crowd.annotators.index("anna")
+        marked = bool((np.hypot(crowd.x[own] - 30, crowd.y[own] - 30) < 6).any())
+        assert clicks.rejected[row] == marked
+
+
+def test_offset_and_scatter_are_recovered(tmp_path):
+    rng = np.random.default_rng(2)
+    lines = ["annotator,image,x,y"]
+    for who in range(9):
+        for i in range(40):
+            x, y = 40 + 60 * (i % 8), 40 + 60 * (i // 8)
+            dx, dy = rng.normal(0, 2, 2) + ((3, 4) if who == 0 else (0, 0))
+            lines.append(f"a{who},field,{x + dx},{y + dy}")
+    (tmp_path / "clicks.csv").write_text("\n".join(lines))
+    study = tmp_path / "s.rscope"
+    assert main(["import", str(study), str(tmp_path / "clicks.csv"), "--extent", "520", "340"]) == 0
+    assert main(["run", str(study), "oem"]) == 0
+    with Study.open(study) as opened:
+        columns = read_annotators(opened).columns
+    # The centre lies by a ninth of the offset towards the annotator who has it.
+    assert columns["clicks_offset_px_low"][0] < 5 * 8 / 9 < columns["clicks_offset_px_high"][0]
+    assert columns["clicks_scatter_px_low"][0] < 2 * math.sqrt(8 / 9) < columns["clicks_scatter_px_high"][0]
+    assert (columns["clicks_offset_px"][1:] < 1.8).all()
+
+
+def test_joined_names_are_one_row_and_undo_separates_them(four_study):
+    with Study.open(four_study) as study:
+        join = study.record(Decision(verb="join", annotators=("Anna K.", "anna")))
+        table = read_annotators(study)
+        assert "anna" not in table.names
+        assert table.all_names("Anna K.") == ("Anna K.", "anna")
+        clicks, row = table.of_kind("Anna K.", "clicks")
+        assert clicks.items[row] == 3
+        assert {value.kind for value in table.values("Anna K.")} == {"clicks", "masks", "labels", "pairs"}
+        study.record(Decision(verb="undo", undoes=join.id))
+        assert "anna" in read_annotators(study).names
+
+
+def test_an_exclusion_of_a_joined_name_is_of_all_its_names():
+    join = Decision(verb="join", id=1, annotators=("Anna K.", "anna"))
+    exclude = Decision(verb="exclude", id=2, annotators=("anna",), reason="test account")
+    assert fold([join, exclude]).excluded == {"Anna K.": "test account", "anna": "test account"}
+    weigh = Decision(verb="weigh", id=3, annotators=("Anna K.",), subject=WeightSubject(weight=0.5))
+    assert fold([join, weigh]).weights == {"Anna K.": 0.5, "anna": 0.5}
+    assert fold([join, exclude, Decision(verb="undo", id=3, undoes=1)]).excluded == {"anna": "test account"}
+
+
+def test_joined_names_count_as_one_annotator_in_fusions(four_study):
+    with Study.open(four_study) as study:
+        study.record(Decision(verb="join", annotators=("ben", "cleo")))
+        (question,) = study.questions()
+        labels = gather_labels([question.id], study).given[question.name].labels
+        rows = [labels.annotators.index(name) for name in ("ben", "cleo")]
+        assert np.bincount(labels.annotator, minlength=len(labels.annotators))[rows].tolist() == [120, 0]
+        clicks = gather_clicks([1], study).given["one.png"]
+        assert "cleo" not in clicks.annotators
+        assert len(clicks) == len(study.clicks(1))
+    fuse_all(four_study)
+    with Study.open(four_study) as study:
+        runs = study.runs.all()
+        assert runs[-1].aliases == {"cleo": "ben"}
+        assert study.clicks(1, runs[-4]).annotators == ("anna", "ben", "dan", "eve")
+        masks = study.runs.result(runs[-3].id, study.items()["masks"][0].id)
+        assert masks.fusions[0].annotators == ("anna", "ben")
+        assert not study.shown.outdated(runs[-1], [])
+        table = read_annotators(study)
+        assert table.of_kind("ben", "labels")[0].marks[table.index["ben"]] == 120
+        study.record(Decision(verb="separate", annotators=("cleo",)))
+        assert "joined" in study.shown.outdated(runs[-1], [])[0]
+
+
+def test_two_masks_of_one_structure_refuse_to_be_joined(four_study, tmp_path, capsys):
+    (tmp_path / "join.csv").write_text("verb,annotators\njoin,anna; ben\n")
+    assert main(["decide", str(four_study), str(tmp_path / "join.csv")]) == 1
+    assert "one annotator cannot have two masks of a structure" in capsys.readouterr().err
+    (tmp_path / "join.csv").write_text("verb,annotators\njoin,Anna K.; anna\n")
+    assert main(["decide", str(four_study), str(tmp_path / "join.csv")]) == 0
+    assert main(["export", str(four_study), "--what", "decisions", "-o", str(tmp_path / "d.csv")]) == 0
+    (row,) = rows_of(tmp_path / "d.csv")
+    assert (row["verb"], row["annotators"], row["words"]) == (
+        "join", "Anna K.; anna", "join Anna K. and anna",
+    )  # fmt: skip
+
+
+def test_a_preview_lists_the_consequences_of_all_kinds(four_study):
+    with Study.open(four_study) as study:
+        found = {one.kind: one for one in preview_change(["cleo"], None, study)}
+        assert list(found) == ["clicks", "masks", "labels", "pairs"]
+        assert [one.noun for one in found.values()] == ["detection", "voxel", "label", "rank"]
+        assert found["masks"].total > 0
+        assert found["labels"].total == 60
+        assert all(one.changed >= len(one.changes) for one in found.values())
+        (weighed,) = preview_change(["cleo"], 0.5, study)
+        assert weighed.kind == "clicks"
+
+
+def test_courses_follow_an_annotator_through_all_kinds(four_study):
+    with Study.open(four_study) as study:
+        found = read_courses({"anna", "Anna K."}, study)
+    places = {course.kind: course.places for course in found}
+    assert places["clicks"] == ("one.png", "two.png", "three.png")
+    assert places["labels"][0] == "votes 1 to 10"
+    assert len(places["masks"]) == 2
+
+
+def test_a_folder_of_studies_gives_one_table_and_a_broken_study_is_named(four_study, tmp_path, capsys):
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "broken.rscope").write_text("no study")
+    with Study.create(tmp_path / "more" / "empty.rscope"):
+        pass
+    out = tmp_path / "all.csv"
+    assert main(["annotators", str(tmp_path), "-o", str(out)]) == 0
+    said = capsys.readouterr()
+    assert "skipped: " in said.err
+    assert "broken.rscope" in said.err
+    assert {row["study"] for row in rows_of(out)} == {str(four_study)}
+    rule = "accuracy < .6 or left_share > .75"
+    assert main(["annotators", str(four_study), "--where", rule, "-o", str(out)]) == 0
+    assert {row["annotator"] for row in rows_of(out)} == {"eve", "dan"}
+    assert main(["annotators", str(four_study), "--where", "skill > 1", "-o", str(out)]) == 1
+    assert "There is no column skill" in capsys.readouterr().err
