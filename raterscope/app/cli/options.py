@@ -84,6 +84,11 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     ),
     "merge": ("merge anna.rscope ben.rscope -o both.rscope --conflicts conflicts.csv",),
     "decide": ("decide study.rscope decisions.csv",),
+    "reader-study": (
+        "reader-study new protocol.toml -o liver-readers",
+        "reader-study collect liver-readers -o liver.rscope",
+        'reader-study collect liver-readers -o liver.rscope --unblind "interim analysis, see protocol"',
+    ),
 }
 """What stands after `raterscope`, by command; those of `fuse` are with each kind."""
 
@@ -133,6 +138,7 @@ def _parser() -> Parser:
     _describe_merge(commands)
     _describe_decide(commands)
     _describe_annotators(commands)
+    _describe_reader_study(commands)
     assert isinstance(commands.choices, dict)
     for name, examples in EXAMPLES.items():
         commands.choices[name].examples = examples
@@ -452,6 +458,44 @@ def _describe_decide(commands: Commands) -> None:
     )
     add_study(parser)
     parser.add_argument("decisions", type=Path, metavar="DECISIONS", help="a table, CSV or Parquet")
+
+
+def _describe_reader_study(commands: Commands) -> None:
+    study = add_command(
+        commands,
+        "reader-study",
+        "set up a reader study, and collect what the readers marked",
+        "Several readers mark the same cases, blinded, once or repeatedly.",
+    )
+    parsers = study.add_subparsers(dest="step", required=True, metavar="STEP", parser_class=Parser)
+    new = add_command(
+        parsers,
+        "new",
+        "make one file for each reader, from a protocol",
+        "Reads a protocol in TOML (readers, cases, structures or questions, reads, washout_days, seed) and\n"
+        "writes readers/NAME.rsread for each reader, to be opened in the window, and coordinator.json with\n"
+        "the key of the pseudonyms and the expected reads, which no reader gets. With a problem in any\n"
+        "field, nothing is written, and every problem is listed.",
+    )
+    new.add_argument("protocol", type=Path, metavar="PROTOCOL", help="the protocol, a TOML file")
+    add_output(new, "FOLDER", "a new or empty folder")
+    collect = add_command(
+        parsers,
+        "collect",
+        "merge the readers' files into one study",
+        "Adds every finished session to the study, with each read as an annotator of its own: R01,\n"
+        "R01 (read 2). Names what does not fit: a file of another study, a second read, a missing case, a\n"
+        "changed image. Collected again, it adds what is new. The study cannot be opened until every reader\n"
+        "has finished.",
+    )
+    collect.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE",
+        help="the folder of `reader-study new`, or reading files and coordinator.json",
+    )  # fmt: skip
+    add_output(collect, "STUDY", "a study, NAME.rscope; a collected study takes new reads")
+    collect.add_argument(
+        "--unblind", default="", metavar="REASON", help="let the study be opened now; the reason is stored"
+    )
 
 
 def _describe_watch(commands: Commands) -> None:

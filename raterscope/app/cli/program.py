@@ -22,7 +22,7 @@ INTERRUPTED = 130
 
 COMMANDS = (
     "demo", "import", "run", "export", "report", "structures", "references", "watch", "simulate", "papers",
-    "fuse", "prepare", "batch", "gather", "merge", "annotators", "decide",
+    "fuse", "prepare", "batch", "gather", "merge", "annotators", "decide", "reader-study",
 )  # fmt: skip
 
 
@@ -55,6 +55,8 @@ def _execute(options: argparse.Namespace) -> int:
             from raterscope.app.cli.batch import batch as command
         case "gather":
             from raterscope.app.cli.gather import gather as command
+        case "reader-study":
+            from raterscope.app.cli.reader_study import reader_study as command
         case "decide":
             from raterscope.app.cli.merge import decide as command
         case "annotators":

@@ -264,6 +264,104 @@ class CohortCase(msgspec.Struct, frozen=True):
         return self.status == "done"
 
 
+class ReadCase(msgspec.Struct, frozen=True):
+    """A case that a reader read.
+
+    Attributes
+    ----------
+    case : str
+        Name of the image, or of the two images of a pair.
+    position : int
+        In the reader's order of the session, from 1.
+    seconds : float
+        Time that the case was on screen.
+    marks : int
+        Clicks, outlined structures, or answers.
+    key : str
+        Of the case in the coordinator's file.
+    """
+
+    case: str
+    position: int
+    seconds: float
+    marks: int
+    key: str
+
+
+class CollectedRead(msgspec.Struct, frozen=True):
+    """One reader's finished session.
+
+    Attributes
+    ----------
+    reader : str
+        Pseudonym, or name.
+    read : int
+        1 for the first read of a case.
+    digest : str
+        Of the session's journal.
+    begun, finished : str
+        UTC times, ISO 8601.
+    cases : tuple of ReadCase
+        Those whose marks are in the study.
+    """
+
+    reader: str
+    read: int
+    digest: str
+    begun: str
+    finished: str
+    cases: tuple[ReadCase, ...]
+
+
+class ReadProgress(msgspec.Struct, frozen=True):
+    """Progress of a reader in one session: cases read, of all; `finished` once the session is locked."""
+
+    reader: str
+    read: int
+    done: int
+    cases: int
+    finished: bool
+
+    def in_words(self) -> str:
+        """Describe it: "R02, read 1: 12 of 40 cases"."""
+        return f"{self.reader}, read {self.read}: {self.done:,} of {_count(self.cases, 'case')}"
+
+
+class ReaderStudy(msgspec.Struct, frozen=True):
+    """A reader study that is collected in a study.
+
+    Attributes
+    ----------
+    study : str
+        Identifier, as in every reading file.
+    blinding : bool
+        Whether the study is closed until every reader has finished.
+    unblinded : str
+        Why it was opened before that; empty if it was not.
+    progress : tuple of ReadProgress
+        Of every reader and session.
+    reads : tuple of CollectedRead
+    """
+
+    study: str
+    name: str
+    kind: str
+    blinding: bool
+    unblinded: str = ""
+    progress: tuple[ReadProgress, ...] = ()
+    reads: tuple[CollectedRead, ...] = ()
+
+    @property
+    def unfinished(self) -> list[ReadProgress]:
+        """Sessions that are not finished."""
+        return [progress for progress in self.progress if not progress.finished]
+
+    @property
+    def is_blinded(self) -> bool:
+        """Whether the study must not be shown yet."""
+        return self.blinding and not self.unblinded and bool(self.unfinished)
+
+
 class LoggedStructure(msgspec.Struct, frozen=True):
     """A structure in the log of a run of masks."""
 

@@ -61,7 +61,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 ``settings``
     A row per setting of the study that differs from its default: ``matching_radius``, in pixels. Also
     ``crowd_sizes`` (JSON), the last measurement of methods for clicks against the number of annotators, and
-    ``cohort`` (JSON), the cases of a gathered cohort with the reasons of those that failed.
+    ``cohort`` (JSON), the cases of a gathered cohort with the reasons of those that failed, and
+    ``reader_study`` (JSON), the reads of a collected reader study with their times.
 ``objects``, ``chunks``
     An object is a record of arrays (see `arrays`), `size` bytes in chunks of one MiB. Each chunk is
     compressed by zlib, whose checksum reveals damage.

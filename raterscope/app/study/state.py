@@ -27,7 +27,7 @@ from raterscope.app.errors import counted, plain
 from raterscope.app.review import ReviewState, View, differ, fold
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.kinds import STORED
-from raterscope.app.study.records import CohortCase, RunEntry, StudyError, user_name
+from raterscope.app.study.records import CohortCase, ReaderStudy, RunEntry, StudyError, user_name
 from raterscope.app.study.runs import Answers
 
 if TYPE_CHECKING:
@@ -259,6 +259,7 @@ class ShownRuns:
 LARGEST_RADIUS = 10_000.0
 _RADIUS = "matching_radius"
 _CROWDS, _METHODS, _FOLDS, _COHORT = "crowd_sizes", "compared_methods", "label_folds", "cohort"
+_READER_STUDY = "reader_study"
 
 
 class StudySettings:
@@ -325,6 +326,19 @@ class StudySettings:
     def set_cohort(self, cases: Sequence[CohortCase]) -> None:
         """Store the cases of the cohort."""
         self._set(_COHORT, msgspec.json.encode(cases).decode())
+
+    def reader_study(self) -> ReaderStudy | None:
+        """Return the reader study that was collected in the study; None for any other study."""
+        text = self._setting(_READER_STUDY)
+        try:
+            return None if text is None else msgspec.json.decode(text, type=ReaderStudy)
+        except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+            words = f"is damaged: settings, {_READER_STUDY}: expected the state of a reader study"
+            raise StudyError(words, file=self._file.path) from error
+
+    def set_reader_study(self, state: ReaderStudy) -> None:
+        """Store the state of the collected reader study."""
+        self._set(_READER_STUDY, msgspec.json.encode(state).decode())
 
     def _record(self, name: str) -> Mapping[str, Any] | None:
         text = self._setting(name)

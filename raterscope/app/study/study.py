@@ -18,7 +18,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray, IntArray
 from raterscope.algorithms.masks.data import Settled
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, VolumeFile
 from raterscope.app.review import Decision, standing_names
 from raterscope.app.study.arrays import read_object, write_object
@@ -68,6 +68,9 @@ from raterscope.app.study.vote_sets import (
     read_vote_set,
 )
 
+_LISTED = 6
+"""Unfinished sessions of readers that a message lists."""
+
 
 class Study:
     """An open study. Used by one thread at a time; every change is on disk when the method returns.
@@ -101,9 +104,39 @@ class Study:
         return cls(StudyFile.create(path))
 
     @classmethod
-    def open(cls, path: Path | str, *, to_read: bool = False, lock: bool = True) -> Self:
-        """Open a study for this process alone; see `StudyFile.open`."""
-        return cls(StudyFile.open(path, to_read=to_read, lock=lock))
+    def open(
+        cls, path: Path | str, *, to_read: bool = False, lock: bool = True, blinded: bool = False
+    ) -> Self:
+        """Open a study for this process alone; see `StudyFile.open`.
+
+        Parameters
+        ----------
+        blinded : bool
+            Open a reader study too in which readers have not finished. Without it, `StudyError` names them:
+            whoever sees marks of others may tell the readers.
+        """
+        study = cls(StudyFile.open(path, to_read=to_read, lock=lock))
+        if not blinded:
+            try:
+                study.refuse_blinded()
+            except BaseException:
+                study.close()
+                raise
+        return study
+
+    def refuse_blinded(self) -> None:
+        """Raise `StudyError` for a reader study that must not be shown yet."""
+        readers = self.settings.reader_study()
+        if readers is None or not readers.is_blinded:
+            return
+        waiting = readers.unfinished
+        few = "; ".join(plain(progress.in_words()) for progress in waiting[:_LISTED])
+        more = f"; and {len(waiting) - _LISTED:,} more" if len(waiting) > _LISTED else ""
+        raise StudyError(
+            f"is blinded until every reader has finished ({few}{more}). Collect the missing files, or open "
+            'it now with `raterscope reader-study collect ... --unblind "REASON"`',
+            file=self.path,
+        )
 
     @property
     def path(self) -> Path:

@@ -16,6 +16,7 @@ from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.exports import Provenance, provenance_of_report
 from raterscope.app.jobs import Job, Jobs
+from raterscope.app.reader_studies.assignment import READING_SUFFIX
 from raterscope.app.simulation.setups import SETUPS, Setup
 from raterscope.app.study import Study
 from raterscope.app.window import preferences
@@ -92,6 +93,7 @@ def _existing(paths: Sequence[Path], watch: Watch) -> dict[Path, bool]:
     return exists
 
 
+OPENED = f"Studies and reading files (*.rscope *{READING_SUFFIX})"
 REPORTS = "Web page (*.html);;PDF (*.pdf)"
 INPUTS = (
     "Images, volumes, points, masks and tables (*.png *.jpg *.jpeg *.tif *.tiff *.bmp *.nii *.nii.gz *.nrrd "
@@ -108,10 +110,13 @@ class FileActions(QObject):
         The outcome; empty when the message before was about another study.
     searched
         A search for missing images ended: earlier messages about them may be outdated.
+    reading_requested(Path)
+        A reading file is to be opened.
     """
 
     message = Signal(str)
     searched = Signal()
+    reading_requested = Signal(object)
 
     def __init__(
         self,
@@ -130,6 +135,12 @@ class FileActions(QObject):
 
     def open_paths(self, paths: Sequence[Path]) -> None:
         """Open files that were dropped or named on the command line: a study, images, tables."""
+        readings = [path for path in paths if path.suffix.lower() == READING_SUFFIX]
+        if readings:
+            self.reading_requested.emit(readings[0])
+            if len(paths) > 1:
+                self.message.emit(f"A reading file opens alone: opened {readings[0].name}.")
+            return
         studies = [path for path in paths if path.suffix.lower() == ".rscope"]
         files = [path for path in paths if path.suffix.lower() != ".rscope"]
         if studies:
@@ -163,9 +174,9 @@ class FileActions(QObject):
 
     def choose_study(self) -> None:
         """Ask which study to open."""
-        name, _ = QFileDialog.getOpenFileName(self._window, "Open a study", self.folder(), STUDIES)
+        name, _ = QFileDialog.getOpenFileName(self._window, "Open a study", self.folder(), OPENED)
         if name:
-            self.open_study(Path(name))
+            self.open_paths([Path(name)])
 
     def new_study(self) -> None:
         """Ask for the file of a new, empty study."""

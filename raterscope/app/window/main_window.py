@@ -23,6 +23,7 @@ from raterscope.app.window.exporting import FigureExporter, StudyExporter
 from raterscope.app.window.files import FileActions, RecentStudies, Reproduction
 from raterscope.app.window.importing import Importer
 from raterscope.app.window.menus import Menus, WindowActions
+from raterscope.app.window.reading import ReadingMode
 from raterscope.app.window.session_restore import ReopenBar, SessionRestore
 from raterscope.app.window.unsaved_results import (
     LeaveGuard,
@@ -110,11 +111,18 @@ class MainWindow(QMainWindow):
         ):
             column.addWidget(piece, 1 if piece is self._pages else 0)
         self.setCentralWidget(centre)
+        self.reading = ReadingMode(
+            self.document, self.jobs, self.leave_guard, self._pages, (self.bar, self.status), self
+        )
 
         self.bar.set_menu(self.menus.menu)
         for source in (self.bar, self.menus):
             source.workspace_chosen.connect(self.show_workspace)
         self.menus.cohort_requested.connect(self.cohort.show_list)
+        self.menus.reader_study_requested.connect(self._ask_reader_study)
+        self.files.reading_requested.connect(self.reading.open)
+        self.reading.message.connect(self.status.show_message)
+        self.reading.refused.connect(self.notice.show_error)
         self.bar.help_requested.connect(self.window_actions.show_keys)
         self.window_actions.message.connect(self.status.show_message)
         self.menus.message.connect(self.status.show_message)
@@ -146,6 +154,9 @@ class MainWindow(QMainWindow):
     def open_paths(self, paths: Sequence[Path]) -> None:
         """Open files that were dropped or named on the command line: a study, images, tables."""
         self.files.open_paths(paths)
+
+    def _ask_reader_study(self) -> None:
+        self.reading.ask_new(self.files.folder())
 
     def _on_transferred(self, words: str) -> None:
         """Show a message, and hide the error before it."""
@@ -349,6 +360,7 @@ class MainWindow(QMainWindow):
                 for name, state in workspace.layout_state().items():
                     preferences.remember(f"{kind}/{name}", state)
         self.hide()  # the rest may take a while
+        self.reading.close()
         self.jobs.close()
         self.document.close()
         self.session_restore.end()

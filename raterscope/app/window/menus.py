@@ -42,6 +42,7 @@ class Menus(QObject):
     guide_requested = Signal()
     references_requested = Signal()
     cohort_requested = Signal()
+    reader_study_requested = Signal()
     copy_requested = Signal()
     full_screen_requested = Signal()
     message = Signal(str)
@@ -64,6 +65,7 @@ class Menus(QObject):
         standard = QKeySequence.StandardKey
         self.menu = menu = Menu(window)
         self._action(menu, "New study…", standard.New, files.new_study)
+        self._action(menu, "New reader study…", None, self.reader_study_requested.emit)
         self._action(menu, "Open study…", standard.Open, files.choose_study)
         self.recent_menu = menu.branch("Open recent")
         recent.changed.connect(self.fill_recent)

@@ -26,7 +26,8 @@ from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.plane import Index, Plane
 from raterscope.widgets.volume.scene import Outline, Outliner, Scene
-from raterscope.widgets.volume.slice_painter import BrushStroke, SlicePainter, boxes_on
+from raterscope.widgets.volume.slice_painter import SlicePainter, boxes_on
+from raterscope.widgets.volume.strokes import BrushStroke, ContourStroke
 
 FIT_MARGIN = 22.0
 LOOK_SHARE = 0.4
@@ -56,7 +57,7 @@ class SliceView(QWidget):
     Space, pans; Space also hides the marks. A drag with the right button changes the window; a right click
     opens the menu. A double click or Return enlarges the view, or restores it. With the brush, a drag draws
     (with Shift, it erases), Return draws a disc at the crosshair, [ and ] change the size, Esc cancels a
-    stroke. The eraser does the opposite.
+    stroke. The eraser does the opposite. A drag around an area with the contour tool fills the area.
 
     Signals
     -------
@@ -261,7 +262,7 @@ class SliceView(QWidget):
         elif button == Qt.MouseButton.LeftButton and self._scene.tool != "look":
             self._drag = "brush"
             other_way = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-            self._begin_stroke(plane, puts_in=(self._scene.tool == "brush") != other_way)
+            self._begin_stroke(plane, puts_in=(self._scene.tool != "eraser") != other_way)
             self._draw_to(event.position())
         elif button == Qt.MouseButton.LeftButton:
             self._drag = "point"
@@ -432,10 +433,10 @@ class SliceView(QWidget):
         self.pointed.emit((index[0], index[1], index[2]))
 
     def _on_return(self, plane: Plane) -> None:
-        if self._scene.tool == "look":
+        if self._scene.tool in ("look", "contour"):
             self.enlarged.emit()
             return
-        self._begin_stroke(plane, puts_in=self._scene.tool == "brush")
+        self._begin_stroke(plane, puts_in=self._scene.tool != "eraser")
         if self._stroke is not None:
             self._stroke.to(*plane.position_of(self._scene.index))
         self._end_stroke()
@@ -479,7 +480,8 @@ class SliceView(QWidget):
         ]
 
     def _begin_stroke(self, plane: Plane, *, puts_in: bool) -> None:
-        self._stroke = BrushStroke(plane, self._scene.index, self._scene.radius, puts_in=puts_in)
+        stroke = ContourStroke if self._scene.tool == "contour" else BrushStroke
+        self._stroke = stroke(plane, self._scene.index, self._scene.radius, puts_in=puts_in)
 
     def give_up_stroke(self) -> None:
         """Cancel the stroke; nothing is painted when the mouse is released."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,7 @@ RADIUS_STEP = 1.2
 
 AUTOMATIC, FROM_FILE = "automatic", "file"
 
-Tool = Literal["look", "brush", "eraser"]
+Tool = Literal["look", "brush", "eraser", "contour"]
 
 
 class VolumeView(QWidget):
@@ -415,13 +415,13 @@ class VolumeView(QWidget):
 
     @property
     def tool(self) -> str:
-        """Tool used by a drag: "look", "brush" or "eraser"."""
+        """Tool used by a drag: "look", "brush", "eraser" or "contour"."""
         return self._scene.tool
 
     def set_tool(self, tool: Tool) -> None:
         """Choose what a drag with the left button does; a stroke under way is given up."""
-        if tool not in ("look", "brush", "eraser"):
-            raise ValueError(f"tool {tool!r}; expected look, brush or eraser")
+        if tool not in get_args(Tool):
+            raise ValueError(f"tool {tool!r}; expected one of {', '.join(get_args(Tool))}")
         self._scene.tool = tool
         for view in self._views.values():
             view.give_up_stroke()

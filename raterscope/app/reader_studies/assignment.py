@@ -1,0 +1,201 @@
+"""Assignments of a reader study: what a reading file and the coordinator's file contain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from raterscope.app.errors import InputError
+
+READING_SUFFIX = ".rsread"
+COORDINATOR = "coordinator.json"
+VERSION = 1
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """An image of a case, as the study was set up with it.
+
+    Attributes
+    ----------
+    path : str
+        Relative to the file that names it where it lies beside or below that, else absolute.
+    digest : str
+        Of the content, see `file_digests`.
+    width, height : int
+        Pixels.
+    pixel_size : float or None
+        Micrometres.
+    shape : (slices, rows, columns), optional
+        Of masks: the grid on which readers draw.
+    identifier : str
+        UID of a DICOM series.
+    """
+
+    path: str
+    digest: str
+    width: int
+    height: int
+    pixel_size: float | None = None
+    shape: tuple[int, int, int] | None = None
+    identifier: str = ""
+
+
+class ReadingCase(msgspec.Struct, frozen=True):
+    """A case: one picture, or two that are compared.
+
+    Attributes
+    ----------
+    key : str
+        Neutral name that tells the reader nothing: "c007".
+    """
+
+    key: str
+    pictures: tuple[Picture, ...]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A place in a reader's order.
+
+    Attributes
+    ----------
+    session : int
+        From 1; session 2 has the second read.
+    case : str
+        Key of the case.
+    swapped : bool
+        Of a pair: whether the second picture is on the left.
+    """
+
+    session: int
+    case: str
+    swapped: bool = False
+
+
+class AskedQuestion(msgspec.Struct, frozen=True):
+    """A question, see `protocol.Question`."""
+
+    name: str
+    classes: tuple[str, ...]
+    text: str = ""
+
+
+class Assignment(msgspec.Struct, frozen=True, kw_only=True):
+    """What one reader does: the contents of a reading file before anything is read.
+
+    Attributes
+    ----------
+    study : str
+        Identifier of the reader study.
+    name : str
+        Name of the study.
+    reader : str
+        Pseudonym, or name where the study has no pseudonyms.
+    places : tuple of Place
+        In the order in which the reader sees them, session after session.
+    """
+
+    study: str
+    name: str
+    kind: Literal["clicks", "masks", "labels", "pairs"]
+    reader: str
+    instruction: str
+    structures: tuple[str, ...]
+    questions: tuple[AskedQuestion, ...]
+    washout_days: float
+    cases: tuple[ReadingCase, ...]
+    places: tuple[Place, ...]
+    version: int = VERSION
+
+    @property
+    def sessions(self) -> int:
+        """Number of sessions."""
+        return max((place.session for place in self.places), default=0)
+
+    def case(self, key: str) -> ReadingCase:
+        """Return a case by its key."""
+        return next(case for case in self.cases if case.key == key)
+
+    def positions(self, session: int) -> range:
+        """Return the positions of a session's places."""
+        numbers = [number for number, place in enumerate(self.places) if place.session == session]
+        return range(numbers[0], numbers[-1] + 1) if numbers else range(0)
+
+
+class ReaderEntry(msgspec.Struct, frozen=True):
+    """A reader of a study: the key of the pseudonym, and the expected reads.
+
+    Attributes
+    ----------
+    person : str
+        Name in the protocol.
+    reader : str
+        Pseudonym.
+    file : str
+        Name of the reading file.
+    """
+
+    person: str
+    reader: str
+    file: str
+    places: tuple[Place, ...]
+
+
+class Coordinator(msgspec.Struct, frozen=True, kw_only=True):
+    """Contents of the coordinator's file, which no reader gets.
+
+    Attributes
+    ----------
+    cases : tuple of ReadingCase
+        With the pictures where they lie for the coordinator.
+    names : dict of key to names
+        Of the pictures of each case, in the collected study.
+    """
+
+    study: str
+    name: str
+    kind: Literal["clicks", "masks", "labels", "pairs"]
+    blinding: bool
+    structures: tuple[str, ...]
+    questions: tuple[AskedQuestion, ...]
+    cases: tuple[ReadingCase, ...]
+    names: dict[str, tuple[str, ...]]
+    readers: tuple[ReaderEntry, ...]
+    version: int = VERSION
+
+    def case(self, key: str) -> ReadingCase:
+        """Return a case by its key."""
+        return next(case for case in self.cases if case.key == key)
+
+
+def read_coordinator(path: Path) -> Coordinator:
+    """Read a coordinator's file. Raises `InputError` if it is none."""
+    try:
+        coordinator = msgspec.json.decode(path.read_bytes(), type=Coordinator)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise InputError("is not a coordinator's file of a reader study", file=path) from error
+    if coordinator.version > VERSION:
+        raise InputError("is from a newer version of Raterscope", file=path)
+    return coordinator
+
+
+def locate_picture(picture: Picture, file: Path) -> Path | None:
+    """Find a picture at its stored path, otherwise beside the file that names it; None if it is missing.
+
+    A path that climbs out of the folder by ".." or names another computer is not followed.
+    """
+    stored = picture.path
+    name = stored.replace("\\", "/").rpartition("/")[2]
+    candidates = [file.parent / name, file.parent / "images" / name]
+    if not stored.startswith(("\\\\", "//")) and ".." not in Path(stored).parts:
+        candidates.insert(0, file.parent / stored)
+    for path in candidates:
+        try:
+            if path.exists():
+                return path
+        except (OSError, ValueError):
+            continue
+    return None

@@ -1,0 +1,235 @@
+"""Set-up of a reader study: one reading file for each reader, and the coordinator's file."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import InputError, TableProblems
+from raterscope.app.formats.images import read_image
+from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name, write_bytes
+from raterscope.app.formats.records import ImageFile, VolumeFile
+from raterscope.app.formats.volumes import find_volumes
+from raterscope.app.reader_studies.assignment import (
+    COORDINATOR,
+    READING_SUFFIX,
+    AskedQuestion,
+    Assignment,
+    Coordinator,
+    Picture,
+    Place,
+    ReaderEntry,
+    ReadingCase,
+)
+from raterscope.app.reader_studies.protocol import Protocol
+from raterscope.app.reader_studies.reading_file import ReadingFile
+from raterscope.app.study.file_digests import digest_of_images
+from raterscope.app.study.references import stored_path
+
+READERS = "readers"
+"""Folder of the reading files; it alone is passed on."""
+
+
+@dataclass(frozen=True)
+class SetUp:
+    """Files of a new reader study.
+
+    Attributes
+    ----------
+    coordinator : Path
+    files : tuple of Path
+        The reading files, in the order of the pseudonyms.
+    cases, reads : int
+        Number of cases, and of reads of each reader.
+    """
+
+    coordinator: Path
+    files: tuple[Path, ...]
+    cases: int
+    reads: int
+
+
+def set_up(protocol: Protocol, file: Path, folder: Path, watch: Watch = silent) -> SetUp:
+    """Write the files of a reader study.
+
+    Parameters
+    ----------
+    file : Path
+        The protocol, named in messages.
+    folder : Path
+        New or empty.
+
+    Raises
+    ------
+    TableProblems
+        If images cannot be read, with each.
+    InputError
+        If the folder holds files, or cannot be written.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError("exists already; choose a new or empty folder", file=folder)
+    sources = _read_sources(protocol, file, part(watch, 0.0, 0.3))
+    digests = digest_of_images(sources, part(watch, 0.3, 0.8))
+    made = not folder.exists()
+    readers = folder / READERS
+    try:
+        make_folder(readers)
+        paths = [_copied(readers, number, source) if protocol.copy_images else source.path
+                 for number, source in enumerate(sources, start=1)]  # fmt: skip
+        groups = _groups(protocol, len(sources))
+        keys = [f"c{number:0{max(3, len(str(len(groups))))}d}" for number in range(1, len(groups) + 1)]
+        names = _names(sources)
+
+        def cases(at: Path, places: Sequence[Path]) -> tuple[ReadingCase, ...]:
+            pictures = [
+                _picture(source, place, digest, at)
+                for source, place, digest in zip(sources, places, digests, strict=True)
+            ]
+            return tuple(
+                ReadingCase(key, tuple(pictures[index] for index in group))
+                for key, group in zip(keys, groups, strict=True)
+            )
+
+        questions = tuple(AskedQuestion(each.name, each.classes, each.text) for each in protocol.questions)
+        entries = _readers(protocol, keys)
+        own = cases(folder / COORDINATOR, [source.path for source in sources])
+        coordinator = Coordinator(
+            study="", name=protocol.name, kind=protocol.kind, blinding=protocol.blinding,  # type: ignore[arg-type]
+            structures=protocol.structures, questions=questions, cases=own, readers=entries,
+            names={key: tuple(names[index] for index in group)
+                   for key, group in zip(keys, groups, strict=True)},
+        )  # fmt: skip
+        study = hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(
+            coordinator, cases=(), names={key: tuple(digests[index] for index in group)
+                                          for key, group in zip(keys, groups, strict=True)},
+        ))).hexdigest()[:32]  # fmt: skip
+        files = []
+        for number, entry in enumerate(entries):
+            watch(0.8 + 0.2 * number / len(entries), f"writing the file of {entry.reader}")
+            path = readers / entry.file
+            assignment = Assignment(
+                study=study, name=protocol.name, kind=protocol.kind, reader=entry.reader,  # type: ignore[arg-type]
+                instruction=protocol.instruction, structures=protocol.structures, questions=questions,
+                washout_days=protocol.washout_days, cases=cases(path, paths), places=entry.places,
+            )  # fmt: skip
+            ReadingFile.create(path, assignment)
+            files.append(path)
+        data = msgspec.json.format(
+            msgspec.json.encode(msgspec.structs.replace(coordinator, study=study)), indent=1
+        )
+        write_bytes(folder / COORDINATOR, data + b"\n")
+    except BaseException:
+        if made:
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                shutil.rmtree(readers)
+        raise
+    return SetUp(folder / COORDINATOR, tuple(files), len(groups), len(entries[0].places))
+
+
+def _read_sources(protocol: Protocol, file: Path, watch: Watch) -> list[ImageFile | VolumeFile]:
+    """Read the headers of all images; every one that cannot be read is named."""
+    sources: list[ImageFile | VolumeFile] = []
+    problems = []
+    for number, path in enumerate(protocol.cases):
+        watch(number / len(protocol.cases), f"reading {path.name}")
+        try:
+            if protocol.kind == "masks":
+                sources += find_volumes(path)
+            else:
+                sources.append(read_image(path))
+        except InputError as error:
+            problems.append(f"field cases: {error}")
+    if problems:
+        raise TableProblems(file, problems)
+    return sources
+
+
+def _copied(readers: Path, number: int, source: ImageFile | VolumeFile) -> Path:
+    """Copy an image beside the reading files, under a neutral name."""
+    folder = readers / "images"
+    make_folder(folder)
+    name = f"image{number:04d}"
+    try:
+        if isinstance(source, VolumeFile) and (source.path.is_dir() or len(source.files) > 1):
+            target = folder / name
+            target.mkdir()
+            for at, file in enumerate(source.files, start=1):
+                shutil.copyfile(file, target / f"{at:05d}{file.suffix}")
+            return target
+        target = folder / f"{name}{''.join(source.path.suffixes[-2:])}"
+        shutil.copyfile(source.path, target)
+    except OSError as error:
+        raise InputError(f"cannot be copied: {error.strerror or error}", file=source.path) from error
+    return target
+
+
+def _picture(source: ImageFile | VolumeFile, path: Path, digest: str, at: Path) -> Picture:
+    stored = stored_path(path, Path(at.absolute().parent.resolve(), at.name))
+    if isinstance(source, VolumeFile):
+        shape = source.grid.shape
+        return Picture(stored, digest, shape[2], shape[1], None, shape, source.identifier)
+    return Picture(stored, digest, source.width, source.height, source.pixel_size)
+
+
+def _names(sources: Sequence[ImageFile | VolumeFile]) -> list[str]:
+    """Name the images in the collected study, each once."""
+    counts: dict[str, int] = {}
+    for source in sources:
+        counts[source.name] = counts.get(source.name, 0) + 1
+    names: list[str] = []
+    for source in sources:
+        name = source.name if counts[source.name] == 1 else f"{source.path.parent.name}/{source.name}"
+        while name in names:
+            name += "'"
+        names.append(name)
+    return names
+
+
+def _groups(protocol: Protocol, count: int) -> list[tuple[int, ...]]:
+    """Return the images of each case: one, or two of a pair."""
+    if protocol.kind != "pairs":
+        return [(index,) for index in range(count)]
+    pairs = list(itertools.combinations(range(count), 2))
+    if protocol.pairs is None or protocol.pairs >= len(pairs):
+        return [*pairs]
+    chosen = _random(protocol, 0).choice(len(pairs), protocol.pairs, replace=False)
+    return [pairs[index] for index in sorted(chosen.tolist())]
+
+
+def _readers(protocol: Protocol, keys: Sequence[str]) -> tuple[ReaderEntry, ...]:
+    """Draw pseudonyms and every reader's order."""
+    count = len(protocol.readers)
+    repeated = sorted(
+        _random(protocol, 1).choice(len(keys), protocol.repeated_cases or len(keys), replace=False).tolist()
+    )
+    width = max(2, len(str(count)))
+    numbers = _random(protocol, 2).permutation(count) + 1
+    used: set[str] = set()
+    entries = []
+    for index, person in enumerate(protocol.readers):
+        reader = f"R{numbers[index]:0{width}d}" if protocol.pseudonyms else person
+        chance = _random(protocol, 3 + index)
+        places = []
+        for session in range(1, protocol.reads + 1):
+            members = range(len(keys)) if session == 1 else repeated
+            for case in chance.permutation(members).tolist():
+                swapped = protocol.kind == "pairs" and bool(chance.integers(2))
+                places.append(Place(session, keys[case], swapped))
+        name = unique_name(file_name_part(reader), used)
+        entries.append(ReaderEntry(person, reader, f"{name}{READING_SUFFIX}", tuple(places)))
+    return tuple(sorted(entries, key=lambda entry: entry.reader))
+
+
+def _random(protocol: Protocol, stream: int) -> np.random.Generator:
+    return np.random.default_rng([protocol.seed, stream])

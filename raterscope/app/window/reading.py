@@ -1,0 +1,136 @@
+"""Reading mode of the window, and the dialog that sets up a reader study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QStackedWidget, QWidget
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.errors import InputError, TableProblems
+from raterscope.app.jobs import Jobs
+from raterscope.app.window.unsaved_results import LeaveGuard
+
+if TYPE_CHECKING:
+    from raterscope.app.workspaces.reading.screen import ReadingScreen
+    from raterscope.widgets.dialogs.reader_study_dialog import ReaderStudyDialog
+
+
+class ReadingMode(QObject):
+    """Shows one reading file in the window, in place of a study.
+
+    Parameters
+    ----------
+    pages : QStackedWidget
+        Pages of the window.
+    around : tuple of QWidget
+        Bars that are hidden while a reader reads.
+
+    Signals
+    -------
+    message, refused : str
+    """
+
+    message = Signal(str)
+    refused = Signal(str)
+
+    def __init__(
+        self,
+        document: Document,
+        jobs: Jobs,
+        guard: LeaveGuard,
+        pages: QStackedWidget,
+        around: tuple[QWidget, ...],
+        window: QWidget,
+    ) -> None:
+        super().__init__(window)
+        self._document, self._jobs, self._guard = document, jobs, guard
+        self._pages, self._around, self._window = pages, around, window
+        self.screen: ReadingScreen | None = None
+        document.replaced.connect(self._on_replaced)
+
+    def open(self, path: Path) -> None:
+        """Open a reading file instead of the study."""
+        self._guard.leave_study(partial(self._open, path))
+
+    def _open(self, path: Path) -> None:
+        from raterscope.app.workspaces.reading.screen import ReadingScreen
+
+        self.close()
+        self._document.leave()
+        self.screen = screen = ReadingScreen(path, self._jobs)
+        screen.close_requested.connect(self.close)
+        screen.not_opened.connect(self._on_not_opened)
+        self._pages.addWidget(screen)
+        self._pages.setCurrentWidget(screen)
+        for bar in self._around:
+            bar.hide()
+        self._window.setWindowTitle(f"{path.name} - Raterscope")
+
+    def close(self) -> None:
+        """Close the reading file, after everything is written."""
+        screen, self.screen = self.screen, None
+        if screen is None:
+            return
+        screen.close_file()
+        self._pages.removeWidget(screen)
+        screen.deleteLater()
+        for bar in self._around:
+            bar.show()
+        self._window.setWindowTitle("Raterscope")
+        if self._document.contents is None:
+            self._pages.setCurrentIndex(0)
+
+    def _on_replaced(self) -> None:
+        if self._document.contents is not None:
+            self.close()
+
+    def _on_not_opened(self, sentence: str) -> None:
+        self.close()
+        self.refused.emit(sentence)
+
+    # Set-up
+
+    def ask_new(self, folder: str) -> None:
+        """Ask for the protocol of a reader study, and write its files."""
+        from raterscope.widgets.dialogs.reader_study_dialog import ReaderStudyDialog
+
+        dialog = ReaderStudyDialog(f"{folder or Path.home()}/reader-study", self._window)
+        dialog.submitted.connect(partial(self._set_up, dialog))
+        dialog.open()
+
+    def _set_up(self, dialog: ReaderStudyDialog, values: Mapping[str, Any], folder: str) -> None:
+        work = partial(_set_up, values, Path(folder).expanduser())
+        job = self._jobs.start("Setting up the reader study", work)
+        job.finished.connect(partial(self._on_set_up, dialog))
+        job.failed.connect(lambda sentence: dialog.show_problems([sentence]))
+
+    def _on_set_up(self, dialog: ReaderStudyDialog, answer: str | list[str]) -> None:
+        if isinstance(answer, list):
+            dialog.show_problems(answer)
+            return
+        dialog.accept()
+        self.message.emit(answer)
+
+
+def _set_up(values: Mapping[str, Any], folder: Path, watch: Watch) -> str | list[str]:
+    """Set up a reader study; returns a message, or every problem."""
+    from raterscope.app.reader_studies.protocol import check_protocol
+    from raterscope.app.reader_studies.set_up import set_up
+
+    file = Path("protocol")
+    try:
+        made = set_up(check_protocol(values, Path.home(), file), file, folder, watch)
+    except TableProblems as error:
+        return list(error.problems)
+    except InputError as error:
+        return [str(error)]
+    return (
+        f"Files of {len(made.files)} readers saved to {made.files[0].parent}. Keep {made.coordinator.name}, "
+        "which has the key of the pseudonyms."
+    )

@@ -1,0 +1,344 @@
+"""Screen of the reading mode: begin or continue a session, read its cases, finish it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QApplication, QStackedWidget, QWidget
+
+from raterscope.app.errors import counted
+from raterscope.app.jobs import Jobs
+from raterscope.app.reader_studies.reading_file import SessionState, counted_days, when
+from raterscope.app.workspaces.reading.clock import CaseClock
+from raterscope.app.workspaces.reading.reader import Pixels, Reader
+from raterscope.app.workspaces.reading.surfaces import Surface, make_surface
+from raterscope.widgets.hints import EmptyState, KeyHelp
+from raterscope.widgets.layouts import horizontal, vertical
+from raterscope.widgets.panels.reading_panels import ReadingHeader, ReadingKey, ReadingPanel
+from raterscope.widgets.parts import plain_label
+
+FOOT = (
+    ReadingKey("undo", "Z", "undo", "Take back the last mark on this case"),
+    ReadingKey("redo", "Y", "redo", "Repeat the mark that was taken back"),
+    ReadingKey("previous", "P", "previous case"),
+    ReadingKey("next", "N", "done, next case", "Mark this case as read and go to the next"),
+    ReadingKey("finish", "F", "finish session…", "See what is missing, then lock the session"),
+)
+_NAMED = 6
+
+
+class ReadingScreen(QWidget):
+    """The reading mode on one reading file.
+
+    Signals
+    -------
+    close_requested : ()
+    refused : str
+        Why something could not be done.
+    not_opened : str
+        Why the file could not be opened.
+    """
+
+    close_requested = Signal()
+    refused = Signal(str)
+    not_opened = Signal(str)
+
+    KEY_HELP = KeyHelp(
+        "While reading",
+        (
+            ("N", "case is done, next case"),
+            ("P", "previous case"),
+            ("U", "next case that is not read"),
+            ("Z", "undo"),
+            ("Y", "redo"),
+            ("1 to 9", "structure or answer"),
+            ("F", "finish the session"),
+        ),
+    )
+
+    def __init__(self, path: Path, jobs: Jobs, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Reading mode")
+        self.reader = Reader(path, jobs, self)
+        self.header = ReadingHeader()
+        self.header.close_requested.connect(self.close_requested)
+        self.header.strip.chosen.connect(self._on_strip)
+        self._pages = QStackedWidget()
+        self._message: EmptyState | None = None
+        self._case_page = QWidget()
+        self.surface = Surface()
+        self.panel = ReadingPanel("", ())
+        self.trouble = plain_label("", "error", wrap=True)
+        self.trouble.setContentsMargins(16, 6, 16, 6)
+        self.trouble.hide()
+        vertical(self.header, self.trouble, (self._pages, 1), inside=self)
+        self._has_pixels = False
+        self._leaves = False
+        self._show_message("Opening…", "", ())
+        self.clock = CaseClock(self.is_read, self)
+        self.clock.elapsed.connect(self.reader.add_time)
+        self.reader.opened.connect(self._on_opened)
+        self.reader.not_opened.connect(self.not_opened)
+        self.reader.refused.connect(self._on_refused)
+        self.reader.place_shown.connect(self._on_place)
+        self.reader.pixels_ready.connect(self._on_pixels)
+        self.reader.pixels_refused.connect(self._on_refused)
+        self.reader.marks_changed.connect(self._on_marks)
+        self.reader.session_finished.connect(self._on_finished)
+
+    def close_file(self) -> None:
+        """Write everything and close the file."""
+        self.clock.stop()
+        self.reader.close()
+
+    def is_read(self) -> bool:
+        """Return whether the reader sees the case now: its pixels, in the active window."""
+        on_screen = self._pages.currentWidget() is self._case_page and self._has_pixels and self.isVisible()
+        return on_screen and self.isActiveWindow() and QApplication.activeModalWidget() is None
+
+    # Pages
+
+    def _show_message(
+        self, title: str, sentence: str, actions: tuple[tuple[str, Callable[[], object]], ...]
+    ) -> None:
+        page = EmptyState(title, sentence, actions)
+        self._pages.addWidget(page)
+        self._pages.setCurrentWidget(page)
+        if self._message is not None:
+            self._pages.removeWidget(self._message)
+            self._message.deleteLater()
+        self._message = page
+        if page.buttons:
+            page.buttons[0].setFocus()
+
+    def _on_opened(self) -> None:
+        assignment = self.reader.assignment
+        assert assignment is not None
+        self.header.set_study(f"{assignment.name}   {assignment.reader}")
+        self.surface = make_surface(assignment)
+        self.surface.marked.connect(self._on_marked)
+        self.panel = ReadingPanel(assignment.instruction, self.surface.groups())
+        foot = (
+            FOOT
+            if not self.surface.COMPLETES
+            else tuple(key._replace(word="next case", tip="") if key.name == "next" else key for key in FOOT)
+        )
+        self.panel.add_to_foot(foot)
+        self.panel.pressed.connect(self.press)
+        horizontal((self.surface, 1), self.panel, inside=self._case_page)
+        self._case_page.setFocusProxy(self.surface)
+        self._pages.addWidget(self._case_page)
+        self._bind_keys()
+        self._welcome()
+
+    def _welcome(self) -> None:
+        """Show where the reader stands, with the next step."""
+        assignment, session = self.reader.assignment, self.reader.session
+        assert assignment is not None
+        self.header.set_progress("", "")
+        if session is None:
+            self._show_message(
+                "All sessions are finished",
+                f"Thank you. Send {self.reader.path.name} back to the coordinator. Its marks are locked.",
+                (("Close", self.close_requested.emit),),
+            )
+            return
+        count, done = len(session.places), len(session.done)
+        if not self.reader.is_open() and session.opens is not None:
+            self._show_message(
+                f"Session {session.session} opens on {when(session.opens)}",
+                f"It begins {counted_days(assignment.washout_days)} after session {session.session - 1} was "
+                f"finished, so that you do not remember the {counted(count, 'case')}. Until then, send "
+                f"{self.reader.path.name} to the coordinator if you are asked for it.",
+                (("Close", self.close_requested.emit),),
+            )
+            return
+        sessions = f"Session {session.session} of {assignment.sessions}: " if assignment.sessions > 1 else ""
+        words = f"{sessions}{counted(count, 'case')}" + (f", {done:,} read" if done else "")
+        lead = f"{assignment.instruction} " if assignment.instruction else ""
+        self._show_message(
+            assignment.name,
+            f"{lead}{words}. Your marks are saved as you make them; you see no other reader's marks and no "
+            "results. Time counts only while this window is active.",
+            (("Continue reading" if done or session.begun else "Start reading", self._start),),
+        )
+
+    def _start(self) -> None:
+        session = self.reader.session
+        if session is not None:
+            first = self.reader.first_unread()
+            if first is None:
+                self.show_end()
+            else:
+                self.reader.go_to(first)
+
+    # The case on screen
+
+    def _on_place(self) -> None:
+        case = self.reader.case
+        assert case is not None
+        assert self.reader.place is not None
+        self._has_pixels = False
+        self._leaves = False
+        self.trouble.hide()
+        self.surface.begin(case, self.reader.swapped)
+        self._pages.setCurrentWidget(self._case_page)
+        self.surface.setFocus()
+        self.clock.start(self.reader.place)
+        self._on_marks()
+
+    def _on_pixels(self, pixels: list[Pixels]) -> None:
+        self.surface.show_pixels(pixels)
+        self._has_pixels = True
+        self.clock.tick()
+
+    def _on_marks(self) -> None:
+        session, place = self.reader.session, self.reader.place
+        if session is None or place is None:
+            return
+        marks = self.reader.marks
+        number = place - session.places[0]
+        self.header.set_progress(f"Case {number + 1} of {len(session.places)}", _session_words(session, self))
+        done = {each - session.places[0] for each in session.done}
+        self.header.strip.set_cases(len(session.places), done, number)
+        self.surface.show_marks(marks)
+        self.panel.note.setText(self.surface.note(marks))
+        self.panel.set_checked(self.surface.checked())
+        self.panel.set_enabled("undo", marks.undoable is not None)
+        self.panel.set_enabled("redo", marks.redoable is not None)
+        self.panel.set_enabled("previous", number > 0)
+        if self._leaves and place in session.done:
+            self._go_on()
+
+    def _on_marked(self, verb: str, detail: dict[str, object]) -> None:
+        if not self._has_pixels:
+            return
+        self._leaves = self.surface.COMPLETES
+        self.clock.tick()
+        self.clock.report()
+        self.reader.record(verb, detail)
+
+    def _on_refused(self, sentence: str) -> None:
+        self.trouble.setText(sentence)
+        self.trouble.show()
+        self.refused.emit(sentence)
+
+    # Keys
+
+    def _bind_keys(self) -> None:
+        bindings: dict[str, str] = {
+            "N": "next", "P": "previous", "U": "unread", "Z": "undo", "Ctrl+Z": "undo", "Y": "redo",
+            "Ctrl+Y": "redo", "Ctrl+Shift+Z": "redo", "F": "finish", "PgDown": "next", "PgUp": "previous",
+        }  # fmt: skip
+        assert self.reader.assignment is not None
+        for number in range(1, 10):
+            bindings[str(number)] = f"digit {number}"
+        if self.reader.assignment.kind == "masks":
+            bindings |= {"B": "brush", "C": "contour", "E": "eraser", "V": "look"}
+        elif self.reader.assignment.kind == "pairs":
+            bindings |= {"Left": "side left", "Right": "side right", "Down": "side tie"}
+        for keys, name in bindings.items():
+            shortcut = QShortcut(QKeySequence(keys), self._case_page)
+            shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            shortcut.activated.connect(partial(self.press, name))
+
+    def press(self, name: str) -> None:
+        """Act on a key."""
+        place, session = self.reader.place, self.reader.session
+        if place is None or session is None:
+            return
+        if name.startswith("digit ") and not self.surface.COMPLETES:
+            structures = [key for key in self.panel.buttons if key.startswith("structure ")]
+            number = int(name.removeprefix("digit "))
+            name = structures[number - 1] if number <= len(structures) else ""
+        if name in ("undo", "redo"):
+            self._leaves = False
+            getattr(self.reader, name)()
+        elif name == "previous":
+            self.reader.go_to(place - 1)
+        elif name == "next":
+            self._next()
+        elif name == "unread":
+            others = [each for each in session.places if each not in session.done and each != place]
+            after = [each for each in others if each > place]
+            if others:
+                self.reader.go_to((after or others)[0])
+        elif name == "finish":
+            self.show_end()
+        elif name:
+            self.surface.press(name)
+        self.panel.set_checked(self.surface.checked())
+
+    def _next(self) -> None:
+        """Mark the case as read, if its kind has no answer that does, and go on."""
+        session, place = self.reader.session, self.reader.place
+        assert session is not None
+        if not self._has_pixels or self.surface.COMPLETES or place in session.done:
+            self._go_on()
+            return
+        self._leaves = True
+        self.reader.record("done", {})
+
+    def _go_on(self) -> None:
+        self._leaves = False
+        session, place = self.reader.session, self.reader.place
+        if session is None or place is None:
+            return
+        if place + 1 in session.places:
+            self.reader.go_to(place + 1)
+        else:
+            self.show_end()
+
+    def _on_strip(self, index: int) -> None:
+        session = self.reader.session
+        if session is not None:
+            self.reader.go_to(session.places[index])
+
+    # The end
+
+    def show_end(self) -> None:
+        """Show what is missing, and ask to finish the session."""
+        session = self.reader.session
+        if session is None:
+            return
+        self.clock.stop()
+        self.reader.leave_case()
+        first = session.places[0]
+        missing = [place - first + 1 for place in session.places if place not in session.done]
+        self.header.set_progress(
+            f"{len(session.done)} of {len(session.places)} read", _session_words(session, self)
+        )
+        self.header.strip.set_cases(len(session.places), {each - first for each in session.done}, -1)
+        back = partial(self.reader.go_to, first + missing[0] - 1 if missing else session.places[-1])
+        if missing:
+            few = ", ".join(map(str, missing[:_NAMED])) + (" and more" if len(missing) > _NAMED else "")
+            noun = "Case" if len(missing) == 1 else "Cases"
+            verb = "is" if len(missing) == 1 else "are"
+            self._show_message(
+                f"{counted(len(missing), 'case')} {verb} not read",
+                f"{noun} {few} {verb} not marked as done. A finished session cannot be changed.",
+                (
+                    ("Go to the first of them", back),
+                    (f"Finish without {'it' if len(missing) == 1 else 'them'}", self.reader.finish),
+                ),
+            )
+        else:
+            self._show_message(
+                f"Finish session {session.session}?",
+                f"All {len(session.places)} cases are read. A finished session cannot be changed.",
+                (("Finish session", self.reader.finish), ("Back to the cases", back)),
+            )
+
+    def _on_finished(self, _session: int) -> None:
+        self.clock.stop()
+        self._welcome()
+
+
+def _session_words(session: SessionState, screen: ReadingScreen) -> str:
+    assignment = screen.reader.assignment
+    total = assignment.sessions if assignment is not None else 1
+    return f"session {session.session} of {total}" if total > 1 else ""

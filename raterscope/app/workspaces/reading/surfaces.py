@@ -1,0 +1,303 @@
+"""Surfaces of the reading mode, one for each kind: they show a case and turn input into marks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from raterscope.app.errors import counted
+from raterscope.app.formats.masks.collector import crop
+from raterscope.app.reader_studies.assignment import Assignment, Picture, ReadingCase
+from raterscope.app.reader_studies.mask_strokes import draw_strokes, pack_stroke
+from raterscope.app.reader_studies.reading_file import CaseMarks
+from raterscope.app.workspaces.reading.reader import Pixels
+from raterscope.widgets.canvas.marking_canvas import MarkingCanvas
+from raterscope.widgets.panels.reading_panels import ComparedPictures, ReadingKey
+from raterscope.widgets.theme import annotator_style
+from raterscope.widgets.volume.scene import Outline, Stroke
+from raterscope.widgets.volume.volume_view import Tool, VolumeView
+
+Groups = Sequence[tuple[str, Sequence[ReadingKey]]]
+
+TOOLS = (
+    ReadingKey("brush", "B", "brush", "Paint with a disc; with Shift, erase"),
+    ReadingKey("contour", "C", "contour", "Draw around an area to fill it; with Shift, to empty it"),
+    ReadingKey("eraser", "E", "eraser", "Erase with a disc; with Shift, paint"),
+    ReadingKey("look", "V", "move crosshair", "Move through the volume"),
+)
+
+
+class Surface(QWidget):
+    """What shows the case on screen.
+
+    Signals
+    -------
+    marked : (str, dict)
+        Verb and detail of an operation.
+    """
+
+    marked = Signal(str, dict)
+    COMPLETES = False
+    """Whether the last answer completes a case, which is then left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pictures: tuple[Picture, ...] = ()
+        """Pictures of the case, from left to right."""
+        self._swapped = False
+
+    def groups(self) -> Groups:
+        """List the keys of the kind, by heading."""
+        return ()
+
+    def begin(self, case: ReadingCase, swapped: bool) -> None:
+        """Show a case whose pixels are not loaded yet."""
+        self._swapped = swapped
+        self.pictures = tuple(self._sides(case.pictures))
+        self.clear()
+
+    def _sides(self, items: Sequence[Any]) -> list[Any]:
+        return list(reversed(items)) if self._swapped else list(items)
+
+    def clear(self) -> None:
+        """Show the case without pixels and marks."""
+
+    def show_pixels(self, _pixels: list[Pixels]) -> None:
+        """Show the pixels of the case, in the order of its pictures."""
+
+    def show_marks(self, _marks: CaseMarks) -> None:
+        """Show the reader's marks on the case."""
+
+    def press(self, _name: str) -> None:
+        """Act on a key of the kind."""
+
+    def checked(self) -> set[str]:
+        """Return the keys that are lit."""
+        return set()
+
+    def note(self, _marks: CaseMarks) -> str:
+        """Describe the marks in words."""
+        return ""
+
+
+def make_surface(assignment: Assignment) -> Surface:
+    """Make the surface of a kind."""
+    if assignment.kind == "clicks":
+        return ClickSurface()
+    if assignment.kind == "masks":
+        return MaskSurface(assignment.structures)
+    return AnswerSurface(assignment)
+
+
+def _fill(surface: QWidget, widget: QWidget) -> None:
+    column = QVBoxLayout(surface)
+    column.setContentsMargins(0, 0, 0, 0)
+    column.addWidget(widget)
+    surface.setFocusProxy(widget)
+
+
+def _extent(picture: Picture) -> tuple[float, float, float, float]:
+    return 0.0, 0.0, float(picture.width), float(picture.height)
+
+
+class ClickSurface(Surface):
+    """An image on which points are marked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.canvas = MarkingCanvas()
+        self.canvas.marked.connect(lambda x, y: self.marked.emit("click", {"x": x, "y": y}))
+        self.canvas.unmarked.connect(self._on_unmarked)
+        self._points: list[tuple[float, float]] = []
+        _fill(self, self.canvas)
+
+    def clear(self) -> None:
+        """Show the frame of an image."""
+        self.canvas.set_points([])
+        self.canvas.set_image(None, _extent(self.pictures[0]))
+        self.canvas.fit()
+
+    def show_pixels(self, pixels: list[Pixels]) -> None:
+        """Show the image."""
+        picture = self.pictures[0]
+        self.canvas.set_image(pixels[0], _extent(picture), pixel_size=picture.pixel_size)
+
+    def show_marks(self, marks: CaseMarks) -> None:
+        """Show the points."""
+        self._points = [(x, y) for x, y, _ in marks.clicks]
+        self.canvas.set_points(self._points)
+
+    def note(self, marks: CaseMarks) -> str:
+        """Count the points."""
+        return f"{counted(len(marks.clicks), 'mark')}. Click to mark; Shift+click removes a mark."
+
+    def _on_unmarked(self, index: int) -> None:
+        x, y = self._points[index]
+        self.marked.emit("unclick", {"x": x, "y": y})
+
+
+class MaskSurface(Surface):
+    """A volume or image on which structures are outlined by brush and contour."""
+
+    def __init__(self, structures: Sequence[str]) -> None:
+        super().__init__()
+        self.volume = VolumeView()
+        self.volume.painted.connect(self._on_painted)
+        self._structures = structures
+        self.structure = structures[0]
+        self._marks = CaseMarks()
+        self._shape = (1, 1, 1)
+        self.volume.set_tool("brush")
+        _fill(self, self.volume)
+
+    def groups(self) -> Groups:
+        """List structures and tools."""
+        structures = [
+            ReadingKey(f"structure {name}", str(number), name, f"Draw {name}")
+            for number, name in enumerate(self._structures, start=1)
+        ]
+        return (("STRUCTURE", structures), ("TOOL", TOOLS))
+
+    def clear(self) -> None:
+        """Show nothing until the volume is there."""
+        self._shape = (1, 1, 1)
+        self._marks = CaseMarks()
+        self.volume.clear()
+
+    def show_pixels(self, pixels: list[Pixels]) -> None:
+        """Show the volume with what is drawn."""
+        volume = pixels[0]
+        self._shape = volume.grid.shape
+        self.volume.set_volume(volume.values, volume.grid, modality=volume.modality, window=volume.window)
+        self.show_marks(self._marks)
+
+    def show_marks(self, marks: CaseMarks) -> None:
+        """Show the structures: the chosen one as an area, the others as outlines."""
+        self._marks = marks
+        masks = draw_strokes(marks.strokes, self._shape) if self._shape != (1, 1, 1) else {}
+        outlines = []
+        for number, name in enumerate(self._structures):
+            origin, values = crop(masks.get(name, np.zeros(self._shape, dtype=np.bool_)))
+            if name == self.structure:
+                self.volume.set_edit(values if values.size else None, origin)
+            elif values.size:
+                outlines.append(Outline(name, name, annotator_style(number)[0], values, origin, width=2.0))
+        self.volume.set_outlines(outlines)
+
+    def press(self, name: str) -> None:
+        """Choose a structure or a tool."""
+        if name.startswith("structure "):
+            self.structure = name.removeprefix("structure ")
+            self.show_marks(self._marks)
+        elif name in {tool.name for tool in TOOLS}:
+            self.volume.set_tool(cast(Tool, name))
+
+    def checked(self) -> set[str]:
+        """Return structure and tool."""
+        return {f"structure {self.structure}", self.volume.tool}
+
+    def note(self, marks: CaseMarks) -> str:
+        """Name the structures that are drawn."""
+        drawn = {stroke.detail.get("structure") for stroke in marks.strokes}
+        missing = [name for name in self._structures if name not in drawn]
+        words = f"Nothing is drawn of {', '.join(missing)}. " if missing else ""
+        return words + "Wheel: slices. Ctrl+wheel: zoom. [ and ]: size of the brush."
+
+    def _on_painted(self, stroke: Stroke) -> None:
+        self.marked.emit("stroke", pack_stroke(self.structure, stroke.origin, stroke.values))
+
+
+class AnswerSurface(Surface):
+    """A picture, or two, about which questions are answered."""
+
+    COMPLETES = True
+
+    def __init__(self, assignment: Assignment) -> None:
+        super().__init__()
+        self._questions = assignment.questions
+        self._marks = CaseMarks()
+        self._pair = ComparedPictures() if assignment.kind == "pairs" else None
+        self._canvas = MarkingCanvas(marks=False) if self._pair is None else None
+        if self._pair is not None:
+            self._pair.chosen.connect(self._answer)
+        _fill(self, self._pair or self._canvas or QWidget())
+
+    @property
+    def question(self) -> int:
+        """Index of the question to answer: the first without an answer, else the last."""
+        answered = [question.name in self._marks.answers for question in self._questions]
+        return answered.index(False) if False in answered else len(answered) - 1
+
+    def groups(self) -> Groups:
+        """List the answers to each question."""
+        return [
+            (
+                question.text or question.name,
+                [
+                    ReadingKey(f"answer {number} {name}", self._cap(at, name), name)
+                    for at, name in enumerate(question.classes, start=1)
+                ],
+            )
+            for number, question in enumerate(self._questions)
+        ]
+
+    def _cap(self, number: int, name: str) -> str:
+        arrows = {"left": "←", "right": "→", "tie": "↓"}
+        return arrows.get(name, str(number)) if self._pair is not None else str(number)
+
+    def clear(self) -> None:
+        """Show the frames of the pictures."""
+        for view, picture in zip(self._views(), self.pictures, strict=True):
+            view.set_image(None, _extent(picture))
+            view.fit()
+
+    def show_pixels(self, pixels: list[Pixels]) -> None:
+        """Show the pictures."""
+        shown = zip(self._views(), self.pictures, self._sides(pixels), strict=True)
+        for view, picture, image in shown:
+            view.set_image(image, _extent(picture), pixel_size=picture.pixel_size)
+
+    def _views(self) -> list[MarkingCanvas]:
+        if self._pair is not None:
+            return list(self._pair.views.values())
+        return [] if self._canvas is None else [self._canvas]
+
+    def show_marks(self, marks: CaseMarks) -> None:
+        """Show the answers."""
+        self._marks = marks
+        if self._pair is not None:
+            self._pair.set_chosen(marks.answers.get(self._questions[-1].name, ""))
+
+    def press(self, name: str) -> None:
+        """Give an answer; a digit answers the first open question."""
+        words = name.split(" ", 2)
+        if words[0] == "answer" and len(words) == 3:
+            question = self._questions[int(words[1])]
+            self.marked.emit("answer", {"question": question.name, "answer": words[2]})
+        elif words[0] == "digit":
+            number, question = int(words[1]), self._questions[self.question]
+            if number <= len(question.classes):
+                self._answer(question.classes[number - 1])
+        elif words[0] == "side" and self._pair is not None:
+            self._answer(words[1])
+
+    def _answer(self, answer: str) -> None:
+        question = self._questions[self.question]
+        if answer in question.classes:
+            self.marked.emit("answer", {"question": question.name, "answer": answer})
+
+    def checked(self) -> set[str]:
+        """Return the answers given."""
+        numbers = {question.name: number for number, question in enumerate(self._questions)}
+        return {f"answer {numbers[name]} {answer}" for name, answer in self._marks.answers.items()}
+
+    def note(self, marks: CaseMarks) -> str:
+        """Name the question to answer."""
+        if len(self._questions) == 1 or self._questions[self.question].name in marks.answers:
+            return "The next case follows your last answer. Press P to go back and change it."
+        question = self._questions[self.question]
+        return f"The keys answer: {question.text or question.name}"

@@ -1,0 +1,221 @@
+"""Dialog that describes a new reader study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QFileDialog,
+    QFormLayout,
+    QFrame,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QScrollArea,
+    QSpinBox,
+    QWidget,
+)
+
+from raterscope.widgets.dialogs.parts import FolderField, lay_out
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
+from raterscope.widgets.parts import ChoiceBox, let_wheel_pass, plain_label
+from raterscope.widgets.theme import set_lengths
+
+_ABOUT = (
+    "Writes one file for each reader, with the cases in an order of their own and nobody else's marks, and a "
+    "coordinator's file with the key of the pseudonyms."
+)
+_KINDS = {
+    "clicks": "Clicks: mark points",
+    "masks": "Masks: outline structures",
+    "labels": "Labels: answer by class",
+    "pairs": "Pairs: compare two images",
+}
+_QUESTION_TIPS = {
+    "labels": "One question a line: name: class, class, class",
+    "pairs": "One question a line: a name, such as sharper",
+}
+
+
+class ReaderStudyDialog(QDialog):
+    """Describe a reader study; it stays open until its files are written.
+
+    Parameters
+    ----------
+    folder : str
+        Proposed new folder.
+
+    Signals
+    -------
+    submitted : (dict, str)
+        Fields of the protocol as a TOML file has them, and the folder.
+    """
+
+    submitted = Signal(dict, str)
+
+    def __init__(self, folder: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("New reader study")
+        set_lengths(self, minimumWidth=620)
+        self.name = _line("Name")
+        self.kind = ChoiceBox()
+        self.kind.setAccessibleName("Kind")
+        for kind, words in _KINDS.items():
+            self.kind.addItem(words, kind)
+        self.readers = _lines("Readers", "One name a line", 3)
+        self.cases = _lines("Cases", "Images, folders or patterns, one a line", 3)
+        self.structures = _lines("Structures", "One structure a line", 2)
+        self.questions = _lines("Questions", "", 2)
+        self.instruction = _line("Instruction")
+        self.instruction.setPlaceholderText("Shown to the reader at all times")
+        self.reads = _number("Reads of a case", 1, 9)
+        self.repeated = _number("Cases read again", 0, 1_000_000)
+        self.repeated.setSpecialValueText("all")
+        self.washout = _number("Washout", 0, 3650)
+        self.washout.setSuffix(" days")
+        self.seed = _number("Seed", 0, 2**31 - 1)
+        self.pairs = _number("Pairs", 0, 1_000_000)
+        self.pairs.setSpecialValueText("all")
+        self.blinding = QCheckBox("Keep the collected study closed until every reader has finished")
+        self.pseudonyms = QCheckBox("Name readers R01, R02 and so on in every file but the coordinator's")
+        self.copies = QCheckBox("Copy the images beside the readers' files, under neutral names")
+        self.blinding.setChecked(True)
+        self.pseudonyms.setChecked(True)
+        self.folder_field = FolderField("New folder", inside=True)
+        self.folder_field.text = folder
+        self.form = form = QFormLayout()
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        for label, field in (
+            ("Name", self.name), ("Kind", self.kind), ("Readers", self.readers), ("Cases", self._cases_row()),
+            ("Structures", self.structures), ("Questions", self.questions), ("Pairs", self.pairs),
+            ("Instruction", self.instruction), ("Reads of a case", self.reads),
+            ("Cases read again", self.repeated), ("Washout", self.washout), ("Seed", self.seed),
+        ):  # fmt: skip
+            form.addRow(label, field)
+        page = QWidget()
+        vertical(form, self.blinding, self.pseudonyms, self.copies, STRETCH, inside=page,
+                 margins=(0, 0, 8, 0), spacing=8)  # fmt: skip
+        room = QScrollArea()
+        room.setWidgetResizable(True)
+        room.setFrameShape(QFrame.Shape.NoFrame)
+        room.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        room.setWidget(page)
+        set_lengths(room, minimumHeight=400)
+        bottom = QFormLayout()
+        bottom.addRow("New folder", self.folder_field)
+        self.problems = plain_label("", "error", wrap=True, selectable=True)
+        self.problems.setAccessibleName("Problems")
+        self.problems.hide()
+        self.accepting = lay_out(
+            self, plain_label("New reader study", "title"), plain_label(_ABOUT, "second", wrap=True),
+            (room, 1), bottom, self.problems, 8, accept="Create files",
+        )  # fmt: skip
+        self.kind.currentIndexChanged.connect(self._follow)
+        self.reads.valueChanged.connect(self._follow)
+        self.folder_field.changed.connect(self._follow)
+        self._follow()
+
+    def _cases_row(self) -> QWidget:
+        row, files, folder = QWidget(), QPushButton("Add files…"), QPushButton("Add folder…")
+        for button, slot in ((files, self._add_files), (folder, self._add_folder)):
+            button.setAutoDefault(False)
+            button.clicked.connect(slot)
+        vertical(self.cases, horizontal(files, folder, STRETCH, spacing=8), inside=row, spacing=4)
+        return row
+
+    def _add_files(self) -> None:
+        names, _ = QFileDialog.getOpenFileNames(self, "Cases")
+        for name in names:
+            self.cases.appendPlainText(name)
+
+    def _add_folder(self) -> None:
+        name = QFileDialog.getExistingDirectory(self, "Folder of a case")
+        if name:
+            self.cases.appendPlainText(name)
+
+    def accept(self) -> None:
+        """Submit the fields; a second call, after the files were written, closes the dialog."""
+        if self.result() or not self.accepting.isEnabled() or self.accepting.property("submitted"):
+            super().accept()
+            return
+        self.problems.hide()
+        self.accepting.setProperty("submitted", True)
+        self.submitted.emit(self.values(), self.folder_field.text)
+
+    def show_problems(self, problems: Sequence[str]) -> None:
+        """Show why nothing was written, a line each."""
+        self.accepting.setProperty("submitted", False)
+        self.problems.setText("\n".join(problems))
+        self.problems.show()
+
+    def values(self) -> dict[str, Any]:
+        """Return the fields of the protocol, without those that do not apply."""
+        kind = str(self.kind.currentData())
+        values: dict[str, Any] = {
+            "name": self.name.text(), "kind": kind, "readers": _texts(self.readers),
+            "cases": _texts(self.cases), "reads": self.reads.value(), "seed": self.seed.value(),
+            "instruction": self.instruction.text(), "blinding": self.blinding.isChecked(),
+            "pseudonyms": self.pseudonyms.isChecked(), "copy_images": self.copies.isChecked(),
+        }  # fmt: skip
+        if self.reads.value() > 1:
+            values["washout_days"] = self.washout.value()
+            if self.repeated.value():
+                values["repeated_cases"] = self.repeated.value()
+        if kind == "masks":
+            values["structures"] = _texts(self.structures)
+        elif kind == "labels":
+            values["questions"] = [_question(text) for text in _texts(self.questions)]
+        elif kind == "pairs":
+            values["questions"] = [{"name": text} for text in _texts(self.questions)]
+            if self.pairs.value():
+                values["pairs"] = self.pairs.value()
+        return values
+
+    def _follow(self) -> None:
+        kind = str(self.kind.currentData())
+        self.form.setRowVisible(self.structures, kind == "masks")
+        self.form.setRowVisible(self.questions, kind in _QUESTION_TIPS)
+        self.form.setRowVisible(self.pairs, kind == "pairs")
+        self.questions.setPlaceholderText(_QUESTION_TIPS.get(kind, ""))
+        self.form.setRowVisible(self.repeated, self.reads.value() > 1)
+        self.form.setRowVisible(self.washout, self.reads.value() > 1)
+        self.accepting.setEnabled(bool(self.folder_field.text))
+
+
+def _question(text: str) -> dict[str, Any]:
+    """Read a line "name: class, class"."""
+    name, _, classes = text.partition(":")
+    return {"name": name.strip(), "classes": [word.strip() for word in classes.split(",") if word.strip()]}
+
+
+def _texts(editor: QPlainTextEdit) -> list[str]:
+    return [line.strip() for line in editor.toPlainText().splitlines() if line.strip()]
+
+
+def _line(name: str) -> QLineEdit:
+    editor = QLineEdit()
+    editor.setAccessibleName(name)
+    return editor
+
+
+def _lines(name: str, hint: str, rows: int) -> QPlainTextEdit:
+    editor = QPlainTextEdit()
+    editor.setAccessibleName(name)
+    editor.setPlaceholderText(hint)
+    editor.setTabChangesFocus(True)
+    editor.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+    set_lengths(editor, minimumHeight=22 * rows + 14, maximumHeight=22 * rows + 14)
+    return editor
+
+
+def _number(name: str, least: int, most: int) -> QSpinBox:
+    editor = QSpinBox()
+    editor.setAccessibleName(name)
+    editor.setRange(least, most)
+    editor.setGroupSeparatorShown(True)
+    let_wheel_pass(editor)
+    return editor

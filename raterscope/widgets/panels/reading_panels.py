@@ -1,0 +1,255 @@
+"""Parts of the reading mode: progress of a session, keys and instruction, and two pictures to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QPushButton, QSizePolicy, QToolTip, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.canvas.marking_canvas import MarkingCanvas
+from raterscope.widgets.hints import KeyButton
+from raterscope.widgets.layouts import horizontal, vertical
+from raterscope.widgets.parts import ElidedLabel, plain_label, rule, scroll_area
+from raterscope.widgets.theme import pixels, set_lengths
+
+STRIP_HEIGHT = 14
+WIDTH = 288
+
+
+class CaseStrip(QWidget):
+    """Cases of a session in their order: read, not read, and the case on screen.
+
+    Signals
+    -------
+    chosen : int
+        Index of a case.
+    """
+
+    chosen = Signal(int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName("Cases")
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self._count, self._done, self._current = 0, frozenset[int](), -1
+
+    def set_cases(self, count: int, done: Collection[int], current: int) -> None:
+        """Show a session; `current` is -1 without a case on screen."""
+        self._count, self._done, self._current = count, frozenset(done), current
+        self.setAccessibleDescription(f"{len(self._done)} of {count} cases are read")
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Be low."""
+        return QSize(pixels(200), pixels(STRIP_HEIGHT))
+
+    def _box(self, index: int) -> QRectF:
+        wide = self.width() / max(self._count, 1)
+        gap = 2.0 if wide >= 6 else 0.0
+        return QRectF(index * wide, 0, max(wide - gap, 1.0), self.height())
+
+    def _index_at(self, x: float) -> int:
+        return min(max(int(x * self._count / max(self.width(), 1)), 0), self._count - 1)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint a box for each case."""
+        look = theme.current()
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            for index in range(self._count):
+                box = self._box(index).adjusted(0, 4, 0, -4)
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(QColor(look.accent if index in self._done else look.line))
+                if index == self._current:
+                    box = self._box(index).adjusted(1, 1, -1, -1)
+                    painter.setPen(QPen(QColor(look.text), 2))
+                painter.drawRoundedRect(box, 2, 2)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose the case under the mouse."""
+        if event.button() == Qt.MouseButton.LeftButton and self._count:
+            self.chosen.emit(self._index_at(event.position().x()))
+
+    def event(self, event: QEvent) -> bool:
+        """Name the case under the mouse."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip and self._count:
+            index = self._index_at(event.pos().x())
+            state = "read" if index in self._done else "not read"
+            QToolTip.showText(event.globalPos(), f"case {index + 1}: {state}", self)
+            return True
+        return super().event(event)
+
+
+class ReadingHeader(QWidget):
+    """Name of the study, case and session on screen, and the way out.
+
+    Signals
+    -------
+    close_requested : ()
+    """
+
+    close_requested = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("topBar")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._study = ElidedLabel("", "second")
+        self._case = plain_label("", "title")
+        self._session = plain_label("", "second")
+        self.strip = CaseStrip()
+        self.close_button = QPushButton("Close")
+        self.close_button.setToolTip("Close the file. Your marks are saved; go on at any time")
+        self.close_button.clicked.connect(self.close_requested)
+        self._case.setMinimumWidth(0)
+        horizontal(
+            self._case, 16, self._session, 16, (self.strip, 3), 16, (self._study, 2), 12, self.close_button,
+            inside=self, margins=(16, 8, 12, 8),
+        )  # fmt: skip
+
+    def set_study(self, name: str) -> None:
+        """Set the name of the study."""
+        self._study.setText(name)
+
+    def set_progress(self, case: str, session: str) -> None:
+        """Set "Case 7 of 40" and "read 1 of 2"."""
+        self._case.setText(case)
+        self._session.setText(session)
+        self.strip.setVisible(bool(case))
+
+    @property
+    def words(self) -> str:
+        """Case and session in words."""
+        return f"{self._case.text()}, {self._session.text()}"
+
+
+class ReadingKey(NamedTuple):
+    """A key of the reading mode.
+
+    Attributes
+    ----------
+    name : str
+        Name of the command.
+    key, word, tip : str
+        Key cap, action, and its effect in a sentence.
+    """
+
+    name: str
+    key: str
+    word: str
+    tip: str = ""
+
+
+class ReadingPanel(QWidget):
+    """Instruction, and the keys of the case on screen, in groups.
+
+    Signals
+    -------
+    pressed : str
+        Name of a command.
+    """
+
+    pressed = Signal(str)
+
+    def __init__(self, instruction: str, groups: Sequence[tuple[str, Sequence[ReadingKey]]]) -> None:
+        super().__init__()
+        set_lengths(self, minimumWidth=WIDTH, maximumWidth=WIDTH)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.buttons: dict[str, KeyButton] = {}
+        page = QWidget()
+        column = vertical(inside=page, margins=(16, 14, 12, 12), spacing=6)
+        if instruction:
+            column.addWidget(plain_label(instruction, wrap=True))
+            column.addSpacing(8)
+        self.headings: list[QWidget] = []
+        for title, keys in groups:
+            heading = plain_label(title, "caption" if title.isupper() else "", wrap=True)
+            self.headings.append(heading)
+            column.addWidget(heading)
+            for key in keys:
+                button = KeyButton(key.key, key.word, tip=key.tip)
+                button.clicked.connect(self._on_clicked)
+                button.setObjectName(key.name)
+                self.buttons[key.name] = button
+                column.addWidget(button)
+            column.addSpacing(10)
+        self.note = plain_label("", "second", wrap=True)
+        column.addWidget(self.note)
+        column.addStretch(1)
+        self._foot = vertical(margins=(16, 10, 12, 12), spacing=6)
+        vertical((scroll_area(page), 1), rule(), self._foot, inside=self)
+
+    def add_to_foot(self, keys: Sequence[ReadingKey]) -> None:
+        """Add keys below the list, which are always in sight."""
+        for key in keys:
+            button = KeyButton(key.key, key.word, "accent" if key.name == "next" else "second", key.tip)
+            button.clicked.connect(self._on_clicked)
+            button.setObjectName(key.name)
+            self.buttons[key.name] = button
+            self._foot.addWidget(button)
+
+    def set_checked(self, names: Collection[str]) -> None:
+        """Light the keys of what is chosen."""
+        for name, button in self.buttons.items():
+            button.setCheckable(True)
+            button.setChecked(name in names)
+            button.update()
+
+    def set_enabled(self, name: str, enabled: bool) -> None:
+        """Enable or disable a key."""
+        self.buttons[name].setEnabled(enabled)
+
+    def _on_clicked(self) -> None:
+        button = self.sender()
+        self.pressed.emit(button.objectName())
+
+
+class ComparedPictures(QWidget):
+    """Two pictures beside each other; the chosen one has a frame.
+
+    Signals
+    -------
+    chosen : str
+        "left" or "right": a picture was double-clicked.
+    """
+
+    chosen = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.views = {side: MarkingCanvas(marks=False) for side in ("left", "right")}
+        self._frames = {side: _Frame(view) for side, view in self.views.items()}
+        for side, view in self.views.items():
+            view.setAccessibleName(f"{side.capitalize()} picture")
+            view.place_double_clicked.connect(lambda _x, _y, side=side: self.chosen.emit(side))
+        horizontal(*((frame, 1) for frame in self._frames.values()), inside=self, spacing=2)
+        self.setFocusProxy(self.views["left"])
+
+    def set_chosen(self, answer: str) -> None:
+        """Frame the chosen picture; both for a tie, none without an answer."""
+        for side, frame in self._frames.items():
+            frame.set_lit(answer in (side, "tie"))
+
+
+class _Frame(QWidget):
+    def __init__(self, inner: QWidget) -> None:
+        super().__init__()
+        self._lit = False
+        vertical((inner, 1), inside=self, margins=(4, 4, 4, 4))
+
+    def set_lit(self, lit: bool) -> None:
+        """Show or hide the frame."""
+        self._lit = lit
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the frame."""
+        with QPainter(self) as painter:
+            hue = theme.current().accent if self._lit else theme.DARK.canvas
+            painter.fillRect(self.rect(), QColor(hue))
