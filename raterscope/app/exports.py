@@ -46,6 +46,9 @@ FORMATS = {
     "label-studio": FileFormat(".json", "Tasks of Label Studio (*.json)"),
 }
 
+READING = ("reader", "read", "case", "position", "seconds", "marks", "session_begun", "session_finished")
+"""Columns of the export of a reader study's reads."""
+
 Item = TypeVar("Item")
 
 _ALSO = {"nifti": (".nii",), "seg.nrrd": (".nrrd",)}
@@ -276,6 +279,23 @@ def write_decisions(study: Study, request: Request, watch: Watch) -> list[Path]:
 
     watch(0.0, "writing decisions")
     return [write_table(request.path, DECISIONS, decision_rows(study.decisions(), study.names()))]
+
+
+def write_reading(study: Study, request: Request, watch: Watch) -> list[Path]:
+    """Write the cases that readers of a reader study read, with times. See `Writer`."""
+    from raterscope.app.formats.output_files import format_number, write_table
+
+    watch(0.0, "writing reads")
+    state = study.settings.reader_study()
+    if state is None:
+        raise InputError("is no reader study; `raterscope reader-study collect` makes one", file=study.path)
+    rows = (
+        (read.reader, read.read, case.case, case.position, format_number(case.seconds), case.marks,
+         read.begun, read.finished)
+        for read in state.reads
+        for case in sorted(read.cases, key=lambda case: case.position)
+    )  # fmt: skip
+    return [write_table(request.path, READING, rows)]
 
 
 def _record_path(request: Request, files: Sequence[Path]) -> Path:

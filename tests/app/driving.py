@@ -49,6 +49,12 @@ def idle(window, qtbot):
         qtbot.wait(pause)
 
 
+def command(window, words):
+    """Do what a command of the palette does."""
+    (item,) = (command for command in window.window_actions.commands() if command.words == words)
+    item.do()
+
+
 def _about_to_begin(window) -> bool:
     return any(
         timer.isActive() and timer.isSingleShot() and timer.interval() <= SOON

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raterscope.app.errors import InputError, plain
-from raterscope.app.exports import Export, Request, write_decisions
+from raterscope.app.exports import Export, Request, write_decisions, write_reading
 from raterscope.app.kinds.clicks.kind import CLICKS
 from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.labels.kind import LABELS
@@ -42,7 +42,7 @@ def registered(kind: Kind) -> Iterator[None]:
 
 
 def exports() -> tuple[Export, ...]:
-    """List everything that can be exported, kind by kind, and the decisions, which are of all kinds."""
+    """List everything that can be exported: kind by kind, then decisions and reads, of all kinds."""
     of_kinds = (
         replace(export, kinds=(kind.name,), write=partial(_write, kind))
         for kind in KINDS.values()
@@ -51,7 +51,10 @@ def exports() -> tuple[Export, ...]:
     decisions = Export(
         "decisions", "Decisions", ("csv",), of_run=False, kinds=tuple(KINDS), write=write_decisions
     )
-    return *of_kinds, decisions
+    reading = Export(
+        "reading", "Reads of a reader study", ("csv",), of_run=False, kinds=tuple(KINDS), write=write_reading
+    )
+    return *of_kinds, decisions, reading
 
 
 def _write(kind: Kind, study: Study, request: Request, watch: Watch) -> list[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from statistics import median
 
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.assessment import Trust, bin_intervals
@@ -26,7 +27,7 @@ from raterscope.app.review import (
 )
 from raterscope.app.review.decision import target_of
 from raterscope.app.study import RunEntry
-from raterscope.app.study.records import CohortCase
+from raterscope.app.study.records import CohortCase, ReaderStudy
 from raterscope.figures.paper import LINES, paper_line
 from raterscope.resources.bibliography import cite, cited_keys, references_text
 from raterscope.text import part_of_one
@@ -52,6 +53,36 @@ def cohort_section(cases: Sequence[CohortCase]) -> Section:
         columns = ("Case", "Kind", "Status", "Reason")
         blocks.append(Table("Cases without results", columns, rows, note, frozenset(range(len(columns)))))
     return Section("Cohort", blocks)
+
+
+def reading_section(study: ReaderStudy) -> Section:
+    """Describe the reads of a reader study: cases, marks and times of each reader, and what is missing."""
+    readers = {progress.reader for progress in study.progress}
+    reads = max((progress.read for progress in study.progress), default=1)
+    words = f"{counted(len(readers), 'reader')} read the cases" + (
+        f" up to {reads} times" if reads > 1 else ""
+    )
+    words += ", blinded to each other's marks and to results." if study.blinding else "."
+    words += " Times count only while the reader's window was active."
+    if study.unblinded:
+        words += f" The study was opened before every reader had finished: {plain(study.unblinded, 300)}."
+    rows = []
+    for read in study.reads:
+        seconds = [case.seconds for case in read.cases]
+        rows.append(
+            (
+                plain(read.reader), str(read.read), f"{len(read.cases):,}",
+                f"{sum(case.marks for case in read.cases):,}",
+                f"{median(seconds):.0f}" if seconds else NONE, f"{sum(seconds) / 60:.1f}",
+                read.begun[:10], read.finished[:10],
+            )
+        )  # fmt: skip
+    columns = ("Reader", "Read", "Cases", "Marks", "Median time (s)", "Total time (min)", "Begun", "Finished")
+    blocks: list[Block] = [Prose([("", words)]), Table("Reads", columns, rows)]
+    if study.unfinished:
+        listed = "; ".join(plain(progress.in_words()) for progress in study.unfinished)
+        blocks.append(Prose([("Not finished", f"{listed}.")]))
+    return Section("Reader study", blocks)
 
 
 def decisions_on(

@@ -90,6 +90,7 @@ def _gather(
         decisions_on,
         decisions_section,
         methods_section,
+        reading_section,
         trust_section,
     )
 
@@ -123,6 +124,9 @@ def _gather(
     cohort = study.settings.cohort()
     if cohort and is_complete:
         sections.insert(0, cohort_section(cohort))
+    readers = study.settings.reader_study()
+    if readers is not None and is_complete:
+        sections.insert(0, reading_section(readers))
     stale = _stale(study, origin)
     if sections[0].breaks:
         sections[0] = replace(sections[0], breaks=False)

@@ -59,11 +59,13 @@ class ReadingMode(QObject):
         self._guard.leave_study(partial(self._open, path))
 
     def _open(self, path: Path) -> None:
+        from raterscope.app.window.guide import PROPERTY
         from raterscope.app.workspaces.reading.screen import ReadingScreen
 
         self.close()
         self._document.leave()
         self.screen = screen = ReadingScreen(path, self._jobs)
+        screen.setProperty(PROPERTY, "window/reader_studies")
         screen.close_requested.connect(self.close)
         screen.not_opened.connect(self._on_not_opened)
         self._pages.addWidget(screen)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QPushButton, QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QToolTip, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.marking_canvas import MarkingCanvas
@@ -167,9 +167,9 @@ class ReadingPanel(QWidget):
         if instruction:
             column.addWidget(plain_label(instruction, wrap=True))
             column.addSpacing(8)
-        self.headings: list[QWidget] = []
+        self.headings: list[QLabel] = []
         for title, keys in groups:
-            heading = plain_label(title, "caption" if title.isupper() else "", wrap=True)
+            heading = plain_label(title, wrap=True)
             self.headings.append(heading)
             column.addWidget(heading)
             for key in keys:
@@ -201,6 +201,11 @@ class ReadingPanel(QWidget):
             button.setChecked(name in names)
             button.update()
 
+    def set_current_group(self, number: int) -> None:
+        """Highlight the heading of a group; -1 highlights none."""
+        for index, heading in enumerate(self.headings):
+            theme.set_role(heading, "accent" if index == number else "second")
+
     def set_enabled(self, name: str, enabled: bool) -> None:
         """Enable or disable a key."""
         self.buttons[name].setEnabled(enabled)
@@ -227,9 +232,11 @@ class ComparedPictures(QWidget):
         self._frames = {side: _Frame(view) for side, view in self.views.items()}
         for side, view in self.views.items():
             view.setAccessibleName(f"{side.capitalize()} picture")
+            view.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # a frame of focus would look like a choice
             view.place_double_clicked.connect(lambda _x, _y, side=side: self.chosen.emit(side))
         horizontal(*((frame, 1) for frame in self._frames.values()), inside=self, spacing=2)
-        self.setFocusProxy(self.views["left"])
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName("Pictures to compare")
 
     def set_chosen(self, answer: str) -> None:
         """Frame the chosen picture; both for a tie, none without an answer."""

@@ -8,13 +8,7 @@ from PySide6.QtWidgets import QPushButton
 from raterscope.app.simulation.setups import SETUPS
 from raterscope.app.window import files
 from raterscope.widgets.dialogs.output_dialogs import PapersDialog, SimulationDialog
-from tests.app.driving import LONG, idle
-
-
-def command(window, words):
-    """Do what a command of the palette does."""
-    (item,) = (command for command in window.window_actions.commands() if command.words == words)
-    item.do()
+from tests.app.driving import LONG, command, idle
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from PySide6.QtCore import QPointF
+from PySide6.QtGui import QPainterPath, QPolygonF
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets.volume.plane import planes_of
@@ -52,3 +54,31 @@ def test_a_stroke_beside_the_volume_is_none():
     stroke.to(-40.0, -40.0)
     stroke.to(-30.0, -40.0)
     assert stroke.finished() is None
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("name", ["axial", "coronal", "sagittal"])
+def test_a_contour_covers_the_voxels_whose_centres_it_encloses(grid, name):
+    plane, centre = planes_of(grid)[name], (6, 15, 20)
+    x, y = plane.position_of(centre)
+    angles = np.linspace(0, 2 * np.pi, 60, endpoint=False)
+    stroke = ContourStroke(plane, centre, 1.0, puts_in=True)
+    for angle in angles:
+        stroke.to(x + 5.3 * np.cos(angle), y + 5.3 * np.sin(angle))
+    done = stroke.finished()
+    touched = np.full(SHAPE, -1)
+    touched[tuple(slice(a, a + n) for a, n in zip(done.origin, done.values.shape, strict=True))] = done.values
+    away = np.indices(SHAPE) - np.array(centre)[:, None, None, None]
+    distance = np.sqrt(sum((a * s) ** 2 for a, s in zip(away, grid.spacing, strict=True)))
+    on_slice = away[plane.normal] == 0
+    assert np.all(touched[on_slice & (distance < 5.2)] == 1)
+    assert np.all(touched[~on_slice | (distance > 5.3)] == -1)
+
+
+def test_a_contour_that_crosses_itself_is_filled_as_qt_fills_it():
+    corners = np.random.default_rng(4).uniform(0, 30, (12, 2))
+    path = QPainterPath()  # fills by the even-odd rule
+    path.addPolygon(QPolygonF([QPointF(x, y) for x, y in corners]))
+    path.closeSubpath()
+    expected = [[path.contains(QPointF(x, y)) for x in range(30)] for y in range(25)]
+    assert np.array_equal(fill_polygon(corners, np.arange(30.0), np.arange(25.0)), expected)

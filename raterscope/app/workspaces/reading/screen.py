@@ -206,6 +206,7 @@ class ReadingScreen(QWidget):
         done = {each - session.places[0] for each in session.done}
         self.header.strip.set_cases(len(session.places), done, number)
         self.surface.show_marks(marks)
+        self.panel.set_current_group(self.surface.current_group())
         self.panel.note.setText(self.surface.note(marks))
         self.panel.set_checked(self.surface.checked())
         self.panel.set_enabled("undo", marks.undoable is not None)
@@ -320,7 +321,7 @@ class ReadingScreen(QWidget):
             verb = "is" if len(missing) == 1 else "are"
             self._show_message(
                 f"{counted(len(missing), 'case')} {verb} not read",
-                f"{noun} {few} {verb} not marked as done. A finished session cannot be changed.",
+                f"{noun} {few} {verb} not complete. A finished session cannot be changed.",
                 (
                     ("Go to the first of them", back),
                     (f"Finish without {'it' if len(missing) == 1 else 'them'}", self.reader.finish),

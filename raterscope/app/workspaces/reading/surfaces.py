@@ -79,6 +79,10 @@ class Surface(QWidget):
         """Return the keys that are lit."""
         return set()
 
+    def current_group(self) -> int:
+        """Return the group of keys that the digits belong to; -1 for no particular one."""
+        return -1
+
     def note(self, _marks: CaseMarks) -> str:
         """Describe the marks in words."""
         return ""
@@ -160,7 +164,7 @@ class MaskSurface(Surface):
             ReadingKey(f"structure {name}", str(number), name, f"Draw {name}")
             for number, name in enumerate(self._structures, start=1)
         ]
-        return (("STRUCTURE", structures), ("TOOL", TOOLS))
+        return (("Structure", structures), ("Tool", TOOLS))
 
     def clear(self) -> None:
         """Show nothing until the volume is there."""
@@ -295,9 +299,10 @@ class AnswerSurface(Surface):
         numbers = {question.name: number for number, question in enumerate(self._questions)}
         return {f"answer {numbers[name]} {answer}" for name, answer in self._marks.answers.items()}
 
-    def note(self, marks: CaseMarks) -> str:
-        """Name the question to answer."""
-        if len(self._questions) == 1 or self._questions[self.question].name in marks.answers:
-            return "The next case follows your last answer. Press P to go back and change it."
-        question = self._questions[self.question]
-        return f"The keys answer: {question.text or question.name}"
+    def note(self, _marks: CaseMarks) -> str:
+        """Say what follows the last answer."""
+        return "The next case follows your last answer. Press P to go back and change it."
+
+    def current_group(self) -> int:
+        """Return the question that the digits answer."""
+        return self.question if len(self._questions) > 1 else -1

@@ -1,0 +1,254 @@
+"""Collection: marks of all kinds in one study, blinding, and everything that does not fit by name."""
+
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from raterscope.app.cli import main
+from raterscope.app.errors import InputError
+from raterscope.app.reader_studies.collecting import collect
+from raterscope.app.study import Study, StudyError
+from raterscope.app.study.labels import labels_of
+from raterscope.app.study.masks import read_masks
+from raterscope.app.study.pairs import pairs_of
+from tests.app.reader_studies.making import make, read
+
+KINDS = ("clicks", "masks", "labels", "pairs")
+
+
+def files(out):
+    return sorted((out / "readers").glob("*.rsread"))
+
+
+@pytest.fixture
+def complete(request, tmp_path):
+    """A study of a kind with two reads of two readers, collected."""
+    out = make(request.param, tmp_path, reads=2, repeated_cases=2)
+    for path in files(out):
+        read(path)
+        read(path, session=2, answer=1, clicks=3)
+    target = tmp_path / "study.rscope"
+    return request.param, out, target, collect([out], target)
+
+
+@pytest.mark.parametrize("complete", KINDS, indirect=True)
+def test_reads_become_annotators_and_a_second_collection_adds_nothing(complete):
+    kind, out, target, collected = complete
+    assert collected.problems == []
+    assert [entry[:2] for entry in collected.added] == [("R01", 1), ("R01", 2), ("R02", 1), ("R02", 2)]
+    with Study.open(target) as study:
+        assert study.annotators() == ["R01", "R01 (read 2)", "R02", "R02 (read 2)"]
+        before = study.last_import()
+    again = collect([out], target)
+    assert again.added == []
+    with Study.open(target) as study:
+        assert study.last_import() == before
+        assert study.items()[kind]
+
+
+@pytest.mark.parametrize("complete", ["clicks"], indirect=True)
+def test_clicks_are_where_the_reader_clicked(complete):
+    _, _, target, _ = complete
+    with Study.open(target) as study:
+        assert [entry.name for entry in study.images()] == [f"smear{number}.png" for number in range(4)]
+        per_image = [study.clicks(entry.id) for entry in study.images()]
+        assert sorted(len(clicks) for clicks in per_image) == [4, 4, 10, 10]
+        assert set(per_image[0].y.tolist()) == {7.5}
+
+
+@pytest.mark.parametrize("complete", ["masks"], indirect=True)
+def test_masks_are_what_the_reader_drew_and_empty_where_nothing_was(complete):
+    _, _, target, _ = complete
+    with Study.open(target) as study:
+        for number, entry in enumerate(study.images()):
+            drawn = read_masks(study, entry.id, "nucleus")["R01"]
+            assert drawn.origin == (0, 3, 4)
+            assert drawn.values.shape == (1, 10 + number, 10)
+            assert drawn.values.all()
+            assert not read_masks(study, entry.id, "cell")["R01"].values.size
+
+
+@pytest.mark.parametrize("complete", ["labels"], indirect=True)
+def test_labels_keep_questions_and_the_order_of_classes(complete):
+    _, _, target, _ = complete
+    with Study.open(target) as study:
+        infected, sharp = study.questions()
+        assert infected.scheme.outputs == ("yes", "no", "unsure")
+        assert (infected.name, sharp.name) == ("infected", "sharp")
+        labels = labels_of(study, infected.id)
+        assert len(labels) == 2 * 4 + 2 * 2
+        of_second = labels.annotator == labels.annotators.index("R01 (read 2)")
+        assert set(labels.label[of_second].tolist()) == {1}
+
+
+@pytest.mark.parametrize("complete", ["pairs"], indirect=True)
+def test_pairs_keep_the_sides_on_which_the_reader_saw_them(complete):
+    from raterscope.app.reader_studies.assignment import read_coordinator
+
+    _, out, target, _ = complete
+    coordinator = read_coordinator(out / "coordinator.json")
+    expected = {}
+    for entry in coordinator.readers:
+        for place in entry.places:
+            if place.session == 1:
+                names = coordinator.names[place.case]
+                expected[entry.reader, *(reversed(names) if place.swapped else names)] = 1.0
+    with Study.open(target) as study:
+        (question,) = study.pair_questions()
+        pairs = pairs_of(study, question.id)
+        found = {}
+        for at, who in enumerate(pairs.annotator):
+            if "read" not in pairs.annotators[who]:
+                sides = pairs.items[pairs.left[at]], pairs.items[pairs.right[at]]
+                found[pairs.annotators[who], *sides] = float(np.sign(pairs.choice[at]))
+    assert found == expected
+
+
+@pytest.mark.parametrize("complete", ["clicks"], indirect=True)
+def test_the_export_lists_reader_case_position_and_time(complete, tmp_path, capsys):
+    _, _, target, _ = complete
+    table = tmp_path / "reading.csv"
+    assert main(["export", str(target), "--what", "reading", "-o", str(table)]) == 0
+    rows = [line.split(",") for line in table.read_text().splitlines()]
+    assert rows[0][:5] == ["reader", "read", "case", "position", "seconds"]
+    assert len(rows) == 1 + 2 * (4 + 2)
+    first = [row for row in rows if row[:2] == ["R02", "1"]]
+    assert [row[4] for row in first] == ["5", "6", "7", "8"]
+
+
+def test_an_unfinished_study_is_closed_and_lists_progress(tmp_path, capsys):
+    out, target = make("clicks", tmp_path), tmp_path / "study.rscope"
+    one, two = files(out)
+    read(one)
+    read(two, cases=3, finish=False)
+    assert main(["reader-study", "collect", str(out), "-o", str(target)]) == 0
+    printed = capsys.readouterr().out
+    assert "R01, read 1: 4 cases added" in printed
+    assert "not finished: R02, read 1: 3 of 4 cases" in printed
+    with pytest.raises(StudyError, match=r"is blinded until every reader has finished \(R02, read 1: 3 of 4"):
+        Study.open(target)
+    assert main(["run", str(target), "oem"]) == 1
+    assert "--unblind" in capsys.readouterr().err
+    collected = collect([out], target, unblind="interim analysis")
+    assert collected.state.unblinded == "interim analysis"
+    with Study.open(target) as study:
+        assert study.annotators() == ["R01"]
+
+
+def test_blinding_ends_with_the_last_reader(tmp_path):
+    out, target = make("clicks", tmp_path), tmp_path / "study.rscope"
+    one, two = files(out)
+    read(one)
+    collect([out], target)
+    read(two)
+    collected = collect([two], target)
+    assert collected.added == [("R02", 1, 4)]
+    with Study.open(target) as study:
+        assert study.annotators() == ["R01", "R02"]
+
+
+def test_without_blinding_the_study_is_open_at_once(tmp_path):
+    out, target = make("clicks", tmp_path, blinding=False), tmp_path / "study.rscope"
+    read(files(out)[0])
+    collect([out], target)
+    Study.open(target).close()
+
+
+def test_a_file_of_another_study_is_named_and_the_others_are_taken(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    out = make("clicks", tmp_path / "a")
+    other = make("clicks", tmp_path / "b", name="Second study")
+    for path in (*files(out), *files(other)):
+        read(path)
+    shutil.copy(files(other)[0], out / "readers" / "stranger.rsread")
+    collected = collect([out], tmp_path / "study.rscope")
+    assert collected.problems == [
+        "stranger.rsread: belongs to another reader study, Second study; expected Study of clicks."
+    ]
+    assert len(collected.added) == 2
+
+
+def test_a_second_read_of_the_same_session_is_named_and_the_first_stays(tmp_path):
+    out, target = make("clicks", tmp_path), tmp_path / "study.rscope"
+    one, two = files(out)
+    shutil.copy(one, out / "readers" / "R01-again.rsread")
+    for path in (one, two):
+        read(path)
+    read(out / "readers" / "R01-again.rsread", clicks=5)
+    collected = collect([one, two, out / "readers" / "R01-again.rsread"], target)
+    assert collected.problems == ["R01-again.rsread: is a second read 1 of R01; that of R01.rsread was taken"]
+    later = collect([out / "readers" / "R01-again.rsread"], target)
+    assert later.problems == [
+        "R01-again.rsread: read 1 of R01 was collected before with other marks, which stay"
+    ]
+    with Study.open(target) as study:
+        assert len(study.clicks(study.images()[0].id)) == 4
+
+
+def test_cases_that_were_left_out_are_named(tmp_path):
+    out = make("clicks", tmp_path)
+    one, two = files(out)
+    read(one, cases=3)
+    read(two)
+    collected = collect([out], tmp_path / "study.rscope")
+    (problem,) = collected.problems
+    assert problem.startswith("R01.rsread: read 1 was finished without 1 case (c00")
+    assert collected.added == [("R01", 1, 3), ("R02", 1, 4)]
+
+
+def test_a_changed_image_is_named_and_its_reads_come_once_it_is_restored(tmp_path):
+    out, target = make("clicks", tmp_path), tmp_path / "study.rscope"
+    for path in files(out):
+        read(path)
+    image = tmp_path / "smears" / "smear1.png"
+    shutil.copy(image, tmp_path / "kept.png")
+    Image.new("L", (60, 41)).save(image)
+    collected = collect([out], target)
+    assert collected.problems == [
+        "smear1.png: has changed since the study was set up; its reads are not collected"
+    ]
+    assert [cases for _, _, cases in collected.added] == [3, 3]
+    shutil.copy(tmp_path / "kept.png", image)
+    restored = collect([out], target)
+    assert restored.problems == []
+    assert [cases for _, _, cases in restored.added] == [1, 1]
+    with Study.open(target) as study:
+        assert [len(study.clicks(entry.id)) for entry in study.images()] == [4] * 4
+
+
+def test_a_failed_collection_leaves_the_study_as_it_was(tmp_path, monkeypatch):
+    from raterscope.app.reader_studies import collecting
+
+    out, target = make("clicks", tmp_path), tmp_path / "study.rscope"
+    one, two = files(out)
+    read(one)
+    collect([out], target)
+    read(two)
+
+    def fail(*_):
+        raise InputError("the disk is full")
+
+    monkeypatch.setattr(collecting, "store_marks", fail)
+    with pytest.raises(StudyError, match=r"R02\.rsread: the disk is full"):
+        collect([out], target)
+    with Study.open(target, blinded=True) as study:
+        assert study.annotators() == ["R01"]
+        assert len(study.settings.reader_study().reads) == 1
+
+
+def test_without_a_coordinators_file_nothing_is_collected(tmp_path):
+    out = make("clicks", tmp_path)
+    (out / "coordinator.json").unlink()
+    with pytest.raises(InputError, match=r"there is no coordinator\.json"):
+        collect([out], tmp_path / "study.rscope")
+    assert not (tmp_path / "study.rscope").exists()
+
+
+def test_another_study_is_no_target(tmp_path):
+    out, target = make("clicks", tmp_path), tmp_path / "study.rscope"
+    Study.create(target).close()
+    with pytest.raises(StudyError, match="is not a collected reader study"):
+        collect([out], target)

@@ -1,0 +1,71 @@
+"""Set-up: files of readers with nothing of others, orders from the seed, and the coordinator's key."""
+
+import pytest
+
+from raterscope.app.errors import InputError
+from raterscope.app.reader_studies.assignment import read_coordinator
+from raterscope.app.reader_studies.reading_file import ReadingFile
+from tests.app.reader_studies.making import make
+
+
+def assignments(folder):
+    for path in sorted((folder / "readers").glob("*.rsread")):
+        with ReadingFile.open(path, to_read=True) as file:
+            yield file.assignment
+
+
+def test_each_reader_has_an_order_of_their_own_that_the_seed_determines(tmp_path):
+    orders = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        out = make("clicks", tmp_path / name, seed=3, reads=2, repeated_cases=2)
+        orders.append([[place.case for place in each.places] for each in assignments(out)])
+        for order in orders[-1]:
+            assert sorted(order[:4]) == ["c001", "c002", "c003", "c004"]
+            assert len(set(order[4:])) == 2
+        first, second = orders[-1]
+        assert set(first[4:]) == set(second[4:])
+    assert orders[0] == orders[1]
+    assert orders[0][0] != orders[0][1]
+
+
+def test_a_readers_file_tells_nothing_of_others_and_of_the_names_of_images(tmp_path):
+    out = make("clicks", tmp_path, copy_images=True)
+    files = sorted((out / "readers").iterdir())
+    assert [file.name for file in files] == ["R01.rsread", "R02.rsread", "images"]
+    for file in files[:2]:
+        data = file.read_bytes()
+        for word in (b"Anna", b"Ben", b"smear"):
+            assert word not in data
+    coordinator = read_coordinator(out / "coordinator.json")
+    assert {entry.person for entry in coordinator.readers} == {"Anna", "Ben"}
+    assert [coordinator.names[case.key] for case in coordinator.cases] == [
+        (f"smear{number}.png",) for number in range(4)
+    ]
+
+
+def test_all_readers_compare_the_same_pairs_on_sides_of_their_own(tmp_path):
+    out = make("pairs", tmp_path, readers=["A", "B", "C"], pairs=5, pseudonyms=False)
+    first, *others = assignments(out)
+    assert first.reader == "A"
+    assert len(first.cases) == 5
+    for other in others:
+        assert other.cases == first.cases
+    sides = {tuple(sorted((place.case, place.swapped) for place in each.places)) for each in (first, *others)}
+    assert len(sides) > 1
+
+
+def test_a_folder_with_files_is_refused_and_stays(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match="choose a new or empty folder"):
+        make("clicks", tmp_path)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
+
+
+def test_an_image_that_cannot_be_read_is_named_and_nothing_is_written(tmp_path):
+    (tmp_path / "smears").mkdir()
+    (tmp_path / "smears" / "torn.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    with pytest.raises(InputError, match=r"field cases: torn\.png"):
+        make("clicks", tmp_path)
+    assert not (tmp_path / "out").exists()
