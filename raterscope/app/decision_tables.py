@@ -194,7 +194,7 @@ class _Reader:
     def _on_masks(self, rows: Sequence[int], item: int, run: int | None) -> tuple[Subject, Settled | None]:
         verb, structure = self._cell("verb", rows[0]), self._cell("structure", rows[0])
         number, rater = self._whole("region", rows[0]), self._cell("rater", rows[0])
-        if verb not in ("accept", "take", "skip") or number is None:
+        if verb not in ("accept", "take", "skip", "reopen") or number is None:
             raise _Problem(f"to {plain(verb, 40)} without a region {_HELD_BACK}")
         result = None if run is None else self._study.runs.result(run, item)
         names = result.structures() if isinstance(result, CaseResult) else ()
@@ -208,7 +208,7 @@ class _Reader:
             structure=structure, origin=dispute.origin, shape=dispute.shape, number=number, rater=rater,
             blind=self._cell("blind", rows[0]) == "1",
         )  # fmt: skip
-        if verb == "skip":
+        if verb in ("skip", "reopen"):
             return subject, None
         if verb == "accept":
             fusion = result.fusions[names.index(structure)]

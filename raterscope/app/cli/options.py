@@ -82,6 +82,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "annotators study.rscope -o annotators.csv",
         "annotators cohort/ --where 'accuracy < .6 and votes >= 50' -o careless.csv",
     ),
+    "copy": ("copy anna.rscope --blind -o ben.rscope",),
     "merge": ("merge anna.rscope ben.rscope -o both.rscope --conflicts conflicts.csv",),
     "decide": ("decide study.rscope decisions.csv",),
     "reader-study": (
@@ -135,6 +136,7 @@ def _parser() -> Parser:
     _describe_prepare(commands)
     _describe_batch(commands)
     _describe_gather(commands)
+    _describe_copy(commands)
     _describe_merge(commands)
     _describe_decide(commands)
     _describe_annotators(commands)
@@ -413,6 +415,19 @@ def _describe_gather(commands: Commands) -> None:
     add_output(parser, "STUDY", "a study, NAME.rscope; a gathered study takes new cases")
 
 
+def _describe_copy(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "copy",
+        "copy a study for a second reader, blind if asked",
+        "Writes a copy that another expert reviews, to be merged by `raterscope merge`. A blind copy does\n"
+        "not contain the decisions so far, nor results that used them: nobody can see them in it.",
+    )
+    add_study(parser)
+    parser.add_argument("--blind", action="store_true", help="leave the decisions so far out of the copy")
+    add_output(parser, "COPY", "the copy, a new file NAME.rscope")
+
+
 def _describe_merge(commands: Commands) -> None:
     parser = add_command(
         commands,
@@ -423,6 +438,9 @@ def _describe_merge(commands: Commands) -> None:
         "settled. Prints the conflicts, and the agreement on what both decided.",
     )
     parser.add_argument("studies", type=Path, nargs="+", metavar="STUDY", help="two or more copies")
+    parser.add_argument("--incomplete", action="store_true",
+                        help="merge a blind second read before both experts decided on the same "
+                             "subjects")  # fmt: skip
     parser.add_argument("--conflicts", type=Path, metavar="CSV", help="write the conflicts as a table")
     add_output(parser, "OUT", "the merged study, a new file NAME.rscope")
 

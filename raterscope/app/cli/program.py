@@ -22,7 +22,7 @@ INTERRUPTED = 130
 
 COMMANDS = (
     "demo", "import", "run", "export", "report", "structures", "references", "watch", "simulate", "papers",
-    "fuse", "prepare", "batch", "gather", "merge", "annotators", "decide", "reader-study",
+    "fuse", "prepare", "batch", "gather", "copy", "merge", "annotators", "decide", "reader-study",
 )  # fmt: skip
 
 
@@ -61,6 +61,8 @@ def _execute(options: argparse.Namespace) -> int:
             from raterscope.app.cli.merge import decide as command
         case "annotators":
             from raterscope.app.cli.annotators import annotators as command
+        case "copy":
+            from raterscope.app.cli.merge import copy as command
         case "merge":
             from raterscope.app.cli.merge import merge as command
         case _:

@@ -217,6 +217,11 @@ class ReviewState:
         decided = self._decided.get(("labels", question))
         return dict(decided.contested) if isinstance(decided, TasksOfQuestion) else {}
 
+    def contested_annotators(self, question: int) -> dict[str, str]:
+        """Return the annotators of a question who are open again, and why: "anna: flag; ben: clear"."""
+        decided = self._decided.get(("pairs", question))
+        return dict(decided.contested) if isinstance(decided, BiasesOfQuestion) else {}
+
     def decided(self, kind: str, item: int) -> DecidedItem | None:
         """Return what was decided on an item of a kind; None without a decision."""
         return self._decided.get((kind, item))

@@ -339,7 +339,7 @@ class WeightSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class RegionSubject:
-    """A region of a structure: settle or skip its voxels.
+    """A region of a structure: settle or skip its voxels, or reopen it for another decision.
 
     accept: as the consensus has them; take: as one rater has them; paint: as the expert drew them; skip.
 
@@ -359,7 +359,7 @@ class RegionSubject:
 
     kind: ClassVar[str] = "masks"
     form: ClassVar[str] = "masks"
-    verbs: ClassVar[tuple[str, ...]] = ("accept", "take", "paint", "skip")
+    verbs: ClassVar[tuple[str, ...]] = ("accept", "take", "paint", "skip", "reopen")
 
     structure: str
     origin: Box

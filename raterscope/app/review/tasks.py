@@ -146,6 +146,8 @@ class BiasesOfQuestion:
 
     def __init__(self) -> None:
         self.judged: dict[str, Judged] = {}
+        self.contested: dict[str, str] = {}
+        """Annotators who are open again, and why."""
         self.words = LastWords()
 
     def take(self, decision: Decision, _item: int) -> None:
@@ -155,9 +157,11 @@ class BiasesOfQuestion:
         self.words.add(decision.subject.annotator, decision.id, decision.verb)
         if decision.verb == "reopen":
             self.judged.pop(decision.subject.annotator, None)
+            self.contested[decision.subject.annotator] = decision.reason
         elif decision.verb != "skip":
             judged = Judged(decision.verb, decision.reason, decision.id)
             self.judged[decision.subject.annotator] = judged
+            self.contested.pop(decision.subject.annotator, None)
 
     def fixed(self) -> object:
         """Return None: a fusion of pairs holds nothing fixed."""
@@ -193,7 +197,7 @@ Box = tuple[int, int, int]
 
 _DRAWN = "draw"
 """Paint that settles all of a region or of a structure, not a stroke alone."""
-_WHOLE_REGION = ("accept", "take", _DRAWN, "skip")
+_WHOLE_REGION = ("accept", "take", _DRAWN, "skip", "reopen")
 _NOUNS = ("region", "brush stroke", "whole structure")
 
 
@@ -204,11 +208,13 @@ class Region:
     Attributes
     ----------
     verb : str
-        accept, take, paint or skip.
+        accept, take, paint, skip or reopen.
     run : int or None
         The run that was on screen.
     voxels : int or None
         The study's number for the voxels that it settles; None for one passed over.
+    reason : str
+        Of a region that is open again: "anna: accept; ben: take rater 2".
     """
 
     decision: int
@@ -216,6 +222,7 @@ class Region:
     subject: RegionSubject
     run: int | None
     voxels: int | None
+    reason: str = ""
 
 
 class RegionsOfImage:
@@ -229,7 +236,9 @@ class RegionsOfImage:
         """Add a decision; its voxels override earlier ones."""
         if not isinstance(decision.subject, RegionSubject):  # the code of a structure settles no voxel
             return
-        region = Region(decision.id, decision.verb, decision.subject, decision.run, decision.voxels)
+        region = Region(
+            decision.id, decision.verb, decision.subject, decision.run, decision.voxels, decision.reason
+        )
         self.regions.append(region)
         self._add_words(region)
 
@@ -245,7 +254,7 @@ class RegionsOfImage:
         elif subject.number is not None and subject.blind and not set(words.verbs(key)) - {"skip"}:
             words.add(key, region.decision, _DRAWN, _WHOLE_REGION)  # blind, a stroke has no number
         else:
-            words.add(key, region.decision, "paint", ("skip",))
+            words.add(key, region.decision, "paint", ("skip", "reopen"))
 
     def fixed(self) -> list[int]:
         """Return what a fusion is held to."""
@@ -253,7 +262,7 @@ class RegionsOfImage:
 
     def settled_subjects(self) -> tuple[str, ...]:
         """Describe how many regions, strokes and whole structures are settled."""
-        of = [_noun(subject) for subject in self.words.settled()]
+        of = [_noun(key) for key in self.words.settled() if set(self.words.verbs(key)) != {"reopen"}]
         return tuple(counted(of.count(noun), noun) for noun in _NOUNS if noun in of)
 
     def undone_since(self, current: RegionsOfImage | None, dead: Container[int]) -> list[int]:

@@ -37,8 +37,9 @@ _PLACES = (("images", "path"), ("streams", "source"))
 
 
 def save_elsewhere(
-    study: Study, path: Path, works: Sequence[Callable[[Study, Watch], Any]] = (), watch: Watch = silent
-) -> list[Any]:
+    study: Study, path: Path, works: Sequence[Callable[[Study, Watch], Any]] = (), watch: Watch = silent,
+    prepare: Callable[[sqlite3.Connection], object] | None = None,
+) -> list[Any]:  # fmt: skip
     """Copy a study and change the copy, completely or not at all; the study itself stays unchanged.
 
     The copy finds its images where the study does. Raises `StudyError` when there is a file of that name, the
@@ -50,6 +51,8 @@ def save_elsewhere(
         Of a file that is not there yet.
     works : sequence of callables
         ``work(copy, watch)`` changes the copy, each in its turn.
+    prepare : callable, optional
+        ``prepare(connection)`` removes rows of the copy before the file is there; their space is cleared.
 
     Returns
     -------
@@ -58,7 +61,7 @@ def save_elsewhere(
     """
     path = path.resolve()
     with study.reading() as connection:
-        identity = make(path, partial(_copied, connection, study.path, path, part(watch, 0.0, 0.5)))
+        identity = make(path, partial(_copied, connection, study.path, path, part(watch, 0.0, 0.5), prepare))
     if not works:
         return []
     with Study.open(path) as copy:
@@ -70,8 +73,9 @@ def save_elsewhere(
 
 
 def _copied(
-    connection: sqlite3.Connection, before: Path, path: Path, watch: Watch, copy: sqlite3.Connection
-) -> None:
+    connection: sqlite3.Connection, before: Path, path: Path, watch: Watch,
+    prepare: Callable[[sqlite3.Connection], object] | None, copy: sqlite3.Connection,
+) -> None:  # fmt: skip
     copy_into(copy, connection, watch)
     copy.execute("PRAGMA journal_mode=DELETE")
     copy.execute("BEGIN")
@@ -79,7 +83,11 @@ def _copied(
         rows = copy.execute(f"SELECT id, {column} FROM {table} WHERE {column} IS NOT NULL").fetchall()
         moved = [(_moved(file, before, path), number) for number, file in rows]
         copy.executemany(f"UPDATE {table} SET {column} = ? WHERE id = ?", moved)
+    if prepare is not None:
+        prepare(copy)
     copy.execute("COMMIT")
+    if prepare is not None:
+        copy.execute("VACUUM")
 
 
 def _moved(file: str, before: Path, path: Path) -> str:

@@ -503,6 +503,52 @@ class RunEntry:
     items: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True)
+class SecondRead:
+    """Who made a blind copy of a study for a second reader, when, and of which file."""
+
+    by: str
+    at: datetime
+    source: str
+
+
+@dataclass(frozen=True)
+class Read:
+    """Decisions of another expert that were merged into a study.
+
+    Attributes
+    ----------
+    file : str
+        Name of the study with the decisions.
+    experts : tuple of str
+        Who decided.
+    merged_by, merged_at : str, datetime
+    blind : bool
+        Whether that study was a blind copy.
+    copied_by, copied_at : str, datetime or None
+        Who made the blind copy, and when.
+    """
+
+    file: str
+    experts: tuple[str, ...]
+    merged_by: str
+    merged_at: datetime
+    blind: bool = False
+    copied_by: str = ""
+    copied_at: datetime | None = None
+
+    def in_words(self) -> str:
+        """Describe it: "ben.rscope (ben); merged by anna on 2026-03-01 12:00"."""
+        who = f"{self.file} ({', '.join(self.experts) or 'no decision'})"
+        if self.blind and self.copied_at is not None:
+            who += f", a blind second read copied by {self.copied_by} on {_day(self.copied_at)}"
+        return f"{who}; merged by {self.merged_by} on {_day(self.merged_at)}"
+
+
+def _day(time: datetime) -> str:
+    return time.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 

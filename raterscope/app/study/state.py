@@ -27,7 +27,15 @@ from raterscope.app.errors import counted, plain
 from raterscope.app.review import ReviewState, View, differ, fold
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.kinds import STORED
-from raterscope.app.study.records import CohortCase, ReaderStudy, RunEntry, StudyError, user_name
+from raterscope.app.study.records import (
+    CohortCase,
+    Read,
+    ReaderStudy,
+    RunEntry,
+    SecondRead,
+    StudyError,
+    user_name,
+)
 from raterscope.app.study.runs import Answers
 
 if TYPE_CHECKING:
@@ -260,6 +268,7 @@ LARGEST_RADIUS = 10_000.0
 _RADIUS = "matching_radius"
 _CROWDS, _METHODS, _FOLDS, _COHORT = "crowd_sizes", "compared_methods", "label_folds", "cohort"
 _READER_STUDY = "reader_study"
+_SECOND_READ, _READS = "second_read", "reads"
 
 
 class StudySettings:
@@ -339,6 +348,30 @@ class StudySettings:
     def set_reader_study(self, state: ReaderStudy) -> None:
         """Store the state of the collected reader study."""
         self._set(_READER_STUDY, msgspec.json.encode(state).decode())
+
+    def second_read(self) -> SecondRead | None:
+        """Return who made this blind copy for a second reader, and when; None for any other study."""
+        read = self._decoded(_SECOND_READ, SecondRead)
+        return read if isinstance(read, SecondRead) else None
+
+    def set_second_read(self, read: SecondRead) -> None:
+        """Note that this is a blind copy for a second reader."""
+        self._set(_SECOND_READ, msgspec.json.encode(read).decode())
+
+    def reads(self) -> tuple[Read, ...]:
+        """Return the reads of other experts that were merged into the study."""
+        return self._decoded(_READS, tuple[Read, ...]) or ()
+
+    def set_reads(self, reads: Sequence[Read]) -> None:
+        """Store the reads that were merged."""
+        self._set(_READS, msgspec.json.encode(reads).decode())
+
+    def _decoded(self, name: str, shape: type[Any]) -> Any:
+        text = self._setting(name)
+        try:
+            return None if text is None else msgspec.json.decode(text, type=shape)
+        except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+            raise StudyError(f"is damaged: settings, {name} cannot be read", file=self._file.path) from error
 
     def _record(self, name: str) -> Mapping[str, Any] | None:
         text = self._setting(name)

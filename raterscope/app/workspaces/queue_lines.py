@@ -33,6 +33,10 @@ class Summary(Protocol):
         """Sort key of the lines."""
 
     @property
+    def contested(self) -> int:
+        """Number of items on which several experts differ."""
+
+    @property
     def done(self) -> bool:
         """Whether nothing is left to settle."""
 
@@ -60,12 +64,14 @@ class Totals:
     skipped: int = 0
     matter: int = 0
     with_matter: int = 0
+    contested: int = 0
 
     def add(self, summary: Summary, parts: Sequence[Part], sign: int = 1) -> None:
         """Add the numbers of an image."""
         self.fused += sign * summary.fused
         self.done += sign * summary.done
         self.disputed += sign * summary.disputed
+        self.contested += sign * summary.contested
         for part in parts:
             self.parts += sign * part.total
             self.open += sign * part.open
@@ -122,13 +128,16 @@ class QueueLines:
         self.units()
 
     def sort(self, short: Mapping[str, str]) -> None:
-        """Sort by dispute, the most disputed first."""
-        names = self.names
-        self.order = tuple(sorted(names, key=lambda image: (-self.of(image).doubt, names[image])))
+        """Sort by dispute, the most disputed first; before them those on which several experts differ."""
+        self.order = tuple(sorted(self.names, key=self._rank))
         self._position = {image: position for position, image in enumerate(self.order)}
         self.queued = QueuedItems([self._items[image] for image in self.order], short)
         self._units: list[Unit] | None = None
         self._first_unit: dict[int, int] = {}
+
+    def _rank(self, image: int) -> tuple[bool, float, str]:
+        summary = self.of(image)
+        return not summary.contested, -summary.doubt, self.names[image]
 
     def of(self, image: int) -> Summary:
         """Return the summary of an image."""

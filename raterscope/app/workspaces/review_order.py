@@ -61,7 +61,7 @@ class Part:
         return self.skipped if skipped else self.open
 
 
-def describe_remaining(parts: Sequence[Part], item: str) -> tuple[str, ...]:
+def describe_remaining(parts: Sequence[Part], item: str, contested: int = 0) -> tuple[str, ...]:
     """Describe what remains to be settled, a line each: "3 of 24 disputed spots matter", "2 skipped".
 
     Parameters
@@ -70,6 +70,8 @@ def describe_remaining(parts: Sequence[Part], item: str) -> tuple[str, ...]:
         Parts of all units.
     item : str
         Name of an item, in the singular: "disputed spot".
+    contested : int
+        Number of items on which several experts differ; they come first: "7 contested".
     """
     remaining, skipped = sum(part.remaining for part in parts), sum(part.skipped for part in parts)
     matter = [part.matter for part in parts if part.matter is not None]
@@ -78,7 +80,12 @@ def describe_remaining(parts: Sequence[Part], item: str) -> tuple[str, ...]:
         several = "s" if remaining > 1 else ""
         matters = "matters" if 1 in (remaining, sum(matter)) else "matter"
         words = f"{sum(matter):,} of {remaining:,} {item}{several} {matters}"
-    return (words, f"{skipped:,} skipped") if skipped else (words,)
+    lines = (
+        f"{contested:,} contested" if contested else "",
+        words,
+        f"{skipped:,} skipped" if skipped else "",
+    )
+    return tuple(line for line in lines if line)
 
 
 def next_item(
@@ -160,6 +167,7 @@ def next_unit(
 
 Read = Callable[[int, Study], Collection[str] | None]
 Settled = Callable[[ReviewState, int], tuple[Collection[str], Collection[str]]]
+Contested = Callable[[ReviewState, int], Mapping[str, str]]
 
 
 class RemainingQuestions(QObject):
@@ -174,6 +182,8 @@ class RemainingQuestions(QObject):
         gives the number of errors that a decision on each is expected to correct.
     settled : callable
         ``settled(review, question)`` names the decided and the skipped items.
+    contested : callable
+        ``contested(review, question)`` names the items on which several experts differ, and why.
     noun : str
         Name of an item.
     tip : str
@@ -184,11 +194,11 @@ class RemainingQuestions(QObject):
 
     def __init__(
         self, document: Document, runs: RunControl, queue: QueueFrame, kind: str, read: Read,
-        settled: Settled, *, noun: str, tip: str = "",
+        settled: Settled, contested: Contested, *, noun: str, tip: str = "",
     ) -> None:  # fmt: skip
         super().__init__(runs)
         self._document, self._queue, self._kind = document, queue, kind
-        self._read, self._settled = read, settled
+        self._read, self._settled, self._contested = read, settled, contested
         self._noun, self._tip = noun, tip
         self._disputed: Mapping[int, Collection[str] | None] = {}
         self._task = LatestTask()
@@ -242,9 +252,15 @@ class RemainingQuestions(QObject):
         total = sum(part.total for part in units.values())
         remaining = sum(part.remaining for part in units.values())
         if units:
-            words += describe_remaining(tuple(units.values()), self._noun)
+            words += describe_remaining(tuple(units.values()), self._noun, self._count_contested(units))
         self._queue.set_progress((total - remaining) / total if total else 0.0, *words, tip=self._tip)
         self.changed.emit()
+
+    def _count_contested(self, questions: Collection[int]) -> int:
+        contents = self._document.contents
+        if contents is None:
+            return 0
+        return sum(len(self._contested(contents.review, question)) for question in questions)
 
     def nothing_left(self) -> str:
         """Return the message that nothing is left to go to, or why."""
@@ -257,12 +273,16 @@ class RemainingQuestions(QObject):
 
     def _part(self, contents: Contents, question: int, disputed: Collection[str]) -> Part:
         decided, passed = self._settled(contents.review, question)
-        done = sum(name in disputed for name in decided)
-        skipped = sum(name in disputed and name not in decided for name in passed)
+        contested = self._contested(contents.review, question)
+        names = {*disputed, *contested}
+        done = sum(name in names for name in decided)
+        skipped = sum(name in names and name not in decided for name in passed)
         matter = None
         if isinstance(disputed, Mapping):
-            matter = sum(value >= MATTERS and name not in decided for name, value in disputed.items())
-        return Part("", len(disputed), len(disputed) - done - skipped, skipped, matter)
+            matter = sum(
+                (name in contested or disputed[name] >= MATTERS) and name not in decided for name in names
+            )
+        return Part("", len(names), len(names) - done - skipped, skipped, matter)
 
     def _on_read(self, disputed: Mapping[int, Collection[str] | None]) -> None:
         self._disputed = disputed

@@ -335,7 +335,7 @@ class ReviewQueue(QObject):
         (image, item), unfused, position = self._nouns, count - totals.fused, self._position_words()
         words = [position] if position else []
         if totals.disputed:
-            words += describe_remaining([totals.part()], f"disputed {item}")
+            words += describe_remaining([totals.part()], f"disputed {item}", totals.contested)
         elif not unfused:
             words.append(f"no disputed {item} left")
         elif totals.fused:

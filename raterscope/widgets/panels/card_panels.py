@@ -437,6 +437,8 @@ class TasksView:
         None before there is a fusion.
     entropy : (N,) float, optional
         Doubt, 0 to 1.
+    contested : frozenset of int
+        Tasks that several experts decided differently.
     """
 
     names: Sequence[str]
@@ -447,6 +449,7 @@ class TasksView:
     known: NDArray[np.integer]
     posterior: NDArray[np.floating] | None = None
     entropy: NDArray[np.floating] | None = None
+    contested: frozenset[int] = frozenset()
 
     @property
     def total(self) -> int:
@@ -470,6 +473,8 @@ class TasksView:
             detail = posterior_words(self._brief, self.posterior[task])
         else:
             detail = count(int(self.votes[task]), "vote")
+        if task in self.contested:
+            detail = f"contested, {detail}"
         doubt = None if self.entropy is None else float(self.entropy[task])
         return QueueItem(task, self.names[task], detail, doubt, settled >= 0)
 

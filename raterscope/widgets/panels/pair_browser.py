@@ -74,6 +74,8 @@ class AnnotatorsView:
         Length of the bar, 0 to 1: 1 - q value, or share of selecting draws; NaN if untested.
     decided : (p,) int
         `OPEN`, `FLAGGED` or `CLEARED`.
+    contested : frozenset of int
+        Annotators on whom several experts decided differently.
     """
 
     names: Sequence[str]
@@ -84,6 +86,7 @@ class AnnotatorsView:
     behaviour: NDArray[np.integer]
     decided: NDArray[np.integer]
     doubt: NDArray[np.floating] | None = None
+    contested: frozenset[int] = frozenset()
 
     def item(self, number: int) -> QueueItem:
         """Return the list line of an annotator."""
@@ -96,6 +99,8 @@ class AnnotatorsView:
             state = BEHAVIOUR_WORDS[behaviour]
         elif not state and self.doubt is not None:
             state = "not tested"
+        if number in self.contested:
+            state = f"contested, {state}" if state else "contested"
         counts = f"{self.left[number]:,} left, {self.right[number]:,} right"
         detail = f"{state}: {counts}" if state else counts
         return QueueItem(number, self.names[number], detail, doubt, decided != OPEN)

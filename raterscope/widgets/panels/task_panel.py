@@ -320,6 +320,8 @@ class TaskView:
         Names are hidden.
     hidden : bool
         Votes, and what the model makes of them, are hidden until the expert has decided.
+    contested : str
+        What several experts decided differently: "anna: cat; ben: dog".
     """
 
     name: str
@@ -334,6 +336,7 @@ class TaskView:
     known: int = -1
     blind: bool = False
     hidden: bool = False
+    contested: str = ""
 
     @property
     def covered(self) -> bool:
@@ -345,8 +348,10 @@ class TaskView:
         return -1 if self.posterior is None else int(np.argmax(self.posterior))
 
     def sentence(self) -> str:
-        """Describe where votes and model differ, and any known class."""
+        """Describe where experts, or votes and model, differ, and any known class."""
         sentences = []
+        if self.contested and self.decided < 0 and not self.covered:
+            sentences.append(f"Experts differ: {self.contested}.")
         lead = self.leading()
         if not self.covered and -1 not in (lead, self.majority) and lead != self.majority:
             sentences.append(

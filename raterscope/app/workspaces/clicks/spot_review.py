@@ -52,7 +52,7 @@ class SpotReview(QObject):
         self._go_on = False
         self._by_hand = False
         """Whether the expert selected the spot by hand: only then may a decision on it be changed."""
-        self._walked: tuple[float, int] | None = None
+        self._walked: tuple[bool, float, int] | None = None
         """Rank of the last disputed spot that was selected; the next one follows it."""
         self.spots: tuple[Spot, ...] = ()
         self.current: int | None = None
@@ -119,7 +119,7 @@ class SpotReview(QObject):
         self._by_hand = False
         self.current = index if index is not None and 0 <= index < len(self.spots) else None
         spot = self.spot
-        if spot is not None and DISPUTED[0] < spot.posterior < DISPUTED[1]:
+        if spot is not None and (spot.contested or DISPUTED[0] < spot.posterior < DISPUTED[1]):
             self._walked = self._rank(self.current or 0)
         self.selected.emit(self.current)
 
@@ -150,9 +150,10 @@ class SpotReview(QObject):
             if spot.state == "disputed" and spot.skipped == skipped and i != self.current
         ]
 
-    def _rank(self, index: int) -> tuple[float, int]:
+    def _rank(self, index: int) -> tuple[bool, float, int]:
+        """Return the place of a spot in the order of review: contested ones first, then by doubt."""
         spot = self.spots[index]
-        return -min(spot.posterior, 1 - spot.posterior), spot.number
+        return not spot.contested, -min(spot.posterior, 1 - spot.posterior), spot.number
 
     def decide(self, verb: str) -> None:
         """Accept, reject or skip the spot, and go to the next disputed one once that is saved."""

@@ -122,6 +122,7 @@ class Counts(NamedTuple):
     at_first: int = 0
     skipped: int = 0
     matter: int = 0
+    contested: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,7 +311,8 @@ class Summary:
     `doubt` is the number of errors that decisions on the disputed spots are expected to correct or, in a
     stream, of answers that are expected to change; `at_first` and `skipped` are the disputed spots before any
     decision, and the remaining ones that the expert skipped; `matter` the remaining ones on which a decision
-    matters; `control` names the mark of a control image; `alone` is True if only one annotator looked.
+    matters, `contested` those on which several experts differ; `control` names the mark of a control image;
+    `alone` is True if only one annotator looked.
     """
 
     fused: bool
@@ -326,6 +328,7 @@ class Summary:
     matter: int = 0
     control: str = ""
     alone: bool = False
+    contested: int = 0
 
     @property
     def counts(self) -> dict[str, int]:
@@ -353,6 +356,7 @@ class Summary:
             words = f"{self.detections:,} found by {self.settling.annotators:,}{enough}"
         if self.alone:
             words += ", 1 annotator"
+        words = f"{self.contested} contested, {words}" if self.contested else words
         return f"{words}, {self.disputed} disputed" if self.disputed else words
 
     @property
@@ -408,6 +412,7 @@ def summarize(image: int, result: ImageResult | None, state: review.ReviewState)
         matter=counts.matter,
         control=control_in_words(image, state),
         alone=answers is not None and answers.looked == 1,
+        contested=counts.contested,
     )
 
 
@@ -429,12 +434,13 @@ def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> Counts:
     at_first, skipped = int(disputed.sum()), np.zeros(len(posterior), dtype=bool)
     present = np.where(disputed, posterior >= 0.5, answers.detected)
     doubt = np.where(disputed, np.minimum(posterior, 1.0 - posterior), 0.0)
-    unmatched = 0
+    unmatched = contested = 0
     matched = review.match(decided, answers.mean, answers.covariance)
     for spot, cluster in zip(decided, matched, strict=True):
         if spot.verdict == "skipped":
             if cluster is not None and spot.contested:
                 at_first += not disputed[cluster]
+                contested += 1
                 present[cluster] = posterior[cluster] >= 0.5
                 disputed[cluster], doubt[cluster] = True, CONTESTED
             elif cluster is not None:
@@ -449,8 +455,9 @@ def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> Counts:
     matter = int((doubt >= MATTERS).sum())
     detections = int(present.sum()) + unmatched
     return Counts(
-        detections, int(disputed.sum()), len(judged), float(doubt.sum()), at_first, passed_over, matter
-    )
+        detections, int(disputed.sum()), len(judged), float(doubt.sum()), at_first, passed_over, matter,
+        contested,
+    )  # fmt: skip
 
 
 def _count_undecided(outlines: Collection[Answers]) -> list[Counts]:

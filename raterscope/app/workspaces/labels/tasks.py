@@ -88,7 +88,10 @@ class TaskReview(LabelsPart):
     def waiting(self) -> int:
         """Number of disputed, undecided tasks."""
         disputed = self._session.analysis.disputed if self._session.shown else None
-        return 0 if disputed is None else int((disputed & (self.decided == OPEN)).sum())
+        if disputed is None:
+            return 0
+        waits = disputed & (self.decided == OPEN)
+        return int(waits.sum()) + sum(not waits[task] for task in self._contested())
 
     def _clear(self) -> None:
         self._sorting.cancel()
@@ -181,7 +184,7 @@ class TaskReview(LabelsPart):
         if scene.fusion is not None:
             waits &= scene.fusion.known[order] == OPEN
         if self._filter == DISPUTED and analysis.disputed is not None:
-            waits &= analysis.disputed[order]
+            waits &= analysis.disputed[order] | np.isin(order, list(self._contested()))
         waits &= np.isin(order, list(self._skipped())) == skipped
         if self._queue.row is not None:
             waits[self._queue.row] = False
@@ -261,6 +264,14 @@ class TaskReview(LabelsPart):
         names = contents.review.skipped_tasks(scene.question.id)
         return frozenset(scene.number_of.numbers(names).values())
 
+    def _contested(self) -> dict[int, str]:
+        """Return the tasks on which several experts differ, and what they decided."""
+        scene, contents = self._session.scene, self._document.contents
+        if contents is None:
+            return {}
+        reasons = contents.review.contested_tasks(scene.question.id)
+        return {number: reasons[name] for name, number in scene.number_of.numbers(reasons).items()}
+
     def _on_filter(self, words: str, key: str) -> None:
         self._filter = (words, key)
         self._sort()
@@ -275,6 +286,7 @@ class TaskReview(LabelsPart):
             *self._filter,
             self._members,
             self._skipped(),
+            frozenset(self._contested()),
         )
         job = self._jobs.start("Sorting tasks", work, quiet=True)
         self._sorting.follow(job, self._on_sorted)
@@ -298,8 +310,9 @@ class TaskReview(LabelsPart):
     def _list(self) -> None:
         session = self._session
         listed = view.tasks_view(
-            session.scene, session.analysis, self.decided, self._order, blind=session.blind
-        )
+            session.scene, session.analysis, self.decided, self._order, frozenset(self._contested()),
+            blind=session.blind,
+        )  # fmt: skip
         self._queue.set_tasks(listed)
 
     def _show_task(self) -> None:
@@ -310,7 +323,13 @@ class TaskReview(LabelsPart):
         picture = self._pictures.get(task)
         self._panel.show_task(
             view.task_view(
-                session.scene, session.analysis, task, int(self.decided[task]), picture, blind=session.blind
+                session.scene,
+                session.analysis,
+                task,
+                int(self.decided[task]),
+                picture,
+                contested=self._contested().get(task, ""),
+                blind=session.blind,
             )
         )
 
@@ -331,9 +350,10 @@ def in_order(
     key: str,
     members: frozenset[int],
     skipped: frozenset[int],
+    contested: frozenset[int],
     watch: Watch,
 ) -> NDArray[np.int64]:
-    """Filter and sort tasks, the most disputed first, skipped ones last."""
+    """Filter and sort tasks: contested ones first, then the most disputed, skipped ones last."""
     watch(0.0, "sorting tasks")
     count = len(scene.labels.tasks)
     keep = np.ones(count, dtype=bool)
@@ -357,8 +377,8 @@ def in_order(
         keep &= np.fromiter((part in name.casefold() for name in scene.labels.tasks), bool, count)
     doubt = 1.0 - analysis.vote.max(axis=1) if analysis.entropy is None else analysis.entropy
     rows = np.flatnonzero(keep)
-    last = np.isin(rows, list(skipped))
-    return rows[np.lexsort((-doubt[rows], last))]
+    last, first = np.isin(rows, list(skipped)), np.isin(rows, list(contested))
+    return rows[np.lexsort((-doubt[rows], ~first, last))]
 
 
 MOST = 200

@@ -103,8 +103,9 @@ def matrix_view(
 
 
 def tasks_view(
-    scene: Scene, analysis: Analysis, decided: ClassArray, order: NDArray[np.integer], *, blind: bool = False
-) -> TasksView:
+    scene: Scene, analysis: Analysis, decided: ClassArray, order: NDArray[np.integer],
+    contested: frozenset[int] = frozenset(), *, blind: bool = False,
+) -> TasksView:  # fmt: skip
     """Return the queue of tasks in an order; in blind mode without answer and entropy."""
     fusion = scene.fusion
     known_labels = np.full(len(decided), OPEN, dtype=np.int16) if fusion is None else fusion.known
@@ -117,6 +118,7 @@ def tasks_view(
         known=known_labels if fusion is None else _imported_labels(fusion.known, decided, scene),
         posterior=None if fusion is None or blind else fusion.posterior,
         entropy=None if blind else analysis.entropy,
+        contested=contested,
     )
 
 
@@ -151,6 +153,7 @@ def task_view(
     decided: int,
     picture: QImage | None = None,
     *,
+    contested: str = "",
     blind: bool = False,
 ) -> TaskView:
     """Return votes, answer and decision of a task.
@@ -159,6 +162,8 @@ def task_view(
     ----------
     decided : int
         Class decided by the expert, `OPEN` for none.
+    contested : str
+        What several experts decided differently.
     blind : bool
         Hide names, and votes until the expert has decided.
     """
@@ -199,6 +204,7 @@ def task_view(
         pictures=bool(scene.pictures),
         blind=blind,
         hidden=blind,
+        contested=contested,
     )
 
 

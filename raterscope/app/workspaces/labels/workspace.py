@@ -79,7 +79,8 @@ class LabelsWorkspace(LabelsScreen):
         self.pictures = TaskPictures(document, jobs, self)
         self.tasks = TaskReview(core, self.pictures, self._go_elsewhere)
         self.remaining = RemainingQuestions(
-            document, self.runs, self.queue, "labels", disputed_tasks, _settled, noun="task",
+            document, self.runs, self.queue, "labels", disputed_tasks, _settled,
+            ReviewState.contested_tasks, noun="task",
             tip=f"A decision matters where the answer is wrong with a probability of {MATTERS:g} or more.",
         )  # fmt: skip
         self.annotator_detail = AnnotatorDetail(core)

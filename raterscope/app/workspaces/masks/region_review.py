@@ -159,7 +159,8 @@ class RegionReview(QObject):
 
     def next_disputed(self, step: int = 1, *, finish: bool = False) -> None:
         """Go to the next disputed region, of this structure or of other structures and cases."""
-        following = next_item(self._waiting, int, self.current, step, self._elsewhere, finish=finish)
+        current = None if self.current is None else self._rank(self.current)
+        following = next_item(self._waiting, self._rank, current, step, self._elsewhere, finish=finish)
         if following is None:
             self.selected.emit(self.region)
             self.exhausted.emit()
@@ -168,13 +169,17 @@ class RegionReview(QObject):
 
     def enter(self, step: int, skipped: bool) -> None:
         """Select the first undecided region of a new structure, or the last one."""
-        waiting = self._waiting(skipped)
+        waiting = sorted(self._waiting(skipped), key=self._rank)
         self.go_to(waiting[0 if step > 0 else -1] if waiting else None)
 
     def _waiting(self, skipped: bool) -> list[int]:
         """List the regions still to be settled, without the selected one."""
         state = "skipped" if skipped else "undecided"
         return [i for i, region in enumerate(self.regions) if region.state == state and i != self.current]
+
+    def _rank(self, index: int) -> tuple[bool, int]:
+        """Return the place of a region in the order of review: contested ones first."""
+        return not self.regions[index].contested, index
 
     def return_to(self, target: Decision) -> None:
         """Select the region of a decision that was undone or redone, unless it was a stroke."""

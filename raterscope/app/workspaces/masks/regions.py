@@ -19,7 +19,7 @@ from raterscope.app.workspaces.review_order import Part
 State = Literal["undecided", "accepted", "taken", "mended", "skipped"]
 
 _STATES: dict[str, State] = {
-    "accept": "accepted", "take": "taken", "paint": "mended", "skip": "skipped"
+    "accept": "accepted", "take": "taken", "paint": "mended", "skip": "skipped", "reopen": "undecided"
 }  # fmt: skip
 
 
@@ -37,6 +37,8 @@ class DisputedRegion:
         Rater whose mask was taken.
     decision : int or None
         The last decision on it.
+    contested : str
+        What several experts decided differently; empty for other regions.
     """
 
     number: int
@@ -45,6 +47,7 @@ class DisputedRegion:
     state: State = "undecided"
     rater: str = ""
     decision: int | None = None
+    contested: str = ""
 
     @property
     def unsettled(self) -> bool:
@@ -63,6 +66,7 @@ class CaseSummary:
     doubt: float
     unit: str = "ml"
     parts: tuple[Part, ...] = ()
+    contested: int = 0
     flag: ClassVar[None] = None
     counts: ClassVar[Mapping[str, int]] = {}
 
@@ -83,7 +87,8 @@ class CaseSummary:
             return f"settled, {self.regions} region{'' if self.regions == 1 else 's'}"
         amount, unit = amount_of(self.doubt, self.unit)
         figure = f"{amount:.2g}" if amount < 100 else f"{amount:,.0f}"
-        return f"{self.disputed} disputed region{'' if self.disputed == 1 else 's'}, {figure} {unit}"
+        words = f"{self.disputed} disputed region{'' if self.disputed == 1 else 's'}, {figure} {unit}"
+        return f"{self.contested} contested, {words}" if self.contested else words
 
 
 def regions_of(scene: Scene, structure: str, decided: Sequence[Region]) -> tuple[DisputedRegion, ...]:
@@ -98,8 +103,9 @@ def regions_of(scene: Scene, structure: str, decided: Sequence[Region]) -> tuple
         region = DisputedRegion(number, structure, dispute)
         if decision is not None:
             region = DisputedRegion(
-                number, structure, dispute, _STATES[decision.verb], decision.subject.rater, decision.decision
-            )
+                number, structure, dispute, _STATES[decision.verb], decision.subject.rater, decision.decision,
+                decision.reason if decision.verb == "reopen" else "",
+            )  # fmt: skip
         regions.append(region)
     return tuple(regions)
 
@@ -144,13 +150,17 @@ def summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
         return CaseSummary(raters, False, 0, 0, 0.0, unit)
     decided = state.regions(image)
     parts: list[Part] = []
-    doubt = 0.0
+    doubt, contested = 0.0, 0
     for structure in structures:
         name = str(structure.get("structure", ""))
         last = _last_words(decided, name, run)
         volumes = structure.get("disputed_ml", [])
         verbs = {number: last.get(number, last.get(None)) for number in range(1, len(volumes) + 1)}
-        opened = [number for number, decision in verbs.items() if decision is None]
+        reopened = {
+            number for number, decision in verbs.items() if decision is not None and decision.verb == "reopen"
+        }
+        contested += len(reopened)
+        opened = [number for number, decision in verbs.items() if decision is None or number in reopened]
         skipped = [
             number for number, decision in verbs.items() if decision is not None and decision.verb == "skip"
         ]
@@ -158,10 +168,12 @@ def summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
         wrong = structure.get("disputed_wrong", [])
         matter = None
         if len(wrong) == len(volumes):
-            matter = sum(float(wrong[number - 1]) >= MATTERS for number in (*opened, *skipped))
+            matter = sum(
+                number in reopened or float(wrong[number - 1]) >= MATTERS for number in (*opened, *skipped)
+            )
         parts.append(Part(name, len(volumes), len(opened), len(skipped), matter))
     total, remaining = sum(part.total for part in parts), sum(part.remaining for part in parts)
-    return CaseSummary(raters, True, total, remaining, doubt, unit, tuple(parts))
+    return CaseSummary(raters, True, total, remaining, doubt, unit, tuple(parts), contested)
 
 
 def _last_words(decided: Sequence[Region], structure: str, run: int) -> dict[int | None, Region]:

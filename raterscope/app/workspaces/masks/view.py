@@ -157,6 +157,7 @@ def region_boxes(
         is_selected = region is selected
         if is_selected or not blind:
             title = str(region.number) if region.unsettled else f"{region.number} {region.state}"
+            title = f"{region.number} contested" if region.contested and not blind else title
             title = f"region {region.number} of {len(regions)}" if is_selected else title
             line = _line(region, names) if is_selected and not blind else ""
             at, shape = region.dispute.origin, region.dispute.shape
@@ -184,12 +185,15 @@ def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -
     names = () if fusion is None else fusion.annotators
     dispute = region.dispute
     doubt, unit = amount_of(dispute.doubt_ml, unit_of(scene.image.lattice))
+    sentence = in_words(dispute, names, length_unit(scene.image.lattice)) if names else ""
+    if region.contested:
+        sentence = f"Experts differ: {region.contested}. {sentence}".rstrip()
     return RegionEvidence(
         title=f"Region {region.number}",
         state=region.state,
         doubt=doubt,
         unit=unit,
-        sentence=in_words(dispute, names, length_unit(scene.image.lattice)) if names else "",
+        sentence=sentence,
         votes=_votes(region, scene, names, numbers),
         taken_from=region.rater,
         position=_slice_words(region, scene),

@@ -79,6 +79,15 @@ class BiasReview(PairsPart):
     def _clear(self) -> None:
         self.decided = np.empty(0, dtype=np.int8)
 
+    @property
+    def contested(self) -> dict[int, str]:
+        """Annotators on whom several experts decided differently, and what they decided."""
+        scene, contents = self._session.scene, self._document.contents
+        reasons = {} if contents is None else contents.review.contested_annotators(scene.question.id)
+        if not reasons:
+            return {}
+        return {at: reasons[name] for at, name in enumerate(scene.pairs.annotators) if name in reasons}
+
     @while_shown
     def refresh(self) -> None:
         """Read the decisions again."""

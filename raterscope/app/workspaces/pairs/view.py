@@ -59,8 +59,9 @@ def listed(
     flagged: BoolArray,
     words: str,
     key: str,
+    contested: frozenset[int] = frozenset(),
 ) -> NDArray[np.int64]:
-    """Return the annotators that pass a filter, the strongest evidence first.
+    """Return the annotators that pass a filter: contested ones first, then by the strength of the evidence.
 
     Parameters
     ----------
@@ -87,7 +88,8 @@ def listed(
         keep &= np.fromiter((part in name.casefold() for name in names), bool, len(names))
     evidence = np.zeros(len(names)) if cut is None else np.nan_to_num(cut.evidence, nan=-1e9)
     annotators = np.flatnonzero(keep)
-    return annotators[np.argsort(-evidence[annotators], kind="stable")]
+    first = np.isin(annotators, list(contested))
+    return annotators[np.lexsort((-evidence[annotators], ~first))]
 
 
 def annotators_view(
@@ -97,6 +99,7 @@ def annotators_view(
     decided: NDArray[np.int8],
     flagged: BoolArray,
     order: NDArray[np.int64],
+    contested: frozenset[int] = frozenset(),
 ) -> AnnotatorsView:
     """Return the queue of annotators in an order; results are hidden together with names."""
     behaviour = behaviour_shown(scene, analysis, cut, flagged)
@@ -109,6 +112,7 @@ def annotators_view(
         behaviour=np.full_like(behaviour, -1) if scene.blind else behaviour,
         decided=decided,
         doubt=None if cut is None or scene.blind else cut.share,
+        contested=contested,
     )
 
 
@@ -226,15 +230,16 @@ def bias_view(
     decided: int,
     behaviour: int,
     evidence: Evidence | None,
+    contested: str = "",
 ) -> BiasView:
     """Return the evidence on one annotator; in blind mode, counts only until the annotator is decided."""
     fusion = scene.fusion
     counted = BiasView(
         name=scene.names[annotator], left=int(analysis.left[annotator]),
         right=int(analysis.right[annotator]), ties=int(analysis.ties[annotator]), decided=decided,
-        sentence=COVERED if covers(scene, decided) else "",
+        sentence=COVERED if covers(scene, decided) else f"Experts differ: {contested}." if contested else "",
     )  # fmt: skip
-    if counted.sentence:
+    if covers(scene, decided):
         return counted
     if fusion is None or cut is None:
         return counted
@@ -254,6 +259,7 @@ def bias_view(
         p_value=float(fusion.p_value[annotator]),
         doubtful_left=_left_share(evidence.doubtful) if evidence else float("nan"),
         clear_left=_left_share(evidence.clear) if evidence else float("nan"), untested=reason,
+        sentence=counted.sentence,
     )  # fmt: skip
 
 

@@ -70,7 +70,8 @@ class PairsWorkspace(PairsScreen):
         self.rate_cut = RateCut(core)
         self.bias_review = BiasReview(core, self._go_elsewhere)
         self.remaining = RemainingQuestions(
-            document, self.runs, self.queue, "pairs", error_probabilities, _settled, noun="annotator",
+            document, self.runs, self.queue, "pairs", error_probabilities, _settled,
+            ReviewState.contested_annotators, noun="annotator",
             tip="A decision matters where an annotator is flagged, or not flagged, wrongly with a "
             f"probability of {MATTERS:g} or more, by the p values of all annotators.",
         )  # fmt: skip
@@ -251,8 +252,9 @@ class PairsWorkspace(PairsScreen):
     def _sort(self) -> None:
         scene, analysis = self.session.scene, self.session.analysis
         cut, decided, flagged = self.rate_cut.cut, self.bias_review.decided, self.flagged
-        order = view.listed(scene, analysis, cut, decided, flagged, *self._filter)
-        self.queue.set_view(view.annotators_view(scene, analysis, cut, decided, flagged, order))
+        contested = frozenset(self.bias_review.contested)
+        order = view.listed(scene, analysis, cut, decided, flagged, *self._filter, contested)
+        self.queue.set_view(view.annotators_view(scene, analysis, cut, decided, flagged, order, contested))
 
     def _on_filter(self, words: str, key: str) -> None:
         self._filter = (words, key)
@@ -351,7 +353,7 @@ class PairsWorkspace(PairsScreen):
             view.bias_view(
                 scene, analysis, annotator, self.rate_cut.cut, bool(self.flagged[annotator]),
                 int(self.bias_review.decided[annotator]), int(self._behaviour(scene, analysis)[annotator]),
-                self._evidence,
+                self._evidence, self.bias_review.contested.get(annotator, ""),
             )
         )  # fmt: skip
 

@@ -218,6 +218,8 @@ def _verdict(region: Region | None) -> str:
         return "undecided"
     if region.verb == "take":
         return f"as {plain(region.subject.rater)} has it"
+    if region.verb == "reopen":
+        return f"experts differ: {plain(region.reason)}"
     return {"accept": "consensus accepted", "paint": "drawn by the expert", "skip": "passed over"}[
         region.verb
     ]

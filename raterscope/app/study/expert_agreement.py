@@ -1,0 +1,278 @@
+"""Agreement between experts who decided on the same subjects: kappa, alpha, and Dice for settled voxels.
+
+Intervals are of the bootstrap over subjects, for Dice over the structures of all cases.
+
+References
+----------
+.. [cohen1960] J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological
+   Measurement 20 (1960) 37-46, doi:10.1177/001316446002000104.
+.. [krippendorff2018] K. Krippendorff, "Content analysis: an introduction to its methodology", 4th edition,
+   Sage (2018) (chapter 12).
+.. [dice1945] L. R. Dice, "Measures of the amount of ecologic association between species", Ecology 26
+   (1945) 297-302, doi:10.2307/1932409.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.annotators.agreement import cohen_kappa, kappa_interval
+from raterscope.algorithms.masks.boxes import box_around
+from raterscope.algorithms.masks.data import OPEN
+from raterscope.app.review import (
+    BiasSubject,
+    Decision,
+    Region,
+    RegionSubject,
+    SpotSubject,
+    TaskSubject,
+    fold,
+    known_voxels,
+)
+from raterscope.app.review.decision import one_by_one
+from raterscope.app.study.masks import settled_of
+from raterscope.app.study.study import Study
+from raterscope.text import percent
+
+_DRAWS = 2000
+_NONE = float("nan")
+
+
+class Interval(NamedTuple):
+    """Estimate with its 95 % interval; NaN where it is unknown."""
+
+    value: float = _NONE
+    low: float = _NONE
+    high: float = _NONE
+
+    def in_words(self, digits: int = 2) -> str:
+        """Write it: "0.81 (95 % interval 0.62 to 0.95)"; empty if unknown."""
+        if np.isnan(self.value):
+            return ""
+        words = f"{self.value:.{digits}f}"
+        if np.isnan(self.low):
+            return words
+        return f"{words} (95 % interval {self.low:.{digits}f} to {self.high:.{digits}f})"
+
+
+_UNKNOWN = Interval()
+
+
+class Overlap(NamedTuple):
+    """Voxels of a structure that two experts settled: of both, inside for both, each, and settled alike."""
+
+    settled: int
+    inside_both: int
+    inside_first: int
+    inside_second: int
+    alike: int
+
+
+@dataclass(frozen=True)
+class ExpertAgreement:
+    """Agreement of two experts on one kind.
+
+    Attributes
+    ----------
+    count : int
+        Subjects that both decided; for masks, voxels that both settled.
+    alike : float
+        Share of them on which both agree.
+    kappa, alpha : Interval
+        Cohen's kappa and Krippendorff's alpha; unknown if both gave only one verdict, and for masks.
+    dice : Interval
+        Of the settled voxels, for masks.
+    """
+
+    count: int
+    alike: float
+    kappa: Interval = _UNKNOWN
+    alpha: Interval = _UNKNOWN
+    dice: Interval = _UNKNOWN
+
+    def in_words(self) -> str:
+        """Describe it: "40 decided by both, 95 % alike, kappa 0.81 (95 % interval 0.62 to 0.95)"."""
+        voxels = "" if np.isnan(self.dice.value) else " voxels"
+        words = [f"{self.count:,}{voxels} decided by both", f"{percent(self.alike)} alike"]
+        for name in ("kappa", "alpha", "dice"):
+            value = getattr(self, name).in_words()
+            if value:
+                words.append(f"{'Dice' if name == 'dice' else name} {value}")
+        return ", ".join(words)
+
+
+def agreement_of(verdicts: Sequence[tuple[str, str]]) -> ExpertAgreement:
+    """Return the agreement on subjects, from the two verdicts on each.
+
+    Examples
+    --------
+    >>> verdicts = [("accept", "accept")] * 6 + [("reject", "reject")] * 3 + [("accept", "reject")]
+    >>> result = agreement_of(verdicts)
+    >>> round(result.kappa.value, 2), round(result.alpha.value, 2)
+    (0.78, 0.79)
+    """
+    names, codes = np.unique(np.array(verdicts), return_inverse=True)
+    first, second = codes.reshape(-1, 2).T
+    alike = float((first == second).mean())
+    kappa = cohen_kappa(first, second)
+    if len(names) < 2 or np.isnan(kappa):
+        return ExpertAgreement(len(verdicts), alike)
+    table = np.zeros((len(names), len(names)))
+    np.add.at(table, (first, second), 1)
+    draws = np.random.default_rng(0).multinomial(len(verdicts), (table / table.sum()).ravel(), _DRAWS)
+    alphas = _alpha(draws.reshape(-1, *table.shape).astype(float))
+    alphas = alphas[np.isfinite(alphas)]
+    low, high = np.quantile(alphas, (0.025, 0.975)) if len(alphas) else (_NONE, _NONE)
+    return ExpertAgreement(
+        len(verdicts), alike, Interval(kappa, *kappa_interval(first, second)),
+        Interval(float(_alpha(table[None])[0]), float(low), float(high)),
+    )  # fmt: skip
+
+
+def _alpha(tables: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return Krippendorff's nominal alpha of two raters from tables of their verdicts."""
+    count = tables.sum(axis=(1, 2))
+    of_name = tables.sum(axis=1) + tables.sum(axis=2)
+    observed = 1.0 - np.trace(tables, axis1=1, axis2=2) / count
+    pairs = 2.0 * count * (2.0 * count - 1.0)
+    expected = 1.0 - (of_name * (of_name - 1.0)).sum(axis=1) / pairs
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(expected > 0, 1.0 - observed / expected, np.nan))
+
+
+def agreement_on_voxels(overlaps: Sequence[Overlap]) -> ExpertAgreement:
+    """Return the agreement on settled voxels, from the overlap of each structure of each case."""
+    table = np.array(overlaps, dtype=float)
+    settled, both, first, second, alike = table.sum(axis=0)
+    dice = 2.0 * both / (first + second) if first + second else _NONE
+    low = high = _NONE
+    if len(table) > 1 and not np.isnan(dice):
+        rows = np.random.default_rng(0).integers(0, len(table), (_DRAWS, len(table)))
+        sums = table[rows].sum(axis=1)
+        marked = sums[:, 2] + sums[:, 3]
+        low, high = np.quantile(2.0 * sums[marked > 0, 1] / marked[marked > 0], (0.025, 0.975))
+    return ExpertAgreement(int(settled), alike / settled, dice=Interval(dice, float(low), float(high)))
+
+
+def overlap_of(first: NDArray[np.int8], second: NDArray[np.int8]) -> Overlap | None:
+    """Compare the voxels that two experts settled; None if none was settled by both."""
+    both = (first != OPEN) & (second != OPEN)
+    if not both.any():
+        return None
+    one, two = first[both] == 1, second[both] == 1
+    return Overlap(
+        int(both.sum()), int((one & two).sum()), int(one.sum()), int(two.sum()), int((one == two).sum())
+    )
+
+
+def read_agreement(study: Study) -> Iterator[tuple[str, str, str, ExpertAgreement]]:
+    """Yield kind, two experts and their agreement, from the journal of a merged study.
+
+    Of each expert the last verdict on a subject counts; what was decided after the subject was reopened
+    settles a difference, and does not count.
+    """
+    verdicts, regions = _first_reads(study.decisions())
+    for kind in ("clicks", "labels", "pairs"):
+        experts = [who for of, who in verdicts if of == kind]
+        for first, second in combinations(experts, 2):
+            own, theirs = verdicts[kind, first], verdicts[kind, second]
+            both = [(own[subject], theirs[subject]) for subject in own if subject in theirs]
+            if both:
+                yield kind, first, second, agreement_of(both)
+    for first, second in combinations(regions, 2):
+        overlaps = list(_overlaps(study, regions[first], regions[second]))
+        if overlaps:
+            yield "masks", first, second, agreement_on_voxels(overlaps)
+
+
+_VERDICTS = {"reject": "reject", "accept": "accept", "move": "accept", "flag": "flag", "clear": "clear"}
+_Subject = tuple[int | None, str]
+_Verdicts = dict[tuple[str, str], dict[_Subject, str]]
+_Regions = dict[str, dict[int, list[Region]]]
+
+
+def _first_reads(journal: Sequence[Decision]) -> tuple[_Verdicts, _Regions]:
+    """Return the verdicts of each expert by kind, and the settled regions of each by image."""
+    withdrawn = _withdrawn(journal)
+    verdicts: _Verdicts = {}
+    regions: _Regions = {}
+    reopened: set[_Subject] = set()
+    spots: dict[tuple[int | None, int, int], _Subject] = {}
+    for recorded in journal:
+        for decision in one_by_one(recorded):
+            subject, verb = decision.subject, decision.verb
+            if isinstance(subject, TaskSubject):
+                key, kind, verdict = (decision.item, subject.task), "labels", subject.label
+            elif isinstance(subject, BiasSubject):
+                key, kind, verdict = (decision.item, subject.annotator), "pairs", _VERDICTS.get(verb, "")
+            elif isinstance(subject, SpotSubject):
+                key, kind, verdict = _spot(spots, decision, subject), "clicks", _VERDICTS.get(verb, "")
+            elif isinstance(subject, RegionSubject):
+                key, kind, verdict = (decision.item, subject.structure), "masks", ""
+            else:
+                continue
+            if verb == "reopen":
+                reopened.add(key)
+            elif key in reopened or recorded.id in withdrawn or not decision.who:
+                continue
+            elif verdict:
+                verdicts.setdefault((kind, decision.who), {})[key] = verdict
+            elif isinstance(subject, RegionSubject) and decision.voxels is not None and decision.item:
+                if decision.reason.startswith(AGREED):
+                    continue
+                region = Region(decision.id, verb, subject, decision.run, decision.voxels)
+                regions.setdefault(decision.who, {}).setdefault(decision.item, []).append(region)
+    return verdicts, regions
+
+
+AGREED = "agreed by both"
+"""Beginning of the reason of a decision that settles what two experts settled alike."""
+
+
+def _withdrawn(journal: Sequence[Decision]) -> frozenset[int]:
+    """Return the decisions that their experts took back: merging undoes with a reason, experts without."""
+    by_hand = [decision for decision in journal if not (decision.verb == "undo" and decision.reason)]
+    state = fold(by_hand)
+    return frozenset(decision.id for decision in by_hand if not state.stands(decision.id))
+
+
+def _spot(
+    spots: dict[tuple[int | None, int, int], _Subject], decision: Decision, subject: SpotSubject
+) -> _Subject:
+    """Return the key of a spot: decisions within a pixel are about the same spot."""
+    x = subject.x if subject.from_x is None else subject.from_x
+    y = subject.y if subject.from_y is None else subject.from_y
+    column, row = round(x), round(y)
+    for right in (0, -1, 1):
+        for down in (0, -1, 1):
+            known = spots.get((decision.item, column + right, row + down))
+            if known is not None:
+                return known
+    return spots.setdefault((decision.item, column, row), (decision.item, f"{x:.1f}, {y:.1f}"))
+
+
+def _overlaps(
+    study: Study, first: dict[int, list[Region]], second: dict[int, list[Region]]
+) -> Iterator[Overlap]:
+    for image in first.keys() & second.keys():
+        sides = first[image], second[image]
+        structures = [{region.subject.structure for region in side} for side in sides]
+        for structure in sorted(structures[0] & structures[1]):
+            of = [[region for region in side if region.subject.structure == structure] for side in sides]
+            settled = [settled_of(study, side) for side in of]
+            origin, shape = box_around(
+                (piece.origin, piece.value.shape) for side in settled for piece in side.values()
+            )
+            known = [
+                known_voxels(side, values, structure, origin, shape)
+                for side, values in zip(of, settled, strict=True)
+            ]
+            overlap = None if known[0] is None or known[1] is None else overlap_of(known[0], known[1])
+            if overlap is not None:
+                yield overlap
