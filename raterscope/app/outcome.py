@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -191,12 +191,17 @@ def finite_or_none(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
+_version = cache(metadata.version)  # it reads files
+
+
 def versions() -> dict[str, str]:
     """Name the versions that a result depends on."""
-    by_package = {"raterscope": __version__, "python": platform.python_version()}
-    for name in ("numpy", "scipy", "numba", "scikit-learn"):
-        by_package[name] = metadata.version(name)
-    return by_package
+    names = ("numpy", "scipy", "numba", "scikit-learn")
+    return {
+        "raterscope": __version__,
+        "python": platform.python_version(),
+        **{name: _version(name) for name in names},
+    }
 
 
 def gather(

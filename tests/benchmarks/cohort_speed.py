@@ -15,7 +15,7 @@ import importlib.util
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +29,7 @@ from raterscope.app.batch.executors import CaseExecutor, DaskExecutor, LocalExec
 from raterscope.app.batch.manifest import Case
 from raterscope.app.batch.records import CaseRecord
 from raterscope.app.batch.running import run_cases
+from raterscope.app.batch.task import GroupRecord
 
 _SIDE = 48
 _DISTINCT = 20
@@ -65,20 +66,27 @@ def write_cases(folder: Path, count: int) -> list[Case]:
     return [Case(f"case{n}", "masks", files[n % len(files)], "staple") for n in range(count)]
 
 
-def answer(case: Case, output: Path, attempt: int) -> CaseRecord:
-    """Do nothing in place of a case."""
-    return CaseRecord(case.name, case.kind, "done", "", "", 0.0, 0.0, attempt, "", {})
+def answer(cases: Sequence[tuple[Case, int]], output: Path) -> GroupRecord:
+    """Do nothing in place of a group of cases."""
+    records = (
+        CaseRecord(case.name, case.kind, "done", "", "", 0.0, 0.0, attempt, "", {}) for case, attempt in cases
+    )
+    return GroupRecord(tuple(records), 0.01 * len(cases))
 
 
 class _Lent:
     """An executor that has started already and stays, perhaps with another task."""
 
-    def __init__(self, executor: CaseExecutor, task: Callable[..., CaseRecord] | None = None) -> None:
+    def __init__(self, executor: CaseExecutor, task: Callable[..., GroupRecord] | None = None) -> None:
         self._executor, self._task = executor, task
 
     @property
     def slots(self) -> int:
         return self._executor.slots
+
+    @property
+    def task_seconds(self) -> float:
+        return self._executor.task_seconds
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
         return self._executor.submit(self._task or function, *arguments)

@@ -102,7 +102,7 @@ class Campaign:
             wrong.append(f"only {len(self.done)} of {CROWDS} cases are done")
         if _results(self.output) != expected:
             wrong.append("results differ from those of an undisturbed run")
-        if list(self.output.glob("cases/.*")):
+        if list(self.output.glob(".drafts/*")):
             wrong.append("drafts were left")
         return wrong
 

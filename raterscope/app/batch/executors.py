@@ -42,6 +42,10 @@ class CaseExecutor(Protocol):
     def slots(self) -> int:
         """Tasks to submit at a time."""
 
+    @property
+    def task_seconds(self) -> float:
+        """Seconds of work for a task, where each has a cost of its own; 0 for a case in each task."""
+
     def submit(self, function: Callable[..., Result], /, *arguments: Any) -> Future[Result]:
         """Begin a task."""
 
@@ -62,7 +66,8 @@ class LocalExecutor:
     """
 
     def __init__(self, jobs: int) -> None:
-        self.slots = jobs
+        self.slots = 2 * jobs  # no process waits for the next task
+        self.task_seconds = 0.0
         self._threads = ThreadPoolExecutor(jobs, thread_name_prefix="case")
         self._mine = threading.local()
         self._started: list[Workers] = []
@@ -118,6 +123,8 @@ class DaskExecutor:
     LostError
         If no scheduler answers.
     """
+
+    task_seconds = 3.0
 
     def __init__(self, address: str, output: Path, patience: float = CONNECT_SECONDS) -> None:
         try:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
@@ -21,12 +19,13 @@ from raterscope.app.study.file_digests import digest_of_file
 
 Status = Literal["done", "bad input", "temporary fault", "internal error"]
 CASES, RECORD, LOG, STUDY, RESULTS = "cases", "record.json", "log.txt", "study.rscope", "results"
+DRAFTS = ".drafts"
+"""Folder of the cohort with the folders of cases at work; it is as deep as that of the cases."""
 FILES = "files"
 """Folder of the cohort with the files of addresses, which studies refer to."""
 
 STATUS_FILE = "status.csv"
 STATUS_COLUMNS = ("case", "kind", "status", "reason", "seconds", "memory_mb", "attempts", "host", "folder")
-_LIBRARIES = ("numpy", "scipy", "numba")
 
 
 @dataclass(frozen=True)
@@ -77,15 +76,6 @@ def digest_of_case(case: Case) -> str:
         files += [(str(member.relative_to(path.parent)), digest_of_file(member)) for member in members]
     content = [__version__, case.kind, case.algorithm, sorted(case.settings), case.naming, case.structure]
     return hashlib.sha256(json.dumps([content, files]).encode()).hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of the program, Python and the libraries that compute."""
-    return {
-        "raterscope": __version__,
-        "python": platform.python_version(),
-        **{name: metadata.version(name) for name in _LIBRARIES},
-    }
 
 
 def write_record(folder: Path, record: CaseRecord) -> None:

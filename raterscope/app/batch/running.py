@@ -1,26 +1,29 @@
 """Scheduling of a cohort over an executor: local processes, or a dask cluster.
 
-The task, `task.run_case`, is the same everywhere, so that results differ in nothing but times.
+The task, `task.run_group`, is the same everywhere, so that results differ in nothing but times.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch
+from raterscope.app.batch.case_queue import Attempt, CaseQueue
 from raterscope.app.batch.executors import CaseExecutor, LostError, MakeExecutor, WorkerDiedError
 from raterscope.app.batch.manifest import Case
 from raterscope.app.batch.records import CaseRecord, read_record, write_status
-from raterscope.app.batch.task import keep_failure, run_case
+from raterscope.app.batch.task import GroupRecord, keep_failure, run_group
 from raterscope.text import time_left
 
 POLL = 0.2
 STATUS_SECONDS = 30.0
+STATUS_SHARE = 0.02
+"""Maximum share of the time for writing the table of all cases, which grows with the cohort."""
 RETRIES = 2
 RECONNECTIONS = 20
 """Maximum number of lost connections to a scheduler without a finished case between them."""
@@ -54,7 +57,8 @@ def run_cases(
     """Process cases and keep the status table up to date.
 
     A case whose worker died, or that had a temporary fault, is tried again. Cases whose connection to the
-    scheduler broke are submitted again; that counts as no attempt.
+    scheduler broke are submitted again, and those of a group whose worker died are submitted one by one; that
+    counts as no attempt.
 
     Parameters
     ----------
@@ -76,36 +80,48 @@ def run_cases(
     """
     listed = cases if all_cases is None else all_cases
     records: dict[str, CaseRecord] = {}
-    waiting = deque((case, 1) for case in cases)
-    begun = saved = time.monotonic()
-    losses = 0
-    while waiting:
+    queue = CaseQueue(cases)
+    progress = _Progress(watch, len(cases))
+    losses, next_status = 0, time.monotonic() + STATUS_SECONDS
+    while queue:
         with _shut_down(make_executor()) as executor:
             connected = True
-            at_work: dict[Future[CaseRecord], tuple[Case, int]] = {}
-            while at_work or (waiting and connected):
+            at_work: dict[Future[GroupRecord], list[Attempt]] = {}
+            while at_work or (queue and connected):
                 try:
-                    while connected and waiting and len(at_work) < executor.slots:
-                        case, attempt = waiting.popleft()
-                        at_work[executor.submit(run_case, case, output, attempt)] = case, attempt
+                    slots = executor.slots
                 except LostError:
                     connected = False
+                while connected and queue and len(at_work) < slots:
+                    group = queue.take(slots, executor.task_seconds)
+                    tasks = tuple((entry.case, entry.number) for entry in group)
+                    at_work[executor.submit(run_group, tasks, output)] = group
                 done, _ = wait(at_work, timeout=POLL, return_when=FIRST_COMPLETED)
                 for future in done:
-                    case, attempt = at_work.pop(future)
-                    record = _answer(future, case, output, attempt)
-                    if record is None:
+                    group = at_work.pop(future)
+                    try:
+                        found = _answer(future, group, output)
+                    except LostError:
                         connected = False
-                        waiting.append((case, attempt))
-                    elif record.status == "temporary fault" and attempt <= retries:
-                        waiting.append((case, attempt + 1))
-                    else:
-                        records[case.name] = record
-                        losses = 0
-                _report(watch, records, len(cases), begun)
-                if all_cases is None and time.monotonic() - saved > STATUS_SECONDS:
-                    write_status(output, listed)
-                    saved = time.monotonic()
+                        queue.put_back(group)
+                        continue
+                    if found is None:
+                        queue.put_back(group, alone=True)
+                        continue
+                    queue.note(found)
+                    for entry, record in zip(group, found.records, strict=True):
+                        if record.status == "temporary fault" and entry.number <= retries:
+                            queue.put_back([replace(entry, number=entry.number + 1)], alone=entry.alone)
+                        else:
+                            records[record.case] = record
+                            progress.count(record)
+                            losses = 0
+                progress.report()
+                if all_cases is None and time.monotonic() > next_status:
+                    begun = time.monotonic()
+                    write_status(output, listed, records)
+                    ended = time.monotonic()
+                    next_status = ended + max(STATUS_SECONDS, (ended - begun) / STATUS_SHARE)
         losses += not connected
         if losses > RECONNECTIONS:
             raise LostError("the connection to the scheduler breaks again and again")
@@ -113,26 +129,45 @@ def run_cases(
     return records
 
 
-def _answer(future: Future[CaseRecord], case: Case, output: Path, attempt: int) -> CaseRecord | None:
-    """Return a task's record; None if nothing is known of the task."""
+def _answer(future: Future[GroupRecord], group: Sequence[Attempt], output: Path) -> GroupRecord | None:
+    """Return a task's records; None if its worker died of one of several cases.
+
+    Raises `LostError` if nothing is known of the task.
+    """
     try:
         return future.result()
-    except (LostError, CancelledError):
-        return None
+    except CancelledError:
+        raise LostError from None
+    except LostError:
+        raise
     except WorkerDiedError:
         reason = "its process was killed, perhaps because memory ran out"
     except Exception as error:  # of the cluster: the task itself does not raise
         reason = f"{type(error).__name__}: {error}"
-    return keep_failure(case, output, attempt, reason)
+    if len(group) > 1:
+        return None
+    case, number = group[0].case, group[0].number
+    return GroupRecord((keep_failure(case, output, number, reason),), 0.0)
 
 
-def _report(watch: Watch, records: dict[str, CaseRecord], count: int, begun: float) -> None:
-    done = len(records)
-    failed = sum(record.status != "done" for record in records.values())
-    words = f"{done:,} of {count:,} cases" + (f", {failed:,} failed" if failed else "")
-    elapsed = time.monotonic() - begun
-    remaining = time_left(elapsed * (count - done) / done) if done and done < count else ""
-    watch(done / count if count else 1.0, f"{words}, {remaining}" if remaining else words)
+class _Progress:
+    def __init__(self, watch: Watch, cases: int) -> None:
+        self._watch, self._cases = watch, cases
+        self._done = self._failed = 0
+        self._begun = time.monotonic()
+
+    def count(self, record: CaseRecord) -> None:
+        """Count a case that is not tried again."""
+        self._done += 1
+        self._failed += record.status != "done"
+
+    def report(self) -> None:
+        """Report the cases so far and the time left."""
+        done, cases = self._done, self._cases
+        words = f"{done:,} of {cases:,} cases" + (f", {self._failed:,} failed" if self._failed else "")
+        elapsed = time.monotonic() - self._begun
+        remaining = time_left(elapsed * (cases - done) / done) if done and done < cases else ""
+        self._watch(done / cases if cases else 1.0, f"{words}, {remaining}" if remaining else words)
 
 
 @contextmanager

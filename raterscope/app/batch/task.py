@@ -9,8 +9,9 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from raterscope.app import importing
 from raterscope.app.batch.claims import claim
 from raterscope.app.batch.manifest import Case
 from raterscope.app.batch.records import (
+    DRAFTS,
     FILES,
     LOG,
     RESULTS,
@@ -29,7 +31,6 @@ from raterscope.app.batch.records import (
     digest_of_case,
     folder_of,
     read_record,
-    versions,
     write_record,
     write_text,
 )
@@ -37,9 +38,11 @@ from raterscope.app.command_line.output import one_line
 from raterscope.app.compiled import choose_folder
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request, usual_format, write_export
+from raterscope.app.formats.output_files import flush_folder, flushed_later
 from raterscope.app.formats.remote import fetch_all
 from raterscope.app.kinds.masks.imports import MaskOptions
 from raterscope.app.kinds.registry import KINDS, find_export
+from raterscope.app.outcome import versions
 from raterscope.app.study.new_study import new_study
 
 if TYPE_CHECKING:
@@ -47,6 +50,21 @@ if TYPE_CHECKING:
 
 _MIB = 1 << 20
 _EARLIER = ".earlier"
+
+
+@dataclass(frozen=True)
+class GroupRecord:
+    """Records of a group of cases, and the seconds that the group took now."""
+
+    records: tuple[CaseRecord, ...]
+    seconds: float
+
+
+def run_group(cases: Sequence[tuple[Case, int]], output: Path) -> GroupRecord:
+    """Run cases with the number of their attempt, one after the other."""
+    begun = time.perf_counter()
+    records = tuple(run_case(case, output, attempt) for case, attempt in cases)
+    return GroupRecord(records, time.perf_counter() - begun)
 
 
 def run_case(case: Case, output: Path, attempt: int = 1) -> CaseRecord:
@@ -93,11 +111,12 @@ def run_case(case: Case, output: Path, attempt: int = 1) -> CaseRecord:
             if earlier is not None:
                 return earlier
             if alone:
-                _clear(folder_of(output, case.name))
+                _clear(output, folder_of(output, case.name))
             draft = _draft(output, case)
             try:
                 draft.mkdir(parents=True)
-                _fuse(case, draft, log)
+                with flushed_later():
+                    _fuse(case, draft, log)
             except Exception as error:
                 status, reason = _explain(error, log)
                 rmtree(draft, ignore_errors=True)
@@ -162,7 +181,8 @@ def _keep(case: Case, output: Path, record: CaseRecord, log: list[str], *, repla
 
 def _draft(output: Path, case: Case) -> Path:
     folder = folder_of(output, case.name)
-    return folder.with_name(f".{folder.name}.{socket.gethostname()}.{os.getpid()}.{threading.get_ident()}")
+    name = f"{folder.name}.{socket.gethostname()}.{os.getpid()}.{threading.get_ident()}"
+    return output / DRAFTS / name
 
 
 def _publish(draft: Path, folder: Path, record: CaseRecord, log: list[str]) -> CaseRecord:
@@ -170,7 +190,9 @@ def _publish(draft: Path, folder: Path, record: CaseRecord, log: list[str]) -> C
     draft.mkdir(parents=True, exist_ok=True)
     write_text(draft / LOG, "\n".join(log) + "\n")
     write_record(draft, record)
+    flush_folder(draft)
     earlier = draft.with_name(draft.name + _EARLIER)
+    folder.parent.mkdir(exist_ok=True)
     if folder.exists():
         folder.rename(earlier)
     draft.rename(folder)
@@ -178,9 +200,10 @@ def _publish(draft: Path, folder: Path, record: CaseRecord, log: list[str]) -> C
     return record
 
 
-def _clear(folder: Path) -> None:
-    """Remove what killed workers left beside a case's folder; put results back that one moved away."""
-    for left in folder.parent.glob(f".{folder.name}.*"):
+def _clear(output: Path, folder: Path) -> None:
+    """Remove the drafts that killed workers left of a case; put results back that one moved away."""
+    folder.parent.mkdir(exist_ok=True)
+    for left in (output / DRAFTS).glob(f"{folder.name}.*"):
         if left.name.endswith(_EARLIER) and not folder.exists():
             left.rename(folder)
         else:

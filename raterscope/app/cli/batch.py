@@ -16,13 +16,14 @@ from pathlib import Path
 from raterscope.app.batch.case_search import FoundCases, find_cases, is_pattern
 from raterscope.app.batch.executors import LostError, dask_executor, local_executor
 from raterscope.app.batch.manifest import COLUMNS, Case, read_manifest
-from raterscope.app.batch.records import CaseRecord, versions, write_text
+from raterscope.app.batch.records import CaseRecord, write_text
 from raterscope.app.batch.running import run_cases, shard, to_do
 from raterscope.app.batch.scripts import SCRIPTS
 from raterscope.app.command_line.arguments import Misused
 from raterscope.app.command_line.output import ProgressLine, make_folder, one_line
 from raterscope.app.errors import counted
 from raterscope.app.formats.output_files import write_table
+from raterscope.app.outcome import versions
 from raterscope.app.workers import processors
 
 MANIFEST = "cases.csv"

@@ -98,6 +98,33 @@ def _runs(process: int) -> bool:
 
 
 _new_files: ContextVar[list[Path] | None] = ContextVar("new_files", default=None)
+_flushed_later: ContextVar[bool] = ContextVar("flushed_later", default=False)
+
+
+@contextmanager
+def flushed_later() -> Iterator[None]:
+    """Write files and studies without flushing each; call `flush_folder` when all are complete."""
+    token = _flushed_later.set(True)
+    try:
+        yield
+    finally:
+        _flushed_later.reset(token)
+
+
+def is_flushed_later() -> bool:
+    """Return whether files written now are flushed later."""
+    return _flushed_later.get()
+
+
+def flush_folder(folder: Path) -> None:
+    """Flush all files below a folder to the disk, and the folders themselves."""
+    for path in (*folder.rglob("*"), folder):
+        if path.is_file() or hasattr(os, "O_DIRECTORY"):
+            handle = os.open(path, os.O_RDWR if path.is_file() else os.O_DIRECTORY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
 
 @contextmanager
@@ -130,7 +157,7 @@ def write_together(paths: Sequence[Path]) -> Iterator[list[Path]]:
     drafts = [draft_for(path) for path in paths]
     try:
         yield drafts
-        for draft in drafts:
+        for draft in () if is_flushed_later() else drafts:
             with draft.open("rb+") as file:
                 os.fsync(file.fileno())
         for draft, path in zip(drafts, paths, strict=True):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Protocol
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app.formats.output_files import draft_for
+from raterscope.app.formats.output_files import draft_for, is_flushed_later
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.study.locking import Lock, Snapshot, in_use, refuse_left_log
 from raterscope.app.study.records import InUseError, StudyError, UnwrittenError
@@ -78,7 +78,7 @@ def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> tuple[int, i
         with translated_errors(path, "created"):
             connection = sqlite3.connect(draft, isolation_level=None)
             try:
-                connection.execute("PRAGMA synchronous=FULL")
+                connection.execute(_synchronous())
                 fill(connection)
             finally:
                 connection.close()
@@ -311,7 +311,7 @@ def give_name(draft: Path, path: Path) -> None:
         except FileExistsError:
             raise StudyError("exists already; choose another name or open it", file=path) from None
         draft.replace(path)
-    if hasattr(os, "O_DIRECTORY"):
+    if hasattr(os, "O_DIRECTORY") and not is_flushed_later():
         folder = os.open(path.parent, os.O_DIRECTORY)
         try:
             os.fsync(folder)
@@ -331,10 +331,14 @@ def _guard(connection: sqlite3.Connection) -> None:
             configure(getattr(sqlite3, f"SQLITE_DBCONFIG_{switch}"), on)
 
 
+def _synchronous() -> str:
+    return f"PRAGMA synchronous={'OFF' if is_flushed_later() else 'FULL'}"
+
+
 def _take(connection: sqlite3.Connection) -> None:
     """Lock the file exclusively, and replay the log of a killed program."""
     connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute(_synchronous())
     connection.execute("PRAGMA foreign_keys=ON")
     connection.execute("BEGIN EXCLUSIVE")
     connection.execute("COMMIT")

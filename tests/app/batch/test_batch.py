@@ -14,7 +14,7 @@ from raterscope.algorithms.progress import silent
 from raterscope.app.batch.claims import claim
 from raterscope.app.batch.executors import LocalExecutor, LostError, WorkerDiedError
 from raterscope.app.batch.manifest import Case, read_manifest
-from raterscope.app.batch.records import folder_of, read_record
+from raterscope.app.batch.records import DRAFTS, folder_of, read_record
 from raterscope.app.batch.running import run_cases, shard
 from raterscope.app.batch.scripts import slurm_script, snakemake_script
 from raterscope.app.cli import main
@@ -53,6 +53,7 @@ def cohort(tmp_path):
 
 class Threads(ThreadPoolExecutor):
     slots = 2
+    task_seconds = 0.0
 
 
 def in_threads(cases, output, executor=Threads, **options):
@@ -115,7 +116,7 @@ def test_a_failed_case_stops_no_other_and_only_changed_cases_are_done_again(coho
 
 
 def test_what_a_killed_worker_left_is_removed(cohort, tmp_path):
-    left = folder_of(tmp_path / "out", "one").with_name(".one.host.1234")
+    left = tmp_path / "out" / DRAFTS / "one.host.1234"
     left.mkdir(parents=True)
     in_threads(cohort[:1], tmp_path / "out")
     assert not left.exists()
@@ -124,7 +125,7 @@ def test_what_a_killed_worker_left_is_removed(cohort, tmp_path):
 def test_results_that_a_killed_worker_moved_away_are_put_back(cohort, tmp_path):
     record = in_threads(cohort[:1], tmp_path / "out")["one"]
     folder = folder_of(tmp_path / "out", "one")
-    folder.rename(folder.with_name(".one.host.1234.1.earlier"))
+    folder.rename(tmp_path / "out" / DRAFTS / "one.host.1234.1.earlier")
     (tmp_path / "one.csv").write_text("task,annotator,label\nt1,,x\n")
     assert in_threads(cohort[:1], tmp_path / "out")["one"].status == "bad input"
     a_crowd(tmp_path / "one.csv")
@@ -151,14 +152,14 @@ def test_a_case_that_another_worker_is_at_is_not_done_twice(cohort, tmp_path):
     assert first == second
 
 
-def die(case, output, attempt):
+def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_worker_that_is_killed_takes_no_other_with_it():
     executor = LocalExecutor(2)
     futures = [executor.submit(os.path.basename, f"a/{number}") for number in range(4)]
-    victim = executor.submit(die, None, None, 1)
+    victim = executor.submit(die)
     futures += [executor.submit(os.path.basename, f"a/{number}") for number in range(4, 8)]
     assert [future.result() for future in futures] == [str(number) for number in range(8)]
     with pytest.raises(WorkerDiedError):
@@ -170,21 +171,33 @@ def test_a_worker_that_is_killed_takes_no_other_with_it():
 class Deadly(Threads):
     """An executor whose worker dies of a certain case."""
 
-    def submit(self, function, case, *arguments):
-        if case.name == "one":
+    def submit(self, function, cases, *arguments):
+        if any(case.name == "one" for case, _ in cases):
             future = Future()
             future.set_exception(WorkerDiedError())
             return future
-        return super().submit(function, case, *arguments)
+        return super().submit(function, cases, *arguments)
 
 
-def test_the_case_that_kills_its_worker_is_found_and_the_others_are_done(cohort, tmp_path):
+class DeadlyInGroups(Deadly):
+    """An executor that takes many cases at once, and whose worker dies of a certain case."""
+
+    slots = 1
+    task_seconds = 1e9
+
+
+@pytest.mark.parametrize("executor", [Deadly, DeadlyInGroups])
+def test_the_case_that_kills_its_worker_is_found_and_the_others_are_done(tmp_path, executor):
+    names = ["zero", *(f"crowd{number}" for number in range(5)), "one"]
+    rows = [f"{name},labels,{a_crowd(tmp_path / f'{name}.csv').name},majority," for name in names]
     output = tmp_path / "out"
-    records = in_threads(cohort[:2], output, Deadly, retries=1)
-    assert statuses(output) == {"one": "temporary fault", "two": "done"}
+    records = in_threads(read_manifest(a_manifest(tmp_path, *rows)), output, executor, retries=1)
+    assert statuses(output) == {name: "temporary fault" if name == "one" else "done" for name in names}
     assert "killed" in records["one"].reason
     assert read_record(output, "one") == records["one"]
-    assert records["one"].attempts == 2
+    assert {name: record.attempts for name, record in records.items()} == {
+        name: 2 if name == "one" else 1 for name in names
+    }
 
 
 class Forgetful(Threads):
