@@ -135,7 +135,7 @@ def dask(workers: int) -> Iterator[CaseExecutor]:
 
     with (
         tempfile.TemporaryDirectory() as folder,
-        LocalCluster(workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
     ):
         executor = DaskExecutor(cluster.scheduler_address, Path(folder))
         try:

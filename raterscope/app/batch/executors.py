@@ -12,12 +12,14 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
 from raterscope import __version__
 from raterscope.app.errors import InputError
+from raterscope.app.memory import collect_garbage_rarely
 from raterscope.app.workers import Workers
 
 Result = TypeVar("Result")
@@ -162,7 +164,7 @@ class DaskExecutor:
         answer: Future[Result] = Future()
         answer.set_running_or_notify_cancel()
         try:
-            task = self._client.submit(function, *arguments, pure=False)
+            task = self._client.submit(_in_worker, function, *arguments, pure=False)
         except Exception as error:
             answer.set_exception(LostError(str(error)))
             return answer
@@ -204,6 +206,16 @@ class DaskExecutor:
                 raise InputError(
                     f"the worker {worker} does not see the folder {output}; choose one on a shared disk"
                 )
+
+
+def _in_worker(function: Callable[..., Result], *arguments: Any) -> Result:
+    _prepare_worker()
+    return function(*arguments)
+
+
+@cache
+def _prepare_worker() -> None:
+    collect_garbage_rarely()  # as in the processes of `Workers`
 
 
 def _look(probe: Path) -> tuple[str, bool]:
