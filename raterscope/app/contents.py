@@ -44,6 +44,8 @@ class Contents:
     """Pixels within which a detection matches a true position."""
     cohort: tuple[CohortCase, ...] = ()
     """The cases of a gathered cohort; empty for any other study."""
+    has_readers: bool = False
+    """Whether it is a collected reader study."""
     hidden: bool = False
     """Whether the names of annotators are hidden."""
 
@@ -174,6 +176,7 @@ def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
         chosen=chosen,
         matching_radius=study.settings.matching_radius(),
         cohort=study.settings.cohort(),
+        has_readers=study.settings.reader_study() is not None,
     )
 
 

@@ -135,6 +135,8 @@ class Export:
         Whether it is made from the results of runs.
     by_question : bool
         Whether several questions are written as several files, into a folder.
+    of_readers : bool
+        Whether only a collected reader study has it.
     kinds : tuple of str
         The kinds of annotation that have it; the registry of kinds fills them in, and `write`.
     write : Writer, optional
@@ -148,6 +150,7 @@ class Export:
     deidentifies: bool = False
     of_run: bool = True
     by_question: bool = False
+    of_readers: bool = False
     kinds: tuple[str, ...] = ()
     write: Writer | None = field(default=None, compare=False)
 

@@ -52,8 +52,9 @@ def exports() -> tuple[Export, ...]:
         "decisions", "Decisions", ("csv",), of_run=False, kinds=tuple(KINDS), write=write_decisions
     )
     reading = Export(
-        "reading", "Reads of a reader study", ("csv",), of_run=False, kinds=tuple(KINDS), write=write_reading
-    )
+        "reading", "Reads of a reader study", ("csv",), of_run=False, of_readers=True, kinds=tuple(KINDS),
+        write=write_reading,
+    )  # fmt: skip
     return *of_kinds, decisions, reading
 
 

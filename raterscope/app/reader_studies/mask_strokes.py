@@ -23,16 +23,24 @@ def pack_stroke(structure: str, origin: Index, values: NDArray[np.int8]) -> dict
     return {"structure": structure, "origin": list(origin), "shape": list(values.shape), "values": packed}
 
 
-def draw_strokes(strokes: Sequence[Operation], shape: Index) -> dict[str, NDArray[np.bool_]]:
+def draw_strokes(
+    strokes: Sequence[Operation], shape: Index, masks: dict[str, NDArray[np.bool_]] | None = None
+) -> dict[str, NDArray[np.bool_]]:
     """Draw the mask of each structure, (Z, Y, X).
 
     Raises `InputError` for a stroke that does not lie on the image.
+
+    Parameters
+    ----------
+    masks : dict, optional
+        Masks of earlier strokes, which are drawn on.
     """
-    masks: dict[str, NDArray[np.bool_]] = {}
+    masks = {} if masks is None else masks
     for stroke in strokes:
         structure, box, values = _unpack(stroke.detail, shape)
-        mask = masks.setdefault(structure, np.zeros(shape, dtype=np.bool_))
-        np.copyto(mask[box], values == 1, where=values != UNTOUCHED)
+        if structure not in masks:
+            masks[structure] = np.zeros(shape, dtype=np.bool_)
+        np.copyto(masks[structure][box], values == 1, where=values != UNTOUCHED)
     return masks
 
 

@@ -253,7 +253,8 @@ class _Fields:
             return default
         value = self.values[name]
         if not valid(value):
-            self.problem(name, f"is {plain(repr(value))}; expected {expected}")
+            found = "empty" if value in ("", []) else plain(repr(value))
+            self.problem(name, f"is {found}; expected {expected}")
             return default
         return value
 

@@ -170,7 +170,9 @@ def _undone(operations: Sequence[Operation]) -> set[int]:
 def _ends(operations: Sequence[Operation], undone: set[int]) -> tuple[int | None, int | None]:
     """Find the operation that undo takes back, and the undo that redo takes back."""
     by_id = {operation.id: operation for operation in operations}
-    marks = [each.id for each in operations if each.undoes is None and each.id not in undone]
+    standing = [each for each in operations if each.undoes is None and each.id not in undone]
+    # Only when no mark is left, the case is no longer done.
+    standing.sort(key=lambda each: (each.verb != "done", each.id))
     redoable = None
     for operation in reversed(operations):
         if operation.undoes is None:  # a new mark ends the chain of redos
@@ -179,7 +181,7 @@ def _ends(operations: Sequence[Operation], undone: set[int]) -> tuple[int | None
         if target is not None and target.undoes is None and operation.id not in undone:
             redoable = operation.id
             break
-    return (marks[-1] if marks else None), redoable
+    return (standing[-1].id if standing else None), redoable
 
 
 class ReadingFile:

@@ -40,10 +40,16 @@ from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
 from raterscope.widgets.figure_menu import FigureMenu, Leaving
 
 
-def menu_entries(kind: str) -> Iterator[tuple[str, Export, bool]]:
-    """List the entries of a kind's Export menu: label, export, and whether it is de-identified."""
+def menu_entries(kind: str, *, readers: bool = False) -> Iterator[tuple[str, Export, bool]]:
+    """List the entries of a kind's Export menu: label, export, and whether it is de-identified.
+
+    Parameters
+    ----------
+    readers : bool
+        List those of a collected reader study too.
+    """
     for export in exports():
-        if kind in export.kinds:
+        if kind in export.kinds and (readers or not export.of_readers):
             yield f"{export.title}…", export, False
             if export.deidentifies:
                 yield f"{export.title}, de-identified…", export, True

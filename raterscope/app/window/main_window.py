@@ -120,6 +120,8 @@ class MainWindow(QMainWindow):
             source.workspace_chosen.connect(self.show_workspace)
         self.menus.cohort_requested.connect(self.cohort.show_list)
         self.menus.reader_study_requested.connect(self._ask_reader_study)
+        self.menus.collection_requested.connect(self._ask_collection)
+        self.reading.collected.connect(self.files.open_study)
         self.files.reading_requested.connect(self.reading.open)
         self.reading.message.connect(self.status.show_message)
         self.reading.refused.connect(self.notice.show_error)
@@ -157,6 +159,9 @@ class MainWindow(QMainWindow):
 
     def _ask_reader_study(self) -> None:
         self.reading.ask_new(self.files.folder())
+
+    def _ask_collection(self) -> None:
+        self.reading.ask_collection(self.files.folder())
 
     def _on_transferred(self, words: str) -> None:
         """Show a message, and hide the error before it."""

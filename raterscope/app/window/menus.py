@@ -43,6 +43,7 @@ class Menus(QObject):
     references_requested = Signal()
     cohort_requested = Signal()
     reader_study_requested = Signal()
+    collection_requested = Signal()
     copy_requested = Signal()
     full_screen_requested = Signal()
     message = Signal(str)
@@ -65,7 +66,9 @@ class Menus(QObject):
         standard = QKeySequence.StandardKey
         self.menu = menu = Menu(window)
         self._action(menu, "New study…", standard.New, files.new_study)
-        self._action(menu, "New reader study…", None, self.reader_study_requested.emit)
+        readers = menu.branch("Reader studies")
+        self._action(readers, "New reader study…", None, self.reader_study_requested.emit)
+        self._action(readers, "Collect readers' files…", None, self.collection_requested.emit)
         self._action(menu, "Open study…", standard.Open, files.choose_study)
         self.recent_menu = menu.branch("Open recent")
         recent.changed.connect(self.fill_recent)
@@ -153,7 +156,9 @@ class Menus(QObject):
         self.review_menu.addActions(review)
         self.export_menu.clear()
         self.deidentified_menu.clear()
-        for words, export, deidentify in menu_entries(kind):
+        contents = self._document.contents
+        readers = contents is not None and contents.has_readers
+        for words, export, deidentify in menu_entries(kind, readers=readers):
             action = (self.deidentified_menu if deidentify else self.export_menu).addAction(words)
             action.triggered.connect(without_checked(partial(self._exporter.start, export, deidentify)))
         if not self.deidentified_menu.isEmpty():

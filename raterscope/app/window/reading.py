@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QStackedWidget, QWidget
+from PySide6.QtWidgets import QFileDialog, QStackedWidget, QWidget
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.errors import InputError, TableProblems
+from raterscope.app.errors import InputError, TableProblems, counted
 from raterscope.app.jobs import Jobs
+from raterscope.app.window.importing import STUDIES
 from raterscope.app.window.unsaved_results import LeaveGuard
 
 if TYPE_CHECKING:
+    from raterscope.app.reader_studies.collecting import Collected
     from raterscope.app.workspaces.reading.screen import ReadingScreen
     from raterscope.widgets.dialogs.reader_study_dialog import ReaderStudyDialog
 
@@ -34,10 +36,13 @@ class ReadingMode(QObject):
     Signals
     -------
     message, refused : str
+    collected : Path
+        A collected study that may be opened.
     """
 
     message = Signal(str)
     refused = Signal(str)
+    collected = Signal(object)
 
     def __init__(
         self,
@@ -118,6 +123,51 @@ class ReadingMode(QObject):
             return
         dialog.accept()
         self.message.emit(answer)
+
+    # Collection
+
+    def ask_collection(self, folder: str) -> None:
+        """Ask for the folder of a reader study and for the collected study, and collect what came back."""
+        source = QFileDialog.getExistingDirectory(self._window, "Folder of the reader study", folder)
+        if not source:
+            return
+        target, _ = QFileDialog.getSaveFileName(
+            self._window, "Collected study", f"{source}.rscope", STUDIES,
+            options=QFileDialog.Option.DontConfirmOverwrite,  # a collected study takes new reads
+        )  # fmt: skip
+        if target:
+            path = Path(target)
+            self.collect(Path(source), path if path.suffix else path.with_suffix(".rscope"))
+
+    def collect(self, folder: Path, target: Path) -> None:
+        """Collect the reading files of a folder, and open the study once every reader has finished."""
+        self._guard.leave_study(partial(self._collect, folder, target))
+
+    def _collect(self, folder: Path, target: Path) -> None:
+        contents = self._document.contents
+        if contents is not None and contents.path == target.absolute():
+            self._document.leave()
+        job = self._jobs.start("Collecting readers' files", partial(_collect, folder, target))
+        job.finished.connect(partial(self._on_collected, target))
+        job.failed.connect(self.refused)
+
+    def _on_collected(self, target: Path, collected: Collected) -> None:
+        added = sum(cases for _, _, cases in collected.added)
+        words = f"{counted(added, 'read')} added to {target.name}."
+        if collected.state.is_blinded:
+            waiting = "; ".join(progress.in_words() for progress in collected.state.unfinished)
+            words += f" It stays closed until every reader has finished ({waiting})."
+        else:
+            self.collected.emit(target)
+        self.message.emit(words)
+        if collected.problems:
+            self.refused.emit("\n".join(collected.problems))
+
+
+def _collect(folder: Path, target: Path, watch: Watch) -> Collected:
+    from raterscope.app.reader_studies.collecting import collect
+
+    return collect([folder], target, watch)
 
 
 def _set_up(values: Mapping[str, Any], folder: Path, watch: Watch) -> str | list[str]:

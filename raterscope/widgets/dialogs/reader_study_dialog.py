@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QPlainTextEdit,
     QPushButton,
     QScrollArea,
+    QSizePolicy,
     QSpinBox,
     QWidget,
 )
@@ -23,7 +24,7 @@ from PySide6.QtWidgets import (
 from raterscope.widgets.dialogs.parts import FolderField, lay_out
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.parts import ChoiceBox, let_wheel_pass, plain_label
-from raterscope.widgets.theme import set_lengths
+from raterscope.widgets.theme import pixels, set_lengths
 
 _ABOUT = (
     "Writes one file for each reader, with the cases in an order of their own and nobody else's marks, and a "
@@ -104,7 +105,7 @@ class ReaderStudyDialog(QDialog):
         room.setFrameShape(QFrame.Shape.NoFrame)
         room.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         room.setWidget(page)
-        set_lengths(room, minimumHeight=400)
+        set_lengths(room, minimumHeight=420)
         bottom = QFormLayout()
         bottom.addRow("New folder", self.folder_field)
         self.problems = plain_label("", "error", wrap=True, selectable=True)
@@ -112,7 +113,7 @@ class ReaderStudyDialog(QDialog):
         self.problems.hide()
         self.accepting = lay_out(
             self, plain_label("New reader study", "title"), plain_label(_ABOUT, "second", wrap=True),
-            (room, 1), bottom, self.problems, 8, accept="Create files",
+            (room, 1), 4, bottom, self.problems, 8, accept="Create files",
         )  # fmt: skip
         self.kind.currentIndexChanged.connect(self._follow)
         self.reads.valueChanged.connect(self._follow)
@@ -202,13 +203,25 @@ def _line(name: str) -> QLineEdit:
     return editor
 
 
+class _Lines(QPlainTextEdit):
+    """Editor of some lines, which is as high as they are."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self._rows = rows
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def sizeHint(self) -> QSize:
+        """Return the height of the lines."""
+        return QSize(super().sizeHint().width(), self.fontMetrics().lineSpacing() * self._rows + pixels(20))
+
+
 def _lines(name: str, hint: str, rows: int) -> QPlainTextEdit:
-    editor = QPlainTextEdit()
+    editor = _Lines(rows)
     editor.setAccessibleName(name)
     editor.setPlaceholderText(hint)
     editor.setTabChangesFocus(True)
     editor.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-    set_lengths(editor, minimumHeight=22 * rows + 14, maximumHeight=22 * rows + 14)
     return editor
 
 
@@ -217,5 +230,6 @@ def _number(name: str, least: int, most: int) -> QSpinBox:
     editor.setAccessibleName(name)
     editor.setRange(least, most)
     editor.setGroupSeparatorShown(True)
+    editor.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
     let_wheel_pass(editor)
     return editor

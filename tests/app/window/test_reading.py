@@ -250,3 +250,22 @@ def test_the_dialog_lists_every_problem_and_then_makes_the_files(window, qtbot, 
         "R02.rsread",
     ]
     assert "key of the pseudonyms" in window.status.message
+
+
+def test_files_are_collected_from_the_menu_and_the_study_opens_with_the_last_reader(window, qtbot, tmp_path):
+    out, target = make("clicks", tmp_path), tmp_path / "all.rscope"
+    one, two = sorted((out / "readers").iterdir())
+    read(one)
+    window.reading.collect(out, target)
+    qtbot.waitUntil(lambda: "R02, read 1: 0 of 4 cases" in window.status.message, timeout=LONG)
+    idle(window, qtbot)
+    assert window.document.contents is None
+    window.open_paths([target])
+    qtbot.waitUntil(window.notice.isVisible, timeout=LONG)
+    assert "is blinded until every reader has finished" in window.notice.text
+    read(two)
+    window.reading.collect(out, target)
+    qtbot.waitUntil(lambda: window.document.contents is not None, timeout=LONG)
+    idle(window, qtbot)
+    exports = [action.text() for action in window.menus.export_menu.actions()]
+    assert "Reads of a reader study…" in exports

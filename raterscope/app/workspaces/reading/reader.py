@@ -21,7 +21,13 @@ from raterscope.app.formats.volumes import load_volume
 from raterscope.app.jobs import Job, Jobs, Lane
 from raterscope.app.reader_studies.assignment import Assignment, Picture, ReadingCase, locate_picture
 from raterscope.app.reader_studies.collected_images import read_source
-from raterscope.app.reader_studies.reading_file import CaseMarks, ReadingFile, SessionState
+from raterscope.app.reader_studies.reading_file import (
+    CaseMarks,
+    Operation,
+    ReadingFile,
+    SessionState,
+    fold,
+)
 from raterscope.app.session import LatestTask
 from raterscope.app.study.file_digests import digest_of_files, has_digest
 
@@ -67,6 +73,8 @@ class Reader(QObject):
         self._jobs = jobs
         self._lane = Lane(f"reading {path.name}")
         self._file: ReadingFile | None = None
+        self._journal: tuple[int, list[Operation]] = (-1, [])
+        """The place marked last and its operations; used in the lane only."""
         self._closed = False
         self.assignment: Assignment | None = None
         self.sessions: list[SessionState] = []
@@ -144,7 +152,7 @@ class Reader(QObject):
         session = self.session
         if session is None or place not in session.places or self._file is None:
             return
-        job = self._ask("Reading marks", lambda _watch: self._the_file().marks(place))
+        job = self._ask("Reading marks", lambda _watch: self._marks_on(place))
         job.finished.connect(partial(self._on_place, place))
         job.failed.connect(self.refused)
 
@@ -213,21 +221,30 @@ class Reader(QObject):
 
     def undo(self) -> None:
         """Take back the last mark on the case on screen."""
-        self._write(lambda file, place: file.undo(place))
+        self._write(lambda file, place: _take_back(file, place, self._marks_on(place).undoable))
 
     def redo(self) -> None:
         """Repeat the mark that was taken back last."""
-        self._write(lambda file, place: file.redo(place))
+        self._write(lambda file, place: _take_back(file, place, self._marks_on(place).redoable))
 
-    def _write(self, change: Callable[[ReadingFile, int], object]) -> None:
+    def _marks_on(self, place: int) -> CaseMarks:
+        """Return the marks on a place, in the lane: strokes are read from the file once."""
+        if self._journal[0] != place:
+            self._journal = place, self._the_file().operations(place)
+        return fold(self._journal[1])
+
+    def _write(self, change: Callable[[ReadingFile, int], Operation | None]) -> None:
         place = self.place
         if place is None:
             return
 
         def work(_watch: Watch) -> tuple[CaseMarks, bool]:
             file = self._the_file()
-            change(file, place)
-            marks = file.marks(place)
+            self._marks_on(place)
+            operation = change(file, place)
+            if operation is not None:
+                self._journal[1].append(operation)
+            marks = self._marks_on(place)
             return marks, file.completes(marks)
 
         job = self._ask("Saving a mark", work)
@@ -268,6 +285,10 @@ class Reader(QObject):
         self.sessions = sessions
         self.leave_case()
         self.session_finished.emit(session)
+
+
+def _take_back(file: ReadingFile, place: int, target: int | None) -> Operation | None:
+    return None if target is None else file.record(place, "undo", {}, target)
 
 
 def _load_case(case: ReadingCase, file: Path, drawn: bool, watch: Watch) -> list[Pixels]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -155,6 +156,9 @@ class MaskSurface(Surface):
         self.structure = structures[0]
         self._marks = CaseMarks()
         self._shape = (1, 1, 1)
+        self._drawn: tuple[int, ...] = ()
+        """Strokes that `_masks` has."""
+        self._masks: dict[str, NDArray[np.bool_]] = {}
         self.volume.set_tool("brush")
         _fill(self, self.volume)
 
@@ -170,6 +174,7 @@ class MaskSurface(Surface):
         """Show nothing until the volume is there."""
         self._shape = (1, 1, 1)
         self._marks = CaseMarks()
+        self._drawn, self._masks = (), {}
         self.volume.clear()
 
     def show_pixels(self, pixels: list[Pixels]) -> None:
@@ -182,10 +187,17 @@ class MaskSurface(Surface):
     def show_marks(self, marks: CaseMarks) -> None:
         """Show the structures: the chosen one as an area, the others as outlines."""
         self._marks = marks
-        masks = draw_strokes(marks.strokes, self._shape) if self._shape != (1, 1, 1) else {}
+        if self._shape == (1, 1, 1):
+            return
+        numbers = tuple(stroke.id for stroke in marks.strokes)
+        if numbers[: len(self._drawn)] != self._drawn:  # after an undo
+            self._drawn, self._masks = (), {}
+        draw_strokes(marks.strokes[len(self._drawn) :], self._shape, self._masks)
+        self._drawn = numbers
         outlines = []
+        nothing = np.zeros((1, 1, 1), dtype=np.bool_)
         for number, name in enumerate(self._structures):
-            origin, values = crop(masks.get(name, np.zeros(self._shape, dtype=np.bool_)))
+            origin, values = crop(self._masks.get(name, nothing))
             if name == self.structure:
                 self.volume.set_edit(values if values.size else None, origin)
             elif values.size:
