@@ -6,6 +6,7 @@ import heapq
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from raterscope.algorithms.annotators.similarity import (
     roots_of,
     similarity_of_roots,
 )
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, parts_of, run_parts, silent
 from raterscope.algorithms.settings import choice, integer, number
 
 _ROUNDS = 4
@@ -255,6 +256,8 @@ _LINKED = 2000
 """Annotators of a larger crowd whose links with all give the modularity."""
 
 _CHUNK = 100
+_LINKS = 500_000
+"""Links that a processor holds at a time."""
 
 
 @dataclass(frozen=True)
@@ -524,16 +527,21 @@ def _links(
 
     In crowds above `_LINKED`, evenly chosen annotators stand for all.
     """
-    links = np.zeros((count, count))
     to = np.zeros((len(rows), count), dtype=np.float32)
     to[np.arange(len(rows)), community] = 1.0
     chosen = np.arange(0, len(rows), -(-len(rows) // _LINKED))
-    for first in range(0, len(chosen), _CHUNK):
-        watch(first / len(chosen), "measuring the modularity")
-        block = chosen[first : first + _CHUNK]
+    size = max(1, min(_CHUNK, _LINKS // len(rows)))
+    parts = parts_of(len(chosen), size)
+    summed = np.zeros((len(parts), count, count))
+
+    def link(begin: int, end: int) -> None:
+        block = chosen[begin:end]
         near = similarity_of_roots(rows[block], rows, similarity.classes, similarity.scale)
         near[np.arange(len(near)), block] = 0.0
-        links += to[block].T.astype(np.float64) @ (near @ to).astype(np.float64)
+        summed[begin // size] = to[block].T.astype(np.float64) @ (near @ to).astype(np.float64)
+
+    run_parts(link, parts, partial(watch, 0.0, "measuring the modularity"))
+    links: FloatArray = summed.sum(axis=0)
     links = (links + links.T) / 2 if len(chosen) < len(rows) else links
     watch(1.0, "measuring the modularity")
     return links

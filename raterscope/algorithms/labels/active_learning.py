@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from heapq import heapify, heappop, heappushpop
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.data import OPEN, FloatArray, IndexArray, LabelFusion, Labels
+from raterscope.algorithms.labels.data import OPEN, FloatArray, IndexArray, LabelFusion, Labels, run_spans
 from raterscope.algorithms.progress import Watch, part, silent
 
 _LEAST = 1e-6
@@ -229,10 +230,12 @@ def _rank_annotators(
     dtype: Any = np.float32 if single else np.float64
     candidates = rates[eligible].astype(dtype)
     cells = len(eligible) * rates.shape[2]
-    for span in _spans(len(tasks), cells, watch, "trying annotators"):
+
+    def rank(first: int, last: int) -> None:
+        span = slice(first, last)
         gains = expected_information(posterior[tasks[span]].astype(dtype), candidates)
-        in_span = (voted_row >= span.start) & (voted_row < span.stop)
-        gains[voted_row[in_span] - span.start, voted_column[in_span]] = -np.inf
+        in_span = (voted_row >= first) & (voted_row < last)
+        gains[voted_row[in_span] - first, voted_column[in_span]] = -np.inf
         top = np.argpartition(-gains, keep - 1, axis=1)[:, :keep]
         value = np.take_along_axis(gains, top, axis=1).astype(np.float64)
         if single:
@@ -242,10 +245,13 @@ def _rank_annotators(
         order = np.lexsort((top, -value), axis=1)
         annotator[span] = eligible[np.take_along_axis(top, order, axis=1)]
         gain[span] = np.take_along_axis(value, order, axis=1)
+
+    spans = tuple((span.start, span.stop) for span in _spans(len(tasks), cells))
+    run_spans(spans, rank, partial(watch, 0.0, "trying annotators"))
     return annotator, gain
 
 
-def _spans(many: int, cells: int, watch: Watch, words: str) -> Iterator[slice]:
+def _spans(many: int, cells: int, watch: Watch = silent, words: str = "") -> Iterator[slice]:
     size = max(1, _CELLS // max(1, cells))
     for start in range(0, many, size):
         watch(start / many, words)

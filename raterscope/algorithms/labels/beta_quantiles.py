@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ FloatArray = NDArray[np.float64]
 
 _MANY = 1e5
 """With both parameters of a Beta distribution above it, an expansion about the normal is right to 1e-7."""
+
+_COMPUTING = Lock()
 
 _LEAST, _MOST, _STEP = 0.02, 2e4, 0.08
 """Range of the parameters of the table, and its step in their logarithms."""
@@ -50,7 +53,9 @@ def _interpolate(first: FloatArray, second: FloatArray, at: float) -> FloatArray
     from raterscope.algorithms.labels._beta_kernels import interpolate
 
     end = np.empty(len(first))
-    interpolate(first, second, _table(at), _LEAST, _MOST, _STEP, np.empty((2, 6)), end)
+    with _COMPUTING:  # once, not in each thread
+        table = _table(at)
+    interpolate(first, second, table, _LEAST, _MOST, _STEP, np.empty((2, 6)), end)
     return end
 
 
@@ -59,6 +64,8 @@ def _table(at: float) -> FloatArray:
     """Return the logits of a quantile on a grid of logarithms of both parameters."""
     from scipy.special import betaincinv
 
+    if at > 0.5:  # 1 - x has the parameters exchanged
+        return np.ascontiguousarray(-_table(1.0 - at).T)
     nodes = np.exp(np.arange(np.log(_LEAST), np.log(_MOST) + _STEP, _STEP))
     first, second = nodes[:, None], nodes[None, :]
     # The complement on its own: near one, 1 - x has few digits.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Generic, Literal, TypeVar
 from weakref import WeakKeyDictionary, ref
 
@@ -141,6 +142,10 @@ class Labels:
 
     def votes_of_annotators(self) -> NDArray[np.int64]:
         """Count the votes of every annotator, (K,)."""
+        return self._counted.copy()
+
+    @cached_property
+    def _counted(self) -> NDArray[np.int64]:
         return np.bincount(self.annotator, minlength=len(self.annotators))
 
     def without(self, annotators: Collection[str]) -> Labels:
@@ -418,8 +423,7 @@ _PIECE = 2_000_000
 """Votes between two reports."""
 
 _THREADS = min(4, os.cpu_count() or 1)
-_SECONDS = 0.05
-"""Time between two reports while threads compute."""
+_SECONDS = 0.05  # between two reports while threads compute
 
 Result = TypeVar("Result")
 

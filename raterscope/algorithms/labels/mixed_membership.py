@@ -67,7 +67,7 @@ def mixed_membership(
     fit : Fit
         Rates given the apparent class.
     """
-    from raterscope.algorithms.labels._pooled_kernels import membership_sweep, membership_without_truth
+    from raterscope.algorithms.labels._membership_kernels import membership_sweep, membership_without_truth
 
     votes = np.diff(crowd.start)
     fit = empty_fit(crowd, like)

@@ -187,6 +187,10 @@ class Rates:
 
     def accuracies(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return every annotator's accuracy with its interval, three (K,)."""
+        return self._accuracies
+
+    @cached_property
+    def _accuracies(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         return (self.accuracy, *self.accuracy_interval())
 
     def chosen(self, annotators: NDArray[np.integer]) -> Rates:

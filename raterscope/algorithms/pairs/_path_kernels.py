@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raterscope.algorithms.compiling import Array, compiled
+from raterscope.algorithms.compiling import Array, compiled, small_code
 
 INSIDE, BOUNDARY, FREE = 0, 1, 2
 """Of a column: its dual is within -1 and 1; on one of them, with a coefficient of 0; with one that moves."""
@@ -107,6 +107,7 @@ def _add(gram: Array, gap: Array, state: State, column: int, right: float) -> bo
 @compiled()
 def _drop(state: State, position: int) -> None:
     """Remove a free column: delete its row of the factor, and restore the triangle by rotations."""
+    small_code()
     count = int(state.at[2])
     factor, half = state.factor, state.half
     state.kind[state.order[position]] = BOUNDARY
@@ -188,6 +189,7 @@ def _settle(
     Columns with a value may move in both directions. It starts from the previous slope; `settled` is True if
     this is still optimal for the free columns.
     """
+    small_code()
     slope, sign, kind, order = state.slope, state.sign, state.kind, state.order
     columns = len(slope)
     refused = np.zeros(columns, dtype=np.bool_)
@@ -233,6 +235,7 @@ def _settle(
 @compiled()
 def _entered(state: State, position: float, people: int, stop: float) -> bool:
     """Record the entry of new columns; return whether enough knockoffs precede their annotators to stop."""
+    small_code()
     entry = state.entry
     for k in range(int(state.at[2])):
         i = state.order[k]
@@ -278,6 +281,7 @@ def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, st
        inclusions", Applied and Computational Harmonic Analysis 41 (2016) 436-469,
        doi:10.1016/j.acha.2016.01.002.
     """
+    small_code()
     annotators, columns = len(gram), len(pull)
     result, together = np.empty(columns), np.empty(annotators)
     rows = np.empty(annotators, dtype=np.int64)
@@ -326,6 +330,7 @@ def lasso_events(gram: Array, gap: Array, pull: Array, state: State, most: int, 
 
     Parameters and result are as of `iss_events`.
     """
+    small_code()
     annotators, columns = len(gram), len(pull)
     result, together = np.empty(columns), np.empty(annotators)
     rows = np.empty(annotators, dtype=np.int64)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from raterscope.algorithms.annotators.communities import describe_community
-from raterscope.algorithms.labels import OPEN, Labels
+from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
 from raterscope.algorithms.labels.ibcc import ibcc
@@ -66,7 +68,7 @@ def test_known_classes_leave_no_doubt_of_labels() -> None:
     posterior = np.eye(3)[np.arange(200) % 3]
     known = np.arange(200, dtype=np.int16) % 3
     free = estimate_rates(labels, posterior)
-    fixed = estimate_rates(Labels(**{**vars(labels), "known": known}), posterior)
+    fixed = estimate_rates(replace(labels, known=known), posterior)
     assert fixed.doubt.max() == 0.0
     assert (free.doubt > 0).any()
     width = [np.subtract(*item.interval()[::-1]).mean() for item in (fixed, free)]

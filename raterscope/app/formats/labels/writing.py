@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ ANNOTATORS = (
 CONFUSION = ("annotator", "step", "true", "given", "probability", "low", "high")
 DECIDED = ("task", "label", "who", "when", "reason")
 
+_Lines = TypeVar("_Lines", bytes, bytes | memoryview)
+
 _ROWS = 1 << 14
 """Rows of one block: about 50 ms of work."""
 
@@ -36,6 +38,9 @@ _THREADS = min(4, os.cpu_count() or 1)
 
 _INTERPOLATED_FROM = 200_000
 """From this count of numbers the ends of intervals are interpolated."""
+
+_COMPILED_FROM = 1_000_000
+"""From this count of numbers compiled code writes them; for fewer, loading it takes longer."""
 
 _POWERS = 10.0 ** np.arange(23)
 """Powers of ten that are exact in double precision."""
@@ -85,15 +90,14 @@ def write_labels(
     header = ("task", "label", *_class_columns(classes, fixed), "entropy", "votes")
     chosen = _texts([*classes, ""])
 
-    def block(rows: slice) -> bytes:
+    digits = (12,) * len(classes) + (6, 12)
+    large = len(tasks) * len(digits) >= _COMPILED_FROM
+
+    def block(rows: slice) -> bytes | memoryview:
         index = np.where(label[rows] < 0, len(classes), label[rows])
-        figures = [_figures(values, 12) for values in posterior[rows].T]
-        return _lines(
-            [
-                _texts(tasks[rows]), chosen.take(index), *figures, _figures(entropy[rows], 6),
-                _figures(votes[rows], 12),
-            ]
-        )  # fmt: skip
+        names = _texts(tasks[rows])
+        heads = (names, np.arange(len(names))), (chosen, index)
+        return _rows(heads, [*posterior[rows].T, entropy[rows], votes[rows]], digits, large)
 
     return _write(path, header, _blocks(len(tasks), block, watch))
 
@@ -167,8 +171,9 @@ def write_confusion(
     row, column = np.divmod(np.arange(entries), len(outputs))
     cells = _joined([true.take(row), given.take(column)])
     interpolated = 3 * entries * len(annotator) >= _INTERPOLATED_FROM
+    large = 3 * entries * len(annotator) >= _COMPILED_FROM
 
-    def block(rows: slice) -> bytes:
+    def block(rows: slice) -> bytes | memoryview:
         selected = rates.chosen(annotator[rows])
         values = [selected.mean.copy(), *selected.interval(interpolated=interpolated)]
         if drift is not None:
@@ -178,8 +183,8 @@ def write_confusion(
                 value[is_earlier] = earlier_value
         matrix, entry = np.divmod(np.arange(values[0].size), entries)
         heads = _joined([names.take(annotator[rows]), _figures(step[rows], 12)])
-        figures = [_figures(value.ravel(), 6) for value in values]
-        return _lines([heads.take(matrix), cells.take(entry), *figures])
+        figures = [value.ravel() for value in values]
+        return _rows(((heads, matrix), (cells, entry)), figures, (6, 6, 6), large)
 
     # An interval that is not interpolated takes ten times longer than a row.
     size = max(1, _ROWS // (entries if interpolated else 10 * entries))
@@ -327,10 +332,10 @@ def _chosen_steps(
     return annotator, step + 1, np.where(step < 0, -1, drift.start[annotator] + step)
 
 
-def _blocks(rows: int, block: Callable[[slice], bytes], watch: Watch, size: int = _ROWS) -> Iterator[bytes]:
+def _blocks(rows: int, block: Callable[[slice], _Lines], watch: Watch, size: int = _ROWS) -> Iterator[_Lines]:
     """Format the blocks of a table, a few in advance, in other threads."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        pending: deque[Future[bytes]] = deque()
+        pending: deque[Future[_Lines]] = deque()
         for low in range(0, rows, size):
             watch(low / rows, "writing a table")
             pending.append(pool.submit(block, slice(low, low + size)))
@@ -340,7 +345,7 @@ def _blocks(rows: int, block: Callable[[slice], bytes], watch: Watch, size: int 
             yield pending.popleft().result()
 
 
-def _write(path: Path, header: Sequence[str], blocks: Iterable[bytes]) -> Path:
+def _write(path: Path, header: Sequence[str], blocks: Iterable[bytes | memoryview]) -> Path:
     """Write formatted lines, block after block."""
     with open_output(path) as file:
         file.write((",".join(quoted(header)) + "\n").encode())
@@ -352,6 +357,48 @@ def _write(path: Path, header: Sequence[str], blocks: Iterable[bytes]) -> Path:
 def _class_columns(classes: Sequence[str], others: Sequence[str]) -> list[str]:
     """Name the columns of classes; "label (class)" if a column has that name already."""
     return [f"{name} (class)" if name in others else name for name in classes]
+
+
+def _rows(
+    heads: tuple[tuple[Any, NDArray[np.integer]], tuple[Any, NDArray[np.integer]]],
+    values: Sequence[NDArray[Any]],
+    digits: Sequence[int],
+    large: bool,
+) -> bytes | memoryview:
+    """Format rows of two texts and some numbers.
+
+    Parameters
+    ----------
+    heads : two tuples
+        An Arrow column of texts, and the text of each row.
+    values : sequence of (N,)
+    digits : sequence of int
+        Significant digits of each column.
+    large : bool
+        Whether the table is worth compiled code.
+    """
+    if large:
+        from raterscope.app.formats._row_kernels import write_rows
+
+        table = np.empty((len(values[0]), len(values)))
+        for at, column in enumerate(values):
+            table[:, at] = column
+        texts = tuple((*_bytes_of(names), index.astype(np.int64)) for names, index in heads)
+        longest = sum(int(np.diff(ends).max(initial=0)) + 1 for _, ends, _ in texts)
+        out = np.empty(len(table) * (longest + sum(digits) + 9 * len(digits)), dtype=np.uint8)
+        size = write_rows(texts, table, np.array(digits), _POWERS, out)
+        if size >= 0:
+            return out.data[:size]
+    figures = [_figures(column, count) for column, count in zip(values, digits, strict=True)]
+    return _lines([*(names.take(index) for names, index in heads), *figures])
+
+
+def _bytes_of(names: Any) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    """Return the bytes of an Arrow column of texts, and where each text ends, from 0."""
+    _, ends, text = names.buffers()
+    letters = np.empty(0, dtype=np.uint8) if text is None else np.frombuffer(text, dtype=np.uint8)
+    first = names.offset
+    return letters, np.frombuffer(ends, dtype=np.int32)[first : first + len(names) + 1]
 
 
 def _lines(columns: Sequence[Any]) -> bytes:

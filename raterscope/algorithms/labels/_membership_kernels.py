@@ -1,0 +1,140 @@
+"""Inner loops of mixed membership: the apparent class of each vote."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raterscope.algorithms.compiling import AHEAD, Array, compiled, prefetch
+
+_TINY = 1e-12
+"""Floor of a probability's numerator, against rounding."""
+
+
+@compiled(error_model="numpy")
+def membership_sweep(
+    first: int,
+    last: int,
+    votes: Array,
+    known: Array,
+    model: Array,
+    mixture: Array,
+    share: Array,
+    total: Array,
+    each_class: Array,
+) -> float:
+    """Update the apparent class of each vote on some tasks, one vote after the other.
+
+    Parameters
+    ----------
+    first, last : int
+    votes, known : as in `_pooled_kernels.expect`
+    model : tuple
+        `above` and `below` of `_pooled_kernels.weigh_pairs`, updated with every vote.
+    mixture : (J,) float64
+        Prior of a task's mixture.
+    share : (V, J) float32
+        Probability of each vote's apparent class. Overwritten.
+    total : (N, J) float64
+        Its sum over the votes on a task. Overwritten.
+    each_class : as in `_pooled_kernels.expect`
+
+    Returns
+    -------
+    float
+        Sum over the tasks of the changes of their expected mixtures.
+    """
+    start, pair, owner = votes
+    above, below = model
+    classes = len(each_class)
+    term = mixture.copy()
+    former = mixture.copy()
+    prior = moved = 0.0
+    for j in range(classes):
+        prior += mixture[j]
+    end = len(pair) - 1
+    for i in range(first, last):
+        if known[i] >= 0 or start[i + 1] == start[i]:
+            continue
+        task = total[i]
+        former[:] = task
+        for v in range(start[i], start[i + 1]):
+            later = pair[min(v + AHEAD, end)]
+            prefetch(above, later)
+            prefetch(below, owner[later])
+            p = pair[v]
+            top, bottom, own = above[p], below[owner[p]], share[v]
+            for j in range(classes):  # without a sum, for the processor to compute several at once
+                other = task[j] - own[j]
+                other = other if other > 0.0 else 0.0
+                rest = top[j] - own[j]
+                rest = rest if rest > _TINY else _TINY
+                term[j] = (mixture[j] + other) * (rest / (bottom[j] - own[j]))
+            mass = 0.0
+            for j in range(classes):
+                mass += term[j]
+            for j in range(classes):
+                before = own[j]
+                own[j] = term[j] / mass
+                step = own[j] - before
+                top[j] += step
+                bottom[j] += step
+                task[j] += step
+        change = 0.0
+        for j in range(classes):
+            change += abs(task[j] - former[j])
+        moved += change / (prior + start[i + 1] - start[i])
+    return moved
+
+
+@compiled(error_model="numpy")
+def membership_without_truth(
+    tasks: Array,
+    votes: Array,
+    begin: Array,
+    sweeps: int,
+    model: Array,
+    mixture: Array,
+    share: Array,
+    total: Array,
+    answer: Array,
+) -> None:
+    """Estimate the mixtures of known tasks from their votes, each without its own known class.
+
+    Parameters
+    ----------
+    tasks : (M,) int64
+    votes, model, mixture, share, total : as in `membership_sweep`
+        Unchanged except for rounding.
+    begin : (M, J) float64
+        Probabilities of the apparent classes before the first sweep.
+    sweeps : int
+    answer : (M, J) float64
+        Summed probabilities of the votes' apparent classes. Overwritten.
+    """
+    start, pair, owner = votes
+    above, below = model
+    classes = len(mixture)
+    unknown = np.full(len(start) - 1, -1, dtype=np.int16)
+    for m in range(len(tasks)):
+        i = tasks[m]
+        count = start[i + 1] - start[i]
+        before = share[start[i] : start[i + 1]].copy()
+        summed = total[i].copy()
+        for v in range(start[i], start[i + 1]):
+            for j in range(classes):
+                change = begin[m, j] - share[v, j]
+                above[pair[v], j] += change
+                below[owner[pair[v]], j] += change
+                share[v, j] = begin[m, j]
+        for j in range(classes):
+            total[i, j] = count * begin[m, j]
+        for _ in range(sweeps):
+            membership_sweep(i, i + 1, votes, unknown, model, mixture, share, total, mixture)
+        answer[m] = total[i]
+        total[i] = summed
+        for v in range(start[i], start[i + 1]):
+            for j in range(classes):
+                change = before[v - start[i], j] - share[v, j]
+                above[pair[v], j] += change
+                below[owner[pair[v]], j] += change
+                share[v, j] = before[v - start[i], j]
