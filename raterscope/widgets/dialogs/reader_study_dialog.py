@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
@@ -16,15 +16,14 @@ from PySide6.QtWidgets import (
     QPlainTextEdit,
     QPushButton,
     QScrollArea,
-    QSizePolicy,
     QSpinBox,
     QWidget,
 )
 
 from raterscope.widgets.dialogs.parts import FolderField, lay_out
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
-from raterscope.widgets.parts import ChoiceBox, let_wheel_pass, plain_label
-from raterscope.widgets.theme import pixels, set_lengths
+from raterscope.widgets.parts import ChoiceBox, let_wheel_pass, plain_label, rule
+from raterscope.widgets.theme import set_lengths
 
 _ABOUT = (
     "Writes one file for each reader, with the cases in an order of their own and nobody else's marks, and a "
@@ -67,10 +66,10 @@ class ReaderStudyDialog(QDialog):
         self.kind.setAccessibleName("Kind")
         for kind, words in _KINDS.items():
             self.kind.addItem(words, kind)
-        self.readers = _lines("Readers", "One name a line", 3)
-        self.cases = _lines("Cases", "Images, folders or patterns, one a line", 3)
-        self.structures = _lines("Structures", "One structure a line", 2)
-        self.questions = _lines("Questions", "", 2)
+        self.readers = LinesField("Readers", "One name a line", 3)
+        self.cases = LinesField("Cases", "Images, folders or patterns, one a line", 3)
+        self.structures = LinesField("Structures", "One structure a line", 2)
+        self.questions = LinesField("Questions", "", 2)
         self.instruction = _line("Instruction")
         self.instruction.setPlaceholderText("Shown to the reader at all times")
         self.reads = _number("Reads of a case", 1, 9)
@@ -113,7 +112,7 @@ class ReaderStudyDialog(QDialog):
         self.problems.hide()
         self.accepting = lay_out(
             self, plain_label("New reader study", "title"), plain_label(_ABOUT, "second", wrap=True),
-            (room, 1), 4, bottom, self.problems, 8, accept="Create files",
+            (room, 1), rule(), bottom, self.problems, 8, accept="Create files",
         )  # fmt: skip
         self.kind.currentIndexChanged.connect(self._follow)
         self.reads.valueChanged.connect(self._follow)
@@ -131,12 +130,12 @@ class ReaderStudyDialog(QDialog):
     def _add_files(self) -> None:
         names, _ = QFileDialog.getOpenFileNames(self, "Cases")
         for name in names:
-            self.cases.appendPlainText(name)
+            self.cases.editor.appendPlainText(name)
 
     def _add_folder(self) -> None:
         name = QFileDialog.getExistingDirectory(self, "Folder of a case")
         if name:
-            self.cases.appendPlainText(name)
+            self.cases.editor.appendPlainText(name)
 
     def accept(self) -> None:
         """Submit the fields; a second call, after the files were written, closes the dialog."""
@@ -157,8 +156,8 @@ class ReaderStudyDialog(QDialog):
         """Return the fields of the protocol, without those that do not apply."""
         kind = str(self.kind.currentData())
         values: dict[str, Any] = {
-            "name": self.name.text(), "kind": kind, "readers": _texts(self.readers),
-            "cases": _texts(self.cases), "reads": self.reads.value(), "seed": self.seed.value(),
+            "name": self.name.text(), "kind": kind, "readers": self.readers.texts,
+            "cases": self.cases.texts, "reads": self.reads.value(), "seed": self.seed.value(),
             "instruction": self.instruction.text(), "blinding": self.blinding.isChecked(),
             "pseudonyms": self.pseudonyms.isChecked(), "copy_images": self.copies.isChecked(),
         }  # fmt: skip
@@ -167,11 +166,11 @@ class ReaderStudyDialog(QDialog):
             if self.repeated.value():
                 values["repeated_cases"] = self.repeated.value()
         if kind == "masks":
-            values["structures"] = _texts(self.structures)
+            values["structures"] = self.structures.texts
         elif kind == "labels":
-            values["questions"] = [_question(text) for text in _texts(self.questions)]
+            values["questions"] = [_question(text) for text in self.questions.texts]
         elif kind == "pairs":
-            values["questions"] = [{"name": text} for text in _texts(self.questions)]
+            values["questions"] = [{"name": text} for text in self.questions.texts]
             if self.pairs.value():
                 values["pairs"] = self.pairs.value()
         return values
@@ -181,7 +180,7 @@ class ReaderStudyDialog(QDialog):
         self.form.setRowVisible(self.structures, kind == "masks")
         self.form.setRowVisible(self.questions, kind in _QUESTION_TIPS)
         self.form.setRowVisible(self.pairs, kind == "pairs")
-        self.questions.setPlaceholderText(_QUESTION_TIPS.get(kind, ""))
+        self.questions.editor.setPlaceholderText(_QUESTION_TIPS.get(kind, ""))
         self.form.setRowVisible(self.repeated, self.reads.value() > 1)
         self.form.setRowVisible(self.washout, self.reads.value() > 1)
         self.accepting.setEnabled(bool(self.folder_field.text))
@@ -193,36 +192,37 @@ def _question(text: str) -> dict[str, Any]:
     return {"name": name.strip(), "classes": [word.strip() for word in classes.split(",") if word.strip()]}
 
 
-def _texts(editor: QPlainTextEdit) -> list[str]:
-    return [line.strip() for line in editor.toPlainText().splitlines() if line.strip()]
-
-
 def _line(name: str) -> QLineEdit:
     editor = QLineEdit()
     editor.setAccessibleName(name)
     return editor
 
 
-class _Lines(QPlainTextEdit):
-    """Editor of some lines, which is as high as they are."""
+class LinesField(QWidget):
+    """Editor of some lines, one entry each.
 
-    def __init__(self, rows: int) -> None:
+    Parameters
+    ----------
+    rows : int
+        Lines in sight.
+    """
+
+    def __init__(self, name: str, hint: str, rows: int) -> None:
         super().__init__()
-        self._rows = rows
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.editor = QPlainTextEdit()
+        self.editor.setAccessibleName(name)
+        self.editor.setPlaceholderText(hint)
+        self.editor.setTabChangesFocus(True)
+        self.editor.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.setFocusProxy(self.editor)
+        vertical((self.editor, 1), inside=self)
+        # The style sheet of all fields would overrule a height of the editor itself.
+        set_lengths(self, minimumHeight=18 * rows + 18, maximumHeight=18 * rows + 18)
 
-    def sizeHint(self) -> QSize:
-        """Return the height of the lines."""
-        return QSize(super().sizeHint().width(), self.fontMetrics().lineSpacing() * self._rows + pixels(20))
-
-
-def _lines(name: str, hint: str, rows: int) -> QPlainTextEdit:
-    editor = _Lines(rows)
-    editor.setAccessibleName(name)
-    editor.setPlaceholderText(hint)
-    editor.setTabChangesFocus(True)
-    editor.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-    return editor
+    @property
+    def texts(self) -> list[str]:
+        """The lines, without empty ones."""
+        return [line.strip() for line in self.editor.toPlainText().splitlines() if line.strip()]
 
 
 def _number(name: str, least: int, most: int) -> QSpinBox:

@@ -22,6 +22,9 @@ from raterscope.widgets.theme import annotator_style
 from raterscope.widgets.volume.scene import Outline, Stroke
 from raterscope.widgets.volume.volume_view import Tool, VolumeView
 
+Box = tuple[int, int, int]
+_NOTHING: tuple[Box, NDArray[np.bool_]] = ((0, 0, 0), np.zeros((0, 0, 0), dtype=np.bool_))
+
 Groups = Sequence[tuple[str, Sequence[ReadingKey]]]
 
 TOOLS = (
@@ -159,6 +162,7 @@ class MaskSurface(Surface):
         self._drawn: tuple[int, ...] = ()
         """Strokes that `_masks` has."""
         self._masks: dict[str, NDArray[np.bool_]] = {}
+        self._crops: dict[str, tuple[Box, NDArray[np.bool_]]] = {}
         self.volume.set_tool("brush")
         _fill(self, self.volume)
 
@@ -174,7 +178,7 @@ class MaskSurface(Surface):
         """Show nothing until the volume is there."""
         self._shape = (1, 1, 1)
         self._marks = CaseMarks()
-        self._drawn, self._masks = (), {}
+        self._drawn, self._masks, self._crops = (), {}, {}
         self.volume.clear()
 
     def show_pixels(self, pixels: list[Pixels]) -> None:
@@ -189,20 +193,26 @@ class MaskSurface(Surface):
         self._marks = marks
         if self._shape == (1, 1, 1):
             return
-        numbers = tuple(stroke.id for stroke in marks.strokes)
-        if numbers[: len(self._drawn)] != self._drawn:  # after an undo
-            self._drawn, self._masks = (), {}
-        draw_strokes(marks.strokes[len(self._drawn) :], self._shape, self._masks)
-        self._drawn = numbers
+        self._draw(marks)
         outlines = []
-        nothing = np.zeros((1, 1, 1), dtype=np.bool_)
         for number, name in enumerate(self._structures):
-            origin, values = crop(self._masks.get(name, nothing))
+            origin, values = self._crops.get(name, _NOTHING)
             if name == self.structure:
                 self.volume.set_edit(values if values.size else None, origin)
             elif values.size:
                 outlines.append(Outline(name, name, annotator_style(number)[0], values, origin, width=2.0))
         self.volume.set_outlines(outlines)
+
+    def _draw(self, marks: CaseMarks) -> None:
+        """Draw the strokes that are new; after an undo, all of them."""
+        numbers = tuple(stroke.id for stroke in marks.strokes)
+        if numbers[: len(self._drawn)] != self._drawn:
+            self._drawn, self._masks, self._crops = (), {}, {}
+        new = marks.strokes[len(self._drawn) :]
+        draw_strokes(new, self._shape, self._masks)
+        for name in {str(stroke.detail["structure"]) for stroke in new}:
+            self._crops[name] = crop(self._masks[name])
+        self._drawn = numbers
 
     def press(self, name: str) -> None:
         """Choose a structure or a tool."""
