@@ -272,7 +272,7 @@ def _checked(values: ArrayLike) -> NDArray[np.float64]:
 def _by_ratio(ratio: float, above: float, below: float, raters: int) -> Coefficient:
     """Return a correlation of a ratio of mean squares, with its degrees of freedom."""
     if not np.isfinite(ratio):
-        return Coefficient(math.nan, math.nan, math.nan)
+        return Coefficient(math.nan if np.isnan(ratio) else 1.0, math.nan, math.nan)
     low = ratio / float(special.fdtri(above, below, _UPPER))
     high = ratio * float(special.fdtri(below, above, _UPPER))
     value, low, high = ((quotient - 1) / (quotient + raters - 1) for quotient in (ratio, low, high))
@@ -282,7 +282,7 @@ def _by_ratio(ratio: float, above: float, below: float, raters: int) -> Coeffici
 def _absolute(cases: float, raters: float, error: float, n: int, k: int) -> Coefficient:
     """Return ICC(2,1) of the mean squares of cases, raters and error, with a generalized interval."""
     total = cases + (k - 1) * error + k * (raters - error) / n
-    if total <= 0 or error <= 0:
+    if total <= 0 or error < 0:
         return Coefficient(math.nan, math.nan, math.nan)
     rng = np.random.default_rng(0)
     drawn_cases, drawn_raters, drawn_error = (

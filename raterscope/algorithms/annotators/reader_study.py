@@ -157,6 +157,27 @@ def mean_interval(values: ArrayLike) -> Coefficient:
     return Coefficient(mean, mean - half, mean + half)
 
 
+def mean_over_pairs(values: Mapping[tuple[str, str], float]) -> Coefficient:
+    """Return the mean of figures of pairs of readers, with an interval by the jackknife over readers.
+
+    Pairs that share a reader are not independent, so readers are left out in turn with all their pairs. NaN
+    do not count; without three readers there is no interval.
+    """
+    known = {pair: value for pair, value in values.items() if math.isfinite(value)}
+    if not known:
+        return NO_COEFFICIENT
+    mean = float(np.mean(list(known.values())))
+    readers = sorted({name for pair in known for name in pair})
+    without = [[value for pair, value in known.items() if reader not in pair] for reader in readers]
+    if not all(without):
+        return Coefficient(mean, math.nan, math.nan)
+    means = np.array([np.mean(rest) for rest in without])
+    k = len(readers)
+    error = math.sqrt((k - 1) / k * float(((means - means.mean()) ** 2).sum()))
+    half = float(special.stdtrit(k - 1, _UPPER)) * error
+    return Coefficient(mean, mean - half, mean + half)
+
+
 def _mean_of_others(mean: FloatArray, at: int) -> FloatArray:
     others = np.delete(mean, at, axis=1)
     known = np.isfinite(others)

@@ -22,6 +22,7 @@ from scipy import special
 
 from raterscope.algorithms.annotators.agreement import kappa_error
 from raterscope.algorithms.annotators.measurements import LEVEL, limit_error
+from raterscope.algorithms.annotators.proportions import wilson
 
 _REACH = float(special.ndtri((1 + LEVEL) / 2))
 _MOST = 10_000_000
@@ -47,8 +48,8 @@ def cases_for_proportion(share: float, width: float) -> int:
     _check("width", width, 0.0, 1.0, open_ends=True)
 
     def at(cases: float) -> float:
-        square = _REACH**2
-        return 2 * _REACH / (cases + square) * math.sqrt(cases * share * (1 - share) + square / 4)
+        low, high = wilson(share * cases, int(cases), LEVEL)
+        return high - low
 
     return _search(at, width)
 

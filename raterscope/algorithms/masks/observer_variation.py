@@ -28,11 +28,12 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from raterscope.algorithms.masks.data import BoolArray, FloatArray, Masks, volumes_of
 from raterscope.algorithms.masks.metrics import Scene, Shape, crop_scene, surface_distances
@@ -57,8 +58,8 @@ class ObserverVariation:
     dice, surface_dice : (K,) float64
     mean_surface_distance, hausdorff_95, added_path_length, centroid_shift : (K,) float64
         mm.
-    conformity : float
-        Of all raters; NaN with fewer than two.
+    common, joint : (K,) int64
+        Voxels that both marked, and that either marked.
     tolerance : float
         mm, of the surface Dice.
     """
@@ -72,12 +73,23 @@ class ObserverVariation:
     hausdorff_95: FloatArray
     added_path_length: FloatArray
     centroid_shift: FloatArray
-    conformity: float
+    common: NDArray[np.int64]
+    joint: NDArray[np.int64]
     tolerance: float
+
+    def conformity(self, among: ArrayLike | None = None) -> float:
+        """Return the conformity index of all raters, or of some pairs, (K,) bool; NaN without any."""
+        chosen = np.ones(len(self.pairs), dtype=bool) if among is None else np.asarray(among, dtype=bool)
+        joint = int(self.joint[chosen].sum())
+        return int(self.common[chosen].sum()) / joint if joint else math.nan
 
 
 def observer_variation(
-    masks: Masks, structure: int = 0, tolerance: float = TOLERANCE, watch: Watch = silent
+    masks: Masks,
+    structure: int = 0,
+    tolerance: float = TOLERANCE,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    watch: Watch = silent,
 ) -> ObserverVariation:
     """Measure the differences between all pairs of raters who marked a structure.
 
@@ -87,6 +99,8 @@ def observer_variation(
         Probabilities count as marked above one half. Empty masks are left out.
     tolerance : float
         mm.
+    pairs : sequence of (str, str), optional
+        Annotators to compare, by default each with each.
 
     Examples
     --------
@@ -94,34 +108,36 @@ def observer_variation(
     >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
     >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
     >>> variation = observer_variation(Masks(case.masks, case.annotators, case.spacing))
-    >>> variation.dice.round(2).tolist(), round(variation.conformity, 2)
+    >>> variation.dice.round(2).tolist(), round(variation.conformity(), 2)
     ([0.84, 0.85, 0.85], 0.73)
     """
     scene = crop_scene(masks, structure, watch)
     marking = [p for p, mask in enumerate(scene.judged) if mask.any()]
     names = tuple(masks.annotators[p] for p in marking)
-    all_pairs = list(combinations(marking, 2))
+    at = {masks.annotators[p]: p for p in marking}
+    all_pairs = [(at[a], at[b]) for a, b in pairs or combinations(names, 2) if a in at and b in at]
     shapes = scene.shapes(all_pairs, part(watch, 0.0, 0.9))
     outlines = {p: _outline(scene.judged[p]) for p in marking}
     centroids = {p: _centroid(scene, p) for p in marking}
     step = (masks.spacing[1] + masks.spacing[2]) / 2
     rows: list[tuple[float, ...]] = []
-    common_voxels = joint_voxels = 0
+    counts: list[tuple[int, int]] = []
     for done, (p, q) in enumerate(all_pairs):
         watch(0.9 + 0.1 * done / len(all_pairs), "comparing outlines")
         common = int(np.count_nonzero(scene.judged[p] & scene.judged[q]))
         sizes = shapes[p].size + shapes[q].size
-        common_voxels, joint_voxels = common_voxels + common, joint_voxels + sizes - common
+        counts.append((common, sizes - common))
         _, largest, average = surface_distances(shapes, p, q)
         paths = [np.count_nonzero(outlines[b] & ~outlines[a]) * step for a, b in ((p, q), (q, p))]
         within = _surface_dice(shapes, p, q, tolerance)
         moved = math.dist(centroids[p], centroids[q])
         rows.append((2 * common / sizes, within, average, largest, sum(paths) / 2, moved))
-    place = {p: at for at, p in enumerate(marking)}
+    place = {p: index for index, p in enumerate(marking)}
     volumes = [
         float(volumes_of(scene.judged[p], masks.spacing, masks.slice_positions, scene.first)) / 1000
         for p in marking
     ]
+    common_counts, joint_counts = np.array(counts, dtype=np.int64).reshape(-1, 2).T
     overlap, near, mean, far, added, shift = np.array(rows, dtype=np.float64).reshape(-1, 6).T
     return ObserverVariation(
         annotators=names,
@@ -133,7 +149,8 @@ def observer_variation(
         hausdorff_95=far,
         added_path_length=added,
         centroid_shift=shift,
-        conformity=common_voxels / joint_voxels if joint_voxels else math.nan,
+        common=common_counts,
+        joint=joint_counts,
         tolerance=tolerance,
     )
 

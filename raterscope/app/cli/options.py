@@ -56,7 +56,11 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "export study.rscope --what consensus --format rtstruct -o consensus.dcm",
         "export study.rscope --what labels --run 3 -o run3.csv",
     ),
-    "report": ("report study.rscope -o report.pdf", "report study.rscope --run 3 -o report.html"),
+    "report": (
+        "report study.rscope -o report.pdf",
+        "report study.rscope --run 3 -o report.html",
+        "report study.rscope --variability protocol.toml -o report.html",
+    ),
     "structures": (
         "structures study.rscope",
         "structures study.rscope --find lung",
@@ -89,6 +93,12 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "reader-study new protocol.toml -o liver-readers",
         "reader-study collect liver-readers -o liver.rscope",
         'reader-study collect liver-readers -o liver.rscope --unblind "interim analysis, see protocol"',
+    ),
+    "plan": (
+        "plan cases icc --expected 0.8 --width 0.2 --readers 3",
+        "plan cases kappa --expected 0.7 --width 0.2 --rates 0.3 0.7",
+        "plan acceptance --acceptable 0.025 --unacceptable 0.16",
+        "plan acceptance --acceptable 0.02 --unacceptable 0.15 --sequential --checked 20 1",
     ),
 }
 """What stands after `raterscope`, by command; those of `fuse` are with each kind."""
@@ -141,6 +151,7 @@ def _parser() -> Parser:
     _describe_decide(commands)
     _describe_annotators(commands)
     _describe_reader_study(commands)
+    _describe_plan(commands)
     assert isinstance(commands.choices, dict)
     for name, examples in EXAMPLES.items():
         commands.choices[name].examples = examples
@@ -296,6 +307,10 @@ def _describe_report(commands: Commands) -> None:
     add_run(report)
     for kind in KINDS.values():
         kind.add_report_options(report)
+    report.add_argument("--variability", nargs="?", type=Path, const=Path(), metavar="PROTOCOL",
+                        help="add inter- and intra-observer variability: differences, Bland-Altman and "
+                             "forest plots, ICC or kappa, tests; with a protocol, a TOML file of limits, "
+                             "also pass or fail")  # fmt: skip
     add_output(report, "REPORT", "a name that ends in .html or .pdf")
 
 
@@ -514,6 +529,40 @@ def _describe_reader_study(commands: Commands) -> None:
     collect.add_argument(
         "--unblind", default="", metavar="REASON", help="let the study be opened now; the reason is stored"
     )
+def _describe_plan(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "plan",
+        "how many cases to read or check again: for an interval's width, or to accept a study",
+        "`plan cases` gives the number of cases at which a 95 % interval is narrow enough.\n"
+        "`plan acceptance` gives how many items to check again, and with how many errors to accept;\n"
+        "with --checked, the decision after some of them.",
+    )
+    plans = parser.add_subparsers(dest="plan", required=True, metavar="cases | acceptance")
+    cases = plans.add_parser("cases", help="cases for the width of an interval")
+    cases.add_argument("statistic", choices=("icc", "kappa", "proportion", "limits"))
+    cases.add_argument("--expected", type=float, metavar="VALUE", help="of the statistic, 0 to 1")
+    cases.add_argument("--width", type=float, required=True, metavar="WIDTH",
+                       help="of the whole 95 %% interval; of a limit of agreement, in standard deviations "
+                            "of the differences")  # fmt: skip
+    cases.add_argument(
+        "--readers", type=count, default=2, metavar="N", help="readers of every case (default: 2)"
+    )
+    cases.add_argument("--rates", type=float, nargs="+", default=[0.5, 0.5], metavar="SHARE",
+                       help="expected shares of the classes, for kappa (default: 0.5 0.5)")  # fmt: skip
+    acceptance = plans.add_parser("acceptance", help="acceptance sampling by attributes")
+    acceptance.add_argument("--acceptable", type=float, required=True, metavar="SHARE",
+                            help="share of errors that should be accepted (AQL)")  # fmt: skip
+    acceptance.add_argument("--unacceptable", type=float, required=True, metavar="SHARE",
+                            help="share of errors that should be rejected (LQ)")  # fmt: skip
+    acceptance.add_argument("--producer-risk", type=float, default=0.05, metavar="RISK",
+                            help="of rejecting at the acceptable share (default: 0.05)")  # fmt: skip
+    acceptance.add_argument("--consumer-risk", type=float, default=0.10, metavar="RISK",
+                            help="of accepting at the unacceptable share (default: 0.10)")  # fmt: skip
+    acceptance.add_argument("--lot", type=count, metavar="N", help="items in all (default: many)")
+    acceptance.add_argument("--sequential", action="store_true", help="decide after each item (Wald)")
+    acceptance.add_argument("--checked", type=int, nargs=2, metavar=("ITEMS", "ERRORS"),
+                            help="state what to do after these")  # fmt: skip
 
 
 def _describe_watch(commands: Commands) -> None:

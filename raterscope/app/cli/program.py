@@ -23,6 +23,7 @@ INTERRUPTED = 130
 COMMANDS = (
     "demo", "import", "run", "export", "report", "structures", "references", "watch", "simulate", "papers",
     "fuse", "prepare", "batch", "gather", "copy", "merge", "annotators", "decide", "reader-study",
+    "plan",
 )  # fmt: skip
 
 
@@ -63,6 +64,8 @@ def _execute(options: argparse.Namespace) -> int:
             from raterscope.app.cli.annotators import annotators as command
         case "copy":
             from raterscope.app.cli.merge import copy as command
+        case "plan":
+            from raterscope.app.cli.plan import plan as command
         case "merge":
             from raterscope.app.cli.merge import merge as command
         case _:

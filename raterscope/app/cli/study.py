@@ -252,6 +252,11 @@ def report(options: argparse.Namespace) -> int:
     measured = {
         name: value for kind in KINDS.values() for name, value in kind.report.read_options(options).items()
     }
+    if options.variability is not None:
+        from raterscope.app.page.variability import Protocol, read_protocol
+
+        named = options.variability != Path()
+        measured["variability"] = read_protocol(options.variability) if named else Protocol()
     with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
         item = question = None
         if options.item is not None:

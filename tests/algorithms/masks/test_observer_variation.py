@@ -23,7 +23,7 @@ def test_shifted_squares():
     assert result.centroid_shift[0] == pytest.approx(1.0)
     # Both outlines have 36 pixels a slice, and share the upper and lower sides where they overlap.
     assert result.added_path_length[0] == pytest.approx((36 - 2 * 8) * 3 * 0.5)
-    assert result.conformity == pytest.approx(240 / 360)
+    assert result.conformity() == pytest.approx(240 / 360)
     assert observer_variation(_squares(), tolerance=1.0).surface_dice[0] == 1.0
     assert 0 < result.surface_dice[0] < 1
 
@@ -43,7 +43,7 @@ def test_equal_masks_and_empty_ones():
     masks[:2, :, 5:9, 5:9] = 1
     result = observer_variation(Masks(masks, ("anna", "ben", "cleo"), (1.0, 1.0, 1.0)))
     assert result.annotators == ("anna", "ben")
-    assert (result.dice[0], result.surface_dice[0], result.conformity) == (1.0, 1.0, 1.0)
+    assert (result.dice[0], result.surface_dice[0], result.conformity()) == (1.0, 1.0, 1.0)
     assert (result.hausdorff_95[0], result.added_path_length[0], result.centroid_shift[0]) == (0.0, 0.0, 0.0)
 
 
@@ -51,4 +51,4 @@ def test_the_conformity_index_of_three_raters():
     masks = np.zeros((3, 1, 10, 10), dtype=np.uint8)
     masks[0, 0, 2:4, 2:4] = masks[1, 0, 2:4, 2:5] = masks[2, 0, 2:5, 2:4] = 1
     result = observer_variation(Masks(masks, ("a", "b", "c"), (1.0, 1.0, 1.0)))
-    assert result.conformity == pytest.approx((4 + 4 + 4) / (6 + 6 + 8))
+    assert result.conformity() == pytest.approx((4 + 4 + 4) / (6 + 6 + 8))

@@ -97,6 +97,7 @@ def _functions() -> Functions:
     from raterscope.app.kinds.clicks.exports import export_detections, export_measurements, export_table
     from raterscope.app.kinds.clicks.parasitaemia import export_counts
     from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
+    from raterscope.app.kinds.clicks.variability import export_variability
 
     def read_plan(values: Mapping[str, Any]) -> Plan:
         return (StreamPlan if "stream" in values else FusionPlan).from_dict(values)
@@ -121,6 +122,7 @@ def _functions() -> Functions:
             "clicks": export_table,
             "counts": export_counts,
             "measurements": export_measurements,
+            "variability": export_variability,
         },
     )
 
@@ -149,6 +151,7 @@ _EXPORTS = (
     Export("clicks", "Clicks", ("csv",)),
     Export("counts", "Counts", ("csv",)),
     Export("measurements", "Measurements", ("csv",), of_run=False),
+    Export("variability", "Observer variability", ("csv",), of_run=False),
 )
 
 CLICKS = Kind(

@@ -12,7 +12,8 @@ from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.formats.output_files import format_number
 from raterscope.app.page.contents import Table
-from raterscope.text import count, estimate
+from raterscope.app.page.variability import first_reads, write
+from raterscope.text import count
 
 AGREEMENT = ("answer", "scale", "coefficient", "value", "low", "high", "tasks", "votes")
 _MOST_ANSWERS = 100
@@ -45,7 +46,7 @@ def scales_of(labels: Labels) -> dict[Scale, tuple[float, ...] | None]:
 
 def measure_agreement(labels: Labels) -> dict[Scale, VoteAgreement]:
     """Measure the agreement of all votes on each scale that fits the answers."""
-    task, answer = _last_votes(labels)
+    task, answer, _ = last_votes(labels)
     return {
         scale: vote_agreement(task, answer, len(labels.outputs), scale=scale, values=values)
         for scale, values in scales_of(labels).items()
@@ -59,7 +60,7 @@ def agreement_rows(labels: Labels, watch: Watch = silent) -> Iterator[tuple[obje
         yield from _rows("", scale, agreement)
     if len(labels.outputs) < 3:
         return
-    task, answer = _last_votes(labels)
+    task, answer, _ = last_votes(labels)
     numbers = np.bincount(answer, minlength=len(labels.outputs))
     often = sorted(np.argsort(-numbers, kind="stable")[:_MOST_ANSWERS].tolist())
     for done, number in enumerate(often, start=1):
@@ -71,7 +72,7 @@ def agreement_table(labels: Labels) -> Table:
     """Show the agreement of all votes on each scale that fits the answers."""
     agreements = measure_agreement(labels)
     rows = [
-        (scale, *map(_estimate, coefficients(agreement, scale).values()))
+        (scale, *map(write, coefficients(agreement, scale).values()))
         for scale, agreement in agreements.items()
     ]
     nominal = agreements["nominal"]
@@ -87,10 +88,6 @@ def agreement_table(labels: Labels) -> Table:
     return Table("Agreement of the annotators", heads, rows, note)
 
 
-def _estimate(coefficient: Coefficient) -> str:
-    return estimate(coefficient.value, coefficient.low, coefficient.high)
-
-
 def _rows(answer: str, scale: Scale, agreement: VoteAgreement) -> Iterator[tuple[object, ...]]:
     for name, coefficient in coefficients(agreement, scale).items():
         yield (
@@ -103,9 +100,15 @@ def _rows(answer: str, scale: Scale, agreement: VoteAgreement) -> Iterator[tuple
         )
 
 
-def _last_votes(labels: Labels) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-    """Return task and answer of every annotator's last vote on each task."""
-    key = labels.task.astype(np.int64) * len(labels.annotators) + labels.annotator
+def last_votes(labels: Labels) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return task, answer and annotator of every person's last vote on each task in their first read."""
+    kept = set(first_reads(dict.fromkeys(labels.annotators)))
+    is_first = np.array([name in kept for name in labels.annotators], dtype=bool)[labels.annotator]
+    rows = np.flatnonzero(is_first)
+    key = labels.task[rows].astype(np.int64) * len(labels.annotators) + labels.annotator[rows]
     _, first_from_end = np.unique(key[::-1], return_index=True)
-    last = len(key) - 1 - first_from_end
-    return labels.task[last], labels.label[last]
+    last = rows[len(key) - 1 - first_from_end]
+    task, answer, annotator = (
+        values[last].astype(np.int64) for values in (labels.task, labels.label, labels.annotator)
+    )
+    return task, answer, annotator

@@ -66,7 +66,9 @@ from raterscope.app.kinds.labels.runs import (
     rates_for,
     read_answer,
 )
+from raterscope.app.kinds.labels.variability import label_statistics, measure_labels
 from raterscope.app.outcome import record_of
+from raterscope.app.page.variability import COLUMNS, statistic_rows
 from raterscope.app.review import ReviewState, fold
 from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of, pictures_of
@@ -373,7 +375,7 @@ def decided_labels(study: Study, entry: QuestionEntry) -> list[DecidedLabel]:
 
 
 def _is_ready(study: Study, entry: QuestionEntry, export: str) -> bool:
-    if export in ("votes", "agreement", "rates-over-time"):
+    if export in ("votes", "agreement", "variability", "rates-over-time"):
         return bool(len(study.vote_set(entry.id).task))
     if export == "decided":
         return bool(decided_labels(study, entry))
@@ -502,6 +504,13 @@ def _write_votes(study: Study, entry: QuestionEntry, form: str, path: Path, watc
     return [(write_crowdkit_votes if form == "crowd-kit" else write_votes)(path, labels, watch)]
 
 
+def _write_variability(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
+    """Write the observer variability of annotators who are not excluded."""
+    labels = labels_of(study, entry.id).without(set(fold(study.decisions()).excluded))
+    statistics = label_statistics(measure_labels(entry.name, labels, watch))
+    return [write_table(path, COLUMNS, statistic_rows(statistics))]
+
+
 def _write_agreement(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
     """Write the agreement of annotators who are not excluded."""
     labels = labels_of(study, entry.id).without(set(fold(study.decisions()).excluded))
@@ -546,6 +555,7 @@ _WRITERS: Mapping[str, _Write] = {
     "rates-over-time": _write_rates,
     "votes": _write_votes,
     "agreement": _write_agreement,
+    "variability": _write_variability,
     "next-votes": _write_next,
     "decided": _write_decided,
 }

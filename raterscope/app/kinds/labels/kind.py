@@ -150,6 +150,7 @@ _EXPORTS = (
     _table("rates-over-time", "Rates over time", _DRAWN, of_run=False),
     _table("votes", "Votes", ("csv", "crowd-kit"), of_run=False),
     _table("agreement", "Agreement", of_run=False),
+    _table("variability", "Observer variability", of_run=False),
     _table("next-votes", "Votes to ask for"),
     _table("decided", "Decided tasks", ("csv", "crowd-kit"), of_run=False),
 )

@@ -21,6 +21,7 @@ from raterscope.app.formats.masks.terminology import Structure, file_names, sugg
 from raterscope.app.formats.output_files import write_table
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.kinds.masks.case_output import Row, on_whole_image, products_of
+from raterscope.app.kinds.masks.outline_differences import difference_statistics, measure_differences
 from raterscope.app.kinds.masks.rater_tables import (
     AGREEMENT,
     DISPUTES,
@@ -29,7 +30,8 @@ from raterscope.app.kinds.masks.rater_tables import (
     annotator_rows,
     dispute_rows,
 )
-from raterscope.app.kinds.masks.variability import VARIABILITY, measure_variability, variability_rows
+from raterscope.app.kinds.masks.variability import measure_variability, variability_statistics
+from raterscope.app.page.variability import COLUMNS, statistic_rows
 from raterscope.app.review import Region, fold, known_voxels
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import chosen_codings, imported_codings, settled_of
@@ -158,15 +160,16 @@ def export_table(study: Study, request: Request, watch: Watch = silent) -> list[
 
 
 def export_variability(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
-    """Write the inter-observer variability of volumes over the cases; see `exports.Writer`."""
+    """Write the observer variability of volumes and outlines over the cases; see `exports.Writer`."""
     by = deidentifier_of(study) if request.deidentify else None
-    found = measure_variability(study, request.items, watch)
-    if not found:
-        raise InputError("holds no structure that two raters marked in two cases", file=study.path)
-    rows = [row for one in found for row in variability_rows(one)]
-    if by is not None:
-        rows = [(*row[:2], *(by.names.get(str(name), "") for name in row[2:4]), *row[4:]) for row in rows]
-    return [write_table(request.path, VARIABILITY, rows)]
+    volumes = measure_variability(study, request.items, part(watch, 0.0, 0.1))
+    outlines = measure_differences(study, request.items, watch=part(watch, 0.1, 1.0))
+    if not volumes and not outlines:
+        raise InputError("holds no structure that two raters marked", file=study.path)
+    statistics = [one for variability in volumes for one in variability_statistics(variability)]
+    statistics += [one for differences in outlines for one in difference_statistics(differences)]
+    rows = statistic_rows(statistics, None if by is None else by.names)
+    return [write_table(request.path, COLUMNS, rows)]
 
 
 def settled_consensus(study: Study, fusion: MaskFusion, regions: Sequence[Region]) -> BoolArray:

@@ -116,7 +116,7 @@ _EXPORTS = (
     Export("annotators", "Annotators", ("csv",), deidentifies=True),
     Export("agreement", "Agreement", ("csv",), deidentifies=True),
     Export("disputes", "Disputed regions", ("csv",), deidentifies=True),
-    Export("variability", "Variability of volumes", ("csv",), deidentifies=True, of_run=False),
+    Export("variability", "Observer variability", ("csv",), deidentifies=True, of_run=False),
 )
 
 MASKS = Kind(

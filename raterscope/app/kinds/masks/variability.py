@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,27 +18,30 @@ from raterscope.algorithms.annotators.measurements import (
     limits_of_agreement,
     within_case_variation,
 )
+from raterscope.algorithms.annotators.reader_study import ReaderComparison, compare_readers
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import plain
-from raterscope.app.formats.output_files import format_number
 from raterscope.app.page.contents import Table
 from raterscope.app.page.units import units_of
+from raterscope.app.page.variability import (
+    ICC,
+    Statistic,
+    compared_pairs,
+    complete_table,
+    first_reads,
+    reader_statistics,
+    write,
+)
 from raterscope.app.review import fold
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries, read_masks
-from raterscope.text import estimate, percent
+from raterscope.text import percent
 
-VARIABILITY = ("structure", "statistic", "first", "second", "value", "low", "high", "unit", "cases", "raters")
 Volumes = Mapping[str, Mapping[int, float]]
 """Of each rater, by the number of the case."""
 
 _MOST_PAIRS = 15
-
-ICC = {
-    "one_way": "ICC(1,1)", "absolute": "ICC(2,1)", "consistency": "ICC(3,1)",
-    "one_way_mean": "ICC(1,k)", "absolute_mean": "ICC(2,k)", "consistency_mean": "ICC(3,k)",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +60,11 @@ class Variability:
         Within-case standard deviation, and it as a share of the mean.
     icc : IntraclassCorrelation
     pairs : dict of (str, str) to (LimitsOfAgreement, int)
-        Of each two raters, with the number of cases that both marked.
+        Of each two raters, with the number of cases that both marked; of a rater's reads, each less the one
+        before.
+    measurements : mapping of annotator to mapping of case to volume
+        All, also of further reads.
+    readers : ReaderComparison or None
     """
 
     structure: str
@@ -67,6 +75,8 @@ class Variability:
     share: float
     icc: IntraclassCorrelation
     pairs: dict[tuple[str, str], tuple[LimitsOfAgreement, int]]
+    measurements: Volumes
+    readers: ReaderComparison | None
 
 
 def measure_variability(
@@ -101,28 +111,39 @@ def measure_variability(
 
 def variability_of(structure: str, unit: str, volumes: Volumes) -> Variability | None:
     """Compare raters' volumes of a structure; None without two raters of the same two cases."""
-    raters, table = _complete(volumes)
+    raters, table = complete_table(first_reads(volumes))
     if len(table) < 2:
         return None
     deviation, share = within_case_variation(table)
     icc = intraclass_correlation(table)
-    return Variability(structure, unit, raters, table, deviation, share, icc, _pairs(volumes))
+    return Variability(
+        structure,
+        unit,
+        raters,
+        table,
+        deviation,
+        share,
+        icc,
+        _pairs(volumes),
+        volumes,
+        compare_readers(volumes),
+    )
 
 
 def variability_table(variability: Variability) -> Table:
     """Show intraclass correlations and limits of agreement."""
     cases, raters = variability.volumes.shape
     rows: list[tuple[str, ...]] = [
-        (name, _estimate(getattr(variability.icc, field)), "", "") for field, name in ICC.items()
+        (name, write(getattr(variability.icc, field)), "", "") for field, name in ICC.items()
     ]
     for names, (limits, both) in islice(variability.pairs.items(), _MOST_PAIRS):
         title = " \N{MINUS SIGN} ".join(plain(name, 30) for name in names) + f" ({both:,} cases)"
-        rows.append((title, *map(_estimate, (limits.bias, limits.lower, limits.upper))))
+        rows.append((title, *map(write, (limits.bias, limits.lower, limits.upper))))
     mean, deviation = float(variability.volumes.mean()), variability.deviation
     note = (
         f"Volumes in {variability.unit} of {cases:,} cases that {raters} raters all marked: mean {mean:.3g}, "
         f"within-case standard deviation {deviation:.3g} ({percent(variability.share, 1)} of the mean), "
-        f"repeatability coefficient {REPEATABILITY * deviation:.3g}. Estimates with 95 % intervals. "
+        f"reproducibility coefficient {REPEATABILITY * deviation:.3g}. Estimates with 95 % intervals. "
         "ICC(1,.) if each case has raters of its own, ICC(2,.) if raters are a sample and their offsets "
         "count, ICC(3,.) if offsets do not count; k: of the raters' mean. Then Bland-Altman bias and limits "
         "of agreement of two raters."
@@ -132,58 +153,36 @@ def variability_table(variability: Variability) -> Table:
     return Table("Variability of the volumes", ("", "ICC or bias", "Lower limit", "Upper limit"), rows, note)
 
 
-def _estimate(coefficient: Coefficient) -> str:
-    return estimate(coefficient.value, coefficient.low, coefficient.high)
-
-
-def variability_rows(variability: Variability) -> Iterator[tuple[object, ...]]:
-    """Yield the rows of `VARIABILITY`."""
+def variability_statistics(variability: Variability) -> Iterator[Statistic]:
+    """Yield all statistics of the volumes, for exports and protocols."""
+    subject, unit = variability.structure, variability.unit
     cases, raters = variability.volumes.shape
-    no_interval = (float("nan"), float("nan"))
     plain_figures = {
-        "mean volume": (float(variability.volumes.mean()), variability.unit),
-        "within-case standard deviation": (variability.deviation, variability.unit),
-        "coefficient of variation": (variability.share, ""),
-        "repeatability coefficient": (REPEATABILITY * variability.deviation, variability.unit),
+        "mean volume": (float(variability.volumes.mean()), unit),
+        "within-case standard deviation": (variability.deviation, unit),
+        "coefficient_of_variation": (variability.share, ""),
+        "reproducibility coefficient": (REPEATABILITY * variability.deviation, unit),
     }
-    for name, (value, unit) in plain_figures.items():
-        yield _row(variability, name, Coefficient(value, *no_interval), unit, cases, raters)
-    for field, name in ICC.items():
-        yield _row(variability, name, getattr(variability.icc, field), "", cases, raters)
+    for key, (value, of) in plain_figures.items():
+        figure = Coefficient(value, math.nan, math.nan)
+        yield Statistic(subject, key, figure, of, cases=cases, raters=raters)
+    for name, key in ICC.items():
+        yield Statistic(subject, key, getattr(variability.icc, name), cases=cases, raters=raters)
     for names, (limits, both) in variability.pairs.items():
-        for name, coefficient in (
+        for key, figure in (
             ("bias", limits.bias), ("lower limit of agreement", limits.lower),
             ("upper limit of agreement", limits.upper),
         ):  # fmt: skip
-            yield _row(variability, name, coefficient, variability.unit, both, 2, names)
-
-
-def _row(
-    variability: Variability, name: str, coefficient: Coefficient, unit: str, cases: int, raters: int,
-    pair: tuple[str, str] = ("", ""),
-) -> tuple[object, ...]:  # fmt: skip
-    figures = map(format_number, (coefficient.value, coefficient.low, coefficient.high))
-    return (variability.structure, name, *pair, *figures, unit, cases, raters)
-
-
-def _complete(volumes: Volumes) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Choose the raters, from the busiest on, who have the most volumes of cases that all of them marked."""
-    busiest = sorted(volumes, key=lambda name: -len(volumes[name]))
-    best: tuple[tuple[str, ...], list[int]] = ((), [])
-    for count in range(2, len(busiest) + 1):
-        names = busiest[:count]
-        common = sorted(set.intersection(*(set(volumes[name]) for name in names)))
-        if len(common) >= 2 and len(common) * count > len(best[0]) * len(best[1]):
-            best = (tuple(names), common)
-    order = tuple(name for name in volumes if name in best[0])
-    return order, np.array([[volumes[name][case] for name in order] for case in best[1]], dtype=np.float64)
+            yield Statistic(subject, key, figure, unit, *names, cases=both, single=True)
+    if variability.readers is not None:
+        yield from reader_statistics(subject, unit, variability.readers)
 
 
 def _pairs(
     volumes: Volumes,
 ) -> dict[tuple[str, str], tuple[LimitsOfAgreement, int]]:
     pairs = {}
-    for first, second in combinations(volumes, 2):
+    for first, second in compared_pairs(volumes):
         common = sorted(set(volumes[first]) & set(volumes[second]))
         if len(common) >= 3:
             values = [[volumes[name][case] for case in common] for name in (first, second)]

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from raterscope.algorithms.annotators.proportions import wilson
 from raterscope.algorithms.evaluation import Calibration
-from raterscope.algorithms.labels.assessment import wilson
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import PairSettings
 from raterscope.algorithms.pairs.fusion import PairPlan

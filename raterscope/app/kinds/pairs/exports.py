@@ -14,7 +14,7 @@ from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request, files_for
-from raterscope.app.formats.output_files import remove_file, write_record
+from raterscope.app.formats.output_files import remove_file, write_record, write_table
 from raterscope.app.formats.pairs.writing import write_annotators, write_pairs, write_path, write_ranking
 from raterscope.app.kinds.pairs.runs import (
     Answer,
@@ -27,7 +27,10 @@ from raterscope.app.kinds.pairs.runs import (
     read_answer,
     why_not_guaranteed,
 )
+from raterscope.app.kinds.pairs.variability import measure_pairs, pair_statistics
 from raterscope.app.outcome import record_of
+from raterscope.app.page.variability import COLUMNS, statistic_rows
+from raterscope.app.review import fold
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import pairs_of
 from raterscope.app.study.records import PairQuestion
@@ -115,7 +118,7 @@ def export_pairs(study: Study, request: Request, watch: Watch = silent) -> list[
     if not requested:
         raise InputError("holds no pairs; `raterscope import` reads them", file=study.path)
     ready = requested
-    if request.what != "pairs":
+    if request.what not in ("pairs", "variability"):
         ready = [entry for entry in requested if study.shown.result(entry.id, "pairs") is not None]
     if not ready or (request.items and len(ready) < len(requested)):
         raise InputError("holds no run of pairs yet; `raterscope run` makes one", file=study.path)
@@ -128,6 +131,10 @@ def export_pairs(study: Study, request: Request, watch: Watch = silent) -> list[
 def _write_export(study: Study, question: PairQuestion, export: str, path: Path, watch: Watch) -> Path:
     if export == "pairs":
         return write_pairs(path, pairs_of(study, question.id), watch)
+    if export == "variability":
+        pairs = pairs_of(study, question.id).without(set(fold(study.decisions()).excluded))
+        statistics = pair_statistics(measure_pairs(question.name, pairs, watch))
+        return write_table(path, COLUMNS, statistic_rows(statistics))
     answered = read_answer(study, question)
     assert answered is not None
     return _WRITERS[export](study, answered, path, watch)

@@ -95,6 +95,7 @@ _EXPORTS = (
     _table("ranking", "Ranking"),
     _table("path", "Path"),
     _table("pairs", "Comparisons", of_run=False),
+    _table("variability", "Observer variability", of_run=False),
 )
 
 PAIRS = Kind(

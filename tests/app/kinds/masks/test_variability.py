@@ -59,8 +59,57 @@ def test_the_report_has_it(study, tmp_path):
     assert "Variability of the volumes" in (tmp_path / "r.html").read_text()
 
 
-def test_one_case_has_no_variability(tmp_path, refusal):
+def test_one_case_has_differences_of_outlines_alone(tmp_path):
     files = [write(tmp_path / f"c_{name}.nii.gz", a_ball(radius=6 + o)) for name, o in OFFSETS.items()]
     assert run("import", tmp_path / "s.rscope", *files) == 0
+    assert run("export", tmp_path / "s.rscope", "--what", "variability", "-o", tmp_path / "v.csv") == 0
+    statistics = {row["statistic"] for row in rows_of(tmp_path / "v.csv")}
+    assert "Dice" in statistics
+    assert "ICC(2,1)" not in statistics
+
+
+def test_one_rater_has_no_variability(tmp_path, refusal):
+    mask = write(tmp_path / "c.nii.gz", a_ball(radius=6))
+    assert run("import", tmp_path / "s.rscope", mask, "--annotator", "anna") == 0
     words = refusal("export", tmp_path / "s.rscope", "--what", "variability", "-o", tmp_path / "v.csv")
-    assert "no structure that two raters marked in two cases" in words
+    assert "no structure that two raters marked" in words
+
+
+@pytest.fixture
+def reads(tmp_path, capsys):
+    """Make a study in which anna reads every case twice."""
+    files = []
+    for case, radius in enumerate((5.0, 6.0, 7.0, 8.0)):
+        for name, read, offset in (("anna", 1, 0.0), ("anna", 2, 0.2), ("ben", 1, 0.9), ("carl", 1, -0.6)):
+            path = tmp_path / f"c{case}_rater-{name}_read-{read}.nii.gz"
+            files.append(write(path, a_ball(radius=radius + offset)))
+    assert run("import", tmp_path / "s.rscope", *files) == 0
+    capsys.readouterr()
+    return tmp_path / "s.rscope"
+
+
+def test_repeated_reads_are_compared_with_themselves(reads, tmp_path):
+    assert run("export", reads, "--what", "variability", "-o", tmp_path / "v.csv") == 0
+    rows = {(row["statistic"], row["first"], row["second"]): row for row in rows_of(tmp_path / "v.csv")}
+    assert rows["ICC(2,1)", "", ""]["raters"] == "3"  # people, not reads
+    assert ("bias", "anna (read 2)", "anna") in rows
+    assert ("bias", "anna (read 2)", "ben") not in rows
+    intra = float(rows["Dice", "any reader", "the same reader"]["value"])
+    inter = float(rows["Dice", "any reader", "another reader"]["value"])
+    assert inter < intra <= 1
+    assert float(rows["repeatability coefficient", "anna", "anna"]["value"]) > 0
+
+
+def test_the_report_judges_by_a_protocol(reads, tmp_path, refusal):
+    (tmp_path / "p.toml").write_text(
+        "tolerance = 1.0\n[limits]\ndice = 0.5\nhausdorff_95 = 0.01\nbias = 9.0\n"
+    )
+    assert run("run", reads, "majority") == 0
+    assert run("report", reads, "--variability", tmp_path / "p.toml", "-o", tmp_path / "r.html") == 0
+    text = (tmp_path / "r.html").read_text()
+    for words in ("Limits of the protocol", "Between reads", "Surface Dice at 1", ">pass<", ">fail<"):
+        assert words in text
+    assert text.count("Variability of the volumes") == 1
+    (tmp_path / "p.toml").write_text("[limits]\ndize = 0.5\n")
+    words = refusal("report", reads, "--variability", tmp_path / "p.toml", "-o", tmp_path / "r.html")
+    assert "unknown limit dize" in words

@@ -26,6 +26,7 @@ from raterscope.app.kinds.clicks.report.tables import (
     truth_blocks,
 )
 from raterscope.app.kinds.clicks.runs import others_in_words, reduced_weights
+from raterscope.app.kinds.clicks.variability import variability_section
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch
 from raterscope.app.page.pictures import photograph, scale_bar
@@ -222,6 +223,9 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     measures = read_measures(study.decisions(), state)
     last = 1.0 if crowd_size is None else 0.6
     sections = [clicks_section(study, counted_images, measures, state.excluded, part(watch, 0.5, last))]
+    protocol = request.options.get("variability")
+    if protocol is not None:
+        sections.append(variability_section(study, [entry.id for entry in entries], protocol))
     views = {image: image_views for image, image_views in study.views.by_image().items() if image in ids}
     if counted_images and crowd_size is None:
         crowd_section = stored_crowd_size_section(study)

@@ -60,11 +60,12 @@ from raterscope.app.kinds.labels.runs import (
     read_answer,
     unseen_truths,
 )
+from raterscope.app.kinds.labels.variability import variability_section
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch
 from raterscope.app.page.pictures import draw_lines, draw_rates, drawing, photograph
 from raterscope.app.page.units import named, run_in_words, significant
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.labels import pictures_of
+from raterscope.app.study.labels import labels_of, pictures_of
 from raterscope.app.study.records import QuestionEntry
 from raterscope.figures.paper import LINES, image_of, paper_line
 
@@ -503,6 +504,10 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
             run, section = section_runs
             runs[run.id] = run
             sections.append(section)
+            protocol = request.options.get("variability")
+            if protocol is not None:
+                labels = labels_of(request.study, entry.id).without(set(request.state.excluded))
+                sections.append(variability_section(entry.name, labels, protocol, named_step))
     return ReportPart(sections, runs, _MEASURES if runs else ())
 
 

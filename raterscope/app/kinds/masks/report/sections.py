@@ -54,6 +54,7 @@ from raterscope.app.kinds.masks.report.tables import (
     rater_trees_section,
     raters_table,
 )
+from raterscope.app.kinds.masks.report.variability import variability_section
 from raterscope.app.kinds.masks.runs import gather
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch, Table
 from raterscope.app.page.pictures import draw_paper
@@ -369,7 +370,10 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
             sections.append(_shown_case(request, case_figures, part(step, 0.3, 1.0)))
     numbers = {name: number for number, name in enumerate(study.annotators())}
     figures = [structure_figures for case_list in cases for structure_figures in case_list]
-    sections.append(agreement_section(cases, numbers))
+    protocol = request.options.get("variability")
+    sections.append(agreement_section(cases, numbers, volumes=protocol is None))
+    if protocol is not None:
+        sections.append(variability_section(study, [entry.id for entry in entries_shown], protocol))
     trees = rater_trees_section([run for run in study.runs.all() if run.kind == "masks"], numbers)
     if trees is not None:
         sections.append(trees)

@@ -299,8 +299,16 @@ _MOST_RATERS = 12
 """Every pair of more raters would fill pages."""
 
 
-def agreement_section(cases: Sequence[Sequence[StructureFigures]], numbers: Mapping[str, int]) -> Section:
-    """Report the agreement of all raters on every structure, case by case and over the cases."""
+def agreement_section(
+    cases: Sequence[Sequence[StructureFigures]], numbers: Mapping[str, int], *, volumes: bool = True
+) -> Section:
+    """Report the agreement of all raters on every structure, case by case and over the cases.
+
+    Parameters
+    ----------
+    volumes : bool
+        Whether the variability of volumes is shown here.
+    """
     structures = dict.fromkeys(figures.structure for case in cases for figures in case)
     inner = []
     for structure in structures:
@@ -308,7 +316,7 @@ def agreement_section(cases: Sequence[Sequence[StructureFigures]], numbers: Mapp
         blocks: list[Block] = [_by_case(structure_figures)]
         if len(structure_figures) > 1:
             blocks.append(_by_rater(structure_figures, numbers))
-        variability = _variability(structure, structure_figures)
+        variability = _variability(structure, structure_figures) if volumes else None
         if variability is not None:
             blocks.append(variability_table(variability))
         tests = list(_tests(structure_figures))

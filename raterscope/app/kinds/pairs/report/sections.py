@@ -21,6 +21,7 @@ from raterscope.app.kinds.pairs.report.tables import (
     truth_table,
 )
 from raterscope.app.kinds.pairs.runs import why_not_guaranteed
+from raterscope.app.kinds.pairs.variability import variability_section
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Section, Swatch
 from raterscope.app.page.units import run_in_words, share
 from raterscope.app.study import RunEntry
@@ -230,6 +231,9 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
         if compared is not None:
             runs[compared.run.id] = compared.run
             sections.append(compared_section(compared, part(step, 0.8, 1.0)))
+            protocol = request.options.get("variability")
+            if protocol is not None:
+                sections.append(variability_section(entry.name, compared.pairs, protocol))
     return ReportPart(sections, runs, _MEASURES if runs else ())
 
 

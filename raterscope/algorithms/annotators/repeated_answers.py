@@ -1,0 +1,169 @@
+"""Answers that an annotator gave twice: kappa of repeated votes, consistency of repeated and swapped pairs.
+
+References
+----------
+.. [wilson1927] E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal
+   of the American Statistical Association 22 (1927) 209-212, doi:10.1080/01621459.1927.10502953.
+.. [cohen1960] J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological
+   Measurement 20 (1960) 37-46, doi:10.1177/001316446002000104.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from raterscope.algorithms.annotators.agreement import cohen_kappa, kappa_interval
+from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.annotators.reads import split_read
+from raterscope.algorithms.annotators.vote_agreement import Coefficient
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RepeatedAnswers:
+    """One person's answers to what they answered before.
+
+    Attributes
+    ----------
+    person : str
+        Empty for all together.
+    agreement : Coefficient
+        Share of equal answers, with Wilson's interval, [wilson1927]_.
+    kappa : Coefficient
+        Cohen's, of the first and the second answer, [cohen1960]_; NaN where it is not defined.
+    repeats : int
+    """
+
+    person: str
+    agreement: Coefficient
+    kappa: Coefficient
+    repeats: int
+
+
+def repeated_answers(
+    subject: ArrayLike, annotator: ArrayLike, answer: ArrayLike, names: Sequence[str]
+) -> list[RepeatedAnswers]:
+    """Compare each answer with the one that the same person gave to the same subject before.
+
+    Parameters
+    ----------
+    subject, annotator, answer : (V,) int
+        In the order of the answers; reads of a person, named by `read_name`, follow each other.
+
+    Returns
+    -------
+    list of RepeatedAnswers
+        Of all together, then of each person with repeats, the most repeats first; empty without any.
+    """
+    first, second, who, people = _repeats(subject, annotator, answer, names)
+    if not len(first):
+        return []
+    counts = np.bincount(who, minlength=len(people))
+    order = np.argsort(-counts, kind="stable")
+    each = [
+        _compare(people[person], first[who == person], second[who == person])
+        for person in order.tolist()
+        if counts[person]
+    ]
+    return [_compare("", first, second), *each]
+
+
+def shares_alike(alike: ArrayLike) -> Coefficient:
+    """Return a share with Wilson's interval; NaN of nothing."""
+    values = np.asarray(alike, dtype=bool)
+    if not len(values):
+        return Coefficient(np.nan, np.nan, np.nan)
+    return Coefficient(float(values.mean()), *wilson(float(values.sum()), len(values)))
+
+
+def _repeats(
+    subject: ArrayLike, annotator: ArrayLike, answer: ArrayLike, names: Sequence[str]
+) -> tuple[IntArray, IntArray, IntArray, list[str]]:
+    """Return the earlier and the later answer of each repeat, and the index of its person."""
+    numbers: dict[str, int] = {}
+    split = [split_read(name) for name in names]
+    person = np.array([numbers.setdefault(name, len(numbers)) for name, _ in split], dtype=np.int64)
+    read = np.array([number for _, number in split], dtype=np.int64)
+    subjects, annotators, answers = (
+        np.asarray(values, dtype=np.int64) for values in (subject, annotator, answer)
+    )
+    place = np.arange(len(subjects))
+    order = np.lexsort((place, read[annotators], subjects, person[annotators]))
+    who, what = person[annotators][order], subjects[order]
+    repeated = (who[1:] == who[:-1]) & (what[1:] == what[:-1])
+    given = answers[order]
+    return given[:-1][repeated], given[1:][repeated], who[1:][repeated], list(numbers)
+
+
+def _compare(person: str, first: IntArray, second: IntArray) -> RepeatedAnswers:
+    names, codes = np.unique(np.concatenate([first, second]), return_inverse=True)
+    a, b = codes[: len(first)], codes[len(first) :]
+    kappa = Coefficient(np.nan, np.nan, np.nan)
+    if len(names) > 1:
+        kappa = Coefficient(cohen_kappa(a, b), *kappa_interval(a, b))
+    return RepeatedAnswers(person, shares_alike(first == second), kappa, len(first))
+
+
+@dataclass(frozen=True)
+class PairConsistency:
+    """How one person answers a comparison again.
+
+    Attributes
+    ----------
+    person : str
+        Empty for all together.
+    same, swapped : Coefficient
+        Share of equal choices where the items had the same sides as before, and where they had changed sides.
+    same_repeats, swapped_repeats : int
+    """
+
+    person: str
+    same: Coefficient
+    swapped: Coefficient
+    same_repeats: int
+    swapped_repeats: int
+
+
+def pair_consistency(
+    annotator: ArrayLike, left: ArrayLike, right: ArrayLike, choice: ArrayLike, names: Sequence[str]
+) -> list[PairConsistency]:
+    """Compare each comparison with the one that the same person made of the same two items before.
+
+    Parameters
+    ----------
+    annotator, left, right : (E,) int
+    choice : (E,) float
+        Above 0 for the left item, below for the right one, 0 for a tie.
+
+    Returns
+    -------
+    list of PairConsistency
+        Of all together, then of each person with repeats, the most repeats first; empty without any.
+    """
+    lefts, rights = np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)
+    turned = lefts > rights
+    sign = np.sign(np.asarray(choice, dtype=np.float64)).astype(np.int64)
+    low, high = np.minimum(lefts, rights), np.maximum(lefts, rights)
+    _, pair = np.unique(low * (int(high.max(initial=0)) + 1) + high, return_inverse=True)
+    # One code for the choice by item, and the sides that the items had.
+    code = (np.where(turned, -sign, sign) + 1) * 2 + turned
+    first, second, who, people = _repeats(pair, annotator, code, names)
+    if not len(first):
+        return []
+    alike, swapped = first // 2 == second // 2, first % 2 != second % 2
+    counts = np.bincount(who, minlength=len(people))
+    order = [person for person in np.argsort(-counts, kind="stable").tolist() if counts[person]]
+    chosen = [np.ones(len(who), dtype=bool), *(who == person for person in order)]
+    titles = ["", *(people[person] for person in order)]
+    return [
+        PairConsistency(
+            title, shares_alike(alike[of & ~swapped]), shares_alike(alike[of & swapped]),
+            int((of & ~swapped).sum()), int((of & swapped).sum()),
+        )
+        for title, of in zip(titles, chosen, strict=True)
+    ]  # fmt: skip

@@ -1,0 +1,373 @@
+"""Observer variability in reports and exports: statistics, tables and charts of readers, protocols of limits.
+
+Every kind yields statistics. They become the rows of an export, the cells of a report, and are compared with
+the limits of a protocol, a TOML file such as::
+
+    tolerance = 2.0          # mm, of the surface Dice
+
+    [limits]
+    dice = 0.8               # at least
+    hausdorff_95 = 5.0       # at most
+    "ICC(2,1)" = 0.75
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.annotators.measurements import REPEATABILITY
+from raterscope.algorithms.annotators.reader_study import ReaderComparison
+from raterscope.algorithms.annotators.reader_variance import ReaderVariance
+from raterscope.algorithms.annotators.reads import split_read
+from raterscope.algorithms.annotators.vote_agreement import Coefficient
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.output_files import format_number
+from raterscope.app.page.contents import Cell, Picture, Table
+from raterscope.app.page.pictures import draw_paper
+from raterscope.app.page.units import NONE, named, p_value
+from raterscope.figures.observers import bland_altman_chart, forest_chart
+from raterscope.figures.paper import PaperChart
+from raterscope.text import estimate
+
+COLUMNS = ("structure", "statistic", "first", "second", "value", "low", "high", "unit", "cases", "raters")
+"""Columns of an export of variability."""
+
+ICC = {
+    "one_way": "ICC(1,1)", "absolute": "ICC(2,1)", "consistency": "ICC(3,1)",
+    "one_way_mean": "ICC(1,k)", "absolute_mean": "ICC(2,k)", "consistency_mean": "ICC(3,k)",
+}  # fmt: skip
+
+Value = TypeVar("Value")
+
+Measurements = Mapping[str, Mapping[int, float]]
+"""Of each annotator, by the number of the case."""
+
+ANY_READER, ANOTHER, THE_SAME, THE_OTHERS = "any reader", "another reader", "the same reader", "the others"
+_ANYBODY = {"", ANY_READER, ANOTHER, THE_SAME, THE_OTHERS}
+
+_MOST_BYTES = 1 << 20
+_MOST_PLOTS = 6
+_LEAST_POINTS = 3
+_ROW_HEIGHT, _FOREST_HEIGHT = 46, 110
+_NO_INTERVAL = (math.nan, math.nan)
+
+AT_LEAST = {
+    "dice": "Dice", "surface_dice": "surface Dice", "conformity": "conformity index",
+    "ICC(1,1)": "ICC(1,1)", "ICC(2,1)": "ICC(2,1)", "ICC(3,1)": "ICC(3,1)", "ICC(2,k)": "ICC(2,k)",
+    "concordance": "concordance correlation", "detection_agreement": "detection agreement",
+    "agreement": "agreement", "kappa": "Cohen's kappa", "fleiss": "Fleiss' kappa",
+    "alpha": "Krippendorff's alpha",
+    "consistency": "consistency of repeated comparisons",
+    "swapped_consistency": "consistency of swapped comparisons",
+}  # fmt: skip
+"""Statistics that a protocol may demand at least: name in the file, and in words."""
+
+AT_MOST = {
+    "mean_surface_distance": "mean surface distance", "hausdorff_95": "HD95",
+    "added_path_length": "added path length", "centroid_shift": "centroid shift",
+    "coefficient_of_variation": "coefficient of variation",
+    "repeatability": "repeatability coefficient", "bias": "bias",
+}  # fmt: skip
+"""Statistics that a protocol may demand at most; of a bias, its size counts."""
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One figure of variability.
+
+    Attributes
+    ----------
+    subject : str
+        Structure or question; empty for clicks.
+    key : str
+        In `AT_LEAST` or `AT_MOST`, or the figure's own words.
+    first, second : str
+        Annotators that it compares; empty if it is of all.
+    cases, raters : int
+        That it is of.
+    single : bool
+        Whether it is of one of several pairs of annotators; these are not compared with a protocol.
+    """
+
+    subject: str
+    key: str
+    value: Coefficient
+    unit: str = ""
+    first: str = ""
+    second: str = ""
+    cases: int = 0
+    raters: int = 2
+    single: bool = False
+
+    @property
+    def title(self) -> str:
+        """Name in words."""
+        return AT_LEAST.get(self.key) or AT_MOST.get(self.key) or self.key
+
+    def row(self) -> tuple[object, ...]:
+        """Return its row of an export."""
+        figures = map(format_number, (self.value.value, self.value.low, self.value.high))
+        names = self.subject, self.title, self.first, self.second
+        return (*names, *figures, self.unit, self.cases, self.raters)
+
+
+def statistic_rows(
+    statistics: Iterable[Statistic], pseudonyms: Mapping[str, str] | None = None
+) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of an export; with pseudonyms, without the annotators' names."""
+    for statistic in statistics:
+        row = statistic.row()
+        if pseudonyms is not None:
+            names = (name if name in _ANYBODY else pseudonyms.get(str(name), "") for name in row[2:4])
+            row = (*row[:2], *names, *row[4:])
+        yield row
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Limits that a reader study has to keep.
+
+    Attributes
+    ----------
+    tolerance : float, optional
+        mm, of the surface Dice.
+    limits : mapping of key to limit
+    """
+
+    tolerance: float | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
+
+
+def read_protocol(path: Path) -> Protocol:
+    """Read a protocol; raises `InputError` for a file that is none."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise InputError("is too long for a protocol", file=path)
+        content = tomllib.loads(data.decode())
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"is not TOML: {plain(str(error), 120)}", file=path) from error
+    limits = content.pop("limits", {})
+    tolerance = content.pop("tolerance", None)
+    if content:
+        name = plain(next(iter(content)), 40)
+        raise InputError(f"has the unknown field {name}; expected tolerance and [limits]", file=path)
+    if not isinstance(limits, dict):
+        raise InputError("has limits that are no table; expected [limits]", file=path)
+    for name, value in {"tolerance": tolerance, **limits}.items():
+        if name != "tolerance" and name not in AT_LEAST and name not in AT_MOST:
+            known = ", ".join((*AT_LEAST, *AT_MOST))
+            raise InputError(f"has the unknown limit {plain(name, 40)}; expected some of {known}", file=path)
+        wrong = isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf
+        if value is not None and wrong:
+            raise InputError(f"{name} is {plain(value, 40)}; expected a number from 0", file=path)
+    return Protocol(tolerance, {name: float(value) for name, value in limits.items()})
+
+
+def protocol_table(protocol: Protocol, statistics: Sequence[Statistic]) -> Table | None:
+    """Compare statistics with the limits of a protocol; None if it has none for them.
+
+    Statistics of single pairs of readers are not compared.
+    """
+    rows: list[tuple[Cell | str, ...]] = []
+    for statistic in statistics:
+        limit = protocol.limits.get(statistic.key)
+        if limit is None or statistic.single or not math.isfinite(statistic.value.value):
+            continue
+        pair = " \N{MINUS SIGN} ".join(named(name) for name in (statistic.first, statistic.second) if name)
+        at_least = statistic.key in AT_LEAST
+        unit = f" {statistic.unit}" if statistic.unit else ""
+        rows.append(
+            (
+                statistic.title[:1].upper() + statistic.title[1:] + (f", {pair}" if pair else ""),
+                write(statistic.value) + unit,
+                f"{'at least' if at_least else 'at most'} {limit:g}{unit}",
+                verdict(statistic, limit),
+            )
+        )
+    if not rows:
+        return None
+    note = (
+        "Pass: the whole 95 % interval keeps the limit. Fail: the whole interval is beyond it. Undecided: "
+        "the interval contains it, and more cases are needed. Without an interval the value alone counts."
+    )
+    return Table(
+        "Limits of the protocol", ("Statistic", "Value", "Limit", "Result"), rows, note, frozenset({3})
+    )
+
+
+def verdict(statistic: Statistic, limit: float) -> str:
+    """Return "pass", "fail" or "undecided"."""
+    value = statistic.value
+    low, high = (value.low, value.high) if math.isfinite(value.low) else (value.value, value.value)
+    if statistic.key == "bias":
+        low, high = (0.0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+    if statistic.key in AT_LEAST:
+        low, high, limit = -high, -low, -limit
+    return "pass" if high <= limit else "fail" if low > limit else "undecided"
+
+
+def write(coefficient: Coefficient) -> str:
+    """Write a value with its interval."""
+    return estimate(coefficient.value, coefficient.low, coefficient.high)
+
+
+def reader_statistics(subject: str, unit: str, comparison: ReaderComparison) -> Iterator[Statistic]:
+    """Yield bias and repeatability of each reader, and the parts of the variance."""
+    for reader in comparison.readers:
+        yield Statistic(subject, "bias", reader.bias, unit, reader.name, THE_OTHERS, reader.cases)
+        if reader.repeated:
+            yield Statistic(
+                subject, "repeatability", reader.repeatability, unit, reader.name, reader.name,
+                reader.repeated, 1,
+            )  # fmt: skip
+            yield Statistic(
+                subject, "ICC(2,1)", reader.consistency, "", reader.name, reader.name, reader.repeated, 1
+            )
+    variance = comparison.variance
+    cases, readers = variance.cases, variance.readers
+    if variance.repeated:
+        yield Statistic(subject, "repeatability", comparison.repeatability, unit, cases=cases, raters=readers)
+    for name, term in _terms(variance).items():
+        yield Statistic(subject, f"deviation {name}", term, unit, cases=cases, raters=readers)
+
+
+def readers_table(comparison: ReaderComparison, quantity: str, unit: str) -> Table:
+    """Show each reader's bias with its test, and repeatability."""
+    rows = [
+        (
+            named(reader.name),
+            f"{reader.cases:,}",
+            write(reader.bias),
+            p_value(reader.adjusted),
+            f"{reader.repeated:,}" if reader.repeated else NONE,
+            write(reader.repeatability) if reader.repeated else NONE,
+            write(reader.consistency) if math.isfinite(reader.consistency.value) else NONE,
+        )
+        for reader in comparison.readers
+    ]
+    variance = comparison.variance
+    parts = ", ".join(
+        f"{name} {write(term)}" for name, term in _terms(variance).items() if math.isfinite(term.value)
+    )
+    of_unit = f", {unit}" if unit else ""
+    note = (
+        f"{quantity}{of_unit}. Bias: mean difference from the other readers of the same case; p by "
+        "Wilcoxon's signed-rank test, adjusted for the number of readers by Holm. Repeatability coefficient: "
+        "95 % of the differences between two reads of a reader are smaller. Mixed model (REML), standard "
+        f"deviations: {parts}. 95 % of the differences between two readers are below "
+        f"{REPEATABILITY * variance.reproducibility:.3g}."
+    )
+    if variance.repeated:
+        note += f" Repeatability coefficient of all readers: {write(comparison.repeatability)}."
+    heads = ("Reader", "Cases", "Bias", "p, adjusted", "Read twice", "Repeatability", "ICC of reads")
+    return Table("Readers", heads, rows, note)
+
+
+def bias_picture(comparison: ReaderComparison, quantity: str, unit: str) -> Picture:
+    """Draw a forest plot of the readers' bias."""
+    label = f"bias{f', {unit}' if unit else ''}"
+    values = [reader.bias for reader in comparison.readers]
+    names = [plain(reader.name, 40) for reader in comparison.readers]
+    return forest_picture(names, values, label, f"{quantity}: bias of each reader", 0.0)
+
+
+def forest_picture(
+    names: Sequence[str],
+    values: Sequence[Coefficient],
+    label: str,
+    title: str,
+    reference: float | None = None,
+) -> Picture:
+    """Draw a forest plot."""
+    height = _FOREST_HEIGHT + _ROW_HEIGHT * len(names)
+    words = "Squares: estimates; lines: 95 % intervals."
+    return draw_paper(PaperChart(forest_chart(names, values, label, reference), height=height), title, words)
+
+
+def bland_altman_pictures(measurements: Measurements, quantity: str, unit: str) -> list[Picture]:
+    """Draw Bland-Altman plots: the reads of each reader, then pairs of readers on their first reads."""
+    pictures: list[Picture] = []
+    for first, second in compared_pairs(measurements):
+        common = sorted(set(measurements[first]) & set(measurements[second]))
+        if len(common) < _LEAST_POINTS or len(pictures) == _MOST_PLOTS:
+            continue
+        a, b = ([measurements[name][case] for case in common] for name in (first, second))
+        if not np.ptp(np.subtract(a, b)):
+            continue
+        names = plain(first, 30), plain(second, 30)
+        chart = bland_altman_chart(a, b, names, quantity, unit)
+        words = "Line: bias; dashed: limits of agreement; bands: their 95 % intervals."
+        pictures.append(draw_paper(PaperChart(chart), chart.title, words))
+    return pictures
+
+
+def compared_pairs(names: Mapping[str, object] | Sequence[str]) -> list[tuple[str, str]]:
+    """List whom to compare: reads of one person in turn, then the first reads of two people."""
+    people: dict[str, dict[int, str]] = {}
+    for name in names:
+        person, read = split_read(name)
+        people.setdefault(person, {})[read] = name
+    ordered = [[reads[number] for number in sorted(reads)] for reads in people.values()]
+    own = [(reads[at + 1], reads[at]) for reads in ordered for at in range(len(reads) - 1)]
+    return own + list(combinations((reads[0] for reads in ordered), 2))
+
+
+def is_intra(first: str, second: str) -> bool:
+    """Return whether two annotators are reads of one person."""
+    return split_read(first)[0] == split_read(second)[0]
+
+
+def first_reads(measurements: Mapping[str, Value]) -> dict[str, Value]:
+    """Keep each person's first read."""
+    least: dict[str, int] = {}
+    for name in measurements:
+        person, read = split_read(name)
+        least[person] = min(read, least.get(person, read))
+    return {
+        name: values
+        for name, values in measurements.items()
+        if split_read(name)[1] == least[split_read(name)[0]]
+    }
+
+
+def _terms(variance: ReaderVariance) -> dict[str, Coefficient]:
+    terms = {"between cases": variance.case, "between readers": variance.reader}
+    if variance.repeated:
+        return terms | {
+            "of a reader on a case": variance.interaction,
+            "between reads": variance.error,
+        }
+    return terms | {"left over": variance.error}
+
+
+def complete_table(measurements: Measurements) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Choose the raters, from the busiest on, with the most measurements of cases that all have."""
+    busiest = sorted(measurements, key=lambda name: -len(measurements[name]))
+    best: tuple[tuple[str, ...], list[int]] = ((), [])
+    for count in range(2, len(busiest) + 1):
+        names = busiest[:count]
+        common = sorted(set.intersection(*(set(measurements[name]) for name in names)))
+        if len(common) >= 2 and len(common) * count > len(best[0]) * len(best[1]):
+            best = (tuple(names), common)
+    order = tuple(name for name in measurements if name in best[0])
+    return order, np.array(
+        [[measurements[name][case] for name in order] for case in best[1]], dtype=np.float64
+    )
+
+
+def person_of(name: str) -> str:
+    """Return the person of an annotator."""
+    return split_read(name)[0]
