@@ -529,6 +529,8 @@ def _describe_reader_study(commands: Commands) -> None:
     collect.add_argument(
         "--unblind", default="", metavar="REASON", help="let the study be opened now; the reason is stored"
     )
+
+
 def _describe_plan(commands: Commands) -> None:
     parser = add_command(
         commands,
