@@ -7,8 +7,8 @@ the hypergeometric; ISO 2859-1 rounds similar plans to tables ([montgomery2012]_
 References
 ----------
 .. [wald1947] A. Wald, "Sequential analysis", Wiley (1947) (chapter 5).
-.. [montgomery2012] D. C. Montgomery, "Introduction to statistical quality control", Wiley (2012) (chapter
-   15).
+.. [montgomery2012] D. C. Montgomery, "Introduction to statistical quality control", 7th edition, Wiley
+   (2012) (chapter 15).
 """
 
 from __future__ import annotations

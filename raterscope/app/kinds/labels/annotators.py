@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from raterscope.algorithms.labels.assessment import wilson
+from raterscope.algorithms.annotators.proportions import wilson
 from raterscope.algorithms.labels.cross_validation import preview_exclusion
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.drift import constancy

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from raterscope.algorithms.labels.assessment import wilson
+from raterscope.algorithms.annotators.proportions import wilson
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.algorithms.pairs.fusion import fuse
 from raterscope.algorithms.pairs.ranking import ranks
