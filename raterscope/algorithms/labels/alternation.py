@@ -196,8 +196,8 @@ class _Passes:
     ) -> None:
         self._votes, self._rule, self._pool, self._report = votes, rule, pool, report
         size = (votes.annotators * votes.outputs, votes.classes)
-        # Each part counts into tables of its own: not worth it where those are as large as the votes.
-        self._tasks = _pieces(votes, _PARTS if 8 * size[0] * size[1] < len(votes.pair) else 1)
+        # Each part counts into tables of its own: not worth it where those are larger than the votes.
+        self._tasks = _pieces(votes, _PARTS if size[0] * size[1] < len(votes.pair) else 1)
         self._annotators = self._pieces_for(votes.annotators)
         self._posterior = np.zeros((len(votes.known), votes.classes))
         self._counts = np.zeros((len(self._tasks[0]), *size))
