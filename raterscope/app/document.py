@@ -107,6 +107,8 @@ class Document(QObject):
     def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.contents: Contents | None = None
+        self.prepare: Callable[[Contents, Callable[[], object]], None] = lambda _contents, show: show()
+        """``prepare(contents, show)`` calls ``show()`` once the screen is ready for an opened study."""
         self._jobs = jobs
         self._lane: Lane | None = None
         self._finishing: list[tuple[Path, Lane]] = []
@@ -309,6 +311,9 @@ class Document(QObject):
             self._finishing.append((study.path, lane))
 
     def _on_opened(self, lane: Lane, answer: tuple[Study, Journal, Contents]) -> None:
+        self.prepare(answer[2], partial(self._replace, lane, answer))
+
+    def _replace(self, lane: Lane, answer: tuple[Study, Journal, Contents]) -> None:
         self._opening = False
         self._shut()
         self._lane = lane

@@ -69,7 +69,10 @@ def rule() -> QFrame:
 
 
 def scroll_area(page: QWidget) -> QScrollArea:
-    """Create a panel that scrolls a page down and fits its width."""
+    """Create a panel that scrolls a page down and fits its width.
+
+    Fill the page afterwards: Qt styles at once what is in it, and again wherever the panel is put.
+    """
     theme.set_role(page, "panel")
     area = QScrollArea()
     area.setWidgetResizable(True)

@@ -252,10 +252,11 @@ def set_role(widget: QWidget, role: str) -> None:
     widget.setProperty("role", role)
     if role == "panel":
         widget.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)  # else a subclass of QWidget paints none
-    style = widget.style()
-    style.unpolish(widget)
-    style.polish(widget)
-    widget.update()
+    if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):  # Qt styles others when it shows them
+        style = widget.style()
+        style.unpolish(widget)
+        style.polish(widget)
+        widget.update()
 
 
 def apply_theme(application: QApplication, theme: Theme) -> None:

@@ -33,8 +33,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 from raterscope.app.memory import share_heaps
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.window.preferences import apply_chosen_theme
-from raterscope.app.window.startup import favour_window
-from raterscope.app.workspaces.catalogue import WORKSPACES
+from raterscope.app.window.startup import favour_window, load_workspaces
 
 __all__ = [
     "ROUNDS", "Driven", "calls_of", "dark_application", "heading", "measure_cancelling",
@@ -52,8 +51,7 @@ def dark_application() -> QApplication:
     share_heaps()
     application = QApplication([])
     apply_chosen_theme("dark")
-    for workspace in WORKSPACES.values():
-        workspace.load()
+    load_workspaces(lambda *_: None)
     gc.collect()
     gc.freeze()
     favour_window()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QWidget
 
@@ -62,6 +62,9 @@ class MainWindow(QMainWindow):
         self.workspace: Any = None
         """The workspace on screen, created when it is first shown."""
         self._workspaces: dict[str, WorkspaceScreen] = {}
+        self._unfinished: dict[str, tuple[WorkspaceScreen, Iterator[None]]] = {}
+        """Workspaces that are being made, with the steps that are left."""
+        self.document.prepare = self._prepare
         self._statuses: dict[str, str] = {}
         self._kind = ""
         self._refusal = ""
@@ -257,10 +260,28 @@ class MainWindow(QMainWindow):
         if self.workspace is not None:
             self.workspace.runs.show_outdated()
 
+    def _prepare(self, contents: Contents, show: Callable[[], object]) -> None:
+        """Make the workspace of a study step by step, then show the study."""
+        workspace = WORKSPACES[_first_kind(contents)]
+        if workspace.holds(contents) and workspace.kind not in self._workspaces:
+            _, steps = self._begin(workspace)
+            if next(steps, "over") is None:
+                QTimer.singleShot(0, self, partial(self._prepare, contents, show))
+                return
+        show()
+
+    def _begin(self, kind: WorkspaceKind) -> tuple[WorkspaceScreen, Iterator[None]]:
+        if kind.kind not in self._unfinished:
+            self._unfinished[kind.kind] = kind.begin(self.document, self.jobs, self._pages)
+        return self._unfinished[kind.kind]
+
     def _workspace_of(self, kind: WorkspaceKind) -> WorkspaceScreen:
         if kind.kind in self._workspaces:
             return self._workspaces[kind.kind]
-        workspace = kind.make(self.document, self.jobs, self._pages)
+        workspace, steps = self._begin(kind)
+        for _ in steps:
+            pass
+        del self._unfinished[kind.kind]
         workspace.status_changed.connect(partial(self._on_status, kind.kind))
         workspace.message.connect(self.status.show_message)
         workspace.refused.connect(self.notice.show_error)

@@ -259,14 +259,19 @@ class SessionRestore(QObject):
         if position is None or contents.path != position.study or position.kind not in WORKSPACES:
             return
         if WORKSPACES[position.kind].holds(contents):
-            self._window.show_workspace(position.kind)
-            if (
-                position.item in [item.id for item in contents.of(position.kind)]
-                and position.item is not None
-            ):
-                self._window.workspace.go_to(position.item)
-                self._returning = position
-                self._return()
+            self._returning = position
+            QTimer.singleShot(0, self, self._go_back)  # after the workspace has begun with its first item
+
+    def _go_back(self) -> None:
+        contents, position = self._document.contents, self._returning
+        if contents is None or position is None:
+            return
+        self._window.show_workspace(position.kind)
+        if position.item is not None and position.item in [item.id for item in contents.of(position.kind)]:
+            self._window.workspace.go_to(position.item)
+            self._return()
+        else:
+            self._returning = None
 
     def _return(self) -> None:
         """Restore selection and view once the item has been loaded."""

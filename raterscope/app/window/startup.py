@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, QTimer, qInstallMessageHandler
-from PySide6.QtGui import QIcon
+from PySide6.QtGui import QGradient, QIcon
 from PySide6.QtWidgets import QApplication, QWidget
 
 from raterscope import __version__, resources
@@ -105,16 +105,19 @@ def _go_on(window: MainWindow, paths: Sequence[Path]) -> None:
 
     It takes half a second and more. None of those modules creates an object of Qt when it is loaded.
     """
-    loading = window.jobs.start("Loading", _load, quiet=True)
+    loading = window.jobs.start("Loading", load_workspaces, quiet=True)
     for over in (loading.finished, loading.failed):  # a failure is reported when the module is needed
         over.connect(partial(_begin, window, paths))
 
 
-def _load(watch: Watch) -> None:
+def load_workspaces(watch: Watch) -> None:
+    """Load the modules of all workspaces, and what they use at first."""
     for done, workspace in enumerate(WORKSPACES.values()):
         watch(done / len(WORKSPACES), "loading")
         workspace.load()
     import numpy.ma  # noqa: F401 - NumPy imports it at the first np.unique
+
+    QGradient.Preset.NumPresets  # noqa: B018 - PySide makes its enumeration at the first QPainter.fillRect
 
 
 def _begin(window: MainWindow, paths: Sequence[Path], _loaded: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from PySide6.QtWidgets import QWidget
@@ -44,9 +44,19 @@ class WorkspaceKind:
         """Title of the tab."""
         return KINDS[self.kind].title
 
+    def begin(
+        self, document: Document, jobs: Jobs, parent: QWidget
+    ) -> tuple[WorkspaceScreen, Iterator[None]]:
+        """Create the workspace, and return the steps that make its parts."""
+        workspace = self.load()(document, jobs, parent)
+        return workspace, workspace.build()
+
     def make(self, document: Document, jobs: Jobs, parent: QWidget) -> WorkspaceScreen:
-        """Create the workspace."""
-        return self.load()(document, jobs, parent)
+        """Create the workspace with all its parts."""
+        workspace, steps = self.begin(document, jobs, parent)
+        for _ in steps:
+            pass
+        return workspace
 
     def holds(self, contents: Contents) -> bool:
         """Return whether a study has items for this workspace."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ from raterscope.widgets.theme import text_size
 if TYPE_CHECKING:
     from raterscope.app.assessment import Change
     from raterscope.app.contents import Contents
+    from raterscope.app.document import Document
+    from raterscope.app.jobs import Jobs
     from raterscope.app.review import Decision
     from raterscope.app.study import RunEntry
     from raterscope.app.workspaces.core import BlindMode, WorkspaceCore
@@ -47,12 +49,7 @@ LOW_BOTTOM_SHARE = 0.25
 class WorkspaceScreen(QWidget):
     """Queue on the left, canvas in the middle, evidence on the right, history and plots below.
 
-    Parameters
-    ----------
-    below : sequence of QWidget
-        Widgets beside history and jobs at the bottom.
-    widths : sequence of int
-        Widths of the bottom's parts, the history first.
+    It is empty until its steps from `build` are done.
 
     Signals
     -------
@@ -81,7 +78,18 @@ class WorkspaceScreen(QWidget):
     CANVAS_SCROLLS = False
     """Whether the middle shows figures, which may become too large for it, instead of an image."""
 
-    def __init__(
+    def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._document, self._jobs = document, jobs
+
+    def build(self) -> Iterator[None]:
+        """Make the screen in short steps, between which the window can answer.
+
+        Nothing observes the study before a last step that connects all parts.
+        """
+        raise NotImplementedError
+
+    def lay_out(
         self,
         queue: QWidget,
         canvas: QWidget,
@@ -89,15 +97,19 @@ class WorkspaceScreen(QWidget):
         below: Sequence[QWidget],
         fuse_panel: FusePanel,
         widths: Sequence[int],
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    ) -> Iterator[None]:
+        """Put the regions in their places, in steps.
+
+        Parameters
+        ----------
+        below : sequence of QWidget
+            Widgets beside history and jobs at the bottom. Tabs are best filled afterwards: Qt styles all
+            that a widget holds again wherever it is put.
+        widths : sequence of int
+            Widths of the bottom's parts, the history first.
+        """
         self.queue, self.canvas, self.evidence, self.fuse_panel = queue, canvas, evidence, fuse_panel
-        self.history, self.job_list, self.left_tabs = HistoryPanel(), JobsPanel(), QTabWidget()
-        self.left_tabs.addTab(self.history, "History")
-        self.left_tabs.addTab(self.job_list, "Jobs")
-        self.changes_panel = ChangesPanel()
-        self.left_tabs.addTab(self.changes_panel, "Changes")
+        self.left_tabs = QTabWidget()
         self.left_tabs.tabBar().setAccessibleName("History, jobs and changes")
         self.actions_made: list[QAction] = []
         """Actions of the Review menu."""
@@ -110,6 +122,7 @@ class WorkspaceScreen(QWidget):
         self.whole = _splitter(across, self)
         vertical(self.notes, (self.whole, 1), inside=self, spacing=None)
         ScrollRegion(queue, self.whole)
+        yield
         self.middle = _splitter(down, self.whole)
         self.upper, self.bottom = _splitter(across, self.middle), _splitter(across, self.middle)
         if self.CANVAS_SCROLLS:
@@ -117,6 +130,7 @@ class WorkspaceScreen(QWidget):
         else:
             self.upper.addWidget(canvas)
         ScrollRegion(evidence, self.upper)
+        yield
         self._lower = tuple(ScrollRegion(part, self.bottom) for part in (self.left_tabs, *below))
         self.whole.setStretchFactor(1, 1)
         self.middle.setStretchFactor(0, 1)
@@ -145,6 +159,12 @@ class WorkspaceScreen(QWidget):
         fuse_panel.setParent(self)
         fuse_panel.hide()
         theme.notifier().changed.connect(self._on_look)
+        yield
+        self.history, self.job_list, self.changes_panel = HistoryPanel(), JobsPanel(), ChangesPanel()
+        self.left_tabs.addTab(self.history, "History")
+        self.left_tabs.addTab(self.job_list, "Jobs")
+        self.left_tabs.addTab(self.changes_panel, "Changes")
+        yield
 
     def event(self, event: QEvent) -> bool:
         """Leave keys to an open menu, so that a letter chooses in it and decides nothing."""

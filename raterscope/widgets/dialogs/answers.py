@@ -100,12 +100,13 @@ class AnswersDialog(QDialog):
         left = vertical(plain_label("ANSWERS", "caption"), (self.outputs, 1), of_outputs, spacing=4)
         right = vertical(plain_label("CLASSES", "caption"), (self.classes, 1), of_classes, spacing=4)
         inner = QWidget()
+        area = scroll_area(inner)
         vertical(self.prior, inside=inner, margins=(12, 8, 8, 8))
         self._accepting = lay_out(
             self,
             plain_label(f"Meaning of the answers to “{question}”", "title", wrap=True),
             (horizontal((left, 3), (right, 2), spacing=16), 2),
-            (scroll_area(inner), 3),
+            (area, 3),
             self._error,
             accept="Apply",
         )

@@ -70,8 +70,8 @@ class FormBesidePlot(QWidget):
                 top.addWidget(widget)
         top.addStretch(1)
         inner = QWidget()
-        vertical(top, self.form, self.facts, STRETCH, inside=inner, margins=(12, 8, 8, 8), spacing=8)
         area = scroll_area(inner)
+        vertical(top, self.form, self.facts, STRETCH, inside=inner, margins=(12, 8, 8, 8), spacing=8)
         set_lengths(area, width=FORM_WIDTH)
         horizontal(area, (plot, 1), inside=self)
         self.setFocusProxy(self.button)
@@ -197,6 +197,7 @@ class MethodsPanel(QWidget):
     def _lay_out(self) -> None:
         top = horizontal(self.button, (self.words, 1), spacing=6)
         inner = QWidget()
+        area = scroll_area(inner)
         vertical(
             top,
             self.scope,
@@ -207,7 +208,6 @@ class MethodsPanel(QWidget):
             margins=(12, 8, 8, 8),
             spacing=4,
         )
-        area = scroll_area(inner)
         set_lengths(area, width=METHODS_WIDTH)
         choices = horizontal(
             (self.figure, 1), self.reference, self.view, self.export, margins=(8, 6, 8, 0), spacing=6

@@ -132,9 +132,11 @@ class EvidencePanel(QWidget):
         self._header = Header("Evidence")
         self._nothing = placeholder(CHOOSE)
         self._nothing.setContentsMargins(12, 0, 12, 12)
-        self._pages = stacked(self._nothing, scroll_area(self._spot()))
+        page = QWidget()
+        self._pages = stacked(self._nothing, scroll_area(page))
         top = vertical(self._header, margins=(12, 12, 12, 8))
         vertical(top, (self._pages, 1), self._keys(), inside=self)
+        self._fill(page)
         self.show_spot(None)
 
     def show_spot(self, evidence: Evidence | None, nothing: str = CHOOSE) -> None:
@@ -214,7 +216,7 @@ class EvidencePanel(QWidget):
         self.undo.setEnabled(undo)
         self.undo.setToolTip(plain_tip(f"Undo: {words}" if words else "Undo the last decision"))
 
-    def _spot(self) -> QWidget:
+    def _fill(self, page: QWidget) -> None:
         self._crop = CropView()
         self._number = plain_label("", "number-plain", selectable=True)
         set_lengths(self._number, minimumHeight=38)
@@ -243,7 +245,6 @@ class EvidencePanel(QWidget):
             margins=(12, 0, 12, 12),
             spacing=14,
         )
-        page = QWidget()
         self.about = SpotTabs()
         self.about.voter_chosen.connect(self.voter_chosen)
         self.about.neighbour_chosen.connect(self.neighbour_chosen)
@@ -255,7 +256,6 @@ class EvidencePanel(QWidget):
         self._last = QWidget()
         vertical(self._before, STRETCH, inside=self._last, margins=(12, 12, 12, 0), spacing=None)
         vertical(beside, rule(), (self._others, 1), self._says, (self._last, 1), inside=page)
-        return page
 
     def _reasons(self) -> QWidget:
         """Describe what the votes say, what the model says, and why they differ."""

@@ -321,6 +321,7 @@ class FusePanel(QWidget):
         self._changes = plain_label("", "disputed", wrap=True)
         self._changes.hide()
         inner = QWidget()
+        area = scroll_area(inner)
         body = vertical(self.algorithm, inside=inner, margins=(16, 16, 16, 16), spacing=12)
         if self.assignment is not None:
             body.addWidget(self.assignment)
@@ -331,7 +332,6 @@ class FusePanel(QWidget):
         body.addWidget(self.runs)
         body.addStretch(1)
         self._body = inner
-        area = scroll_area(inner)
         self._foot = self._make_foot()
         vertical((area, 1), rule(), self._foot, inside=self, margins=(1, 1, 1, 1))
         for form in self._forms():

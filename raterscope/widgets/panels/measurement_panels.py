@@ -316,6 +316,7 @@ class ParasitaemiaPanel(QWidget):
         side = QWidget()
         vertical(self._nothing, self.list, self._note, Stretch(0), inside=side, spacing=4)
         inner = QWidget()
+        vertical(scroll_area(inner), inside=self)
         vertical(
             header,
             (Pair(form, side, SIDE_BY_SIDE_FROM, 20, 8), 1),
@@ -323,8 +324,6 @@ class ParasitaemiaPanel(QWidget):
             margins=(12, 8, 12, 8),
             spacing=6,
         )
-        area = scroll_area(inner)
-        vertical(area, inside=self)
         self.setFocusProxy(self.fields["leukocytes"])
         self.scope.chosen.connect(self._on_scope)
         self.show_figures((), "")

@@ -77,6 +77,8 @@ class StreamPanel(QWidget):
         self.form = SettingsForm(StoppingSettings, stopping)
         set_lengths(self.form, maximumWidth=FORM_WIDTH)
         inner = QWidget()
+        self._area = area = scroll_area(inner)
+        vertical(self._header, (area, 1), inside=self, margins=(12, 8, 4, 4), spacing=6)
         vertical(
             self._state_block(),
             *self._pages,
@@ -87,8 +89,6 @@ class StreamPanel(QWidget):
             margins=(0, 0, 8, 4),
             spacing=8,
         )
-        self._area = area = scroll_area(inner)
-        vertical(self._header, (area, 1), inside=self, margins=(12, 8, 4, 4), spacing=6)
         self._page: QWidget = self.offers
         self._connect()
         self.set_state(None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QStackedWidget, QTabWidget, QWidget
+from collections.abc import Iterator
+
+from PySide6.QtWidgets import QStackedWidget, QTabWidget
 
 from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.voting import AssignmentSettings
@@ -42,46 +44,50 @@ class ClicksScreen(WorkspaceScreen):
     canvas: ImageCanvas
     evidence: EvidencePanel
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def build(self) -> Iterator[None]:
+        """Make the widgets."""
         canvas, self.grid, self.pages = ImageCanvas(), SpotGrid(), QStackedWidget()
         self.pages.addWidget(canvas)
         self._grid_page = ScrollRegion(self.grid)
         self.pages.addWidget(self._grid_page)
+        self.middle_tabs, self.right_tabs = QTabWidget(), QTabWidget()
+        yield
+        queue = QueuePanel("Images", FILTERS)
+        yield
+        evidence = EvidencePanel()
+        yield
+        fuse_panel = FusePanel(CLUSTERERS, DETECTORS, AssignmentSettings)
+        yield
+        below = (self.middle_tabs, self.right_tabs)
+        yield from self.lay_out(queue, self.pages, evidence, below, fuse_panel, (246, 620, 338))
+        self.canvas = canvas
+        self.show_grid(False)
         self.table = AnnotatorTable()
-        self.objective = ConvergencePlot()
-        self.reliability = ReliabilityPlot()
-        self.counts = CountsPlot()
+        self.middle_tabs.addTab(self.table, "Annotators")
+        self.middle_tabs.setFocusProxy(self.table)
+        self.counts, self.curves = CountsPlot(), StreamCurves()
+        self.middle_tabs.addTab(self.counts, "Counts")
+        self.middle_tabs.addTab(self.curves, "Replay")
+        yield
         self.measure, self.parasitaemia = MeasurePanel(), ParasitaemiaPanel()
-        self.stream, self.curves = StreamPanel(), StreamCurves()
+        self.middle_tabs.addTab(self.parasitaemia, "Parasitaemia")
+        self.middle_tabs.addTab(self.measure, "Measure")
+        yield
+        self.crowd_size = CrowdSizePanel()
+        self.middle_tabs.addTab(scrolled(self.crowd_size, "Crowd size"), "Crowd size")
+        yield
+        self.trust = TrustPanel(TRUST_AXES, NO_TRUST)
+        self.middle_tabs.addTab(self.trust, "Trust")
+        yield
+        self.objective, self.reliability = ConvergencePlot(), ReliabilityPlot()
         self.ask = AskList(
             "annotator", "corrected decisions", "", "Press Fuse (F5) to see which annotator to ask next."
         )
-        self.middle_tabs = QTabWidget()
-        self.middle_tabs.addTab(self.table, "Annotators")
-        self.middle_tabs.addTab(self.counts, "Counts")
-        self.middle_tabs.addTab(self.curves, "Replay")
-        self.middle_tabs.addTab(self.parasitaemia, "Parasitaemia")
-        self.middle_tabs.addTab(self.measure, "Measure")
-        self.crowd_size = CrowdSizePanel()
-        self.middle_tabs.addTab(scrolled(self.crowd_size, "Crowd size"), "Crowd size")
-        self.trust = TrustPanel(TRUST_AXES, NO_TRUST)
-        self.middle_tabs.addTab(self.trust, "Trust")
-        self.middle_tabs.setFocusProxy(self.table)
-        self.right_tabs = QTabWidget()
         self.right_tabs.addTab(self.objective, "Convergence")
         self.right_tabs.addTab(self.reliability, "Reliability")
         self.right_tabs.addTab(self.ask, "Ask next")
-        super().__init__(
-            QueuePanel("Images", FILTERS),
-            self.pages,
-            EvidencePanel(),
-            (self.middle_tabs, self.right_tabs),
-            FusePanel(CLUSTERERS, DETECTORS, AssignmentSettings),
-            (246, 620, 338),
-            parent,
-        )
-        self.canvas = canvas
-        self.show_grid(False)
+        yield
+        self.stream = StreamPanel()
         self.left_tabs.addTab(self.stream, "Stream")
         for tabs, name in (
             (self.middle_tabs, "Annotators, counts and measures"),
@@ -89,6 +95,7 @@ class ClicksScreen(WorkspaceScreen):
             (self.left_tabs, "History, jobs and stream"),
         ):
             tabs.tabBar().setAccessibleName(name)
+        yield
 
     @property
     def grid_shown(self) -> bool:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtWidgets import QMenu
 
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.algorithms.clicks.voting import AssignmentSettings
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_clicks
-from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.clicks.runs import Draft, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import RunEntry
@@ -58,12 +56,13 @@ COVERAGES = (0.5, 0.68, 0.95, 0.99)
 class ClicksWorkspace(ClicksScreen):
     """Review of clicks: images, their spots, the evidence for each, and the expert's decisions."""
 
-    def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def build(self) -> Iterator[None]:
+        """Make the widgets, then connect them with the study."""
+        yield from super().build()
+        document, jobs = self._document, self._jobs
         self.session = ClicksSession(self)
         self.session.scene_changed.connect(self._prepare_canvas)
         self.core = core = ClicksCore(self, document, jobs, self.session, "clicks", BLIND)
-        self._document = document
         self.loader = PixelLoader(document, jobs, load_pixels, self)
         self.reviewing = SpotReview(document, self.session, self._go_elsewhere, self)
         self.review_queue = ReviewQueue(
@@ -103,7 +102,9 @@ class ClicksWorkspace(ClicksScreen):
         )
         self._connect()
         core.connect_screen(self.navigation)
+        yield
         self._make_actions()
+        yield
 
     def _connect(self) -> None:
         self.evidence.run_chosen.connect(self.runs.choose)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QTabWidget, QWidget
 
@@ -46,60 +48,62 @@ class LabelsScreen(WorkspaceScreen):
 
     CANVAS_SCROLLS = True
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        self.question = ChoiceBox()
-        self.question.setAccessibleName("Question")
-        self.question.setMinimumContentsLength(8)
-        self.describe = QPushButton("Answers…")
-        theme.set_role(self.describe, "link")
-        self.describe.setToolTip("Order of the labels, their classes, and the prior")
-        self.wall = ConfusionWall()
-        self.cards = CommunityCards()
-        self.similarity = SimilarityMatrix()
-        self.participation = ParticipationBars()
-        self.flow = CommunityFlow()
-        self.triangles = CommunityTriangles()
-        self.cell_tasks = TaskGrid()
-        self.folds = FoldsPanel()
-        self.matrix = ConfusionMatrix()
-        self.drift = DriftPanel()
-        self.exclusion = ExclusionPanel()
-        self.task_panel = TaskPanel()
-        self.curves = CurvesPlot("Import known truths to see ROC curves.")
-        self.trust = TrustPanel(("posterior", "share right"), NO_TRUST)
-        self.progress = ConvergencePlot("bound", "Press Fuse (F5) to see convergence.")
-        self.decisions = DecisionPlot()
-        self.method_table = MethodTable()
-        self.ask = AskList("vote", "expected information", "bit", NO_VOTES)
-        annotator_split = split_widgets(Qt.Orientation.Vertical, (self.wall, self.cards))
-        similarity_split = split_widgets(Qt.Orientation.Horizontal, (self.similarity, self.participation))
+    def build(self) -> Iterator[None]:
+        """Make the widgets."""
         self.middle_tabs = QTabWidget()
-        for title, widget in (
-            ("Annotators", annotator_split), ("Similarity", similarity_split), ("Over time", self.flow),
-            ("Triangles", self.triangles), ("Tasks", self.cell_tasks),
-            ("Cross-validation", scrolled(self.folds, "Cross-validation")),
-        ):  # fmt: skip
-            self.middle_tabs.addTab(widget, title)
-        self.middle_tabs.setCornerWidget(_beside_tabs(self.describe))
-        self.middle_tabs.setFocusProxy(self.wall)
-        self._sizes_before: list[int] | None = None
+        self.matrix, self.drift = ConfusionMatrix(), DriftPanel()
+        yield
+        self.exclusion = ExclusionPanel()
         set_lengths(self.matrix, minimumHeight=LEAST_MATRIX)
+        self._sizes_before: list[int] | None = None
         self.evidence_split = split_widgets(
             Qt.Orientation.Vertical, (self.matrix, self.drift, self.exclusion)
         )
-        super().__init__(
-            TaskList(),
-            self.middle_tabs,
-            self.evidence_split,
-            (self.task_panel,),
-            FusePanel(
-                LABELLERS, None, QuestionSettings, titles=("Fuse the labels with",), item="question",
-                all_compared=True,
-            ),
-            (1, 1),
-            parent,
+        yield
+        queue, self.task_panel = TaskList(), TaskPanel()
+        yield
+        fuse_panel = FusePanel(
+            LABELLERS, None, QuestionSettings, titles=("Fuse the labels with",), item="question",
+            all_compared=True,
         )  # fmt: skip
+        yield
+        yield from self.lay_out(
+            queue, self.middle_tabs, self.evidence_split, (self.task_panel,), fuse_panel, (1, 1)
+        )
+        self.wall, self.cards = ConfusionWall(), CommunityCards()
+        annotator_split = split_widgets(Qt.Orientation.Vertical, (self.wall, self.cards))
+        self.middle_tabs.addTab(annotator_split, "Annotators")
+        yield
+        self.similarity, self.participation = SimilarityMatrix(), ParticipationBars()
+        similarity_split = split_widgets(Qt.Orientation.Horizontal, (self.similarity, self.participation))
+        self.middle_tabs.addTab(similarity_split, "Similarity")
+        self.flow, self.triangles = CommunityFlow(), CommunityTriangles()
+        self.middle_tabs.addTab(self.flow, "Over time")
+        self.middle_tabs.addTab(self.triangles, "Triangles")
+        yield
+        self.cell_tasks = TaskGrid()
+        self.middle_tabs.addTab(self.cell_tasks, "Tasks")
+        yield
+        self.folds = FoldsPanel()
+        self.middle_tabs.addTab(scrolled(self.folds, "Cross-validation"), "Cross-validation")
+        yield
+        self.describe = QPushButton("Answers…")
+        theme.set_role(self.describe, "link")
+        self.describe.setToolTip("Order of the labels, their classes, and the prior")
+        self.middle_tabs.setCornerWidget(_beside_tabs(self.describe))
+        self.middle_tabs.setFocusProxy(self.wall)
+        self.question = ChoiceBox()
+        self.question.setAccessibleName("Question")
+        self.question.setMinimumContentsLength(8)
         self.queue.add_above(self.question)
+        yield
+        self.method_table = MethodTable()
+        self.curves = CurvesPlot("Import known truths to see ROC curves.")
+        self.trust = TrustPanel(("posterior", "share right"), NO_TRUST)
+        yield
+        self.ask = AskList("vote", "expected information", "bit", NO_VOTES)
+        self.decisions = DecisionPlot()
+        self.progress = ConvergencePlot("bound", "Press Fuse (F5) to see convergence.")
         for index, (title, plot) in enumerate(
             (
                 ("Methods", self.method_table),
@@ -122,6 +126,7 @@ class LabelsScreen(WorkspaceScreen):
             self.evidence_split: [264, 300, 52],
             self.bottom: [600, 600],
         }
+        yield
 
     def make_room(self, needed: bool) -> None:
         """Give the preview of an exclusion the room of the widgets above it, or give it back."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.labels.fusion import LabelPlan, QuestionSettings
 from raterscope.algorithms.progress import Watch
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_labels
-from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.labels.runs import Draft, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, ReviewState, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
@@ -65,9 +62,10 @@ MOST_STORED = 20
 class LabelsWorkspace(LabelsScreen):
     """Review of labels: tasks and their votes, annotators and their reliability, the expert's decisions."""
 
-    def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._document, self._jobs = document, jobs
+    def build(self) -> Iterator[None]:
+        """Make the widgets, then connect them with the study."""
+        yield from super().build()
+        document, jobs = self._document, self._jobs
         self.session = self._session = LabelsSession(self)
         self.core = core = LabelsCore(self, document, jobs, self.session, "labels", BLIND)
         self._cell: tuple[tuple[int, ...], int, int] | None = None
@@ -91,7 +89,9 @@ class LabelsWorkspace(LabelsScreen):
         self.decision_rates = DecisionRates(core)
         self._connect()
         core.connect_screen(self.navigation)
+        yield
         self._make_actions()
+        yield
 
     def _connect(self) -> None:
         self.session.scene_settled.connect(self._show_run_trace)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QResizeEvent
@@ -204,39 +204,42 @@ class MasksScreen(WorkspaceScreen):
 
     queue: QueuePanel
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        self.maps = MapBar()
-        self.volume = VolumeView()
-        self.table = RaterTable()
-        self.region_panel = RegionPanel()
-        self.local_weight = LocalWeight()
-        self.model_table = ModelTable()
-        self.matrix = AgreementMatrix("Pairwise Dice")
-        self.tree = Dendrogram()
-        self.tree_panel = RaterTreePanel(self.tree, BASES)
-        self.alternatives = AlternativesPanel()
-        self.trust = TrustPanel(("probability", "share inside"), NO_TRUST)
-        self.methods = MethodsPanel(_METHODS, FIGURES, _TICKED)
-        self.bound = ConvergencePlot("bound", BOUND)
-        self.tabs = QTabWidget()
-        self.tabs.addTab(self.local_weight, "Local weight")
-        self.tabs.addTab(self.model_table, "Model")
-        self.tabs.addTab(self.tree_panel, "Raters over cases")
-        self.tabs.addTab(self.alternatives, "Alternatives")
+    def build(self) -> Iterator[None]:
+        """Make the widgets."""
+        self.maps, self.volume = MapBar(), VolumeView()
         canvas = QWidget()
         vertical(self.maps, (self.volume, 1), inside=canvas)
         canvas.setFocusProxy(self.volume)
+        yield
+        self.table, self.region_panel = RaterTable(), RegionPanel()
         reasons = QWidget()
         vertical(self.table, rule(), (self.region_panel, 1), inside=reasons)
-        super().__init__(
-            QueuePanel("Cases"),
-            canvas,
-            reasons,
-            (self.matrix, self.tabs, self.bound),
-            FusePanel(FUSERS, titles=("Fuse the masks with",), item="case"),
-            (245, 150, 580, 229),
-            parent,
+        yield
+        self.matrix, self.tabs, self.bound = (
+            AgreementMatrix("Pairwise Dice"),
+            QTabWidget(),
+            ConvergencePlot("bound", BOUND),
         )
+        queue = QueuePanel("Cases")
+        yield
+        fuse_panel = FusePanel(FUSERS, titles=("Fuse the masks with",), item="case")
+        yield
+        below = (self.matrix, self.tabs, self.bound)
+        yield from self.lay_out(queue, canvas, reasons, below, fuse_panel, (245, 150, 580, 229))
+        self.local_weight = LocalWeight()
+        self.tabs.addTab(self.local_weight, "Local weight")
+        self.model_table = ModelTable()
+        self.tabs.addTab(self.model_table, "Model")
+        yield
+        self.tree = Dendrogram()
+        self.tree_panel = RaterTreePanel(self.tree, BASES)
+        self.tabs.addTab(self.tree_panel, "Raters over cases")
+        self.alternatives = AlternativesPanel()
+        self.tabs.addTab(self.alternatives, "Alternatives")
+        yield
+        self.trust = TrustPanel(("probability", "share inside"), NO_TRUST)
+        self.methods = MethodsPanel(_METHODS, FIGURES, _TICKED)
+        yield
 
 
 MasksCore = WorkspaceCore[MasksScreen, MasksSession]

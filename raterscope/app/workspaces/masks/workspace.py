@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
-
-from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.masks.data import MaskTrace
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_masks
-from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.masks.runs import Draft, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study import RunEntry
@@ -49,9 +45,10 @@ BLIND = BlindTexts(
 class MasksWorkspace(MasksScreen):
     """Review of masks: cases, their disputed regions, raters and consensus, and the expert's decisions."""
 
-    def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._document = document
+    def build(self) -> Iterator[None]:
+        """Make the widgets, then connect them with the study."""
+        yield from super().build()
+        document, jobs = self._document, self._jobs
         self.session = self._session = MasksSession(self)
         self.session.scene_changed.connect(self._begin)
         self.core = core = MasksCore(self, document, jobs, self.session, "masks", BLIND)
@@ -88,7 +85,9 @@ class MasksWorkspace(MasksScreen):
         """The case that is being read, and the structure to show first."""
         self._connect()
         core.connect_screen(self.navigation)
+        yield
         self._make_actions()
+        yield
 
     def _connect(self) -> None:
         self.loader.refused.connect(self.refused)

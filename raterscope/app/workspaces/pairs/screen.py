@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
@@ -59,36 +60,34 @@ class PairsScreen(WorkspaceScreen):
 
     CANVAS_SCROLLS = True
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        self.path = BiasPath()
-        self.sides = SideCounts()
-        self.bars = KnockoffBars()
-        self.ranking = RankingShift()
-        self.comparisons = PairGrid(of_items=True)
-        self.methods = ComparisonTable(MEASURES, NOTHING)
-        self.trust = TrustPanel(("p value", "share below"), NO_TRUST)
-        self.question = ChoiceBox()
-        self.question.setAccessibleName("Question")
-        self.question.setMinimumContentsLength(8)
+    def build(self) -> Iterator[None]:
+        """Make the widgets."""
+        self.path, self.sides, self.bars = BiasPath(), SideCounts(), KnockoffBars()
         above = split_widgets(Qt.Orientation.Horizontal, (self.path, self.sides), (520, 320))
         middle = split_widgets(Qt.Orientation.Vertical, (above, self.bars), (390, 210))
         middle.setFocusProxy(self.bars)
-        super().__init__(
-            AnnotatorList(),
-            middle,
-            BiasPanel(),
-            (self.ranking,),
-            FusePanel(PATHS, titles=("Find biased annotators by",), item="question", all_compared=True),
-            (680, 520),
-            parent,
+        yield
+        queue, evidence, self.ranking = AnnotatorList(), BiasPanel(), RankingShift()
+        yield
+        fuse_panel = FusePanel(
+            PATHS, titles=("Find biased annotators by",), item="question", all_compared=True
         )
+        yield
+        yield from self.lay_out(queue, middle, evidence, (self.ranking,), fuse_panel, (680, 520))
+        self.comparisons = PairGrid(of_items=True)
+        self.methods = ComparisonTable(MEASURES, NOTHING)
+        self.trust = TrustPanel(("p value", "share below"), NO_TRUST)
         self.left_tabs.insertTab(0, self.comparisons, "Comparisons")
         self.left_tabs.insertTab(1, self.methods, "Methods")
         self.left_tabs.insertTab(2, self.trust, "Trust")
+        self.question = ChoiceBox()
+        self.question.setAccessibleName("Question")
+        self.question.setMinimumContentsLength(8)
         self.queue.add_above(self.question)
         self.left_tabs.setCurrentWidget(self.history)
         self.left_tabs.tabBar().setAccessibleName("Comparisons, methods, trust, history and jobs")
         self.put_first_below(0)
+        yield
 
 
 PairsCore = WorkspaceCore[PairsScreen, PairsSession]

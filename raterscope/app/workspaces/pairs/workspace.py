@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.pairs.data import HIGHEST_RATE, BoolArray
 from raterscope.algorithms.pairs.evidence import Evidence, PairIndex, evidence
@@ -17,8 +16,6 @@ from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import Watch
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
-from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.pairs.runs import fuse_inputs, gather, keep
 from raterscope.app.review import BiasSubject, Decision, ReviewState
 from raterscope.app.session import LatestTask, while_shown
@@ -54,12 +51,15 @@ BLIND = BlindTexts("Hide names", "Names are hidden.", "Names are shown.")
 class PairsWorkspace(PairsScreen):
     """Review of biased annotators: the evidence for each, and the ranking without their comparisons."""
 
-    def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._document, self._jobs = document, jobs
+    def build(self) -> Iterator[None]:
+        """Make the widgets, then connect them with the study."""
+        yield from super().build()
+        document, jobs = self._document, self._jobs
         self.session = self._session = PairsSession(self)
         self.core = core = PairsCore(self, document, jobs, self.session, "pairs", BLIND)
         self._evidence: Evidence | None = None
+        self._course: tuple[Evidence, int] | None = None
+        """Evidence and behaviour of the course that is drawn."""
         self._gathering = LatestTask()
         self._pair: tuple[int, int] | None = None
         """The items whose comparisons are listed."""
@@ -80,7 +80,9 @@ class PairsWorkspace(PairsScreen):
         self.pictures = TaskPictures(document, jobs, self)
         self._connect()
         core.connect_screen(self.navigation)
+        yield
         self._make_actions()
+        yield
 
     def _connect(self) -> None:
         self.session.scene_amended.connect(self._on_amended)
@@ -313,6 +315,7 @@ class PairsWorkspace(PairsScreen):
         if annotator is None or index is None:
             self.evidence.over_time.set_nothing(view.UNFUSED)
             self.evidence.over_time.show_course(None)
+            self._course = None
             self.evidence.pairs.show_pairs(None)
             return
         job = self._jobs.start("Gathering evidence", partial(_evidence, index, annotator), quiet=True)
@@ -339,8 +342,10 @@ class PairsWorkspace(PairsScreen):
         evidence = self._evidence
         if evidence is not None:
             behaviour = int(self._behaviour(self.session.scene, self.session.analysis)[evidence.annotator])
-            self.evidence.over_time.set_nothing()
-            self.evidence.over_time.show_course(view.course_view(evidence.time, behaviour))
+            if self._course is None or self._course[0] is not evidence or self._course[1] != behaviour:
+                self._course = evidence, behaviour
+                self.evidence.over_time.set_nothing()
+                self.evidence.over_time.show_course(view.course_view(evidence.time, behaviour))
 
     def _show_bias(self) -> None:
         """Show the evidence on the selected annotator, and the decision."""
