@@ -48,6 +48,11 @@ class Outline:
     width: float = 1.4
     dashed: bool = False
 
+    @property
+    def style(self) -> tuple[str, str, str, float, bool]:
+        """Everything but its values."""
+        return self.key, self.name, self.colour, self.width, self.dashed
+
 
 @dataclass(frozen=True, eq=False)
 class HeatMap:
@@ -323,6 +328,23 @@ class Shape:
     origin: Index
     levels: tuple[float, ...] = (0.5,)
 
+    def matches(self, other: Shape) -> bool:
+        """Return whether both outline the same array in the same way."""
+        return self.values is other.values and (self.origin, self.levels) == (other.origin, other.levels)
+
+    def matches_on(self, other: Shape, plane: Plane, index: int) -> bool:
+        """Return whether both have the same values on a slice."""
+        if (self.origin, self.levels) != (other.origin, other.levels):
+            return False
+        cuts = [plane.cut_crop(shape.values, shape.origin, index) for shape in (self, other)]
+        if cuts[0] is None or cuts[1] is None:
+            return cuts[0] is cuts[1]
+        return np.array_equal(cuts[0][0], cuts[1][0]) and cuts[0][1] == cuts[1][1]
+
+
+Line = tuple[Shape, QPainterPath]
+"""A shape and its outline on a slice."""
+
 
 def path_on(shape: Shape, plane: Plane, index: int) -> QPainterPath:
     """Outline a shape on one slice, in the plane's units. It fills what lies between two levels."""
@@ -350,7 +372,7 @@ class Outliner(QObject):
     Signals
     -------
     ready : str
-        Outlines of the slice wanted on this plane are there.
+        Other outlines of the slice wanted on this plane are there.
     """
 
     ready = Signal(str)
@@ -361,7 +383,7 @@ class Outliner(QObject):
         self._pool = QThreadPool(self)
         self._pool.setMaxThreadCount(1)
         self._shapes: dict[str, Shape] = {}
-        self._paths: OrderedDict[Place, tuple[Shape, QPainterPath]] = OrderedDict()
+        self._paths: OrderedDict[Place, Line] = OrderedDict()
         self._pending: dict[str, tuple[int, frozenset[str]]] = {}
         self._orders: dict[str, int] = {}
         self._computed.connect(self._on_computed)
@@ -372,7 +394,11 @@ class Outliner(QObject):
         if removed:
             for index in [index for index in self._paths if index[2] in removed]:
                 del self._paths[index]
-        self._shapes = dict(shapes)
+        known = self._shapes
+        self._shapes = {
+            key: known[key] if key in known and known[key].matches(shape) else shape
+            for key, shape in shapes.items()
+        }
         self._pending.clear()
 
     def forget(self) -> None:
@@ -411,11 +437,15 @@ class Outliner(QObject):
         self._pending[plane.name] = (index, keys)
         self._orders[plane.name] = order = self._orders.get(plane.name, 0) + 1
         shapes = {key: self._shapes[key] for key in keys if key in self._shapes}
-        work: list[tuple[int, dict[str, Shape]]] = []
+        work: list[tuple[int, dict[str, tuple[Shape, Line | None]]]] = []
         for step in AHEAD:
             at = index + step
             if 0 <= at < plane.slices:
-                missing = {key: shape for key, shape in shapes.items() if not self._has(plane, at, key)}
+                missing = {
+                    key: (shape, self._paths.get((plane.name, at, key)))
+                    for key, shape in shapes.items()
+                    if not self._has(plane, at, key)
+                }
                 if missing:
                     work.append((at, missing))
         self._pool.start(partial(self._find, plane, work, order))
@@ -424,22 +454,29 @@ class Outliner(QObject):
         cached = self._paths.get((plane.name, index, key))
         return cached is not None and cached[0] is self._shapes[key]
 
-    def _find(self, plane: Plane, work: list[tuple[int, dict[str, Shape]]], order: int) -> None:
+    def _find(
+        self, plane: Plane, work: list[tuple[int, dict[str, tuple[Shape, Line | None]]]], order: int
+    ) -> None:
         """Find lines, slice by slice; in the pool's thread."""
         for index, shapes in work:
             paths = []
-            for key, shape in shapes.items():
+            for key, (shape, earlier) in shapes.items():
                 if self._orders[plane.name] != order:
                     return
-                paths.append((key, shape, path_on(shape, plane, index)))
+                stays = earlier is not None and earlier[0].matches_on(shape, plane, index)
+                line = earlier[1] if stays and earlier is not None else path_on(shape, plane, index)
+                paths.append((key, shape, line))
             self._computed.emit(plane.name, index, paths)
 
     def _on_computed(self, name: str, index: int, paths: list[tuple[str, Shape, QPainterPath]]) -> None:
         valid = [(key, shape, path) for key, shape, path in paths if self._shapes.get(key) is shape]
+        changed = False
         for key, shape, path in valid:
+            earlier = self._paths.get((name, index, key))
+            changed |= earlier is None or earlier[1] is not path
             self._paths[name, index, key] = (shape, path)
         while len(self._paths) > KEPT:
             self._paths.popitem(last=False)
         pending = self._pending.get(name)
-        if valid and pending is not None and pending[0] == index:
+        if changed and pending is not None and pending[0] == index:
             self.ready.emit(name)

@@ -141,6 +141,11 @@ class SliceView(QWidget):
         self._painter.changed(below=below)
         self.update()
 
+    def find_outlines(self) -> None:
+        """Find the outlines of the slice that have changed; the view is painted again if there are any."""
+        if self._plane is not None:
+            self._outliner.paths(self._plane, self.index, self._scene.shape_keys())
+
     def title(self) -> str:
         """Return plane and slice: "AXIAL 81 / 160"."""
         plane = self._plane

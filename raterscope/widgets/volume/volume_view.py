@@ -329,8 +329,13 @@ class VolumeView(QWidget):
 
     def set_outlines(self, outlines: Sequence[Outline]) -> None:
         """Show the edges of masks, the last uppermost."""
-        self._scene.outlines = tuple(outlines)
-        self._shapes_changed()
+        before, self._scene.outlines = self._scene.outlines, tuple(outlines)
+        self._outliner.set_shapes(self._scene.shapes())
+        if [outline.style for outline in outlines] != [outline.style for outline in before]:
+            self._changed()
+        else:
+            for view in self._views.values():
+                view.find_outlines()
 
     def set_hidden(self, keys: Iterable[str]) -> None:
         """Hide some outlines."""
@@ -360,8 +365,9 @@ class VolumeView(QWidget):
 
     def set_heat_map(self, heat: HeatMap | None) -> None:
         """Show numbers as colours, with a colour bar; None shows none."""
-        self._scene.heat = heat
-        self._changed(below=True)
+        if heat is not self._scene.heat:
+            self._scene.heat = heat
+            self._changed(below=True)
 
     def set_band(
         self,
@@ -371,8 +377,9 @@ class VolumeView(QWidget):
         origin: Index = (0, 0, 0),
     ) -> None:
         """Cover where a probability lies between two levels; None covers nothing."""
-        self._scene.band = None if values is None else Band(values, origin, low, high)
-        self._shapes_changed()
+        if values is not None or self._scene.band is not None:
+            self._scene.band = None if values is None else Band(values, origin, low, high)
+            self._shapes_changed()
 
     def set_boxes(self, boxes: Sequence[RegionBox], selected: int | None = None) -> None:
         """Show disputed regions, the selected one in words."""
@@ -382,8 +389,9 @@ class VolumeView(QWidget):
 
     def set_edit(self, values: NDArray[np.bool_] | None, origin: Index = (0, 0, 0)) -> None:
         """Show the mask that is being corrected; None shows none."""
-        self._scene.edit = None if values is None else (values, origin)
-        self._shapes_changed()
+        if values is not None or self._scene.edit is not None:
+            self._scene.edit = None if values is None else (values, origin)
+            self._shapes_changed()
 
     # Window ------------------------------------------------------------------------------------
 

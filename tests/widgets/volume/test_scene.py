@@ -90,3 +90,28 @@ def test_outlines_do_not_cross_a_gap_of_missing_slices():
     assert path.contains(QPointF(4.5, 15.0))
     box = path.boundingRect()
     assert (box.top(), box.bottom()) == pytest.approx((2.0, 18.0), abs=0.6)
+
+
+def test_a_mask_that_changes_elsewhere_keeps_its_line_on_this_slice(outliner, qtbot):
+    before = block(20)
+    outliner.set_shapes({"a": before})
+    line = outlines_of(outliner, qtbot, 4, ["a"])["a"]
+    elsewhere, here = before.values.copy(), before.values.copy()
+    elsewhere[5] = False
+    here[2, 0] = False
+    with qtbot.assertNotEmitted(outliner.ready, wait=50):
+        outliner.set_shapes({"a": Shape(elsewhere, before.origin)})
+        assert outliner.paths(AXIAL, 4, ["a"])["a"] is line
+        outliner.findChild(QThreadPool).waitForDone()
+    outliner.set_shapes({"a": Shape(here, before.origin)})
+    assert outlines_of(outliner, qtbot, 4, ["a"])["a"].boundingRect().top() == 12.0
+
+
+def test_masks_that_are_set_again_need_no_new_lines(outliner, qtbot):
+    before = block(20)
+    outliner.set_shapes({"a": before})
+    line = outlines_of(outliner, qtbot, 4, ["a"])["a"]
+    outliner.findChild(QThreadPool).waitForDone()
+    with qtbot.assertNotEmitted(outliner.ready, wait=50):
+        outliner.set_shapes({"a": Shape(before.values, before.origin)})
+        assert outliner.paths(AXIAL, 4, ["a"])["a"] is line

@@ -1,8 +1,10 @@
 """What lies over a volume: outlines, areas, maps, the band, disputed regions."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, QThreadPool
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, QThreadPool
 from PySide6.QtGui import QGuiApplication, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
@@ -212,3 +214,33 @@ def test_the_copy_is_what_is_in_sight_without_the_frame_of_the_keys(view, qtbot)
     edge = [QPoint(x, shown.height() // 3) for x in range(3)]
     assert theme.DARK.accent in {shown.pixelColor(position).name() for position in edge}
     assert theme.DARK.accent not in {copied.pixelColor(position).name() for position in edge}
+
+
+class PaintCounter(QObject):
+    """Counts how often each view is painted."""
+
+    def __init__(self, views):
+        super().__init__()
+        self.views, self.counts = views, Counter()
+        for shown in views.values():
+            shown.installEventFilter(self)
+
+    def eventFilter(self, watched, event):
+        if event.type() == QEvent.Type.Paint:
+            self.counts.update(name for name, shown in self.views.items() if shown is watched)
+        return False
+
+
+def test_only_the_views_that_cut_a_changed_part_of_a_mask_are_painted_again(view, qtbot):
+    mask = ball()
+    view.set_outlines([Outline("r1", "rater 1", "#e69f00", mask)])
+    qtbot.wait(200)  # until all lines are found and painted
+    counter = PaintCounter({name: view.view(name) for name in ("axial", "coronal", "sagittal")})
+    changed = mask.copy()
+    changed[view.crosshair[0] - 3, view.crosshair[1], view.crosshair[2] - 3] ^= True
+    view.set_outlines([Outline("r1", "rater 1", "#e69f00", changed)])
+    qtbot.waitUntil(lambda: counter.counts["coronal"] > 0)
+    qtbot.wait(50)
+    assert set(counter.counts) == {"coronal"}
+    view.set_outlines([Outline("r1", "rater 1", "#ffffff", changed)])
+    qtbot.waitUntil(lambda: len(counter.counts) == 3)
