@@ -10,6 +10,8 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+import threading
+from typing import Any
 
 HEAPS = 2
 _HEAPS_AT_MOST = -8
@@ -42,6 +44,17 @@ def keep_freed_memory() -> None:
     """
     _set(_TRIM_ABOVE, 2**31 - 1)
     _set(_MAP_ABOVE, _LARGEST_MAPPED)
+
+
+def free_gradually(*collections: dict[Any, Any]) -> None:
+    """Empty dictionaries in a thread, entry by entry: to free many objects at once stops all threads."""
+
+    def empty() -> None:
+        for collection in collections:
+            while collection:
+                collection.popitem()
+
+    threading.Thread(target=empty, name="Freeing memory", daemon=True).start()
 
 
 def release_freed_memory() -> None:

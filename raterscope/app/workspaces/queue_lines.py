@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from raterscope.app.memory import free_gradually
 from raterscope.app.workspaces.review_order import Part
 from raterscope.widgets.panels.queue_items import QueuedItems, QueueItem
 
@@ -126,6 +127,10 @@ class QueueLines:
             self._items[image] = self._line(image)
         self.sort(short)
         self.units()
+
+    def release(self) -> None:
+        """Free what is known of the images; the lines are not used any more."""
+        free_gradually(self.summaries, self._parts, self._items)
 
     def sort(self, short: Mapping[str, str]) -> None:
         """Sort by dispute, the most disputed first; before them those on which several experts differ."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,6 +14,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.errors import counted
+from raterscope.app.memory import free_gradually
 from raterscope.app.review import ReviewState
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
@@ -20,6 +23,8 @@ from raterscope.app.workspaces.review_order import describe_remaining
 from raterscope.widgets.panels.queue_panel import QueuePanel
 
 AT_ONCE = 8
+MOST_AT_ONCE, READ_SECONDS = 256, 0.01
+"""Results are read for this long at a time, which a decision may have to wait for."""
 LASTING = 500
 """Number of new results that are exempted from the search for garbage at a time."""
 
@@ -114,8 +119,11 @@ class ReviewQueue(QObject):
         """Drop everything: another study is open. `reread` lists its images."""
         self._outlining.cancel()  # images of another study have the same numbers
         self._reading.cancel()
-        for cache in (self._results, self._outlines, self._changed, self._late):
-            cache.clear()
+        free_gradually(self._results, self._outlines)
+        self._results, self._outlines = {}, {}
+        self._changed.clear()
+        self._late.clear()
+        self._lines.release()
         self._lines = self._no_lines()
         self.current = None
         self._waiting = []
@@ -224,10 +232,10 @@ class ReviewQueue(QObject):
         contents = self._document.contents
         if self._reading.busy or not self._waiting or contents is None:
             return
-        batch, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
+        batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
         work = partial(_read_and_summarize, self._read, self._summarized, batch, contents.review)
         job = self._document.ask("Reading results", partial(work, len(contents.decisions)))
-        self._reading.follow(job, self._on_results, stopped=self._on_read)
+        self._reading.follow(job, self._on_results, stopped=partial(self._on_not_read, batch[AT_ONCE:]))
 
     def take(self, results: Mapping[int, Any]) -> None:
         """Show results that are not in the study, until results are read again."""
@@ -277,6 +285,10 @@ class ReviewQueue(QObject):
         if len(self._results) >= self._lasting + LASTING:
             self._lasting = len(self._results)
             _keep_present_objects()
+        self._on_not_read(read.unread)
+
+    def _on_not_read(self, images: Sequence[int]) -> None:
+        self._waiting[:0] = images
         self._on_read()
 
     def _on_read(self) -> None:
@@ -379,11 +391,15 @@ class _Outlined(NamedTuple):
 
 
 class _Results(NamedTuple):
-    """Results of images, their summaries, and the number of decisions that they are based on."""
+    """Results of images, their summaries, and the number of decisions that they are based on.
+
+    The time did not suffice for the images in `unread`.
+    """
 
     results: Mapping[int, Any]
     summaries: Mapping[int, Summary]
     decided: int
+    unread: Sequence[int]
 
 
 def _outline_and_arrange(
@@ -413,7 +429,11 @@ def _read_and_summarize(
     watch: Watch,
 ) -> _Results:
     """Read results and summarize them, in the study's thread."""
-    results = read(images, study, watch)
-    return _Results(
-        results, {image: summarize(image, result, review) for image, result in results.items()}, decided
-    )
+    results, end = dict(read(images[:AT_ONCE], study, watch)), time.monotonic() + READ_SECONDS
+    done = AT_ONCE
+    with suppress(Exception):  # raised again where those images are the first to be read
+        while done < len(images) and time.monotonic() < end:
+            results |= read(images[done : done + AT_ONCE], study, watch)
+            done += AT_ONCE
+    summaries = {image: summarize(image, result, review) for image, result in results.items()}
+    return _Results(results, summaries, decided, images[done:])

@@ -52,11 +52,13 @@ def history(contents: Contents, cache: dict[int, HistoryEntry] | None = None) ->
     """
     cache = {} if cache is None else cache
     decisions = [decision for decision in contents.decisions[-HISTORY:] if decision.at is not None]
-    names: dict[tuple[str, int], str] = {}
-    if any(decision.id not in cache for decision in decisions):
-        names = {
-            (kind, decision.id): decision.name for kind, items in contents.items.items() for decision in items
-        }
+    named = {item for decision in decisions if decision.id not in cache for item in decision.items}
+    names = {
+        (kind, item.id): item.name
+        for kind, items in contents.items.items()
+        for item in (items if named else ())
+        if item.id in named
+    }
     entries = []
     for decision in decisions:
         standing = contents.review.standing(decision.id)
