@@ -58,6 +58,11 @@ class RateCut:
     words: str = ""
     others: int = 0
 
+    def marks_like(self, other: RateCut) -> bool:
+        """Return whether the bars look the same at another cut."""
+        pairs = ((self.share, other.share), (self.at, other.at), (self.flagged, other.flagged))
+        return all(np.array_equal(*pair, equal_nan=True) for pair in pairs)
+
 
 @dataclass(frozen=True, eq=False)
 class StatisticsView:
@@ -131,8 +136,9 @@ class StatisticBars(ColumnFigure):
 
     def set_cut(self, cut: RateCut) -> None:
         """Show another cut."""
-        self._cut = cut
-        self._show()
+        before, self._cut = self._cut, cut
+        if before is None or not before.marks_like(cut):
+            self._show()
 
     def set_draw(self, draw: int | None) -> None:
         """Show one draw, counted from 0, or the share of all."""
