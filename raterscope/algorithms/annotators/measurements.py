@@ -23,10 +23,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
 
@@ -35,7 +36,7 @@ _UPPER = (1 + LEVEL) / 2
 
 _DRAWS = 20_000
 
-REPEATABILITY = float(special.ndtri(_UPPER)) * math.sqrt(2)
+REPEATABILITY = NormalDist().inv_cdf(_UPPER) * math.sqrt(2)
 """Times the within-case standard deviation: the difference that 95 % of pairs of raters do not exceed."""
 
 
@@ -142,8 +143,8 @@ def limits_of_agreement(first: ArrayLike, second: ArrayLike) -> LimitsOfAgreemen
     difference = table[:, 0] - table[:, 1]
     n = len(difference)
     mean, spread = float(difference.mean()), float(difference.std(ddof=1))
-    reach = float(special.ndtri(_UPPER))
-    quantile = float(special.stdtrit(n - 1, _UPPER))
+    reach = float(scipy.special.ndtri(_UPPER))
+    quantile = float(scipy.special.stdtrit(n - 1, _UPPER))
     of_mean = quantile * spread / math.sqrt(n)
     of_limit = spread * limit_error(n)
     bias, lower, upper = (
@@ -157,8 +158,8 @@ def limits_of_agreement(first: ArrayLike, second: ArrayLike) -> LimitsOfAgreemen
 
 def limit_error(cases: int) -> float:
     """Return half the width of a limit of agreement's interval, in standard deviations of the differences."""
-    reach = float(special.ndtri(_UPPER))
-    quantile = float(special.stdtrit(cases - 1, _UPPER))
+    reach = float(scipy.special.ndtri(_UPPER))
+    quantile = float(scipy.special.stdtrit(cases - 1, _UPPER))
     return quantile * math.sqrt(1 / cases + reach**2 / (2 * (cases - 1)))
 
 
@@ -226,7 +227,7 @@ def concordance_correlation(first: ArrayLike, second: ArrayLike) -> Coefficient:
         + 2 * value**3 * (1 - value) * shift / (pearson * (1 - value**2) ** 2)
         - value**4 * shift**2 / (2 * pearson**2 * (1 - value**2) ** 2)
     ) / (n - 2)
-    half = float(special.ndtri(_UPPER)) * math.sqrt(max(variance, 0.0))
+    half = float(scipy.special.ndtri(_UPPER)) * math.sqrt(max(variance, 0.0))
     centre = math.atanh(value)
     return Coefficient(value, math.tanh(centre - half), math.tanh(centre + half))
 
@@ -256,7 +257,10 @@ def repeatability(values: ArrayLike) -> Coefficient:
     if not freedom:
         return Coefficient(math.nan, math.nan, math.nan)
     squares = float(np.nansum((table - np.nanmean(table, axis=1, keepdims=True)) ** 2))
-    divisors = (freedom, *(2 * float(special.gammaincinv(freedom / 2, q)) for q in (_UPPER, 1 - _UPPER)))
+    divisors = (
+        freedom,
+        *(2 * float(scipy.special.gammaincinv(freedom / 2, q)) for q in (_UPPER, 1 - _UPPER)),
+    )
     return Coefficient(*(REPEATABILITY * math.sqrt(squares / divisor) for divisor in divisors))
 
 
@@ -273,8 +277,8 @@ def _by_ratio(ratio: float, above: float, below: float, raters: int) -> Coeffici
     """Return a correlation of a ratio of mean squares, with its degrees of freedom."""
     if not np.isfinite(ratio):
         return Coefficient(math.nan if np.isnan(ratio) else 1.0, math.nan, math.nan)
-    low = ratio / float(special.fdtri(above, below, _UPPER))
-    high = ratio * float(special.fdtri(below, above, _UPPER))
+    low = ratio / float(scipy.special.fdtri(above, below, _UPPER))
+    high = ratio * float(scipy.special.fdtri(below, above, _UPPER))
     value, low, high = ((quotient - 1) / (quotient + raters - 1) for quotient in (ratio, low, high))
     return Coefficient(float(value), float(low), float(high))
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 FloatArray = NDArray[np.float64]
 
@@ -137,10 +137,10 @@ def vote_agreement(
     return VoteAgreement(percent, fleiss, gwet, krippendorff, int(several.sum()), int(marginal.sum()))
 
 
-def _counts(task: NDArray[np.integer], answer: NDArray[np.integer], answers: int) -> sparse.csr_array:
+def _counts(task: NDArray[np.integer], answer: NDArray[np.integer], answers: int) -> scipy.sparse.csr_array:
     """Count the votes for each answer of each task with votes: (N, J)."""
     shape = (int(task.max(initial=-1)) + 1, answers)
-    counts = sparse.csr_array((np.ones(len(task)), (task, answer.astype(task.dtype))), shape=shape)
+    counts = scipy.sparse.csr_array((np.ones(len(task)), (task, answer.astype(task.dtype))), shape=shape)
     return counts[np.diff(counts.indptr) > 0]
 
 
@@ -172,7 +172,7 @@ def _distances(scale: Scale, points: FloatArray, marginal: FloatArray) -> FloatA
 
 
 def _block_sums(
-    counts: sparse.csr_array, paired: sparse.csr_array, totals: FloatArray, alike: FloatArray,
+    counts: scipy.sparse.csr_array, paired: scipy.sparse.csr_array, totals: FloatArray, alike: FloatArray,
     apart: FloatArray, seed: int,
 ) -> FloatArray:  # fmt: skip
     """Sum what the coefficients need over blocks of tasks.
@@ -195,16 +195,16 @@ def _block_sums(
     blocks = min(BLOCKS, len(totals))
     block = np.random.default_rng(seed).permutation(np.arange(len(totals)) % max(blocks, 1))
     ones, all_rows = np.ones(len(totals)), np.arange(len(totals))
-    gather = sparse.csr_array((ones, (block, all_rows)), shape=(blocks, len(totals)))
+    gather = scipy.sparse.csr_array((ones, (block, all_rows)), shape=(blocks, len(totals)))
     shares = counts.multiply(1 / np.maximum(totals, 1)[:, None])
     sums = np.zeros((blocks, 4 + 2 * answers))
     sums[:, :4] = gather @ rows
-    sums[:, 4 : 4 + answers] = (gather @ sparse.csr_array(shares)).toarray()
+    sums[:, 4 : 4 + answers] = (gather @ scipy.sparse.csr_array(shares)).toarray()
     sums[:, 4 + answers :] = (gather[:, several] @ paired).toarray()
     return sums
 
 
-def _pair_sums(counts: sparse.csr_array, matrix: FloatArray) -> FloatArray:
+def _pair_sums(counts: scipy.sparse.csr_array, matrix: FloatArray) -> FloatArray:
     """Sum an entry of a matrix over all pairs of votes on each task, a part of the tasks at a time."""
     step = max(1, _CELLS // len(matrix))
     parts = (counts[at : at + step] for at in range(0, counts.shape[0], step))
