@@ -107,7 +107,7 @@ class Document(QObject):
     def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.contents: Contents | None = None
-        self.prepare: Callable[[Contents, Callable[[], object]], None] = lambda _contents, show: show()
+        self.prepare: Callable[[Contents, Callable[[], object]], object] = lambda _contents, show: show()
         """``prepare(contents, show)`` calls ``show()`` once the screen is ready for an opened study."""
         self._jobs = jobs
         self._lane: Lane | None = None

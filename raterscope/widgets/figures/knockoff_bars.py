@@ -61,7 +61,7 @@ class RateCut:
     def marks_like(self, other: RateCut) -> bool:
         """Return whether the bars look the same at another cut."""
         pairs = ((self.share, other.share), (self.at, other.at), (self.flagged, other.flagged))
-        return all(np.array_equal(*pair, equal_nan=True) for pair in pairs)
+        return all(np.array_equal(mine, others, equal_nan=True) for mine, others in pairs)
 
 
 @dataclass(frozen=True, eq=False)
