@@ -69,6 +69,20 @@ def test_another_study_opens_while_the_one_before_is_still_written(document, ope
         assert [decision.verb for decision in study.decisions()] == ["exclude"]
 
 
+def test_the_study_before_stays_until_the_screen_is_ready_for_the_next(document, opened, qtbot, tmp_path):
+    first, second = opened("first.rscope"), tmp_path / "second.rscope"
+    ready = []
+    document.prepare = lambda contents, show: ready.append((contents.path, show))
+    document.open(second, create=True)
+    qtbot.waitUntil(lambda: bool(ready), timeout=LONG)
+    assert (document.contents.path, document.opening) == (first, True)
+    ((path, show),) = ready
+    assert path == second
+    with qtbot.waitSignal(document.replaced):
+        show()
+    assert (document.contents.path, document.opening) == (second, False)
+
+
 def test_a_study_that_is_still_written_is_opened_again_when_that_is_done(document, opened, held, qtbot):
     first = opened("first.rscope")
     held()

@@ -1,16 +1,20 @@
 """Main window: studies, files, menus, messages."""
 
 import csv
+import subprocess
+import sys
 import threading
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, QSize, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPointF, QSize, Qt, QTimer, QUrl
 from PySide6.QtGui import QDropEvent, QScreen
 from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
 
 from raterscope.app.study import Study
 from raterscope.app.window.main_window import MainWindow
+from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog
 from tests.app.driving import LONG, Appeared, idle, press
 
@@ -30,6 +34,28 @@ def test_without_its_study_the_window_is_empty_again_and_offers_it(opened, qtbot
     assert "Review your annotators' work" in words
     assert not any("clicks by" in word for word in words)
     assert str(path) in [action.text() for action in opened.menus.recent_menu.actions()]
+
+
+def test_the_window_answers_while_the_views_of_a_study_are_made(window, qtbot, study_file):
+    answered, heart = [], QTimer()
+    views, document = partial(window.findChildren, WorkspaceScreen), window.document
+    heart.timeout.connect(lambda: answered.append(bool(views()) and document.contents is None))
+    heart.start(0)
+    window.open_paths([study_file])
+    qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)
+    heart.stop()
+    assert sum(answered) > 5
+    idle(window, qtbot)
+
+
+def test_the_window_is_on_screen_before_algorithms_are_loaded():
+    code = (
+        "import sys, raterscope.app.window.startup;"
+        "heavy = {'numba', 'pyarrow', 'scipy.sparse', 'scipy.special', 'sklearn'} & set(sys.modules);"
+        "sys.exit(' '.join(heavy))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stderr.strip() == ""
 
 
 def test_nothing_but_the_window_appears_while_a_study_opens(window, qtbot, study_file, qapp):

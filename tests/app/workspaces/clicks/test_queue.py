@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -118,6 +119,35 @@ def test_images_are_in_order_before_their_results_are_read(jobs, qtbot, tmp_path
         may_read.set()
     assert orders[-1] == expected
     assert review_queue.results.keys() == fusions.keys()
+    document.close()
+    qtbot.waitUntil(lambda: not jobs.busy, timeout=LONG)
+
+
+def test_one_damaged_result_hides_only_the_results_that_are_read_with_it(jobs, qtbot, tmp_path):
+    path = tmp_path / "s.rscope"
+    with Study.create(path) as study:
+        study.add_clicks(a_table(1, tuple(f"{number:03}" for number in range(100))))
+        images = [entry.id for entry in study.images()]
+        study.runs.add(a_run(), {image: a_fusion(study.clicks(image), 1) for image in images})
+    damaged = images[50]
+
+    def read(images, study, watch):
+        if damaged in images:
+            raise ValueError("damaged")
+        return read_results(images, study, watch)
+
+    document, panel = Document(jobs, jobs), QueuePanel()
+    qtbot.addWidget(panel)
+    review_queue = ReviewQueue(document, panel, "clicks", read, summarize, jobs, nouns=("image", "spot"))
+    with qtbot.waitSignal(document.replaced, timeout=LONG):
+        document.open(path)
+    with qtbot.waitSignal(review_queue.all_read, timeout=LONG):
+        review_queue.reread(())
+    assert set(images) - review_queue.results.keys() == set(images[48:56])
+    gone = weakref.ref(review_queue.results[images[0]])
+    review_queue.reset()
+    assert not review_queue.results
+    qtbot.waitUntil(lambda: gone() is None, timeout=LONG)
     document.close()
     qtbot.waitUntil(lambda: not jobs.busy, timeout=LONG)
 
