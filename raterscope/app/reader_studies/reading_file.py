@@ -16,8 +16,9 @@ left behind when the file is sent.
 
 from __future__ import annotations
 
+import math
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -133,6 +134,29 @@ class CaseMarks:
     done: bool = False
     undoable: int | None = None
     redoable: int | None = None
+
+
+_FIELDS: Mapping[str, Mapping[str, type]] = {
+    "click": {"x": float, "y": float},
+    "unclick": {"x": float, "y": float},
+    "stroke": {"structure": str, "origin": list, "shape": list, "values": bytes},
+    "answer": {"question": str, "answer": str},
+    "done": {},
+    "undo": {},
+}
+"""Details of an operation, by its verb."""
+
+
+def _operation(row: tuple[int, str, int, str, bytes, int | None]) -> Operation:
+    """Read an operation of an untrusted file; raises `ValueError` and similar errors."""
+    number, at, place, verb, packed, undoes = row
+    detail = msgspec.msgpack.decode(packed, type=dict[str, Any])
+    datetime.fromisoformat(at)
+    for name, kind in _FIELDS[verb].items():
+        value = detail[name]
+        if not isinstance(value, kind) or (isinstance(value, float) and not math.isfinite(value)):
+            raise ValueError(f"{name} of {verb}")
+    return Operation(number, at, place, verb, detail, undoes)
 
 
 def fold(operations: Sequence[Operation]) -> CaseMarks:
@@ -269,19 +293,13 @@ class ReadingFile:
                 (place,),
             ).fetchall()
         try:
-            return [
-                Operation(number, at, of, verb, msgspec.msgpack.decode(detail, type=dict[str, Any]), undoes)
-                for number, at, of, verb, detail, undoes in rows
-            ]
-        except (ValueError, msgspec.MsgspecError) as error:
+            return [_operation(row) for row in rows]
+        except (KeyError, TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
             raise StudyError("is damaged: a mark cannot be read", file=self.path) from error
 
     def marks(self, place: int) -> CaseMarks:
         """Return the marks on a place."""
-        try:
-            return fold(self.operations(place))
-        except (KeyError, TypeError) as error:
-            raise StudyError(f"is damaged: place {place + 1} cannot be read", file=self.path) from error
+        return fold(self.operations(place))
 
     def times(self) -> dict[int, float]:
         """Return the seconds that each place was on screen."""

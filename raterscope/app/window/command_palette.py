@@ -269,14 +269,14 @@ SIZE = QSize(1080, 680)
 EDGE, BETWEEN, SCROLL_BAR = 20, 32, 12
 
 
-def shortcut_groups(commands: Sequence[Command], workspace: WorkspaceScreen | None) -> tuple[KeyHelp, ...]:
-    """Group the shortcuts by menu: those of the commands, then those of a workspace's widgets."""
+def shortcut_groups(commands: Sequence[Command], workspace: QWidget | None) -> tuple[KeyHelp, ...]:
+    """Group the shortcuts by menu: those of the commands, then those of the widgets on screen."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for command in commands:
         if command.keys:
             groups.setdefault(command.where, []).append((command.keys, command.words))
     if workspace is not None:
-        if workspace.digits is not None:
+        if isinstance(workspace, WorkspaceScreen) and workspace.digits is not None:
             groups.setdefault("Review", []).extend(workspace.digits.keys)
         for key_help in key_help_in(workspace):
             groups.setdefault(key_help.where, []).extend(key_help.keys)

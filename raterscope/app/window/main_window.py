@@ -126,6 +126,7 @@ class MainWindow(QMainWindow):
         self.menus.collection_requested.connect(self._ask_collection)
         self.reading.collected.connect(self.files.open_study)
         self.files.reading_requested.connect(self.reading.open)
+        self.window_actions.reading_screen = lambda: self.reading.screen
         self.reading.message.connect(self.status.show_message)
         self.reading.refused.connect(self.notice.show_error)
         self.bar.help_requested.connect(self.window_actions.show_keys)

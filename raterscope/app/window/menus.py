@@ -198,6 +198,8 @@ class WindowActions(QObject):
         self._guide: GuideView | None = None
         self._workspace: WorkspaceScreen | None = None
         self._kind = ""
+        self.reading_screen: Callable[[], QWidget | None] = lambda: None
+        """Returns the screen of the reading mode, if it is shown."""
         menus.keys_requested.connect(self.show_keys)
         menus.palette_requested.connect(self.show_palette)
         menus.guide_requested.connect(self.show_guide)
@@ -222,7 +224,8 @@ class WindowActions(QObject):
         """Show the sheet of keyboard shortcuts."""
         from raterscope.app.window.command_palette import ShortcutSheet, shortcut_groups
 
-        ShortcutSheet(shortcut_groups(self.commands(), self._workspace), self._window).open()
+        shown = self._workspace or self.reading_screen()
+        ShortcutSheet(shortcut_groups(self.commands(), shown), self._window).open()
 
     def show_palette(self) -> None:
         """Open the command palette, or close it if it is open."""

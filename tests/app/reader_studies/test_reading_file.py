@@ -137,3 +137,20 @@ def test_other_files_are_refused(path, tmp_path):
 def test_marks_of_nothing_are_empty():
     marks = fold([])
     assert (marks.clicks, marks.answers, marks.undoable, marks.redoable) == ((), {}, None, None)
+
+
+@pytest.mark.parametrize(
+    ("verb", "detail"),
+    [
+        ("click", {"x": 1.0}),
+        ("click", {"x": float("nan"), "y": 1.0}),
+        ("answer", {"question": 1, "answer": "a"}),
+        ("burn", {}),
+        ("stroke", {"structure": "a", "origin": 5, "shape": [1], "values": b""}),
+    ],
+)
+def test_a_mark_that_cannot_be_one_is_refused(path, verb, detail):
+    with ReadingFile.open(path) as file:
+        file.record(0, verb, detail)
+        with pytest.raises(StudyError, match="is damaged: a mark cannot be read"):
+            file.marks(0)

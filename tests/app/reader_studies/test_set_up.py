@@ -2,10 +2,11 @@
 
 import pytest
 
+from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.reader_studies.assignment import read_coordinator
 from raterscope.app.reader_studies.reading_file import ReadingFile
-from tests.app.reader_studies.making import make
+from tests.app.reader_studies.making import images, make
 
 
 def assignments(folder):
@@ -69,3 +70,23 @@ def test_an_image_that_cannot_be_read_is_named_and_nothing_is_written(tmp_path):
     with pytest.raises(InputError, match=r"field cases: torn\.png"):
         make("clicks", tmp_path)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_command_lists_every_problem_and_writes_nothing(tmp_path, capsys):
+    file = tmp_path / "protocol.toml"
+    file.write_text('name = "x"\nkind = "clicks"\nreaders = []\ncases = ["none.png"]\n')
+    assert main(["reader-study", "new", str(file), "-o", str(tmp_path / "out")]) == 1
+    printed = capsys.readouterr()
+    assert "protocol.toml: field readers: is empty" in printed.err
+    assert "field cases: there is no file none.png" in printed.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_names_the_files_that_it_made(tmp_path, capsys):
+    images(tmp_path / "smears")
+    file = tmp_path / "protocol.toml"
+    file.write_text('name = "x"\nkind = "clicks"\nreaders = ["A", "B"]\ncases = ["smears/*.png"]\n')
+    assert main(["reader-study", "new", str(file), "-o", str(tmp_path / "out")]) == 0
+    printed = capsys.readouterr().out
+    assert "4 cases, 4 reads by each reader" in printed
+    assert str(tmp_path / "out" / "readers" / "R02.rsread") in printed
