@@ -3,6 +3,8 @@
 import gc
 import itertools
 import os
+import shutil
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 from random import Random
@@ -13,6 +15,16 @@ from hypothesis import HealthCheck, settings
 # Before numpy is loaded: the arrays are small, and threads would only wait for each other.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+
+# Studies wait for the disk dozens of times a test: in memory that takes no time.
+_IN_MEMORY = Path("/dev/shm")
+_ROOM = 4 << 30
+if (
+    "TMPDIR" not in os.environ
+    and os.access(_IN_MEMORY, os.W_OK)
+    and shutil.disk_usage(_IN_MEMORY).free > _ROOM
+):
+    os.environ["TMPDIR"] = tempfile.tempdir = str(_IN_MEMORY)
 
 
 # How long examples take to be made says nothing where other work keeps the processors busy.

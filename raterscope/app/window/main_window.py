@@ -382,10 +382,12 @@ class MainWindow(QMainWindow):
             event.ignore()
             return
         if self._remembers:
-            preferences.remember("window", self.saveGeometry())
-            for kind, workspace in self._workspaces.items():
-                for name, state in workspace.layout_state().items():
-                    preferences.remember(f"{kind}/{name}", state)
+            states = {
+                f"{kind}/{name}": state
+                for kind, workspace in self._workspaces.items()
+                for name, state in workspace.layout_state().items()
+            }
+            preferences.remember_all({"window": self.saveGeometry(), **states})
         self.hide()  # the rest may take a while
         self.reading.close()
         self.jobs.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,14 @@ def folder() -> Path:
 
 def remember(key: str, value: Any) -> None:
     """Store a value under a key."""
-    _settings().setValue(key, value)
+    remember_all({key: value})
+
+
+def remember_all(values: Mapping[str, Any]) -> None:
+    """Store values under their keys, and wait for the disk once."""
+    settings = _settings()
+    for key, value in values.items():
+        settings.setValue(key, value)
 
 
 def recall(key: str) -> QByteArray | None:
