@@ -595,5 +595,5 @@ def log_odds(
     from raterscope.algorithms.clicks._vote_kernels import newton
 
     odds = odds.copy()
-    newton(0, hits + prior[0], np.atleast_2d(nodes), shift, prior[0] + prior[1], odds)
+    newton(0, hits + prior[0], np.array(nodes, order="C", ndmin=2), shift, prior[0] + prior[1], odds)
     return odds

@@ -58,7 +58,10 @@ _LONGEST = 4.0
 """Longest first step of an extrapolation; it grows while steps succeed."""
 
 _FEW_CLASSES = 6
-"""Number of classes up to which a pass is compiled for it."""
+"""Number of classes up to which a pass over a large crowd is compiled for it."""
+
+_LARGE = 4_000_000
+"""Votes times classes from which that is worth the second that it takes."""
 
 Piece = tuple[int, int, int]
 """A part, its first task (or annotator), and the one after its last."""
@@ -232,7 +235,8 @@ class _Passes:
 
         votes, logs = self._votes, self._logs
         expect = expect_two if votes.classes == 2 else expect_tasks
-        each_class = (0.0,) * votes.classes if votes.classes <= _FEW_CLASSES else logs
+        few = votes.classes <= _FEW_CLASSES and len(votes.pair) * votes.classes >= _LARGE
+        each_class = (0.0,) * votes.classes if few else logs
 
         def updated(piece: Piece) -> tuple[float, float]:
             part, first, last = piece

@@ -74,6 +74,7 @@ def signed_distance(
     bits = np.ascontiguousarray(mask).view(np.uint8)
     slices, rows, columns = bits.shape
     lines = max(1, _AT_ONCE // columns)
+    thickness, height, width = (float(length) for length in spacing)  # whole numbers: other kernels
     half = half_side(spacing, slices, positions)
     far = (clip + half) ** 2 * (1 + 1e-6)
     away = np.empty(bits.shape, dtype=np.float32) if out is None else out
@@ -82,13 +83,13 @@ def signed_distance(
 
     def fill_planes(begin: int, end: int) -> None:
         for z in range(begin, end):
-            kernels.along_columns(bits[z], spacing[2], far, along[z])
+            kernels.along_columns(bits[z], width, far, along[z])
 
     def fill_rows(begin: int, end: int) -> None:
         z, row = divmod(begin, rows)
         while begin < end:
             last = min(rows, row + end - begin)
-            kernels.across_rows(along[z], spacing[1], far, row, last, across[z])
+            kernels.across_rows(along[z], height, far, row, last, across[z])
             begin, z, row = begin + last - row, z + 1, 0
 
     run_parts(fill_planes, parts_of(slices, lines // rows), look)
@@ -97,7 +98,7 @@ def signed_distance(
 
         def fill_bands(begin: int, end: int) -> None:
             if positions is None:
-                kernels.across_slices(plane, spacing[0], far, begin, end, away)
+                kernels.across_slices(plane, thickness, far, begin, end, away)
             else:
                 kernels.across_uneven_slices(plane, np.array(positions), far, begin, end, away)
 

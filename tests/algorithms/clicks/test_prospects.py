@@ -135,7 +135,7 @@ def test_a_new_cluster_is_a_detection_as_often_as_em_says(annotators):
         marked = generator.random((annotators, 4000)) < model.rate[:, node]
         for marks in (2, 3):
             drawn = marked[:, marked.sum(axis=0) == marks]
-            count = drawn.sum(axis=0)
+            count = drawn.sum(axis=0, dtype=float)
             problem, (first, second) = model.problem, model.problem.prior.artefact
             problem = replace(
                 problem, marks=Marks.of(drawn), count=count,
