@@ -26,11 +26,19 @@ from tests.algorithms.clicks.crowds import in_order, until
 PLAN = StreamPlan()
 
 
+IMAGES = 6
+
+
 @functools.cache
-def smears(seed, count=6, annotators=24, parasites=4, artefacts=14):
+def draw_smear(seed):
+    return render_smear(seed, parasites=4, artefacts=14)
+
+
+@functools.cache
+def smears(seed):
     """Simulate images with few structures and many artefacts, which a single image cannot distinguish."""
-    crowd = gather_annotators(annotators, seed)
-    drawn = [render_smear(seed + n, parasites=parasites, artefacts=artefacts) for n in range(1, count + 1)]
+    crowd = gather_annotators(24, seed)
+    drawn = [draw_smear(seed + n) for n in range(1, IMAGES + 1)]
     clicked = (simulate_clicks(smear, crowd[n % 2 :: 2], seed + n) for n, smear in enumerate(drawn))
     return tuple(replace(clicks, time=None) for clicks in clicked)
 

@@ -12,12 +12,12 @@ from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.algorithms.clicks.stopping import count_changes
 from raterscope.algorithms.simulation.click_crowds import gather_annotators as gather_crowd
 from raterscope.algorithms.simulation.click_crowds import simulate_clicks
-from raterscope.algorithms.simulation.smears import render_smear
 from raterscope.app.kinds.clicks.live_source import LiveSource, WatchRequest
 from raterscope.app.kinds.clicks.live_watching import WatchedImage, WatchPlan, follow_image, read_pending
 from raterscope.app.kinds.clicks.runs import fuse_inputs, gather
 from raterscope.app.review import Decision, SpotSubject, View, WeightSubject
 from raterscope.app.study import Study, digest_of
+from tests.algorithms.clicks.test_settling import draw_smear
 
 OBJECTS = np.array([[20.0, 20.0], [60.0, 30.0], [40.0, 80.0], [85.0, 70.0]])
 PEOPLE = 9
@@ -141,9 +141,7 @@ def test_the_run_kept_is_that_of_a_fusion_in_whatever_order_the_clicks_came(
     people = gather_crowd(24, 6)
     visits: list[list[Row]] = []
     for number in range(1, 5):
-        clicks = simulate_clicks(
-            render_smear(6 + number, parasites=4, artefacts=14), people[number % 2 :: 2], number
-        )
+        clicks = simulate_clicks(draw_smear(6 + number), people[number % 2 :: 2], number)
         for index, name in enumerate(clicks.annotators):
             positions = clicks.points[clicks.annotator == index]
             visits.append([(name, f"{number}.png", f"{x:.2f}", f"{y:.2f}") for x, y in positions.tolist()])

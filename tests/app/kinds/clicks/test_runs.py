@@ -27,7 +27,7 @@ from raterscope.app.report.sections import methods_section
 from raterscope.app.review import Decision, SpotSubject, fold, read_measures
 from raterscope.app.study import Study
 from raterscope.app.workers import Workers
-from tests.algorithms.clicks.test_settling import smears
+from tests.algorithms.clicks.test_settling import IMAGES, smears
 
 
 def crowd(seed, objects=6, annotators=15):
@@ -271,7 +271,6 @@ def test_reliabilities_start_the_clustering_of_the_next_image(strays):
 
 
 PLAN = FusionPlan.make("oem", {"interval_draws": "20"})
-IMAGES = 6
 
 
 def as_table(smear_images: tuple[Clicks, ...]) -> ClickTable:
@@ -301,7 +300,7 @@ def as_table(smear_images: tuple[Clicks, ...]) -> ClickTable:
 
 @pytest.fixture(scope="module")
 def smear_images() -> tuple[Clicks, ...]:
-    return smears(6, count=IMAGES)
+    return smears(6)
 
 
 @pytest.fixture
