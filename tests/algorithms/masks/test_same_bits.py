@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
-PROGRAM = """
-import hashlib
 import numpy as np
+
 from raterscope.algorithms.masks.data import Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.simulation.mask_crowds import simulate_case
 
-case = simulate_case(3, shape=(8, 64, 64), raters=5)
-masks = Masks(case.masks, case.annotators, case.spacing)
-for name in ("laplace", "student", "gdp", "gaussian"):
-    for _ in range(2):
-        fusion = fuse(masks, MaskPlan.make(name))
-        digest = hashlib.sha256(fusion.traces[0].objective.tobytes())
-        for array in vars(fusion).values():
-            if isinstance(array, np.ndarray):
-                digest.update(array.tobytes())
-        print(name, digest.hexdigest())
-"""
+
+def digests() -> list[str]:
+    """Fuse by each prior twice; give the digests of the results' arrays."""
+    case = simulate_case(3, shape=(8, 64, 64), raters=5)
+    masks = Masks(case.masks, case.annotators, case.spacing)
+    results = []
+    for name in ("laplace", "student", "gdp", "gaussian"):
+        for _ in range(2):
+            fusion = fuse(masks, MaskPlan.make(name))
+            digest = hashlib.sha256(fusion.traces[0].objective.tobytes())
+            for array in vars(fusion).values():
+                if isinstance(array, np.ndarray):
+                    digest.update(array.tobytes())
+            results.append(digest.hexdigest())
+    return results
+
+
+PROGRAM = f"from {__name__} import digests; print(*digests(), sep='\\n')"
 
 
 def test_kernels_from_the_cache_give_the_bits_of_fresh_ones(tmp_path):
+    """`make kernels` compiled those of this process, in another order and in several processes."""
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    fresh, kept = (
-        subprocess.run(
-            [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
-        ).stdout.splitlines()
-        for _ in range(2)
-    )
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=Path(__file__).parents[3], env=environment, capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
+    fresh = ended.stdout.splitlines()
     assert any(tmp_path.rglob("*.nbc"))
-    assert kept == fresh
+    assert digests() == fresh
     assert fresh[::2] == fresh[1::2]
     assert len(set(fresh)) == 4
