@@ -37,8 +37,11 @@ def forgetful(tmp_path):
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch):
-    """Nothing gives way: other tests run at the same time, and keep the processors busy all the while."""
+    """Nothing gives way, as other tests keep the processors busy, and nothing waits for a hand to rest."""
     monkeypatch.setattr("raterscope.app.jobs.GIVES_WAY", 0)
+    monkeypatch.setattr("raterscope.widgets.painting.SETTLED_MS", 1)
+    for module in ("canvas_view", "shapes"):
+        monkeypatch.setattr(f"raterscope.widgets.canvas.{module}.SETTLED", 1)
 
 
 @pytest.fixture(scope="session", autouse=True)

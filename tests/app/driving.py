@@ -45,7 +45,7 @@ def idle(window, qtbot):
         busy = window.jobs.busy
         if rounds == ROUNDS - 1:  # the timers take longest to look at
             busy = busy or _about_to_begin(window)
-        rounds, pause = (0, min(2 * pause, 10)) if busy else (rounds + 1, 1)
+        rounds, pause = (0, min(2 * pause, 3)) if busy else (rounds + 1, 1)
         qtbot.wait(pause)
 
 
