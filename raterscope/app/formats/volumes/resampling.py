@@ -58,23 +58,49 @@ def resample(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
         raise ValueError(f"values of {values.shape} on a grid of {source.shape}")
     if source.calibrated != target.calibrated:
         raise ValueError("one of the two grids has no position in the patient")
+    resampled = np.zeros(target.shape, dtype=values.dtype)
+    begin, end = _reached_box(values, source, target)
+    if (begin >= end).any():
+        return resampled
+    box = tuple(slice(*ends) for ends in zip(begin.tolist(), end.tolist(), strict=True))
     if source.slice_offsets is not None or target.slice_offsets is not None:
-        return _convert(_slice_by_slice(values, source, target), values.dtype)
+        resampled[box] = _convert(_slice_by_slice(values, source, target, box), values.dtype)
+        return resampled
     from scipy import ndimage
 
     swap = np.eye(4)[[2, 1, 0, 3]]  # (slice, row, column) to (column, row, slice) and back
     to_source = swap @ np.linalg.inv(source.matrix) @ target.matrix @ swap
     # One voxel beyond the edge values are 0, so that a mask at the edge ends half a voxel outside.
-    resampled = ndimage.affine_transform(
+    part = ndimage.affine_transform(
         values.astype(_real(values.dtype), copy=False),
         to_source[:3, :3],
-        to_source[:3, 3],
-        target.shape,
+        to_source[:3, :3] @ begin + to_source[:3, 3],
+        tuple((end - begin).tolist()),
         order=1,
         mode="grid-constant",
         cval=0,
     )
-    return _convert(resampled, values.dtype)
+    resampled[box] = _convert(part, values.dtype)
+    return resampled
+
+
+_BEYOND = 2
+"""Voxels around those that are not 0 within which values are interpolated."""
+
+
+def _reached_box(
+    values: NDArray[Any], source: Grid, target: Grid
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first voxel of `target`, and the one after the last, that values other than 0 can reach."""
+    layers = [np.flatnonzero(values.any(axis=axes)) for axes in ((1, 2), (0, 2), (0, 1))]
+    if not len(layers[0]):
+        return np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    ends = [(float(layer[0]) - _BEYOND, float(layer[-1]) + _BEYOND) for layer in layers]
+    corners = np.stack(np.meshgrid(*ends, indexing="ij"), axis=-1).reshape(-1, 3)
+    index = target.to_index(source.to_patient(corners))
+    begin = np.maximum(np.floor(index.min(axis=0)), 0)
+    end = np.minimum(np.ceil(index.max(axis=0)) + 1, target.shape)
+    return begin.astype(np.int64), end.astype(np.int64)
 
 
 def _real(kind: np.dtype[Any]) -> np.dtype[Any]:
@@ -90,15 +116,16 @@ def _convert(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
     return np.asarray(values, dtype=kind)
 
 
-def _slice_by_slice(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
-    """Interpolate between slices at uneven positions; gaps of missing slices stay 0."""
+def _slice_by_slice(values: NDArray[Any], source: Grid, target: Grid, box: tuple[slice, ...]) -> NDArray[Any]:
+    """Interpolate in a box between slices at uneven positions; gaps of missing slices stay 0."""
     from scipy import ndimage
 
     real = values.astype(_real(values.dtype), copy=False)
-    resampled = np.zeros(target.shape, dtype=real.dtype)
-    rows, columns = np.indices(target.shape[1:], dtype=float)
-    for at in range(target.shape[0]):
-        positions = target.to_patient(np.stack([np.full(rows.shape, float(at)), rows, columns], axis=-1))
+    slices, *plane = (np.arange(part.start, part.stop, dtype=float) for part in box)
+    rows, columns = np.meshgrid(*plane, indexing="ij")
+    resampled = np.zeros((len(slices), *rows.shape), dtype=real.dtype)
+    for number, at in enumerate(slices.tolist()):
+        positions = target.to_patient(np.stack([np.full(rows.shape, at), rows, columns], axis=-1))
         index = np.moveaxis(source.to_index(positions), -1, 0)
         # A slice at the position of a source slice is exactly that slice, despite rounding.
         nearest = np.rint(index[0])
@@ -108,7 +135,7 @@ def _slice_by_slice(values: NDArray[Any], source: Grid, target: Grid) -> NDArray
         part = ndimage.map_coordinates(real, index, order=1, mode="grid-constant", cval=0)
         if source.uneven:
             part[_outside(source, source.heights(positions))] = 0
-        resampled[at] = part
+        resampled[number] = part
     return resampled
 
 
