@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from raterscope.algorithms.annotators.measurements import (
     LEVEL,
@@ -153,7 +153,8 @@ def mean_interval(values: ArrayLike) -> Coefficient:
     if len(figures) < 2:
         return Coefficient(float(figures[0]) if len(figures) else math.nan, math.nan, math.nan)
     mean = float(figures.mean())
-    half = float(special.stdtrit(len(figures) - 1, _UPPER) * figures.std(ddof=1)) / math.sqrt(len(figures))
+    quantile = float(scipy.special.stdtrit(len(figures) - 1, _UPPER))
+    half = quantile * float(figures.std(ddof=1)) / math.sqrt(len(figures))
     return Coefficient(mean, mean - half, mean + half)
 
 
@@ -174,7 +175,7 @@ def mean_over_pairs(values: Mapping[tuple[str, str], float]) -> Coefficient:
     means = np.array([np.mean(rest) for rest in without])
     k = len(readers)
     error = math.sqrt((k - 1) / k * float(((means - means.mean()) ** 2).sum()))
-    half = float(special.stdtrit(k - 1, _UPPER)) * error
+    half = float(scipy.special.stdtrit(k - 1, _UPPER)) * error
     return Coefficient(mean, mean - half, mean + half)
 
 

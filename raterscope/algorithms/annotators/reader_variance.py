@@ -21,8 +21,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from raterscope.algorithms.annotators.measurements import LEVEL
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
@@ -156,7 +156,7 @@ def reader_variance(values: ArrayLike, case: ArrayLike, reader: ArrayLike) -> Re
     of_case, of_reader, *middle, of_error = terms
     interaction = middle[0] if middle else Coefficient(math.nan, math.nan, math.nan)
     freedom = max(1, min(n, k if best[1] > _NONE else n) - 1)
-    half = float(special.stdtrit(freedom, _UPPER)) * math.sqrt(center_variance) * total
+    half = float(scipy.special.stdtrit(freedom, _UPPER)) * math.sqrt(center_variance) * total
     mean = center * total + float(np.nanmean(cells.mean))
     center_interval = Coefficient(mean, mean - half, mean + half)
     return ReaderVariance(center_interval, of_case, of_reader, interaction, of_error, n, k, measurements)
@@ -245,6 +245,6 @@ def _with_interval(square: float, spread: float, unit: float) -> Coefficient:
     if not spread > 0:
         return Coefficient(value, math.nan, math.nan)
     freedom = 2 * square**2 / spread
-    low, high = (value * math.sqrt(freedom / (2 * float(special.gammaincinv(freedom / 2, share))))
+    low, high = (value * math.sqrt(freedom / (2 * float(scipy.special.gammaincinv(freedom / 2, share))))
                  for share in (_UPPER, 1 - _UPPER))  # fmt: skip
     return Coefficient(value, low, high)
