@@ -38,7 +38,7 @@ FEWEST = 5
 LEVEL = 0.05
 """Level of the test below which a correlation is used."""
 
-_GRID = np.round(np.linspace(-0.95, 0.95, 39), 2)
+_GRID = np.round(np.linspace(-0.96, 0.96, 17), 2)
 _DROP = 1.92
 """Half the 95 % quantile of chi-square with one degree of freedom."""
 
@@ -227,6 +227,7 @@ def _correlate(
     value: FloatArray, variance: FloatArray, known: NDArray[np.bool_], spread: FloatArray
 ) -> _Pair:
     """Profile the restricted likelihood of the correlation of two kinds."""
+    from scipy.interpolate import PchipInterpolator
     from scipy.optimize import minimize
     from scipy.stats import chi2
 
@@ -268,8 +269,8 @@ def _correlate(
             best = minimize(loss, logs, args=(_GRID[at],), method="L-BFGS-B", bounds=bounds,
                             options={"ftol": 1e-8})  # fmt: skip
             logs, losses[at] = best.x, best.fun
-    fine = np.linspace(_GRID[0], _GRID[-1], 381)
-    profile = np.interp(fine, _GRID, losses) if len(_GRID) < 4 else _smooth(fine, losses)
+    fine = np.linspace(_GRID[0], _GRID[-1], 385)
+    profile = np.asarray(PchipInterpolator(_GRID, losses)(fine))
     at = int(profile.argmin())
     ratio = 2.0 * max(profile[np.abs(fine).argmin()] - profile[at], 0.0)
     supported = fine[profile <= profile[at] + _DROP]
@@ -278,12 +279,6 @@ def _correlate(
     return _Pair(
         float(fine[at]), -1.0 if low <= _GRID[0] else low, 1.0 if high >= _GRID[-1] else high, p_value
     )
-
-
-def _smooth(at: FloatArray, losses: FloatArray) -> FloatArray:
-    from scipy.interpolate import PchipInterpolator
-
-    return np.asarray(PchipInterpolator(_GRID, losses)(at))
 
 
 def _positive_definite(correlation: FloatArray) -> FloatArray:

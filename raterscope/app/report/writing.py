@@ -85,6 +85,7 @@ def _gather(
     study: Study, watch: Watch, item: int | None, question: int | None, options: Mapping[str, Any]
 ) -> Contents:
     """Gather the contents of a report; see `write_report`."""
+    from raterscope.app.report.experts import experts_section
     from raterscope.app.report.sections import (
         cohort_section,
         decisions_on,
@@ -136,15 +137,17 @@ def _gather(
     named = {key: name for key, name in study.names().items() if key in items_shown}
     decisions_shown = decisions_on(decisions, named, state)
     views = {image: image_views for kind_part in parts for image, image_views in kind_part.views.items()}
+    experts = experts_section(study) if is_complete else None
+    sections += [] if experts is None else [experts]
     sections.append(decisions_section(decisions_shown, state, views))
     told_runs = [_limit_excluded(study, runs[number]) for number in sorted(runs)]
     sections.append(methods_section(told_runs, parts, decisions, named))
     facts = [("Study", plain(study.path.stem, 200))]
     facts.append(("About", _about(study)) if is_complete else ("Only", plain(next(iter(named.values())))))
     facts.append(("Runs" if len(origin.runs) > 1 else "Run", origin.in_words()))
-    experts = list(dict.fromkeys(plain(decision.who, 40) for decision, _ in decisions_shown if decision.who))
-    if experts:
-        facts.append(("Experts" if len(experts) > 1 else "Expert", ", ".join(experts)))
+    deciding = list(dict.fromkeys(plain(decision.who, 40) for decision, _ in decisions_shown if decision.who))
+    if deciding:
+        facts.append(("Experts" if len(deciding) > 1 else "Expert", ", ".join(deciding)))
     now = datetime.now(UTC)
     facts.append(("Written", f"{now:%Y-%m-%d %H:%M} UTC by Raterscope {__version__}"))
     return Contents(f"Report on {plain(study.path.stem, 200)}", facts, sections)

@@ -41,6 +41,9 @@ from raterscope.app.study.study import Study
 from raterscope.text import percent
 
 _DRAWS = 2000
+_MORE = 2.0
+"""Units that are added to a table before units are drawn from it: few would agree too often by chance."""
+
 _NONE = float("nan")
 
 
@@ -125,14 +128,19 @@ def agreement_of(verdicts: Sequence[tuple[str, str]]) -> ExpertAgreement:
         return ExpertAgreement(len(verdicts), alike)
     table = np.zeros((len(names), len(names)))
     np.add.at(table, (first, second), 1)
-    draws = np.random.default_rng(0).multinomial(len(verdicts), (table / table.sum()).ravel(), _DRAWS)
-    alphas = _alpha(draws.reshape(-1, *table.shape).astype(float))
-    alphas = alphas[np.isfinite(alphas)]
-    low, high = np.quantile(alphas, (0.025, 0.975)) if len(alphas) else (_NONE, _NONE)
     return ExpertAgreement(
-        len(verdicts), alike, Interval(kappa, *kappa_interval(first, second)),
-        Interval(float(_alpha(table[None])[0]), float(low), float(high)),
-    )  # fmt: skip
+        len(verdicts), alike, Interval(kappa, *kappa_interval(first, second)), _alpha_of(table)
+    )
+
+
+def _alpha_of(table: NDArray[np.float64]) -> Interval:
+    """Return alpha with an interval; two units are spread over the table, as for that of kappa."""
+    value, count = float(_alpha(table[None])[0]), int(table.sum())
+    chance = (table + _MORE / table.size) / (count + _MORE)
+    draws = np.random.default_rng(0).multinomial(count, chance.ravel(), _DRAWS)
+    alphas = _alpha(draws.reshape(-1, *table.shape).astype(float))
+    low, high = np.quantile(alphas[np.isfinite(alphas)], (0.025, 0.975))
+    return Interval(value, min(float(low), value), max(float(high), value))
 
 
 def _alpha(tables: NDArray[np.float64]) -> NDArray[np.float64]:

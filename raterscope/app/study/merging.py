@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent
@@ -116,9 +117,35 @@ def merge_studies(
             with Study.open(path, to_read=True) as other:
                 compared = compare_studies(study, other)
                 blind = other.settings.second_read() is not None
-                if blind and not incomplete and any(compared.undecided):
-                    raise StudyError(_incomplete_in_words(compared), file=path)
+                missing = missing_in_words(compared) if blind and not incomplete else ""
+                if missing:
+                    raise StudyError(
+                        f"is a blind second read. {missing} Complete both, or merge with --incomplete",
+                        file=path,
+                    )
         return save_elsewhere(study, target, [add(path) for path in others], watch)
+
+
+def in_order(study: Study, other: Study) -> tuple[Study, Study]:
+    """Return two studies in the order of their merge: a blind copy comes last."""
+    swap = study.settings.second_read() is not None and other.settings.second_read() is None
+    return (other, study) if swap else (study, other)
+
+
+def merge_open(study: Study, other: Study, target: Path, watch: Watch = silent) -> MergedStudy:
+    """Merge two open studies into a new one, completely or not at all, also if a read is not complete.
+
+    Raises `StudyError` if one is not a copy of the other, or the file cannot be written.
+    """
+    first, second = in_order(study, other)
+    _refuse_other_data(first, second)
+    work = partial(_add, second, first.path.name)
+    merged: MergedStudy = save_elsewhere(first, target, [work], watch)[0]
+    return merged
+
+
+def _add(other: Study, name: str, merged: Study, watch: Watch) -> MergedStudy:
+    return add_decisions(merged, other, watch, name=name)
 
 
 def _is_blind(path: Path) -> bool:
@@ -126,13 +153,15 @@ def _is_blind(path: Path) -> bool:
         return study.settings.second_read() is not None
 
 
-def _incomplete_in_words(compared: MergedStudy) -> str:
+def missing_in_words(compared: MergedStudy) -> str:
+    """Describe what only one of two experts decided: "To be decided: 3 in ben.rscope."; empty if nothing."""
     first, second = compared.undecided
-    missing = [f"{second:,} there" if second else "", f"{first:,} in the other study" if first else ""]
-    return (
-        "is a blind second read, and the two reads are not complete: still to be decided are "
-        f"{' and '.join(filter(None, missing))}; complete them first, or merge with --incomplete"
-    )
+    missing = [
+        f"{second:,} in {compared.path.name}" if second else "",
+        f"{first:,} in the other study" if first else "",
+    ]
+    listed = " and ".join(filter(None, missing))
+    return f"Still to be decided are {listed}, which the other expert decided." if listed else ""
 
 
 def _refuse_other_data(study: Study, other: Study) -> None:

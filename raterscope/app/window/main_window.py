@@ -19,6 +19,7 @@ from raterscope.app.study import RunEntry
 from raterscope.app.window import preferences
 from raterscope.app.window.bars import NoticeBar, StatusLine, TopBar
 from raterscope.app.window.cohort import CohortBar, CohortCases
+from raterscope.app.window.experts import ExpertStudies
 from raterscope.app.window.exporting import FigureExporter, StudyExporter
 from raterscope.app.window.files import FileActions, RecentStudies, Reproduction
 from raterscope.app.window.importing import Importer
@@ -118,6 +119,10 @@ class MainWindow(QMainWindow):
             self.document, self.jobs, self.leave_guard, self._pages, (self.bar, self.status), self
         )
 
+        self.experts = ExpertStudies(self.document, self.files, self)
+        self.experts.message.connect(self._on_transferred)
+        self.menus.second_reader_requested.connect(self.experts.ask_copy)
+        self.menus.merge_requested.connect(self.experts.ask_merge)
         self.bar.set_menu(self.menus.menu)
         for source in (self.bar, self.menus):
             source.workspace_chosen.connect(self.show_workspace)

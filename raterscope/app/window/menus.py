@@ -44,6 +44,8 @@ class Menus(QObject):
     cohort_requested = Signal()
     reader_study_requested = Signal()
     collection_requested = Signal()
+    second_reader_requested = Signal()
+    merge_requested = Signal()
     copy_requested = Signal()
     full_screen_requested = Signal()
     message = Signal(str)
@@ -80,6 +82,8 @@ class Menus(QObject):
         self.deidentified_menu = Menu("De-identified", self.export_menu)
         report = self._action(menu, "Report…", None, files.write_report)
         missing = self._action(menu, "Find missing images…", None, files.find_images)
+        second = self._action(menu, "Copy for a second reader…", None, self.second_reader_requested.emit)
+        merging = self._action(menu, "Merge with another study…", None, self.merge_requested.emit)
         self._cohort = self._action(menu, "Cases without results…", None, self.cohort_requested.emit)
         close = self._action(menu, "Close study", QKeySequence("Ctrl+W"), files.close_study)
         menu.addSeparator()
@@ -121,6 +125,8 @@ class Menus(QObject):
             close,
             report,
             missing,
+            second,
+            merging,
             self.export_menu.menuAction(),
             self.review_menu.menuAction(),
         )

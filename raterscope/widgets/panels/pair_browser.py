@@ -100,7 +100,7 @@ class AnnotatorsView:
         elif not state and self.doubt is not None:
             state = "not tested"
         if number in self.contested:
-            state = f"contested, {state}" if state else "contested"
+            state = "contested"
         counts = f"{self.left[number]:,} left, {self.right[number]:,} right"
         detail = f"{state}: {counts}" if state else counts
         return QueueItem(number, self.names[number], detail, doubt, decided != OPEN)

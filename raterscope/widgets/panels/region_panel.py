@@ -118,6 +118,7 @@ class _VoteKind(LineKind[RegionVote]):
 NARROWEST = 336
 STATES = {
     "undecided": ("disputed", "undecided"),
+    "contested": ("disputed", "contested"),
     "accepted": ("accent", "consensus accepted"),
     "taken": ("accent", "version of {} used"),
     "mended": ("accent", "edited by you"),
@@ -148,7 +149,7 @@ class RegionEvidence:
     ----------
     title : str
         "Region 1".
-    state : {"undecided", "accepted", "taken", "mended", "skipped"}
+    state : {"undecided", "contested", "accepted", "taken", "mended", "skipped"}
     doubt : float
         The number that decides: volume of doubt, or area in a plane; NaN if unknown.
     unit : str

@@ -350,8 +350,8 @@ class TaskView:
     def sentence(self) -> str:
         """Describe where experts, or votes and model, differ, and any known class."""
         sentences = []
-        if self.contested and self.decided < 0 and not self.covered:
-            sentences.append(f"Experts differ: {self.contested}.")
+        differ = self.contested and self.decided < 0 and not self.covered
+        first = f"Experts differ: {self.contested}.\n" if differ else ""
         lead = self.leading()
         if not self.covered and -1 not in (lead, self.majority) and lead != self.majority:
             sentences.append(
@@ -363,7 +363,7 @@ class TaskView:
             sentences.append(f"Ground truth: {self.classes[self.known]}.")
         if self.decided >= 0:
             sentences.append(f"You decided {self.classes[self.decided]}.")
-        return " ".join(sentences)
+        return (first + " ".join(sentences)).rstrip()
 
 
 class TaskPanel(QWidget):

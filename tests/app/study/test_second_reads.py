@@ -74,7 +74,9 @@ def test_the_original_stays_as_it_was(original, blind):
 def test_merging_waits_until_both_reads_are_complete(original, blind, tmp_path):
     target = tmp_path / "both.rscope"
     decide(blind, on("accept", 10), on("accept", 20))
-    with pytest.raises(StudyError, match="not complete: still to be decided are 1 there; complete"):
+    with pytest.raises(
+        StudyError, match=r"Still to be decided are 1 in ben.rscope, which the other expert decided. Complete"
+    ):
         merge_studies([original, blind], target)
     assert not target.exists()
     decide(blind, on("reject", 30))
@@ -139,3 +141,9 @@ def test_the_command_copies_and_merges(original, tmp_path, capsys):
     decide(copy, on("accept", 10), on("accept", 20), on("reject", 30))
     assert run("merge", original, copy, "-o", tmp_path / "c.rscope") == 0
     assert "3 decided by both, 67 % alike, kappa" in capsys.readouterr().out
+
+
+def test_exports_of_a_blind_copy_name_no_decision(blind, tmp_path):
+    table = tmp_path / "decisions.csv"
+    assert run("export", blind, "--what", "decisions", "-o", table) == 0
+    assert len(table.read_text().splitlines()) == 1

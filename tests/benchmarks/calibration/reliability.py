@@ -17,7 +17,7 @@ from tests.benchmarks.calibration import Row
 KINDS = ("few votes", "other kind")
 CORRELATIONS = (0.0, 0.4, 0.8)
 CROWDS = ((20, (4, 4)), (20, (4, 40)), (60, (4, 4)), (60, (4, 40)), (200, (4, 40)), (60, (20, 20)))
-REPEATS = 100
+REPEATS = 60
 
 
 def gain(correlation: float, people: int, votes: tuple[int, int], seed: int) -> FloatArray:
@@ -28,12 +28,21 @@ def gain(correlation: float, people: int, votes: tuple[int, int], seed: int) -> 
     right = rng.binomial(votes, chance)
     counts = [from_counts(hits, np.full(people, count)) for hits, count in zip(right.T, votes, strict=True)]
     estimate, error = np.array(counts).transpose(1, 2, 0)
-    likelihoods = []
-    for level in (0.05, 0.0):
-        result = person_reliability(estimate, error, KINDS, level=level)
-        predicted = _predicted(result.value, (result.value_high - result.value_low) / (2 * Z))
-        likelihoods.append((chance * np.log(predicted) + (1 - chance) * np.log1p(-predicted)).mean(axis=0))
-    return np.asarray(likelihoods[0] - likelihoods[1])
+    together = _likelihood(estimate, error, KINDS, chance)
+    alone = [
+        _likelihood(estimate[:, [kind]], error[:, [kind]], (name,), chance[:, [kind]])
+        for kind, name in enumerate(KINDS)
+    ]
+    return together - np.concatenate(alone)
+
+
+def _likelihood(
+    estimate: FloatArray, error: FloatArray, kinds: tuple[str, ...], chance: FloatArray
+) -> FloatArray:
+    """Return the expected log likelihood of a held-out vote, by kind."""
+    result = person_reliability(estimate, error, kinds)
+    predicted = _predicted(result.value, (result.value_high - result.value_low) / (2 * Z))
+    return np.asarray((chance * np.log(predicted) + (1 - chance) * np.log1p(-predicted)).mean(axis=0))
 
 
 def _predicted(mean: FloatArray, deviation: FloatArray) -> FloatArray:

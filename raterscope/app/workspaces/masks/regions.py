@@ -87,8 +87,9 @@ class CaseSummary:
             return f"settled, {self.regions} region{'' if self.regions == 1 else 's'}"
         amount, unit = amount_of(self.doubt, self.unit)
         figure = f"{amount:.2g}" if amount < 100 else f"{amount:,.0f}"
-        words = f"{self.disputed} disputed region{'' if self.disputed == 1 else 's'}, {figure} {unit}"
-        return f"{self.contested} contested, {words}" if self.contested else words
+        if self.contested:
+            return f"{self.contested} contested, {self.disputed} disputed, {figure} {unit}"
+        return f"{self.disputed} disputed region{'' if self.disputed == 1 else 's'}, {figure} {unit}"
 
 
 def regions_of(scene: Scene, structure: str, decided: Sequence[Region]) -> tuple[DisputedRegion, ...]:

@@ -187,10 +187,10 @@ def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -
     doubt, unit = amount_of(dispute.doubt_ml, unit_of(scene.image.lattice))
     sentence = in_words(dispute, names, length_unit(scene.image.lattice)) if names else ""
     if region.contested:
-        sentence = f"Experts differ: {region.contested}. {sentence}".rstrip()
+        sentence = f"Experts differ: {region.contested}.\n{sentence}".rstrip()
     return RegionEvidence(
         title=f"Region {region.number}",
-        state=region.state,
+        state="contested" if region.contested else region.state,
         doubt=doubt,
         unit=unit,
         sentence=sentence,

@@ -69,4 +69,7 @@ def test_the_report_names_the_contested_region(merged, tmp_path):
         write_report(study, page)
         regions = fold(study.decisions()).regions(1)
         assert [region.verb for region in regions][-1] == "reopen"
-    assert "experts differ: anna: accept; ben: take dan" in page.read_text()
+    words = page.read_text()
+    assert "experts differ: anna: accept; ben: take dan" in words
+    assert "Agreement between experts" in words
+    assert "ben.rscope (ben); merged by" in words

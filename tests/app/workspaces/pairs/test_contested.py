@@ -29,7 +29,7 @@ def test_contested_annotators_come_first_and_leave_once_settled(
     assert {names[number] for number in workspace.queue.order[:2]} == set(last)
     assert "2 contested" in header(window)
     assert "Experts differ: anna: flag; ben: clear." in workspace.evidence._sentence.text()
-    assert workspace.queue._shown.item(workspace.queue.current).detail.startswith("contested, ")
+    assert workspace.queue._shown.item(workspace.queue.current).detail.startswith("contested: ")
     assert judge(window, qtbot, Qt.Key.Key_C)
     assert "1 contested" in header(window)
     assert names[workspace.queue.current] in last
