@@ -188,9 +188,17 @@ class RemainingQuestions(QObject):
         Name of an item.
     tip : str
         Definition of the decisions that matter.
+
+    Signals
+    -------
+    changed
+        The counts may have changed.
+    read
+        The disputed items were read.
     """
 
     changed = Signal()
+    read = Signal()
 
     def __init__(
         self, document: Document, runs: RunControl, queue: QueueFrame, kind: str, read: Read,
@@ -198,7 +206,7 @@ class RemainingQuestions(QObject):
     ) -> None:  # fmt: skip
         super().__init__(runs)
         self._document, self._queue, self._kind = document, queue, kind
-        self._read, self._settled, self._contested = read, settled, contested
+        self._read_one, self._settled, self._contested = read, settled, contested
         self._noun, self._tip = noun, tip
         self._disputed: Mapping[int, Collection[str] | None] = {}
         self._task = LatestTask()
@@ -215,8 +223,29 @@ class RemainingQuestions(QObject):
             self.recount()
             return
         numbers = tuple(question.id for question in contents.of(self._kind))
-        job = self._document.ask("Counting undecided items", partial(_read_all, self._read, numbers))
+        job = self._document.ask("Counting undecided items", partial(_read_all, self._read_one, numbers))
         self._task.follow(job, self._on_read)
+
+    @property
+    def disputed(self) -> dict[int, Mapping[str, float]]:
+        """The chance of an error on each disputed item, by question and name."""
+        return {question: items for question, items in self._disputed.items() if isinstance(items, Mapping)}
+
+    @property
+    def names(self) -> dict[int, str]:
+        """Names of the questions."""
+        contents = self._document.contents
+        return {question.id: question.name for question in contents.of(self._kind)} if contents else {}
+
+    def is_decided(self, question: int, name: str) -> bool:
+        """Return whether an item is decided."""
+        contents = self._document.contents
+        return contents is not None and name in self._settled(contents.review, question)[0]
+
+    def is_skipped(self, question: int, name: str) -> bool:
+        """Return whether an item was skipped."""
+        contents = self._document.contents
+        return contents is not None and name in self._settled(contents.review, question)[1]
 
     def select(self, question: int | None) -> None:
         """Set the question on screen."""
@@ -287,6 +316,7 @@ class RemainingQuestions(QObject):
     def _on_read(self, disputed: Mapping[int, Collection[str] | None]) -> None:
         self._disputed = disputed
         self.recount()
+        self.read.emit()
 
 
 def _read_all(

@@ -1,14 +1,16 @@
 """A gathered study in the window: the cases without results, and one queue over all cases."""
 
 import pytest
+from PySide6.QtCore import Qt
 
 from raterscope.app.batch.gathering import gather_cohort
 from raterscope.app.batch.manifest import read_manifest
 from raterscope.app.batch.records import write_status
 from raterscope.app.batch.task import run_case
+from raterscope.app.study import Study
 from raterscope.widgets.dialogs.cohort_dialog import FailedCasesDialog
 from tests.app.batch.test_batch import a_manifest
-from tests.app.driving import idle, open_study
+from tests.app.driving import idle, open_study, press
 from tests.app.kinds.masks.made import a_ball, write
 
 
@@ -49,3 +51,54 @@ def test_failed_cases_are_listed_and_the_queue_is_of_all_cases(window, qtbot, co
 def test_other_studies_show_no_such_cases(opened):
     assert opened.cohort_bar.isHidden()
     assert "Cases without results" not in [command.words for command in opened.window_actions.commands()]
+
+
+@pytest.fixture
+def questions(tmp_path):
+    """Three cases of labels with 2 to 1, 3 to 2 and 4 to 1 votes on some tasks."""
+    votes = {"clear": {"t1": "aab"}, "disputed": {"t1": "aabbb", "t2": "aaaab"}, "agreed": {"t1": "aaaaa"}}
+    rows = []
+    for case, tasks in votes.items():
+        lines = ["task,annotator,label,question"]
+        for task in (*tasks, *(f"easy{number}" for number in range(6))):
+            answers = tasks.get(task, "aaaaa")
+            lines += [f"{task},ann{number},{label},{case}" for number, label in enumerate(answers)]
+        (tmp_path / f"{case}.csv").write_text("\n".join(lines) + "\n")
+        rows.append(f"{case},labels,{case}.csv,majority,")
+    cases = read_manifest(a_manifest(tmp_path, *rows))
+    for case in cases:
+        assert run_case(case, tmp_path / "out").status == "done"
+    write_status(tmp_path / "out", cases)
+    gather_cohort(tmp_path / "out", tmp_path / "cohort.rscope", lambda *_, **__: None)
+    return tmp_path / "cohort.rscope"
+
+
+def on_screen(workspace):
+    scene = workspace.session.scene
+    return scene.question.name, scene.labels.tasks[workspace.tasks.current]
+
+
+def test_labels_of_all_questions_are_one_queue_with_the_most_disputed_first(window, qtbot, questions):
+    open_study(window, qtbot, questions)
+    workspace = window.workspace
+    listed = [(item.detail, item.title) for item in workspace.study_queue.panel.shown()]
+    assert listed == [("disputed", "t1"), ("clear", "t1"), ("disputed", "t2")]
+    scores = [item.score for item in workspace.study_queue.panel.shown()]
+    assert scores == sorted(scores, reverse=True)
+    assert on_screen(workspace) == ("disputed", "t1")
+    for following in listed[1:]:
+        press(window, qtbot, Qt.Key.Key_1, on=workspace.queue.view)
+        assert on_screen(workspace) == following
+        assert workspace.study_queue.panel.current[1] == following[1]
+    press(window, qtbot, Qt.Key.Key_S, on=workspace.queue.view)
+    press(window, qtbot, Qt.Key.Key_1, on=workspace.queue.view)
+    assert "Nothing disputed is left" in window.status.message
+    assert all(item.done for item in workspace.study_queue.panel.shown())
+    workspace.study_queue.panel.item_chosen.emit(workspace.study_queue.panel.shown()[0].key)
+    idle(window, qtbot)
+    press(window, qtbot, Qt.Key.Key_2, on=workspace.queue.view)
+    window.document.close()
+    with Study.open(questions) as study:
+        recorded = study.decisions()
+    assert [decision.verb for decision in recorded] == ["label", "label", "skip", "label", "label"]
+    assert recorded[-1].subject.label == "b"

@@ -19,6 +19,7 @@ from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, candidate_rows, next_item
+from raterscope.app.workspaces.study_queue import StudyQueue
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.panels.lists import AskLine
 
@@ -49,14 +50,18 @@ class TaskReview(LabelsPart):
     exhausted = Signal()
     message = Signal(str)
 
-    def __init__(self, core: LabelsCore, pictures: TaskPictures, elsewhere: Elsewhere) -> None:
+    def __init__(
+        self, core: LabelsCore, pictures: TaskPictures, elsewhere: Elsewhere, study: StudyQueue
+    ) -> None:
         super().__init__(core)
         self._queue, self._panel = core.screen.queue, core.screen.task_panel
-        self._pictures, self._elsewhere = pictures, elsewhere
+        self._pictures, self._elsewhere, self._study = pictures, elsewhere, study
         self._by_hand = False
         """Whether the expert selected the task by hand: only then may a decision on it be changed."""
         self._entering: tuple[int, int, bool] | None = None
         """The next question, the step, and whether to begin with skipped tasks."""
+        self._entering_task: tuple[int, str, bool] | None = None
+        """The next question, its task, and whether it was selected by hand."""
         self._order: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._sorting = LatestTask()
         self._filter = DISPUTED
@@ -106,6 +111,8 @@ class TaskReview(LabelsPart):
         is_first = previous is not None and previous.fusion is None and scene.fusion is not None
         if self._entering is not None and self._entering[0] != scene.question.id:
             self._entering = None
+        if self._entering_task is not None and self._entering_task[0] != scene.question.id:
+            self._entering_task = None
         self._begin = is_another or is_first
         self._read_decided()
         self._sort()
@@ -148,6 +155,9 @@ class TaskReview(LabelsPart):
         """Select a task."""
         self._by_hand = False
         self._queue.select(task)
+        if self._session.shown:
+            scene = self._session.scene
+            self._study.select(scene.question.id, None if task is None else scene.labels.tasks[task])
         self._show_task()
         self.selected.emit(task)
 
@@ -160,8 +170,24 @@ class TaskReview(LabelsPart):
         """Begin the next question with its first undecided task."""
         self._entering = question, step, skipped
 
+    def go_to_task(self, question: int, name: str, by_hand: bool) -> bool:
+        """Go to a task of this question, or of one that is shown next; returns whether it is this one."""
+        scene = self._session.scene if self._session.shown else None
+        if scene is not None and scene.question.id == question and name in scene.number_of:
+            (self.select if by_hand else self.go_to)(scene.number_of[name])
+            return True
+        self._entering_task = question, name, by_hand
+        return False
+
     def go(self, step: int, *, finish: bool = False) -> None:
         """Go to the next undecided task, of this question or another."""
+        if self._filter == DISPUTED and self._study.active and self._session.shown:
+            scene, task = self._session.scene, self.current
+            name = None if task is None else scene.labels.tasks[task]
+            if not self._study.go(scene.question.id, name, step):
+                self._show_task()
+                self.exhausted.emit()
+            return
         row = self._queue.row
         elsewhere = self._elsewhere if self._filter == DISPUTED else _nowhere
         following = next_item(
@@ -295,7 +321,11 @@ class TaskReview(LabelsPart):
         self._order = order
         self._list()
         entering, self._entering = self._entering, None
-        if self._begin and entering is not None:
+        entering_task, self._entering_task = self._entering_task, None
+        if entering_task is not None:
+            self._begin = False
+            self.go_to_task(*entering_task)
+        elif self._begin and entering is not None:
             self._begin = False
             self._queue.select(None)
             rows = self._waiting(entering[2])

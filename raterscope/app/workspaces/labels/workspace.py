@@ -44,6 +44,7 @@ from raterscope.app.workspaces.navigation import QuestionNavigation
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
 from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
+from raterscope.app.workspaces.study_queue import StudyQueue
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.dialogs.answers import Answers, AnswersDialog
 from raterscope.widgets.panels.card_panels import GridView
@@ -75,12 +76,13 @@ class LabelsWorkspace(LabelsScreen):
             document, jobs, core.runs, "votes", read_scene, analyse, self.question
         )
         self.pictures = TaskPictures(document, jobs, self)
-        self.tasks = TaskReview(core, self.pictures, self._go_elsewhere)
         self.remaining = RemainingQuestions(
             document, self.runs, self.queue, "labels", disputed_tasks, _settled,
             ReviewState.contested_tasks, noun="task",
             tip=f"A decision matters where the answer is wrong with a probability of {MATTERS:g} or more.",
         )  # fmt: skip
+        self.study_queue = StudyQueue(document, self, self.remaining, lambda: self.session.blind)
+        self.tasks = TaskReview(core, self.pictures, self._go_elsewhere, self.study_queue)
         self.annotator_detail = AnnotatorDetail(core)
         self.exclusion_preview = Exclusion(core)
         self.active_learning = ActiveLearning(core)
@@ -98,6 +100,8 @@ class LabelsWorkspace(LabelsScreen):
         self.runs.ended.connect(self._show_run_trace)
         self.session.blind_changed.connect(self._find_cell_tasks)
         self.describe.clicked.connect(self._on_describe)
+        self.study_queue.chosen.connect(self._go_to_task)
+        self.session.blind_changed.connect(self.study_queue.on_blind_changed)
         self.tasks.changed.connect(self._show_status)
         self.tasks.exhausted.connect(self._on_exhausted)
         self.tasks.message.connect(self.message)
@@ -154,6 +158,7 @@ class LabelsWorkspace(LabelsScreen):
     def restore_view(self, state: Mapping[str, Any]) -> None:
         """Select the task and the annotators."""
         super().restore_view(state)
+        self.study_queue.begin_elsewhere()
         names, task = state.get("annotators"), state.get("task")
         if isinstance(names, list):
             index = {name: number for number, name in enumerate(self.annotators_on_screen())}
@@ -166,6 +171,7 @@ class LabelsWorkspace(LabelsScreen):
     def forget_study(self) -> None:
         """Drop what belongs to the study that was open."""
         self.pictures.forget()
+        self.study_queue.reset()
 
     def on_study_changed(self) -> None:
         """Count what remains, and offer to describe the answers of the question."""
@@ -266,6 +272,11 @@ class LabelsWorkspace(LabelsScreen):
         if self.session.scene.fusion is not None:
             in_list = "No other task in this list is undecided."
             self.message.emit(self.remaining.nothing_left() if self.tasks.walks_disputed else in_list)
+
+    def _go_to_task(self, question: int, name: str, by_hand: bool) -> None:
+        """Go to a task of any question."""
+        if not self.tasks.go_to_task(question, name, by_hand):
+            self.navigation.show(question)
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
         """Continue with the next question that has undecided tasks; returns whether there is one."""

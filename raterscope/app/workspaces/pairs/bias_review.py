@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -59,9 +60,9 @@ class BiasReview(PairsPart):
     message = Signal(str)
     exhausted = Signal()
 
-    def __init__(self, core: PairsCore, elsewhere: Elsewhere) -> None:
+    def __init__(self, core: PairsCore, elsewhere: Elsewhere, study: Callable[[int], bool | None]) -> None:
         super().__init__(core)
-        self._elsewhere = elsewhere
+        self._elsewhere, self._in_study = elsewhere, study
         self._by_hand = False
         """Whether the expert selected the annotator by hand: only then may a decision be changed."""
         self.decided: NDArray[np.int8] = np.empty(0, dtype=np.int8)
@@ -102,6 +103,12 @@ class BiasReview(PairsPart):
 
     def go(self, step: int) -> bool:
         """Go to the next undecided annotator of any question; returns whether there is one."""
+        moved_in_study = self._in_study(step)
+        if moved_in_study is not None:
+            self._by_hand = False
+            if not moved_in_study:
+                self.exhausted.emit()
+            return moved_in_study
         queue = self._screen.queue
         current = queue.current
         queue.go(step)
@@ -116,6 +123,10 @@ class BiasReview(PairsPart):
 
     def _on_chosen(self, annotator: int | None) -> None:
         self._by_hand = annotator is not None
+
+    def set_by_hand(self, by_hand: bool) -> None:
+        """Set whether the expert selected the annotator."""
+        self._by_hand = by_hand
 
     def judge(self, verb: str) -> None:
         """Flag, clear or skip the selected annotator; the first two with a reason."""

@@ -42,6 +42,7 @@ from raterscope.app.workspaces.pairs.screen import PairsCore, PairsScreen
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
 from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
+from raterscope.app.workspaces.study_queue import StudyQueue
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
@@ -68,13 +69,14 @@ class PairsWorkspace(PairsScreen):
             document, jobs, core.runs, "comparisons", read_scene, analyse, self.question
         )
         self.rate_cut = RateCut(core)
-        self.bias_review = BiasReview(core, self._go_elsewhere)
+        self.bias_review = BiasReview(core, self._go_elsewhere, self._go_in_study)
         self.remaining = RemainingQuestions(
             document, self.runs, self.queue, "pairs", error_probabilities, _settled,
             ReviewState.contested_annotators, noun="annotator",
             tip="A decision matters where an annotator is flagged, or not flagged, wrongly with a "
             f"probability of {MATTERS:g} or more, by the p values of all annotators.",
         )  # fmt: skip
+        self.study_queue = StudyQueue(document, self, self.remaining, lambda: self.session.blind)
         self.run_comparison = RunComparison(core)
         self.calibration = Calibration(document, self.trust, self.queue, "pairs", costly=True)
         self.pictures = TaskPictures(document, jobs, self)
@@ -87,6 +89,8 @@ class PairsWorkspace(PairsScreen):
     def _connect(self) -> None:
         self.session.scene_amended.connect(self._on_amended)
         self.session.blind_changed.connect(self._on_blind)
+        self.session.blind_changed.connect(self.study_queue.on_blind_changed)
+        self.study_queue.chosen.connect(self._go_to_annotator)
         for widget in (self.queue, self.path, self.sides, self.bars):
             widget.chosen.connect(self.choose)
         self.queue.filter_changed.connect(self._on_filter)
@@ -146,6 +150,7 @@ class PairsWorkspace(PairsScreen):
     def restore_view(self, state: Mapping[str, Any]) -> None:
         """Select the annotator, and move the cut."""
         super().restore_view(state)
+        self.study_queue.begin_elsewhere()
         rate = state.get("rate")
         if isinstance(rate, float) and 0.0 < rate <= HIGHEST_RATE:
             self.bars.slider.setValue(round(100 * rate))
@@ -163,6 +168,7 @@ class PairsWorkspace(PairsScreen):
     def forget_study(self) -> None:
         """Drop what belongs to the study that was open."""
         self.pictures.forget()
+        self.study_queue.reset()
 
     def on_study_changed(self) -> None:
         """Count what remains."""
@@ -307,6 +313,10 @@ class PairsWorkspace(PairsScreen):
         """Select an annotator everywhere, or none."""
         for widget in (self.queue, self.path, self.sides, self.bars):
             widget.select(annotator)
+        if self.session.shown:
+            scene = self.session.scene
+            name = None if annotator is None else scene.pairs.annotators[annotator]
+            self.study_queue.select(scene.question.id, name)
         self.evidence.over_time.setVisible(not self._covers(annotator))
         self._evidence = None
         self._show_bias()
@@ -390,6 +400,25 @@ class PairsWorkspace(PairsScreen):
             back = contents.brought_back(decision)
             if isinstance(back, BiasSubject) and back.annotator in self.annotators_on_screen():
                 self.choose_annotator(back.annotator)
+
+    def _go_in_study(self, step: int) -> bool | None:
+        """Continue with the next annotator of all questions; None where questions are reviewed in turn."""
+        if not (self.study_queue.active and self.session.shown and self._filter == ("", "undecided")):
+            return None
+        scene, current = self.session.scene, self.queue.current
+        name = None if current is None else scene.pairs.annotators[current]
+        return self.study_queue.go(scene.question.id, name, step)
+
+    def _go_to_annotator(self, question: int, name: str, by_hand: bool) -> None:
+        """Go to an annotator of any question."""
+        if self.navigation.on_screen == question:
+            self._select_annotator(name, by_hand)
+        else:
+            self.navigation.visit(question, partial(self._select_annotator, name, by_hand))
+
+    def _select_annotator(self, name: str, by_hand: bool) -> None:
+        self.choose_annotator(name)
+        self.bias_review.set_by_hand(by_hand)
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
         """Continue with the next question that has undecided annotators; returns whether there is one."""
