@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Self
 
 from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.study.locking import Lock
 from raterscope.app.study.opening import (
+    COPIED_BELOW,
     Hold,
     connect,
     copy_of,
     create,
     identity,
     log_of,
+    read_in_place,
     shut,
     translated_errors,
 )
@@ -26,6 +29,33 @@ from raterscope.app.study.records import Standing, StudyError, UnwrittenError
 
 _PATIENCE = 0.05
 """Seconds between two looks whether it is still wanted."""
+
+
+_CHECKPOINT_AGAIN = "PRAGMA wal_autocheckpoint=1000"
+"""SQLite's default, in pages."""
+
+
+class _Readers:
+    """Snapshots that read the main file in place; each releases it when it is closed."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.changes = 0
+        """Changes of the study's connection that the main file has."""
+        self._left = threading.Condition()
+
+    def count_up(self) -> None:
+        with self._left:
+            self.count += 1
+
+    def release(self) -> None:
+        with self._left:
+            self.count -= 1
+            self._left.notify_all()
+
+    def wait(self) -> None:
+        with self._left:
+            self._left.wait_for(lambda: not self.count)
 
 
 class StudyFile:
@@ -42,6 +72,7 @@ class StudyFile:
         self._made: tuple[int, int] | None = None
         self._complete_at = connection.total_changes
         self._copying = threading.Lock()
+        self._readers = _Readers()
         self._closed = False
 
     @classmethod
@@ -77,9 +108,11 @@ class StudyFile:
     def copy(self, watch: Watch = silent) -> Self:
         """Return a snapshot of the study that another thread can read.
 
-        The copy is of no name and vanishes when it is closed; nothing can be changed in it. This alone may be
-        called in any thread: what is read and changed in the study's own meanwhile waits some milliseconds.
-        Raises `StudyError` when it is closed, or its disk or the disk for temporary files fails.
+        The snapshot vanishes when it is closed; nothing can be changed in it. A small study is copied into a
+        file without a name. A large one is read in place: changes then stay in the log until all snapshots
+        are closed. This alone may be called in any thread: what is read and changed in the study's own
+        meanwhile waits some milliseconds. Raises `StudyError` when it is closed, or its disk or the disk for
+        temporary files fails.
         """
         while not self._copying.acquire(timeout=_PATIENCE):
             watch(0.0, "copying the study")
@@ -87,9 +120,41 @@ class StudyFile:
             if self._closed:
                 raise StudyError("was closed meanwhile; open it again", file=self.path)
             with translated_errors(self.path, "copied"):
+                in_place = self._read_in_place()
+                if in_place is not None:
+                    return type(self)(self.path, in_place, self._readers)
                 return type(self)(self.path, copy_of(self.connection, watch), None)
         finally:
             self._copying.release()
+
+    def _read_in_place(self) -> sqlite3.Connection | None:
+        """Open a second connection on the completed main file; None if the study is to be copied."""
+        if not isinstance(self._hold, Lock) or identity(self.path) != self._file:  # read only, or moved
+            return None
+        if self.path.stat().st_size < COPIED_BELOW:
+            return None
+        if self._readers.count:  # the main file may not change, and lacks what was done since
+            if self.connection.total_changes != self._readers.changes:
+                return None
+        elif not self._complete_for_readers():
+            return None
+        connection = read_in_place(self.path)
+        self._readers.count_up()
+        return connection
+
+    def _complete_for_readers(self) -> bool:
+        """Move all changes into the main file, and keep later ones in the log."""
+        changes = self.connection.total_changes
+        try:
+            self.connection.execute("PRAGMA wal_autocheckpoint=0")
+            (busy, *_) = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.OperationalError:  # within a change of the study's own thread
+            busy = True
+        if busy or changes != self.connection.total_changes:
+            self.connection.execute(_CHECKPOINT_AGAIN)
+            return False
+        self._readers.changes = changes
+        return True
 
     def checkpoint(self) -> bool:
         """Move the last changes from the log into the main file; False if it is still incomplete.
@@ -100,9 +165,10 @@ class StudyFile:
         if not self._copying.acquire(blocking=False):  # a copy is being made, which needs the log
             return False
         try:
-            if self._closed:
+            if self._closed or self._readers.count:
                 return False
             with translated_errors(self.path, "written"):
+                self.connection.execute(_CHECKPOINT_AGAIN)
                 (busy, *_) = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             return not busy
         finally:
@@ -127,7 +193,7 @@ class StudyFile:
         return Standing(True, current_path(self._file), log, reason)
 
     def close(self) -> None:
-        """Close the file; one plain file remains. A copy in progress is finished first.
+        """Close the file; one plain file remains. Copies in progress and snapshots are finished first.
 
         Raises `StudyError` when the disk is too full for that; nothing is lost.
         """
@@ -148,6 +214,7 @@ class StudyFile:
             if self._closed:
                 return
             self._closed = True
+            self._readers.wait()
             shut(self.path, self.connection, self._hold, discard)
 
     @contextmanager

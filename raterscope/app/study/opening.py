@@ -42,6 +42,8 @@ _LONGEST_VALUE = 64 << 20
 _CHECKED_WHOLE = 64 << 20
 _COPIED_AT_ONCE = 256
 """Pages; some milliseconds, for which a decision may have to wait."""
+COPIED_BELOW = 64 << 20
+"""Bytes below which a snapshot is a copy, made in some 0.1 s."""
 _WHAT_IS_THERE = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 _UNLOCKED = "rw" if sys.platform == "win32" else "rw&vfs=unix-none"
 """For a file of this process alone, be it on a disk without locks."""
@@ -223,6 +225,24 @@ def copy_of(connection: sqlite3.Connection, watch: Watch) -> sqlite3.Connection:
         copy.close()
         raise
     return copy
+
+
+def read_in_place(path: Path) -> sqlite3.Connection:
+    """Open the main file of a study that this process has open, while nothing is written into it.
+
+    It ignores log and locks, and, opened and closed by SQLite, takes none from the study's own connection.
+    """
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False
+    )
+    try:
+        _guard(connection)
+        connection.execute("PRAGMA query_only=ON")
+        connection.execute(_WHAT_IS_THERE).fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def copy_into(copy: sqlite3.Connection, connection: sqlite3.Connection, watch: Watch) -> None:

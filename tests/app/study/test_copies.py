@@ -31,7 +31,11 @@ def limit(study: Study, pages: int) -> Callable[[], object]:
     return partial(connection.execute, "PRAGMA max_page_count = 4294967294")
 
 
-def test_decisions_are_written_while_a_copy_is_made(study: Study) -> None:
+@pytest.mark.parametrize("copied_below", [1 << 30, 0])
+def test_decisions_are_written_while_copies_are_read(
+    study: Study, monkeypatch: pytest.MonkeyPatch, copied_below: int
+) -> None:
+    monkeypatch.setattr("raterscope.app.study.file.COPIED_BELOW", copied_below)
     study.add_clicks(a_table(1, ("a", "b"), clicks=60_000))
     stop, wrong = threading.Event(), []
 
@@ -169,3 +173,50 @@ def test_a_disk_that_is_full_when_a_study_is_closed_costs_no_decision(tmp_path: 
 def _room(disk: Path) -> int:
     status = os.statvfs(disk)
     return status.f_bavail * status.f_frsize
+
+
+@pytest.fixture
+def read_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Studies of any size are read in place."""
+    monkeypatch.setattr("raterscope.app.study.file.COPIED_BELOW", 0)
+
+
+@pytest.mark.usefixtures("read_in_place")
+def test_a_large_study_is_read_in_place_as_it_was_while_it_changes(study: Study) -> None:
+    study.record(WRONG)
+    with study.copy() as first, study.copy() as second:
+        written = study.path.stat().st_mtime_ns
+        for _ in range(50):
+            study.record(WRONG)
+        study.add_clicks(a_table(1, ("a",), clicks=20_000))
+        study.rest()
+        with study.copy() as later:
+            assert len(later.decisions()) == 51
+        assert study.path.stat().st_mtime_ns == written
+        assert [len(copy.decisions()) for copy in (first, second)] == [1, 1]
+        (answer,) = first._connection.execute("PRAGMA integrity_check").fetchone()
+        assert answer == "ok"
+        with pytest.raises(StudyError):
+            first.record(WRONG)
+    code = f"from raterscope.app.study import Study; Study.open({str(study.path)!r})"
+    refused = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "InUseError" in refused.stderr
+    assert not study.rest().why
+    study.close()
+    assert list(study.path.parent.glob("*-wal")) == []
+    with Study.open(study.path) as opened:
+        assert len(opened.decisions()) == 51
+
+
+@pytest.mark.usefixtures("read_in_place")
+def test_a_study_is_closed_once_it_is_no_longer_read(study: Study) -> None:
+    copy = study.copy()
+    closing = threading.Thread(target=study.close)
+    closing.start()
+    assert copy.decisions() == []
+    closing.join(0.2)
+    assert closing.is_alive()
+    copy.close()
+    closing.join()
+    with Study.open(study.path) as opened:
+        assert opened.decisions() == []
