@@ -31,6 +31,8 @@ _PATIENCE = 0.05
 """Seconds between two looks whether it is still wanted."""
 
 
+_LONGEST_CHANGE = 1.0
+"""Seconds to wait for the end of a change."""
 _CHECKPOINT_AGAIN = "PRAGMA wal_autocheckpoint=1000"
 """SQLite's default, in pages."""
 
@@ -72,6 +74,8 @@ class StudyFile:
         self._made: tuple[int, int] | None = None
         self._complete_at = connection.total_changes
         self._copying = threading.Lock()
+        self._changing = threading.Lock()
+        """Held by a change, which no checkpoint of another thread may meet."""
         self._readers = _Readers()
         self._closed = False
 
@@ -144,17 +148,21 @@ class StudyFile:
 
     def _complete_for_readers(self) -> bool:
         """Move all changes into the main file, and keep later ones in the log."""
-        changes = self.connection.total_changes
-        try:
-            self.connection.execute("PRAGMA wal_autocheckpoint=0")
-            (busy, *_) = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        except sqlite3.OperationalError:  # within a change of the study's own thread
-            busy = True
-        if busy or changes != self.connection.total_changes:
-            self.connection.execute(_CHECKPOINT_AGAIN)
+        if not self._changing.acquire(timeout=_LONGEST_CHANGE):
             return False
-        self._readers.changes = changes
-        return True
+        try:
+            self.connection.execute("PRAGMA wal_autocheckpoint=0").fetchone()
+            try:
+                (busy, *_) = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            except sqlite3.OperationalError:  # the study's own thread reads
+                busy = True
+            if busy:
+                self.connection.execute(_CHECKPOINT_AGAIN).fetchone()
+                return False
+            self._readers.changes = self.connection.total_changes
+            return True
+        finally:
+            self._changing.release()
 
     def checkpoint(self) -> bool:
         """Move the last changes from the log into the main file; False if it is still incomplete.
@@ -236,7 +244,7 @@ class StudyFile:
             raise UnwrittenError(
                 "was moved, renamed or deleted while open; put it back to go on", file=self.path
             )
-        with translated_errors(self.path, "written"):
+        with translated_errors(self.path, "written"), self._changing:
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self.connection

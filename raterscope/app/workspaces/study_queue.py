@@ -50,8 +50,8 @@ class StudyQueue(QObject):
         self._document, self._remaining, self._is_blind = document, remaining, is_blind
         self._tabs = screen.left_tabs
         self.panel = QueuePanel("All questions")
-        self._tabs.insertTab(0, self.panel, "All questions")
-        self._tabs.setTabVisible(0, False)
+        self.panel.setParent(screen)
+        self.panel.hide()
         self._order: list[Key] = []
         self._ranks: dict[Key, int] = {}
         self._done: list[bool] = []
@@ -119,7 +119,7 @@ class StudyQueue(QObject):
         self._show_tab()
         if self.active and not self._begun:
             self._begun = True
-            self._tabs.setCurrentIndex(self._tabs.indexOf(self.panel))
+            self._tabs.setCurrentWidget(self.panel)
             self.go(0, None, 1)
 
     def _on_changed(self) -> None:
@@ -135,7 +135,11 @@ class StudyQueue(QObject):
                 self.panel.update_item(item)
 
     def _show_tab(self) -> None:
-        self._tabs.setTabVisible(self._tabs.indexOf(self.panel), self.active and not self._is_blind())
+        at, shown = self._tabs.indexOf(self.panel), self.active and not self._is_blind()
+        if shown and at < 0:  # a hidden tab would take room
+            self._tabs.insertTab(0, self.panel, "All questions")
+        elif not shown and at >= 0:
+            self._tabs.removeTab(at)
 
     def on_blind_changed(self) -> None:
         """Hide the queue in blind mode: it names annotators and the doubt about answers."""
