@@ -35,7 +35,7 @@ class Measure:
     help : str
         Definition, a sentence without its full stop.
     unit : str
-        "mm"; empty for a number without one.
+        "mm", "p" for a p value; empty for a number without one.
     ideal : float or None
         The value of a perfect annotator; None where none is better than another.
     is_share : bool
@@ -97,7 +97,7 @@ class Course:
     places : tuple of P str
         "smear_2.png", "votes 41 to 80".
     across : str
-        What they are: "image", "vote".
+        What they are: "image", "block of votes".
     values : (P, 3) float64
         Value and interval.
     """

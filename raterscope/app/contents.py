@@ -68,8 +68,8 @@ class Contents:
         return self.review.in_words(decision, hidden=self.hidden)
 
     def of(self, kind: str) -> tuple[Item, ...]:
-        """List the items of a kind."""
-        return self.items[kind]
+        """List the items of a kind; none of one that the study does not hold."""
+        return self.items.get(kind, ())
 
     def runs_of(self, kind: str) -> tuple[RunEntry, ...]:
         """List the runs of a kind, the oldest first."""

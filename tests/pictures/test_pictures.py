@@ -1,4 +1,4 @@
-"""The start page and the four workspaces look as their reference pictures do."""
+"""The start page and the workspaces look as their reference pictures do."""
 
 import io
 import shutil
@@ -48,12 +48,15 @@ def test_the_start_page_looks_as_before(picture_window, compared, qtbot):
     compared(window, f"start-{theme}")
 
 
-@pytest.mark.parametrize("kind", ["clicks", "masks", "labels", "pairs"])
+@pytest.mark.parametrize("kind", ["clicks", "masks", "labels", "pairs", "annotators"])
 def test_a_workspace_looks_as_before(kind, picture_window, studies, compared, qtbot, tmp_path):
     window, theme = picture_window
-    study = studies(kind)
+    study = studies("labels" if kind == "annotators" else kind)
     shutil.copytree(study.parent, tmp_path / kind)
     open_study(window, qtbot, tmp_path / kind / study.name)
+    if kind == "annotators":
+        window.show_workspace(kind)
+        idle(window, qtbot)
     press(window, qtbot, Qt.Key.Key_Tab, on=window.workspace.queue.view)
     if kind == "clicks":
         window.workspace.canvas.spot_clicked.emit(6)

@@ -15,6 +15,7 @@ from raterscope.widgets.figures.community_plots import CommunityTriangles, Parti
 from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.figures.confusion_wall import ConfusionWall
 from raterscope.widgets.figures.count_plots import CountsPlot, StreamCurves
+from raterscope.widgets.figures.course_plot import AnnotatorCourse, CoursePlot, CourseView
 from raterscope.widgets.figures.drift_plots import RowLines, TernaryPlot
 from raterscope.widgets.figures.evaluation_plots import (
     CalibrationPlot,
@@ -238,11 +239,20 @@ def triangles():
     return panel
 
 
+def followed():
+    plot = CoursePlot()
+    values = np.array([[0.5, 0.4, 0.6], [0.7, 0.6, 0.8], [np.nan, np.nan, np.nan]])
+    places = ("one", "two", "three")
+    lines = tuple(AnnotatorCourse(name, at, places, values) for at, name in enumerate(NAMES[:2]))
+    plot.show_courses([CourseView("labels: right votes", "right votes", "image", 1.0, True, lines)])
+    return plot
+
+
 FIGURES = {
     one.__name__: one
     for one in (
         objective, reliability, curves, calibration, counts, course, agreement, tree, lines, triangle, flow,
         matrix, wall, knockoffs, shares, ranking, alike, network, path, sides, course_of_bias, strip,
-        weight, boxes, crowds, rates, triangles,
+        weight, boxes, crowds, rates, triangles, followed,
     )
 }  # fmt: skip

@@ -32,6 +32,7 @@ from PySide6.QtWidgets import (
 
 from raterscope.app.contents import Contents
 from raterscope.app.workspaces.catalogue import WORKSPACES
+from raterscope.app.workspaces.layout import WorkspaceLayout
 from raterscope.app.workspaces.run_history import run_lines
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
@@ -97,19 +98,19 @@ def menu_commands(menu: QMenu, where: str) -> Iterator[Command]:
         yield Command(action.text(), menu_title, action.trigger, shortcut_text(action), action.isEnabled())
 
 
-def study_commands(contents: Contents, workspace: WorkspaceScreen, kind: str) -> Iterator[Command]:
+def study_commands(contents: Contents, workspace: WorkspaceLayout, kind: str) -> Iterator[Command]:
     """Make commands that go to the items, runs and annotators of a workspace."""
     title = WORKSPACES[kind].item
     for item in contents.of(kind):
         yield Command(item.name, title, partial(workspace.go_to, item.id))
     for run in run_lines(contents, kind, None):
-        if isinstance(run.key, int):
+        if isinstance(run.key, int) and isinstance(workspace, WorkspaceScreen):
             yield Command(f"{run.title}, {run.words}", "Run", partial(workspace.runs.choose, run.key))
     if not contents.hidden:
         yield from _annotators(workspace.annotators_on_screen(), workspace)
 
 
-def _annotators(names: Sequence[str], workspace: WorkspaceScreen) -> Iterator[Command]:
+def _annotators(names: Sequence[str], workspace: WorkspaceLayout) -> Iterator[Command]:
     for name in names:
         yield Command(name, "Annotator", partial(workspace.choose_annotator, name))
 
@@ -269,8 +270,13 @@ SIZE = QSize(1080, 680)
 EDGE, BETWEEN, SCROLL_BAR = 20, 32, 12
 
 
+<<<<<<< HEAD
 def shortcut_groups(commands: Sequence[Command], workspace: QWidget | None) -> tuple[KeyHelp, ...]:
     """Group the shortcuts by menu: those of the commands, then those of the widgets on screen."""
+=======
+def shortcut_groups(commands: Sequence[Command], workspace: WorkspaceLayout | None) -> tuple[KeyHelp, ...]:
+    """Group the shortcuts by menu: those of the commands, then those of a workspace's widgets."""
+>>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
     groups: dict[str, list[tuple[str, str]]] = {}
     for command in commands:
         if command.keys:

@@ -13,6 +13,7 @@ from PySide6.QtGui import QImage, QImageWriter
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
 from raterscope.algorithms.progress import Watch
+from raterscope.app.annotators.writing import ALL_ANNOTATORS
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.errors import InputError
@@ -31,7 +32,7 @@ from raterscope.app.formats.output_files import file_name_part, write_bytes, wri
 from raterscope.app.formats.volumes.resampling import explain_irregularity
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.masks.exports import case_pseudonym
-from raterscope.app.kinds.registry import exports
+from raterscope.app.kinds.registry import KINDS, exports, find_export
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.runs import run_name
 from raterscope.app.window.bars import ask
@@ -40,6 +41,7 @@ from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
 from raterscope.widgets.figure_menu import FigureMenu, Leaving
 
 
+<<<<<<< HEAD
 def menu_entries(kind: str, *, readers: bool = False) -> Iterator[tuple[str, Export, bool]]:
     """List the entries of a kind's Export menu: label, export, and whether it is de-identified.
 
@@ -50,6 +52,13 @@ def menu_entries(kind: str, *, readers: bool = False) -> Iterator[tuple[str, Exp
     """
     for export in exports():
         if kind in export.kinds and (readers or not export.of_readers):
+=======
+def menu_entries(kind: str) -> Iterator[tuple[str, Export, bool]]:
+    """List the entries of a kind's Export menu: label, export, and whether it is de-identified."""
+    offered = (ALL_ANNOTATORS, find_export("decisions", tuple(KINDS))) if kind == "annotators" else exports()
+    for export in offered:
+        if kind in export.kinds or kind == "annotators":
+>>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
             yield f"{export.title}…", export, False
             if export.deidentifies:
                 yield f"{export.title}, de-identified…", export, True

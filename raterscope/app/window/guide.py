@@ -8,7 +8,7 @@ from operator import attrgetter
 from PySide6.QtWidgets import QTabWidget, QWidget
 
 from raterscope.app.workspaces.catalogue import WORKSPACES
-from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.app.workspaces.layout import WorkspaceLayout
 from raterscope.resources.bibliography import linked_by_topic, page_text, page_title, topics
 from raterscope.widgets.guide_view import GuidePage
 
@@ -105,6 +105,14 @@ TOPICS: dict[str, dict[str, str]] = {
         "methods": "pairs/methods",
         "trust": "pairs/trust",
     },
+    "annotators": {
+        "history": "window/history",
+        "job_list": "window/jobs",
+        "queue": "annotators/queue",
+        "table": "annotators/table",
+        "card": "annotators/card",
+        "course": "annotators/card",
+    },
 }
 """Guide pages of each workspace's widgets, by the names of the widgets."""
 
@@ -120,7 +128,7 @@ def pages() -> dict[str, GuidePage]:
     return read
 
 
-def mark_topics(workspace: WorkspaceScreen, kind: str) -> None:
+def mark_topics(workspace: WorkspaceLayout, kind: str) -> None:
     """Store on the widgets of a workspace which page describes them."""
     for name, topic in TOPICS[kind].items():
         attrgetter(name)(workspace).setProperty(PROPERTY, topic)

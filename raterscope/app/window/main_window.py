@@ -35,7 +35,7 @@ from raterscope.app.window.unsaved_results import (
     describe_saved,
 )
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
-from raterscope.app.workspaces.screen import TABS, WorkspaceScreen
+from raterscope.app.workspaces.layout import TABS, WorkspaceLayout
 from raterscope.widgets.hints import EmptyState
 from raterscope.widgets.layouts import stacked, vertical
 
@@ -62,10 +62,14 @@ class MainWindow(QMainWindow):
         self.document = Document(self.jobs, self)
         self.workspace: Any = None
         """The workspace on screen, created when it is first shown."""
+<<<<<<< HEAD
         self._workspaces: dict[str, WorkspaceScreen] = {}
         self._unfinished: dict[str, tuple[WorkspaceScreen, Iterator[None]]] = {}
         """Workspaces that are being made, with the steps that are left."""
         self.document.prepare = self._prepare
+=======
+        self._workspaces: dict[str, WorkspaceLayout] = {}
+>>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
         self._statuses: dict[str, str] = {}
         self._kind = ""
         self._refusal = ""
@@ -257,15 +261,16 @@ class MainWindow(QMainWindow):
             self.bar.set_workspace(kind, workspace.fuse)
             self.status.set_text(self._statuses.get(kind, ""))
             self.menus.follow_workspace(kind, self.workspace.actions_made if self.workspace else ())
-        self.bar.set_fusing_possible(self.workspace is not None)
+        self.bar.set_fusing_possible(self.workspace is not None and self.workspace.FUSES)
         self.window_actions.follow(self.workspace, kind)
         self.note_position()
         if page is not self._pages.currentWidget():
             self._pages.setCurrentWidget(page)
             page.setFocus()
         if self.workspace is not None:
-            self.workspace.runs.show_outdated()
+            self.workspace.show_outdated()
 
+<<<<<<< HEAD
     def _prepare(self, contents: Contents, show: Callable[[], object]) -> None:
         """Make the workspace of a study step by step, then show the study."""
         workspace = WORKSPACES[_first_kind(contents)]
@@ -282,6 +287,9 @@ class MainWindow(QMainWindow):
         return self._unfinished[kind.kind]
 
     def _workspace_of(self, kind: WorkspaceKind) -> WorkspaceScreen:
+=======
+    def _workspace_of(self, kind: WorkspaceKind) -> WorkspaceLayout:
+>>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
         if kind.kind in self._workspaces:
             return self._workspaces[kind.kind]
         workspace, steps = self._begin(kind)
@@ -299,10 +307,11 @@ class MainWindow(QMainWindow):
             state = preferences.recall(f"{kind.kind}/{name}")
             if state is not None:
                 workspace.restore_layout(name, state)
-        if self._remembers:
+        blind_mode = workspace.blind_mode
+        if self._remembers and blind_mode is not None:
             hidden = f"{kind.kind}/hidden"
-            workspace.blind_mode.set(preferences.is_enabled(hidden))
-            workspace.blind_mode.changed.connect(partial(preferences.remember, hidden))
+            blind_mode.set(preferences.is_enabled(hidden))
+            blind_mode.changed.connect(partial(preferences.remember, hidden))
         self._workspaces[kind.kind] = workspace
         self._pages.addWidget(workspace)
         return workspace
@@ -349,7 +358,7 @@ class MainWindow(QMainWindow):
         if self._incoming_job is not None:
             self._incoming_job.cancel()
         for workspace in self._workspaces.values():
-            workspace.fusing.cancel()
+            workspace.stop_fusing()
         if self.workspace is not None:
             self.workspace.setFocus()  # before Cancel hides: otherwise Qt moves the focus to the next widget
 
@@ -358,7 +367,7 @@ class MainWindow(QMainWindow):
         return None if self.workspace is None else self.workspace.current_item()
 
     def _run_on_screen(self) -> RunEntry | None:
-        return None if self.workspace is None else self.workspace.core.session.run
+        return None if self.workspace is None else self.workspace.run_on_screen
 
     # The window itself
 

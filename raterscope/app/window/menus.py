@@ -17,7 +17,7 @@ from raterscope.app.window.exporting import StudyExporter, menu_entries
 from raterscope.app.window.files import FileActions, RecentStudies, Reproduction
 from raterscope.app.window.preferences import apply_chosen_theme, change_text_size
 from raterscope.app.workspaces.catalogue import WORKSPACES
-from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.app.workspaces.layout import WorkspaceLayout
 from raterscope.widgets.parts import Menu, without_checked
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class WindowActions(QObject):
         self._menus = menus
         self._window = window
         self._guide: GuideView | None = None
-        self._workspace: WorkspaceScreen | None = None
+        self._workspace: WorkspaceLayout | None = None
         self._kind = ""
         self.reading_screen: Callable[[], QWidget | None] = lambda: None
         """Returns the screen of the reading mode, if it is shown."""
@@ -213,7 +213,7 @@ class WindowActions(QObject):
         menus.copy_requested.connect(self.copy_picture)
         menus.full_screen_requested.connect(self.toggle_full_screen)
 
-    def follow(self, workspace: WorkspaceScreen | None, kind: str) -> None:
+    def follow(self, workspace: WorkspaceLayout | None, kind: str) -> None:
         """Set the workspace on screen; None if the study holds nothing for it."""
         self._workspace, self._kind = workspace, kind
 

@@ -1,4 +1,4 @@
-"""Catalogue of workspaces, one per kind of annotation; each is imported when it is opened."""
+"""Catalogue of workspaces, one per kind and one for the annotators; each is imported when it is opened."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.registry import KINDS
-from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.app.workspaces.layout import WorkspaceLayout
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class WorkspaceKind:
     Attributes
     ----------
     kind : str
-        The kind of annotation.
+        The kind of annotation, or "annotators".
     load : callable
         Imports the workspace's class.
     item : str
@@ -30,20 +30,24 @@ class WorkspaceKind:
         Effect of Fuse, for its tooltip.
     belongs, first_step : str
         Title and sentence of its empty page, for a study without such annotations.
+    present : callable, optional
+        Return whether a study has something for it; by default items of the kind.
     """
 
     kind: str
-    load: Callable[[], Callable[[Document, Jobs, QWidget], WorkspaceScreen]]
+    load: Callable[[], Callable[[Document, Jobs, QWidget], WorkspaceLayout]]
     item: str
     fuse: str
     belongs: str
     first_step: str
+    present: Callable[[Contents], bool] | None = None
 
     @property
     def title(self) -> str:
         """Title of the tab."""
-        return KINDS[self.kind].title
+        return KINDS[self.kind].title if self.kind in KINDS else self.kind.title()
 
+<<<<<<< HEAD
     def begin(
         self, document: Document, jobs: Jobs, parent: QWidget
     ) -> tuple[WorkspaceScreen, Iterator[None]]:
@@ -57,34 +61,45 @@ class WorkspaceKind:
         for _ in steps:
             pass
         return workspace
+=======
+    def make(self, document: Document, jobs: Jobs, parent: QWidget) -> WorkspaceLayout:
+        """Create the workspace."""
+        return self.load()(document, jobs, parent)
+>>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
 
     def holds(self, contents: Contents) -> bool:
         """Return whether a study has items for this workspace."""
-        return bool(contents.of(self.kind))
+        return bool(contents.of(self.kind)) if self.present is None else self.present(contents)
 
 
-def _clicks() -> type[WorkspaceScreen]:
+def _clicks() -> type[WorkspaceLayout]:
     from raterscope.app.workspaces.clicks import ClicksWorkspace
 
     return ClicksWorkspace
 
 
-def _masks() -> type[WorkspaceScreen]:
+def _masks() -> type[WorkspaceLayout]:
     from raterscope.app.workspaces.masks import MasksWorkspace
 
     return MasksWorkspace
 
 
-def _labels() -> type[WorkspaceScreen]:
+def _labels() -> type[WorkspaceLayout]:
     from raterscope.app.workspaces.labels import LabelsWorkspace
 
     return LabelsWorkspace
 
 
-def _pairs() -> type[WorkspaceScreen]:
+def _pairs() -> type[WorkspaceLayout]:
     from raterscope.app.workspaces.pairs import PairsWorkspace
 
     return PairsWorkspace
+
+
+def _annotators() -> type[WorkspaceLayout]:
+    from raterscope.app.workspaces.annotators import AnnotatorsWorkspace
+
+    return AnnotatorsWorkspace
 
 
 WORKSPACES = {
@@ -122,6 +137,15 @@ WORKSPACES = {
             "No pairs in this study yet",
             "Drop a table of comparisons here: annotator, left, right, choice; pictures of items beside it.",
         ),
+        WorkspaceKind(
+            "annotators",
+            _annotators,
+            "Annotator",
+            "",
+            "No annotators in this study yet",
+            "Import what annotators marked: clicks, masks, labels or pairs. All are then listed here.",
+            present=lambda contents: bool(contents.annotators),
+        ),
     )
 }
-"""By kind, in the order of the tabs."""
+"""By kind, in the order of the tabs; the annotators of all kinds last."""

@@ -1,29 +1,26 @@
-"""Base class of the workspaces: resizable regions, the Fuse panel over them, what a kind overrides."""
+"""Base class of the workspaces of kinds: the Fuse panel over the layout, what a kind overrides."""
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 from collections.abc import Callable, Iterator, Mapping, Sequence
+=======
+from collections.abc import Sequence
+>>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QByteArray, QEvent, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShortcut, QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QApplication, QSplitter, QTabWidget, QWidget
+from PySide6.QtWidgets import QWidget
 
-from raterscope.widgets import theme
-from raterscope.widgets.hints import KeyHelp, WorkspaceNotes
-from raterscope.widgets.layouts import vertical
-from raterscope.widgets.panels.activity_panels import (
-    BACK,
-    NEXT,
-    PREVIOUS,
-    ChangesPanel,
-    HistoryPanel,
-    JobsPanel,
+from raterscope.app.workspaces.layout import (
+    TABS,
+    ActionEntry,
+    WorkspaceLayout,
+    contains,
+    split_widgets,
 )
+from raterscope.widgets.panels.activity_panels import BACK, NEXT, PREVIOUS, ChangesPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
-from raterscope.widgets.parts import ScrollRegion, without_checked
-from raterscope.widgets.theme import text_size
 
 if TYPE_CHECKING:
     from raterscope.app.assessment import Change
@@ -36,19 +33,13 @@ if TYPE_CHECKING:
     from raterscope.app.workspaces.runs import Fusing, FusionWork, RunControl
     from raterscope.widgets.panels.fuse_panel import RunRequest
 
-ActionEntry = tuple[str, str, Callable[[], object]]
-
-TABS = "tabs"
-QUEUE_WIDTH, EVIDENCE_WIDTH, BOTTOM_HEIGHT = 236, 360, 212
-QUEUE_SHARE, EVIDENCE_SHARE, BOTTOM_SHARE = 0.26, 0.6, 0.45
-"""Largest shares of the regions with larger text; the canvas keeps the rest."""
-LOW_BOTTOM_SHARE = 0.25
-"""Share of a low window's height that the bottom takes, unless the expert enlarges it."""
+__all__ = ["TABS", "ActionEntry", "WorkspaceScreen", "split_widgets"]
 
 
-class WorkspaceScreen(QWidget):
-    """Queue on the left, canvas in the middle, evidence on the right, history and plots below.
+class WorkspaceScreen(WorkspaceLayout):
+    """Workspace of a kind: queue on the left, canvas in the middle, evidence on the right, plots below.
 
+<<<<<<< HEAD
     It is empty until its steps from `build` are done.
 
     Signals
@@ -63,17 +54,19 @@ class WorkspaceScreen(QWidget):
         Why to fuse again; empty without a reason.
     escaped
         Esc was pressed and there was no mode or panel to leave.
+=======
+    Parameters
+    ----------
+    below, widths
+        See `WorkspaceLayout`.
+>>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
     """
 
-    status_changed = Signal(str)
-    message = Signal(str)
-    refused = Signal(str)
-    fusing_changed = Signal(object)
-    stale_changed = Signal(str)
-    escaped = Signal()
+    FUSES = True
 
     core: WorkspaceCore[Any, Any]
 
+<<<<<<< HEAD
     PARTS = ("whole", "middle", "upper", "bottom")
     CANVAS_SCROLLS = False
     """Whether the middle shows figures, which may become too large for it, instead of an image."""
@@ -90,6 +83,9 @@ class WorkspaceScreen(QWidget):
         raise NotImplementedError
 
     def lay_out(
+=======
+    def __init__(
+>>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
         self,
         queue: QWidget,
         canvas: QWidget,
@@ -97,6 +93,7 @@ class WorkspaceScreen(QWidget):
         below: Sequence[QWidget],
         fuse_panel: FusePanel,
         widths: Sequence[int],
+<<<<<<< HEAD
     ) -> Iterator[None]:
         """Put the regions in their places, in steps.
 
@@ -176,53 +173,35 @@ class WorkspaceScreen(QWidget):
     def put_first_below(self, index: int) -> None:
         """Move a widget of `below` to the left of history and jobs."""
         self.bottom.insertWidget(0, self._lower[1 + index])
+=======
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(queue, canvas, evidence, below, widths, parent)
+        self.fuse_panel = fuse_panel
+        self.changes_panel = ChangesPanel()
+        self.left_tabs.addTab(self.changes_panel, "Changes")
+        self.left_tabs.tabBar().setAccessibleName("History, jobs and changes")
+        fuse_panel.setParent(self)
+        fuse_panel.hide()
+>>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
 
     def add_actions(self, described: Sequence[ActionEntry], walked: Sequence[QWidget]) -> None:
-        """Add actions to the Review menu, with those of every workspace.
-
-        Parameters
-        ----------
-        described : sequence of (words, keys, slot)
-        walked : sequence of QWidget
-            Widgets in which Tab goes to the next disputed item, as in lists; in forms it moves the focus.
-        """
-        lists = [
-            view
-            for view in self.findChildren(QAbstractItemView)
-            if not self.fuse_panel.isAncestorOf(view) and _in_place(view, self)
-        ]
-        everywhere: tuple[ActionEntry, ...] = (
+        """Add actions to the Review menu, with those of every workspace; see `add_shortcuts`."""
+        changes = self.runs.changes
+        fusing: tuple[ActionEntry, ...] = (
             ("Fuse again", "F5", self.fuse_again),
-            ("Next change of the last fusion", NEXT, partial(self.runs.changes.step, 1)),
-            ("Previous change of the last fusion", PREVIOUS, partial(self.runs.changes.step, -1)),
-            ("Show the previous run, or the latest again", BACK, self.runs.changes.toggle),
-            ("Next region of the window", "F6", partial(self.go_to_region, 1)),
-            ("Previous region of the window", "Shift+F6", partial(self.go_to_region, -1)),
-            ("Next part of the region", "Ctrl+F6", partial(self.go_to_part, 1)),
-            ("Previous part of the region", "Ctrl+Shift+F6", partial(self.go_to_part, -1)),
+            ("Next change of the last fusion", NEXT, partial(changes.step, 1)),
+            ("Previous change of the last fusion", PREVIOUS, partial(changes.step, -1)),
+            ("Show the previous run, or the latest again", BACK, changes.toggle),
         )
-        for words, keys, slot in (*described, *everywhere):
-            action = QAction(words, self)
-            action.setShortcut(QKeySequence(keys))
-            action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-            leaves = keys == "Esc"
-            action.triggered.connect(
-                without_checked(partial(self._leave_or_focus_canvas, slot) if leaves else slot)
-            )
+        self.add_shortcuts((*described, *fusing), walked)
+        for (_, _, slot), action in zip(described, self.actions_made, strict=False):
             if slot == self.core.toggle_blind:
                 action.setCheckable(True)
                 self.core.blind_mode.changed.connect(action.setChecked)
-            for widget in (*walked, *lists) if "Tab" in keys else (self,):
-                widget.addAction(action)
-            self.actions_made.append(action)
 
-    def add_digits(self, slot: Callable[[int], object], words: str, *, first: int = 1) -> None:
-        """Make the keys 1 to 9, or 0 to 9, call a slot with the digit less one; the words describe it."""
-        self.digits = KeyHelp("", ((f"{first} ... 9", words),))
-        for digit in range(first, 10):
-            shortcut = QShortcut(QKeySequence(str(digit)), self)
-            shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-            shortcut.activated.connect(partial(slot, digit - 1))
+    def _walked_lists(self) -> Sequence[QWidget]:
+        return [view for view in super()._walked_lists() if not self.fuse_panel.isAncestorOf(view)]
 
     def show_changes(self) -> None:
         """Bring the list of changes to the front."""
@@ -241,16 +220,7 @@ class WorkspaceScreen(QWidget):
         """Whether Esc has a mode or a panel to leave."""
         return self.fuse_panel.isVisible()
 
-    def _leave_or_focus_canvas(self, slot: Callable[[], object]) -> None:
-        """Leave the mode or panel, else move the focus to the canvas, else leave full screen."""
-        if self.has_to_leave:
-            slot()
-        elif not _contains(self.canvas, self.focusWidget()):
-            self.canvas.setFocus(Qt.FocusReason.TabFocusReason)
-        else:
-            self.escaped.emit()
-
-    # Common to all workspaces
+    # Common to all kinds
 
     @property
     def runs(self) -> RunControl:
@@ -275,25 +245,21 @@ class WorkspaceScreen(QWidget):
         """Show an image, a case, a question."""
         self.core.navigation.go_to(item)
 
-    def view_state(self) -> dict[str, Any]:
-        """Return selection, view and visible tabs, for session restore."""
-        return {TABS: self._tabs_in_sight()}
+    @property
+    def run_on_screen(self) -> RunEntry | None:
+        """The run whose result is on screen."""
+        run: RunEntry | None = self.core.session.run
+        return run
 
-    def restore_view(self, state: Mapping[str, Any]) -> None:
-        """Restore a view as far as its objects still exist; the state comes from an untrusted file."""
-        tabs = state.get(TABS)
-        if isinstance(tabs, str):
-            self.restore_layout(TABS, QByteArray(tabs.encode()))
+    def stop_fusing(self) -> None:
+        """Stop the fusion under way."""
+        self.fusing.cancel()
+
+    def show_outdated(self) -> None:
+        """Show whether and why to fuse again."""
+        self.runs.show_outdated()
 
     # Overridden by each kind
-
-    def annotators_on_screen(self) -> Sequence[str]:
-        """Return the names of the annotators of the item on screen."""
-        raise NotImplementedError
-
-    def choose_annotator(self, name: str) -> None:
-        """Choose an annotator everywhere."""
-        raise NotImplementedError
 
     def fusion_work(self, request: RunRequest) -> FusionWork:
         """Return the steps of a run that was requested in the Fuse panel."""
@@ -339,29 +305,7 @@ class WorkspaceScreen(QWidget):
     def show_draft(self, draft: Any) -> None:
         """Show a partial result of the item on screen."""
 
-    # Layout
-
-    def layout_state(self) -> dict[str, QByteArray]:
-        """Return the sizes of the regions and the visible tabs, to be stored."""
-        divided = {name: getattr(self, name).saveState() for name in self.PARTS}
-        return {**divided, TABS: QByteArray(self._tabs_in_sight().encode())}
-
-    def _tabs_in_sight(self) -> str:
-        return "\n".join(tabs.tabText(tabs.currentIndex()) for tabs in self.findChildren(QTabWidget))
-
-    def restore_layout(self, name: str, state: QByteArray) -> None:
-        """Restore sizes or visible tabs."""
-        if name == TABS:
-            visible = bytes(state.data()).decode(errors="replace").split("\n")
-            for tabs in self.findChildren(QTabWidget):
-                titles = [tabs.tabText(index) for index in range(tabs.count())]
-                tabs.setCurrentIndex(next((titles.index(title) for title in visible if title in titles), 0))
-            return
-        splitter = getattr(self, name)
-        if splitter.restoreState(state):
-            self.divisions.pop(splitter, None)
-            if splitter in self._sides:
-                self._on_divided(splitter)
+    # The Fuse panel
 
     def toggle_fuse_panel(self) -> None:
         """Open or close the Fuse panel below its button."""
@@ -375,142 +319,17 @@ class WorkspaceScreen(QWidget):
 
     def close_fuse_panel(self) -> None:
         """Close the Fuse panel; the focus returns to the canvas."""
-        held_keys = _contains(self.fuse_panel, self.fuse_panel.window().focusWidget())
+        held_keys = contains(self.fuse_panel, self.fuse_panel.window().focusWidget())
         if held_keys:
             self.canvas.setFocus()  # before it hides: otherwise Qt moves the focus to the next widget
         self.fuse_panel.hide()
 
-    def region_of(self, widget: QWidget) -> QWidget | None:
-        """Return the region of the screen that contains a widget."""
-        return next((region for region in self._regions if _contains(region, widget)), None)
-
-    def go_to_region(self, step: int) -> None:
-        """Move the focus to the next region with a focusable widget, wrapping round."""
-        regions = self._regions
-        focus = self.focusWidget()
-        start = next((i for i, region in enumerate(regions) if _contains(region, focus)), 0)
-        for distance in range(1, len(regions)):
-            region = regions[(start + distance * step) % len(regions)]
-            first = region
-            while (proxy := first.focusProxy()) is not None:
-                first = proxy
-            takers = (first, *region.findChildren(QWidget))
-            taker = next((widget for widget in takers if _takes_keys(widget)), None)
-            if taker is not None:
-                taker.setFocus(Qt.FocusReason.TabFocusReason)
-                return
-
-    def go_to_part(self, step: int) -> None:
-        """Move the focus to the next focusable widget of the region, where Tab has another meaning."""
-        region, focus = self.region_of(self.focusWidget() or self.canvas), self.focusWidget()
-        if region is None or focus is None:
-            return
-        chain, widget = [], focus.nextInFocusChain()
-        while widget is not None and widget is not focus:
-            chain.append(widget)
-            widget = widget.nextInFocusChain()
-        for widget in chain[::step]:
-            if _contains(region, widget) and _takes_keys(widget) and widget.focusProxy() is None:
-                widget.setFocus(Qt.FocusReason.TabFocusReason)
-                return
+    def place_panel(self) -> None:
+        """Keep the Fuse panel at its edge while it is open."""
+        if self.fuse_panel.isVisible():
+            self._place_fuse_panel()
 
     def _place_fuse_panel(self) -> None:
         width = min(self.fuse_panel.sizeHint().width(), self.width() - 16)
         height = min(self.fuse_panel.sizeHint().height(), self.height() - 16)
         self.fuse_panel.setGeometry(self.width() - width - 8, 8, width, height)
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Set the initial sizes once the widget is shown: before, its parts have other proportions."""
-        super().showEvent(event)
-        if self._is_new:
-            QTimer.singleShot(0, self, self._divide)
-
-    def _divide(self) -> None:
-        self._is_new = False
-        for splitter in self._sides:
-            self._on_divided(splitter)
-        if abs(self.middle.sizes()[1] - self._low_bottom()) <= 1:  # restored as it was in a low window
-            self._normal_sizes[self.middle] = BOTTOM_HEIGHT
-        for splitter, sizes in self.divisions.items():
-            splitter.setSizes(list(sizes))
-            if splitter in self._sides:
-                self._resize_side(splitter, sizes[self._sides[splitter][0]])
-        self.divisions = {}
-
-    def _on_look(self) -> None:
-        """Resize the sides after a change of the text size, in proportion to the sizes set by the expert."""
-        previous, self._text_size = self._text_size, text_size()
-        if self._text_size == previous:
-            return
-        for splitter, (index, _) in self._sides.items():
-            self._resize_side(splitter, self._normal_sizes.get(splitter, splitter.sizes()[index] / previous))
-        if self.fuse_panel.isVisible():
-            self._place_fuse_panel()
-
-    def _on_divided(self, splitter: QSplitter, *_: int) -> None:
-        """Note the size of the side that the expert set."""
-        self._normal_sizes[splitter] = splitter.sizes()[self._sides[splitter][0]] / self._text_size
-
-    def _resize_side(self, splitter: QSplitter, normal: float) -> None:
-        """Set the size of a side from its size with normal text; a collapsed side stays collapsed."""
-        index, share = self._sides[splitter]
-        total = sum(splitter.sizes())
-        size = min(round(normal * text_size()), max(round(share * total), round(normal)))
-        if splitter is self.middle and normal <= BOTTOM_HEIGHT:
-            size = min(size, self._low_bottom())
-        if splitter.sizes()[index] and size:
-            splitter.setSizes([size, total - size] if index == 0 else [total - size, size])
-        self._normal_sizes[splitter] = normal
-
-    def _low_bottom(self) -> int:
-        """Return the bottom's height in a low window, which its parts need at least."""
-        low = round(LOW_BOTTOM_SHARE * sum(self.middle.sizes()) * max(1.0, text_size()))
-        return max(low, self.bottom.minimumSizeHint().height())
-
-    def _fit_bottom(self) -> None:
-        if not self._is_new:
-            self._resize_side(self.middle, self._normal_sizes[self.middle])
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the panel at its edge, and leave a low window's height to the evidence."""
-        super().resizeEvent(event)
-        self._fit_bottom()
-        if self.fuse_panel.isVisible():
-            self._place_fuse_panel()
-
-
-def split_widgets(
-    direction: Qt.Orientation, widgets: Sequence[QWidget], sizes: Sequence[int] = ()
-) -> QSplitter:
-    """Put widgets side by side or one below the other, with handles between them."""
-    splitter = QSplitter(direction)
-    splitter.setHandleWidth(1)
-    for widget in widgets:
-        splitter.addWidget(widget)
-    if sizes:
-        splitter.setSizes(list(sizes))
-    return splitter
-
-
-def _splitter(direction: Qt.Orientation, parent: QWidget) -> QSplitter:
-    splitter = QSplitter(direction, parent)
-    splitter.setHandleWidth(1)
-    splitter.setChildrenCollapsible(True)
-    return splitter
-
-
-def _takes_keys(widget: QWidget) -> bool:
-    by_tab = bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus)
-    return by_tab and widget.isVisible() and widget.isEnabled()
-
-
-def _in_place(view: QAbstractItemView, screen: QWidget) -> bool:
-    """Return whether a list is in the screen itself, not in a popup."""
-    parent: QWidget | None = view
-    while parent is not None and parent is not screen and not parent.isWindow():
-        parent = parent.parentWidget()
-    return parent is screen
-
-
-def _contains(region: QWidget, widget: QWidget | None) -> bool:
-    return widget is not None and (region is widget or region.isAncestorOf(widget))

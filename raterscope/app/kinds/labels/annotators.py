@@ -40,7 +40,7 @@ WORST = Measure(
     ideal=1.0, is_share=True,
 )  # fmt: skip
 CHANGE = Measure(
-    "change_p", "change", "p value of the test for a change over time, of dynamic methods", is_share=True
+    "change_p", "change", "p value of the test for a change over time, of dynamic methods", unit="p"
 )
 MEASURES = (ACCURACY, WORST, CHANGE)
 
@@ -176,7 +176,7 @@ def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Cour
             "right", f"right votes{about}", "Expected share of right votes in a block of votes", ideal=1.0,
             is_share=True,
         )  # fmt: skip
-        found.append(Course("labels", measure, tuple(places), "vote", np.array(values)))
+        found.append(Course("labels", measure, tuple(places), "block of votes", np.array(values)))
     return found
 
 

@@ -63,10 +63,12 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
         sided = fusion.left + fusion.right
         values = np.full((len(names), len(MEASURES), 3), np.nan)
         values[:, 0] = np.stack([fusion.bias, fusion.bias_low, fusion.bias_high], axis=1)
-        values[:, 1, 0] = fusion.match
         for row in np.flatnonzero(sided).tolist():
             left, number = float(fusion.left[row]), int(sided[row])
             values[row, 2] = (left / number, *wilson(left, number))
+            answers_of = number + int(fusion.ties[row])
+            match = float(fusion.match[row])
+            values[row, 1] = (match, *wilson(match * answers_of, answers_of))
         pool.add(names, values, sided + fusion.ties)
         rows = pool.rows_of(names).tolist()
         for at in np.flatnonzero(fusion.flagged).tolist():
@@ -123,7 +125,7 @@ def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Cour
             "left", f"left side{about}", "Share of the left among choices of a side in a block",
             ideal=0.5, is_share=True,
         )  # fmt: skip
-        found.append(Course("pairs", measure, tuple(places), "comparison", np.array(values)))
+        found.append(Course("pairs", measure, tuple(places), "block of comparisons", np.array(values)))
     return found
 
 

@@ -1,0 +1,105 @@
+"""Annotators whose values differ from the crowd's, the most unusual first, each with the reason in words.
+
+A value is compared with the crowd's median in robust standard deviations. It counts as unusual if its whole
+interval is farther from the ideal than the median; without an interval it does not. This orders a list and
+decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.app.annotator_evidence import Evidence, Measure
+from raterscope.app.annotators.table import AnnotatorTable
+from raterscope.text import figure
+
+FAR = 3.0
+"""Robust standard deviations from which a value is unusual."""
+FEWEST = 4
+"""Annotators with a value that make a crowd."""
+LEVEL = 0.05
+"""Probability of naming any annotator who did not change, over the whole crowd."""
+FLAGGED = 4.0
+"""Deviations that a flag of the test for position bias counts as, at least."""
+MAD = 1.4826
+
+
+@dataclass(frozen=True, eq=False)
+class Unusual:
+    """What is unusual about each of N annotators.
+
+    Attributes
+    ----------
+    score : (N,) float64
+        Deviations z of the most unusual value as z / (1 + z), 0 where nothing is unusual.
+    words : tuple of N str
+        "accuracy 0.55, crowd 0.88"; empty where nothing is.
+    columns : tuple of N str
+        Column of the most unusual value; empty where nothing is.
+    marked : mapping of column to (N,) bool
+        Values that are unusual.
+    """
+
+    score: NDArray[np.float64]
+    words: tuple[str, ...]
+    columns: tuple[str, ...]
+    marked: Mapping[str, NDArray[np.bool_]]
+
+
+def find_unusual(table: AnnotatorTable) -> Unusual:
+    """Compare every annotator with the crowd."""
+    count = len(table)
+    best, words, where = np.zeros(count), [""] * count, [""] * count
+    marked = {}
+    several = len(table.evidence) > 1
+    for evidence in table.evidence:
+        about = f" in {evidence.kind}" if several else ""
+        for measure in evidence.measures:
+            column = f"{evidence.kind}_{measure.name}"
+            deviations, phrases = _deviations(table, evidence, measure)
+            marked[column] = deviations > 0
+            for row in np.flatnonzero(deviations > best).tolist():
+                best[row], where[row] = deviations[row], column
+                words[row] = f"{phrases[row]}{about}"
+    return Unusual(best / (1 + best), tuple(words), tuple(where), marked)
+
+
+def _deviations(
+    table: AnnotatorTable, evidence: Evidence, measure: Measure
+) -> tuple[NDArray[np.float64], list[str]]:
+    """Return the deviations of a measure, (N,), 0 where it is usual, and a phrase for each."""
+    column = f"{evidence.kind}_{measure.name}"
+    value = table.columns[column]
+    none = np.full(len(value), np.nan)
+    low = table.columns.get(f"{column}_low", none)
+    high = table.columns.get(f"{column}_high", none)
+    known = np.isfinite(value)
+    bounded = known & np.isfinite(low) & np.isfinite(high)
+    deviations, phrases = np.zeros(len(value)), [""] * len(value)
+    if measure.name == "change_p":
+        changed = known & (np.nan_to_num(value, nan=1.0) < LEVEL / max(int(known.sum()), 1))
+        deviations[changed] = FAR
+        return deviations, ["changed over time"] * len(value)
+    if measure.ideal is None or known.sum() < FEWEST:
+        return deviations, phrases
+    away = np.abs(value - measure.ideal)
+    ends = np.abs(np.stack([low, high]) - measure.ideal)
+    nearest = np.where((low <= measure.ideal) & (measure.ideal <= high), 0.0, ends.min(axis=0))
+    middle = float(np.median(away[known]))
+    spread = max(MAD * float(np.median(np.abs(away[known] - middle))), 0.2 * middle, 1e-9)
+    z = np.where(known, (away - middle) / spread, 0.0)
+    unusual = bounded & (z > FAR) & (nearest > middle)
+    if evidence.kind == "pairs" and measure.name == "bias":
+        flagged = table.columns["pairs_flag"] != ""
+        z, unusual = np.where(flagged, np.maximum(z, FLAGGED), z), unusual | flagged
+    deviations[unusual] = z[unusual]
+    crowd = float(np.median(value[known]))
+    unit = f" {measure.unit}" if measure.unit else ""
+    for row in np.flatnonzero(unusual).tolist():
+        digits = figure(float(value[row]), float(low[row]), float(high[row]))
+        phrases[row] = f"{measure.title} {digits}{unit}, crowd {figure(crowd)}{unit}"
+    return deviations, phrases

@@ -1,0 +1,225 @@
+"""Decisions on annotators of all kinds: exclude, down-weight, restore with one preview; join, separate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QWidget
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.annotator_evidence import Consequences
+from raterscope.app.annotators.table import preview_change
+from raterscope.app.document import Document
+from raterscope.app.errors import counted
+from raterscope.app.jobs import Job
+from raterscope.app.kinds.registry import KINDS
+from raterscope.app.review import Decision, WeightSubject, all_names, groups
+from raterscope.app.session import LatestTask
+from raterscope.app.study import Study
+from raterscope.app.study.masks import refuse_join
+from raterscope.widgets.dialogs.review_dialogs import HALF, WEIGHTS, ExclusionDialog
+from raterscope.widgets.panels.exclusion_panel import Change, ChangeKind
+from raterscope.widgets.theme import set_lengths
+
+REASONS = ("careless", "misunderstood the task", "copies another annotator", "a test account")
+NOT_FUSED = (
+    "Nothing of these annotators was fused yet: fuse first (F5 in another tab) to preview the changes."
+)
+WIDTH, HEIGHT = 680, 620
+LISTED = 10
+"""Changes that are visible at least, where there are so many."""
+
+
+@dataclass(frozen=True)
+class _Preview:
+    """Consequences of all kinds in one list."""
+
+    consequences: tuple[Consequences, ...]
+
+    def summary(self) -> str:
+        parts = [
+            f"{each.changed or 'none'} of {counted(each.total, each.noun)}" for each in self.consequences
+        ]
+        notes = [note for each in self.consequences for note in each.notes]
+        return " ".join([f"would change {', '.join(parts)}", *notes])
+
+    def changes(self) -> Sequence[Change]:
+        several = len(self.consequences) > 1
+        rows = [
+            (f"{KINDS[each.kind].title}: {change.name}" if several else change.name, change)
+            for each in self.consequences
+            for change in each.changes
+        ]
+        return [Change(key, name, change.before, change.after) for key, (name, change) in enumerate(rows)]
+
+
+class AnnotatorDecisions(QObject):
+    """Makes the decisions on the selected annotators.
+
+    Parameters
+    ----------
+    selected : callable
+        Gives the main names of the selected annotators, the current one first.
+    shown : callable
+        ``shown(name)`` gives a name as it is shown.
+    weighs : callable
+        ``weighs(names)`` returns whether a weight has an effect on any of them.
+    """
+
+    message = Signal(str)
+    refused = Signal(str)
+
+    def __init__(
+        self,
+        document: Document,
+        selected: Callable[[], tuple[str, ...]],
+        shown: Callable[[str], str],
+        weighs: Callable[[Sequence[str]], bool],
+        parent: QWidget,
+    ) -> None:
+        super().__init__(parent)
+        self._document, self._selected, self._shown, self._weighs = document, selected, shown, weighs
+        self._window = parent
+        self._task = LatestTask()
+        self.dialog: ExclusionDialog | None = None
+        self._names: tuple[str, ...] = ()
+        self._found: dict[float | None, tuple[Consequences, ...]] = {}
+        """Previews while the dialog is open, by weight."""
+
+    def exclude(self) -> None:
+        """Preview and exclude the selected annotators; restore them if all are excluded."""
+        names = self._needed()
+        if not names:
+            return
+        excluded = self._excluded
+        if all(name in excluded for name in names):
+            self._document.record(Decision(verb="include", annotators=self._all(names)))
+            return
+        self._ask(tuple(name for name in names if name not in excluded), None)
+
+    def weigh(self) -> None:
+        """Preview and set a weight for the selected annotators of clicks, which other kinds do not have."""
+        names = self._needed()
+        if names and not self._weighs(names):
+            self.message.emit("Only annotators of clicks can be down-weighted. Press X to exclude.")
+        elif names:
+            self._ask(names, HALF)
+
+    def join(self) -> None:
+        """Join the selected names, unless two of them have a mask of the same structure."""
+        names = self._needed()
+        if len(names) < 2:
+            self.message.emit("Select two names or more of one annotator, then press J.")
+            return
+        job = self._document.ask("Comparing names", partial(_refusal, self._all(names)))
+        self._task.follow(job, partial(self._on_checked, names))
+
+    def separate(self) -> None:
+        """Make the joined names of the selected annotators annotators of their own again."""
+        contents = self._document.contents
+        joined = groups(contents.review.aliases) if contents else {}
+        aliases = tuple(alias for name in self._needed() for alias in joined.get(name, (name,))[1:])
+        if aliases:
+            self._document.record(Decision(verb="separate", annotators=aliases))
+        else:
+            self.message.emit("The selected annotators have no joined names.")
+
+    @property
+    def _excluded(self) -> frozenset[str]:
+        contents = self._document.contents
+        return frozenset(contents.review.excluded) if contents else frozenset()
+
+    def _needed(self) -> tuple[str, ...]:
+        names = self._selected()
+        if not names:
+            self.message.emit("Select an annotator in the table first.")
+        return names
+
+    def _all(self, names: Sequence[str]) -> tuple[str, ...]:
+        contents = self._document.contents
+        return all_names(names, contents.review.aliases if contents else {})
+
+    def _on_checked(self, names: tuple[str, ...], refusal: str) -> None:
+        if refusal:
+            self.refused.emit(refusal)
+        else:
+            self._document.record(Decision(verb="join", annotators=names))
+
+    def _ask(self, names: tuple[str, ...], weight: float | None) -> None:
+        self._task.cancel()
+        self._names, self._found = names, {}
+        who = self._shown(names[0]) if len(names) == 1 else counted(len(names), "annotator")
+        self.dialog = dialog = ExclusionDialog(
+            who, self._window.window(), reasons=REASONS, marks="marks", answers="results",
+            weights=WEIGHTS if self._weighs(names) else (), weight=weight,
+        )  # fmt: skip
+        set_lengths(dialog, minimumWidth=WIDTH, minimumHeight=HEIGHT)
+        dialog.panel.choice_changed.connect(self._show)
+        dialog.panel.cancelled.connect(self._on_cancelled)
+        dialog.accepted.connect(partial(self._on_decided, names, dialog))
+        dialog.finished.connect(self._on_closed)
+        dialog.open()
+        self._show()
+
+    def _show(self) -> None:
+        """Show the consequences of the choice, or begin to compute them."""
+        dialog = self.dialog
+        if dialog is None:
+            return
+        weight = dialog.panel.weight
+        self._task.cancel()
+        if weight in self._found:
+            self._on_found(weight, self._found[weight])
+            return
+        dialog.panel.set_working(0.0, "reading the runs")
+        job = self._document.read_beside(
+            "Fusing without annotators" if weight is None else "Fusing with a weight",
+            partial(preview_change, self._names, weight),
+        )
+        self._task.follow(
+            job, partial(self._on_found, weight), progressed=self._on_progress, failed=self._on_failed
+        )
+
+    def _on_progress(self, job: Job) -> None:
+        if self.dialog is not None:
+            self.dialog.panel.set_working(job.fraction, job.words)
+
+    def _on_found(self, weight: float | None, consequences: tuple[Consequences, ...]) -> None:
+        self._found[weight] = consequences
+        if self.dialog is None:
+            return
+        if consequences:
+            preview = _Preview(consequences)
+            self.dialog.panel.show_preview(preview)
+            rows = min(len(preview.changes()), LISTED)
+            set_lengths(self.dialog.panel.changes, minimumHeight=rows * ChangeKind.height)
+        else:
+            self.dialog.panel.show_unknown(NOT_FUSED)
+
+    def _on_failed(self, sentence: str) -> None:
+        if self.dialog is not None:
+            self.dialog.panel.show_unknown(f"The changes are unknown: {sentence}")
+
+    def _on_cancelled(self) -> None:
+        if self._task.busy and self.dialog is not None:
+            self._task.cancel()
+            self.dialog.panel.show_unknown("The changes are unknown: the preview was cancelled.")
+
+    def _on_decided(self, names: tuple[str, ...], dialog: ExclusionDialog) -> None:
+        weight = dialog.panel.weight
+        verb, subject = ("exclude", None) if weight is None else ("weigh", WeightSubject(weight=weight))
+        self._document.record(
+            Decision(verb=verb, subject=subject, annotators=self._all(names), reason=dialog.reason)
+        )
+
+    def _on_closed(self) -> None:
+        self._task.cancel()
+        self.dialog, self._found = None, {}
+
+
+def _refusal(names: Sequence[str], study: Study, watch: Watch) -> str:
+    watch(0.0, "comparing")
+    return refuse_join(study, names)

@@ -1,0 +1,265 @@
+"""Conversion of the table of annotators for the widgets: grid, queue, card and courses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.annotator_evidence import Course, Evidence, Measure
+from raterscope.app.annotators.table import AnnotatorTable, Value
+from raterscope.app.annotators.unusual import Unusual, find_unusual
+from raterscope.app.errors import counted
+from raterscope.app.kinds.registry import KINDS
+from raterscope.text import estimate, figure, part_of_one
+from raterscope.widgets.figures.course_plot import AnnotatorCourse, CourseView
+from raterscope.widgets.panels.annotator_card import CardLine, CardView
+from raterscope.widgets.panels.queue_items import QueuedItems, QueueItem
+from raterscope.widgets.tables.annotator_grid import AnnotatorGrid, Form, GridColumn, p_words
+
+SHOWN = {1: 9, 2: 3}
+"""Values of each kind that the table shows at first, by the number of kinds; of more kinds one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The table of annotators, as the screen shows it.
+
+    Attributes
+    ----------
+    shown : tuple of str
+        Names on screen, by row: numbers while names are hidden.
+    """
+
+    table: AnnotatorTable
+    unusual: Unusual
+    grid: AnnotatorGrid
+    queued: QueuedItems
+    shown: tuple[str, ...]
+
+
+def prepare(table: AnnotatorTable, hidden: bool, watch: Watch) -> Prepared:
+    """Compare all annotators, and make grid and queue; for another thread."""
+    watch(0.0, "comparing annotators")
+    unusual = find_unusual(table)
+    shown = table.names
+    if hidden:
+        shown = tuple(f"no. {number + 1}" for number in table.numbers.tolist())
+    return Prepared(table, unusual, _grid(table, unusual, shown), _queue(table, unusual, shown), shown)
+
+
+def _grid(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> AnnotatorGrid:
+    excluded = table.columns["excluded"] > 0
+    several = len(table.evidence) > 1
+    columns = [
+        GridColumn("annotator", "", "annotator", "Colour and shape are the same in all views", "annotator",
+                   np.array(shown, dtype=object)),
+        GridColumn("marks", "", "marks", "Clicks, masks, votes and comparisons that count", "count",
+                   table.columns["marks"]),
+    ]  # fmt: skip
+    for evidence in table.evidence:
+        group = evidence.kind if several else ""
+        for at, measure in enumerate(evidence.measures):
+            first = at < SHOWN.get(len(table.evidence), 1)
+            columns.append(_column(table, unusual, evidence, measure, group, first))
+        for name in evidence.words:
+            key = f"{evidence.kind}_{name}"
+            columns.append(
+                GridColumn(key, group, _TITLES.get(name, name), _WORDS_HELP.get(name, ""), "words",
+                           table.columns[key], shown=not several or name == "flag")
+            )  # fmt: skip
+    judged = bool(table.columns["accepted"].any() or table.columns["rejected"].any())
+    states = np.array([_state(table, name) for name in table.names], dtype=object)
+    for key, help_text, texts, there in (
+        ("aliases", "Names that you joined with this one (J)", table.columns["aliases"], bool(table.aliases)),
+        ("verdicts", "Marks that agree with your decisions, and marks that contradict one", _verdicts(table),
+         judged),
+        ("state", "Excluded or down-weighted annotators, and the reason", states, bool((states != "").any())),
+    ):  # fmt: skip
+        columns.append(GridColumn(key, "", key, help_text, "words", texts, shown=there))
+    return AnnotatorGrid(table.names, table.numbers, excluded, tuple(columns))
+
+
+_TITLES = {"worst_class": "worst class is"}
+
+_WORDS_HELP = {
+    "worst_class": "The class on which the share of right votes is lowest",
+    "community": "Community of annotators, where the run has found any",
+    "flag": "Flagged for position bias, by the run or by you",
+    "verdict": "Your decision on the annotator's position bias",
+}
+
+
+def _column(
+    table: AnnotatorTable, unusual: Unusual, evidence: Evidence, measure: Measure, group: str, shown: bool
+) -> GridColumn:
+    key = f"{evidence.kind}_{measure.name}"
+    form: Form = "share" if measure.is_share else "p" if measure.unit == "p" else "value"
+    if not measure.is_share and measure.ideal == 0.0 and np.nanmin([0.0, *table.columns[key].tolist()]) < 0:
+        form = "signed"
+    return GridColumn(
+        key, group, measure.title, measure.help, form, table.columns[key],
+        table.columns.get(f"{key}_low"), table.columns.get(f"{key}_high"), unusual.marked.get(key),
+        measure.unit, shown,
+    )  # fmt: skip
+
+
+def _verdicts(table: AnnotatorTable) -> np.ndarray:
+    pairs = zip(table.columns["accepted"].tolist(), table.columns["rejected"].tolist(), strict=True)
+    texts = [f"{right:,.0f} right, {wrong:,.0f} wrong" if right or wrong else "" for right, wrong in pairs]
+    return np.array(texts, dtype=object)
+
+
+def _state(table: AnnotatorTable, name: str) -> str:
+    weight, reason = table.weight(name), table.reason(name)
+    if weight == 1:
+        return ""
+    state = "excluded" if weight == 0 else f"counts as {part_of_one(weight)}"
+    return f"{state}: {reason}" if reason else state
+
+
+def _queue(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> QueuedItems:
+    """List the annotators, the most unusual first, then those with the most marks; excluded ones last."""
+    order = np.lexsort((-table.columns["marks"], -unusual.score)).tolist()
+    items = []
+    for row in order:
+        name, score = table.names[row], float(unusual.score[row])
+        detail = unusual.words[row] or counted(int(table.columns["marks"][row]), "mark")
+        out = name in table.excluded
+        words = _state(table, name) if out else detail
+        items.append(QueueItem(name, shown[row], words, score or None, done=out))
+    return QueuedItems(items)
+
+
+def card(prepared: Prepared, names: Sequence[str]) -> CardView | None:
+    """Return the card of the first of the selected annotators, or of two side by side."""
+    table = prepared.table
+    there = [name for name in names if name in table.index]
+    if not there:
+        return None
+    compared = there[:2] if len(there) == 2 else there[:1]
+    rows = [table.index[name] for name in compared]
+    first, shown = rows[0], tuple(prepared.shown[row] for row in rows)
+    common = {
+        "lines": _lines(prepared, compared),
+        "out": all(name in table.excluded for name in there),
+        "selected": len(there),
+        "joined": any(name in table.aliases for name in there),
+        "weighs": any(table.of_kind(name, "clicks") is not None for name in there),
+    }
+    if len(compared) == 2:
+        return CardView(shown, **common)  # type: ignore[arg-type]
+    column, words = prepared.unusual.columns[first], prepared.unusual.words[first]
+    value = _deciding(table, compared[0], column)
+    number, caption, interval = "", "no result yet", ""
+    if value is not None:
+        number = _value_words(value.measure, (value.value, value.low, value.high), brief=True)
+        caption = f"{value.measure.title}, {value.kind}"
+        if math.isfinite(value.low):
+            low, high = (figure(end, value.low, value.high) for end in (value.low, value.high))
+            interval = f"{low} to {high}, 95 %"
+    sentences = [f"Unusual: {words}."] if words else []
+    if len(there) > 1:
+        sentences.append(f"{len(there):,} annotators are selected.")
+    aliases = table.all_names(compared[0])[1:]
+    if aliases and prepared.shown is table.names:
+        sentences.append(f"Also: {', '.join(aliases)}.")
+    state = _state(table, compared[0])
+    return CardView(
+        shown, state.partition(":")[0], "rejected" if words or state else "plain", number, caption, interval,
+        tuple(sentences), **common,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def _deciding(table: AnnotatorTable, name: str, column: str) -> Value | None:
+    """Return the most unusual value, or the first one of the kind with the most marks."""
+    known = [value for value in table.values(name) if math.isfinite(value.value)]
+    unusual = [value for value in known if f"{value.kind}_{value.measure.name}" == column]
+    if unusual or not known:
+        return unusual[0] if unusual else None
+
+    def marks(value: Value) -> int:
+        found = table.of_kind(name, value.kind)
+        return 0 if found is None else int(found[0].marks[found[1]])
+
+    return max(known, key=marks)
+
+
+def _lines(prepared: Prepared, names: Sequence[str]) -> tuple[CardLine, ...]:
+    table, lines = prepared.table, []
+    for evidence in table.evidence:
+        found = [table.of_kind(name, evidence.kind) for name in names]
+        if all(each is None for each in found):
+            continue
+        counts = ["none" if each is None else _counts(each[0], each[1]) for each in found]
+        lines.append(CardLine(KINDS[evidence.kind].title, tuple(counts), heading=True))
+        for at, measure in enumerate(evidence.measures):
+            lines.append(_value_line(prepared, evidence, at, measure, names))
+        for word in evidence.words:
+            texts = tuple(str(table.columns[f"{evidence.kind}_{word}"][table.index[name]]) for name in names)
+            if any(texts):
+                lines.append(CardLine(_TITLES.get(word, word), texts, help=_WORDS_HELP.get(word, "")))
+        if any(
+            each is not None and (each[0].accepted[each[1]] or each[0].rejected[each[1]]) for each in found
+        ):
+            texts = tuple(
+                "" if each is None else
+                f"{each[0].accepted[each[1]]:,} right, {each[0].rejected[each[1]]:,} wrong"
+                for each in found
+            )  # fmt: skip
+            lines.append(CardLine("your verdicts", texts, help="Marks that agree with your decisions"))
+    return tuple(lines)
+
+
+def _counts(evidence: Evidence, row: int) -> str:
+    noun = KINDS[evidence.kind].item
+    return f"{evidence.marks[row]:,} {evidence.marks_are}, {counted(int(evidence.items[row]), noun)}"
+
+
+def _value_line(
+    prepared: Prepared, evidence: Evidence, at: int, measure: Measure, names: Sequence[str]
+) -> CardLine:
+    table, key = prepared.table, f"{evidence.kind}_{measure.name}"
+    texts, figures, marked = [], [], []
+    for name in names:
+        found = table.of_kind(name, evidence.kind)
+        value = (math.nan,) * 3 if found is None else tuple(found[0].values[found[1], at].tolist())
+        texts.append(_value_words(measure, value, brief=len(names) > 1))
+        figures.append(value)
+        marked.append(bool(prepared.unusual.marked[key][table.index[name]]))
+    bars = tuple(figures) if measure.is_share else ()
+    return CardLine(measure.title, tuple(texts), bars, tuple(marked), help=f"{measure.help}.")
+
+
+def _value_words(measure: Measure, value: tuple[float, ...], *, brief: bool) -> str:
+    """Write a value with its unit, and with its interval unless it is brief; empty where it is unknown."""
+    if not math.isfinite(value[0]):
+        return ""
+    if measure.unit == "p":
+        return p_words(value[0])
+    words = figure(*value) if brief else estimate(*value)
+    return f"{words} {measure.unit}" if measure.unit else words
+
+
+def courses(
+    found: Mapping[str, Sequence[Course]], prepared: Prepared, names: Sequence[str]
+) -> tuple[CourseView, ...]:
+    """Return the courses of one annotator, or of two in one plot, kind by kind."""
+    views: dict[str, CourseView] = {}
+    for name in names:
+        row = prepared.table.index[name]
+        for course in found.get(name, ()):
+            measure = course.measure
+            title = f"{course.kind}: {measure.title}"
+            line = AnnotatorCourse(
+                prepared.shown[row], int(prepared.table.numbers[row]), course.places, course.values
+            )
+            before = views[title].lines if title in views else ()
+            label = f"{measure.title}, {measure.unit}" if measure.unit else measure.title
+            views[title] = CourseView(
+                title, label, course.across, measure.ideal, measure.is_share, (*before, line)
+            )
+    return tuple(views.values())

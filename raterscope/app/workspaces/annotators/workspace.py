@@ -1,0 +1,340 @@
+"""Workspace of the annotators of all kinds: one table of people, a card, courses, decisions for all kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QWidget
+
+from raterscope.algorithms.progress import Watch, part
+from raterscope.app.annotator_evidence import Course
+from raterscope.app.annotators.exclusions import effects_of_exclusion
+from raterscope.app.annotators.rules import RuleError, is_rule, select_rows
+from raterscope.app.annotators.table import read_annotators, read_courses
+from raterscope.app.document import Document
+from raterscope.app.errors import counted
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.kinds.registry import KINDS
+from raterscope.app.review import Decision
+from raterscope.app.session import LatestTask
+from raterscope.app.study import Study
+from raterscope.app.workspaces import run_history
+from raterscope.app.workspaces.annotators import view
+from raterscope.app.workspaces.annotators.decisions import AnnotatorDecisions
+from raterscope.app.workspaces.layout import WorkspaceLayout
+from raterscope.widgets.figures.course_plot import CoursePlot
+from raterscope.widgets.panels.activity_panels import HistoryEntry
+from raterscope.widgets.panels.annotator_card import AnnotatorCard
+from raterscope.widgets.panels.queue_items import QueuedItems, QueueFilter
+from raterscope.widgets.panels.queue_panel import QueuePanel
+from raterscope.widgets.tables.annotator_grid import EMPTY, AnnotatorGridView
+
+FILTERS = (
+    QueueFilter("all", "all"),
+    QueueFilter("undecided", "not excluded", "All annotators are excluded."),
+)
+SETTLED_MS = 120
+"""Time for which a selection lasts before courses are read for it."""
+UNFUSED = "Fuse clicks, masks, labels or pairs in their tabs (F5) to see what is known of each annotator."
+READING = "Reading the annotators."
+
+
+class AnnotatorsWorkspace(WorkspaceLayout):
+    """Table of the annotators with queue, card, course and history."""
+
+    def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
+        self.table = AnnotatorGridView()
+        self.card = AnnotatorCard()
+        self.course = CoursePlot()
+        queue = QueuePanel("Annotators", FILTERS)
+        queue.header.set_aside("most unusual")
+        queue.filter.hide()
+        super().__init__(queue, self.table, self.card, (self.course,), (420, 780), parent)
+        self.queue: QueuePanel = queue
+        self._document, self._jobs = document, jobs
+        self._reading, self._preparing = LatestTask(), LatestTask()
+        self._course_task, self._effect_task = LatestTask(), LatestTask()
+        self.prepared: view.Prepared | None = None
+        self._stale = True
+        self._after: tuple[str, ...] = ()
+        """Annotators to select once the table was read again."""
+        self._courses: dict[str, tuple[Course, ...]] = {}
+        self._lines: dict[int, HistoryEntry] = {}
+        self._settle = QTimer(self, singleShot=True, interval=SETTLED_MS)
+        self._settle.timeout.connect(self._follow_selection)
+        self.decisions = AnnotatorDecisions(
+            document, lambda: self.table.selected, self._shown_name, self._weighs, self
+        )
+        self._connect()
+        self._add_keys()
+        self._on_replaced()
+
+    def _connect(self) -> None:
+        document = self._document
+        document.replaced.connect(self._on_replaced)
+        for signal in (
+            document.changed,
+            document.run_chosen,
+            document.radius_changed,
+            document.names_changed,
+        ):
+            signal.connect(self._on_changed)
+        document.decided.connect(self._on_decided)
+        self._jobs.updated.connect(self._on_job)
+        self.history.undo_requested.connect(document.undo)
+        self.history.redo_requested.connect(document.redo)
+        self.job_list.cancel_requested.connect(self._jobs.cancel)
+        self.table.filter_changed.connect(self._on_filter)
+        self.table.chosen.connect(self._on_chosen)
+        self.queue.item_chosen.connect(self._on_queue)
+        for request, slot in (
+            (self.card.exclude_requested, self.decisions.exclude),
+            (self.card.weigh_requested, self.decisions.weigh),
+            (self.card.join_requested, self.decisions.join),
+            (self.card.separate_requested, self.decisions.separate),
+        ):
+            request.connect(slot)
+        self.decisions.message.connect(self.message)
+        self.decisions.refused.connect(self.refused)
+
+    def _add_keys(self) -> None:
+        self.add_shortcuts(
+            (
+                ("Exclude annotators, or restore them", "X", self.decisions.exclude),
+                ("Down-weight annotators of clicks", "W", self.decisions.weigh),
+                ("Join names of one annotator", "J", self.decisions.join),
+                ("Separate joined names", "U", self.decisions.separate),
+                ("Next unusual annotator", "Tab", partial(self.step, 1)),
+                ("Previous unusual annotator", "Shift+Tab", partial(self.step, -1)),
+                ("Filter annotators", "Ctrl+F", self.table.filter.setFocus),
+                ("Back to the table", "Esc", self.table.setFocus),
+            ),
+            (self.table,),
+        )
+
+    # What the window asks
+
+    def annotators_on_screen(self) -> Sequence[str]:
+        """Return the names of all annotators."""
+        return () if self.prepared is None else self.prepared.table.names
+
+    def choose_annotator(self, name: str) -> None:
+        """Select an annotator."""
+        self.table.select((name,))
+
+    def view_state(self) -> dict[str, Any]:
+        """Return filter and selection too."""
+        return {
+            **super().view_state(),
+            "filter": self.table.filter.text(),
+            "selected": list(self.table.selected),
+        }
+
+    def restore_view(self, state: Mapping[str, Any]) -> None:
+        """Restore filter and selection too."""
+        super().restore_view(state)
+        text, names = state.get("filter"), state.get("selected")
+        if isinstance(text, str):
+            self.table.filter.setText(text)
+        if isinstance(names, list):
+            self._after = tuple(name for name in names if isinstance(name, str))
+            self.table.select(self._after)
+
+    def step(self, by: int) -> None:
+        """Select the next or previous annotator of the queue that is unusual and counts."""
+        items = self.queue.shown()
+        keys = [str(item.key) for item in items if item.score and not item.done]
+        if not keys:
+            self.message.emit("No annotator is unusual.")
+            return
+        current = self.table.selected[0] if self.table.selected else None
+        at = keys.index(current) + by if current in keys else (0 if by > 0 else -1)
+        self.table.select((keys[at % len(keys)],))
+
+    # The study
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Read the annotators if anything changed while they were hidden."""
+        super().showEvent(event)
+        if self._stale:
+            self._read()
+
+    def _on_replaced(self) -> None:
+        for task in (self._reading, self._preparing, self._course_task, self._effect_task):
+            task.cancel()
+        self.prepared, self._after, self._lines = None, (), {}
+        self._courses.clear()
+        self.table.filter.clear()
+        self.table.set_grid(EMPTY)
+        self.queue.set_items(QueuedItems())
+        self._on_changed()
+
+    def _on_changed(self) -> None:
+        self._lines = {}
+        self._show_history()
+        self._stale = True
+        if self.isVisible():
+            self._read()
+
+    def _read(self) -> None:
+        contents = self._document.contents
+        if contents is None:
+            return
+        self._stale = False
+        self._preparing.cancel()
+        if self.prepared is None:
+            self.table.set_nothing(READING)
+        job = self._document.read_beside("Reading annotators", partial(_read, contents.hidden), quiet=True)
+        self._reading.follow(job, self._on_prepared)
+
+    def _on_prepared(self, prepared: view.Prepared) -> None:
+        self.prepared = prepared
+        self._courses.clear()
+        self.table.set_nothing("" if prepared.table.evidence else UNFUSED)
+        passing, _ = self._passing()
+        self.table.set_grid(prepared.grid, passing)
+        self.queue.set_items(prepared.queued)
+        if self._after:
+            self.table.select(self._after)
+            self._after = ()
+        self._show_card()
+        self._settle.start()
+        self._show_status()
+
+    def _on_decided(self, decision: Decision) -> None:
+        self._show_history()
+        contents, prepared = self._document.contents, self.prepared
+        if contents is None:
+            return
+        target = contents.target(decision) or decision
+        if target.verb == "join" and decision is target:
+            self._after = decision.annotators[:1]
+        table = None if prepared is None else prepared.table.with_review(contents.review)
+        if table is None or not target.annotators or self._stale or self._reading.busy:
+            self._on_changed()
+            return
+        job = self._jobs.start(
+            "Comparing annotators", partial(view.prepare, table, contents.hidden), quiet=True
+        )
+        self._preparing.follow(job, self._on_prepared)
+
+    def _show_history(self) -> None:
+        contents = self._document.contents
+        self.history.set_entries(run_history.history(contents, self._lines) if contents else ())
+        undo, redo = (
+            contents.words(decision) if contents and decision else ""
+            for decision in (
+                (contents.review.undoable, contents.review.redoable) if contents else (None, None)
+            )
+        )
+        self.history.set_undoable(undo, redo)
+
+    def _on_job(self, job: Job) -> None:
+        self.job_list.set_job(run_history.job_line(job))
+
+    def _show_status(self) -> None:
+        assert self.prepared is not None
+        table = self.prepared.table
+        kinds = ", ".join(KINDS[evidence.kind].title.lower() for evidence in table.evidence)
+        unusual = int((self.prepared.unusual.score > 0).sum())
+        parts = [counted(len(table), "annotator"), kinds or "no results yet", f"{unusual:,} unusual"]
+        self.status_changed.emit(" | ".join(parts))
+
+    # Filter and selection
+
+    def _passing(self) -> tuple[Any, str]:
+        """Return the rows that pass the filter, None for all, and what is wrong with it."""
+        text = self.table.filter.text().strip()
+        if self.prepared is None or not text:
+            return None, ""
+        table = self.prepared.table
+        if self.prepared.shown is not table.names and not is_rule(text):
+            return select_rows(text, {}, _lower(self.prepared.shown)), ""
+        try:
+            return select_rows(text, table.columns, table.searched), ""
+        except RuleError as error:
+            return None, str(error)
+
+    def _on_filter(self) -> None:
+        self.table.choose_rows(*self._passing())
+
+    def _on_queue(self, key: object) -> None:
+        self.table.select((str(key),))
+
+    def _on_chosen(self, names: tuple[str, ...]) -> None:
+        self.queue.set_current(names[0] if names else None)
+        self._show_card()
+        self._settle.start()
+
+    def _show_card(self) -> None:
+        self._effect_task.cancel()
+        self.card.show_card(None if self.prepared is None else view.card(self.prepared, self.table.selected))
+
+    def _follow_selection(self) -> None:
+        """Read the courses of one selected annotator or of two, and what an exclusion changed."""
+        prepared = self.prepared
+        if prepared is None or self._document.contents is None:
+            return
+        selected = [name for name in self.table.selected if name in prepared.table.index]
+        names = tuple(selected[:2] if len(selected) == 2 else selected[:1])
+        missing = [name for name in names if name not in self._courses]
+        if missing:
+            every = {name: prepared.table.all_names(name) for name in missing}
+            job = self._document.read_beside(
+                "Following annotators", partial(_read_courses, every), quiet=True
+            )
+            self._course_task.follow(job, partial(self._on_courses, names))
+        else:
+            self._course_task.cancel()
+            self._on_courses(names, {})
+        if len(names) == 1 and names[0] in prepared.table.excluded:
+            every_name = prepared.table.all_names(names[0])
+            job = self._document.read_beside(
+                "Comparing runs", partial(effects_of_exclusion, every_name), quiet=True
+            )
+            self._effect_task.follow(job, partial(self._on_effects, names[0]))
+
+    def _on_courses(self, names: tuple[str, ...], found: Mapping[str, tuple[Course, ...]]) -> None:
+        self._courses.update(found)
+        if self.prepared is not None:
+            there = [name for name in names if name in self.prepared.table.index]
+            self.course.show_courses(view.courses(self._courses, self.prepared, there))
+
+    def _on_effects(self, name: str, effects: tuple[str, ...]) -> None:
+        if self.prepared is not None and self.table.selected[:1] == (name,):
+            now = view.card(self.prepared, (name,))
+            before = () if now is None else now.sentences
+            nothing = ("Not fused without them yet: fuse again (F5) in their tabs.",)
+            self.card.set_sentences((*before, *(effects or nothing)))
+
+    def _shown_name(self, name: str) -> str:
+        prepared = self.prepared
+        return name if prepared is None else prepared.shown[prepared.table.index[name]]
+
+    def _weighs(self, names: Sequence[str]) -> bool:
+        prepared = self.prepared
+        return prepared is not None and any(
+            prepared.table.of_kind(name, "clicks") is not None for name in names
+        )
+
+
+def _lower(names: Sequence[str]) -> Any:
+    return np.array([name.casefold() for name in names], dtype=object)
+
+
+def _read(hidden: bool, study: Study, watch: Watch) -> view.Prepared:
+    return view.prepare(read_annotators(study, part(watch, 0.0, 0.95)), hidden, part(watch, 0.95, 1.0))
+
+
+def _read_courses(
+    every: Mapping[str, Sequence[str]], study: Study, watch: Watch
+) -> dict[str, tuple[Course, ...]]:
+    return {
+        name: read_courses(frozenset(names), study, part(watch, done / len(every), (done + 1) / len(every)))
+        for done, (name, names) in enumerate(every.items())
+    }

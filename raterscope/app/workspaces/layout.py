@@ -1,0 +1,396 @@
+"""Layout of every workspace: queue, middle, evidence and bottom, resizable, restored, reached by keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QByteArray, QEvent, Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShortcut, QShowEvent
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QSplitter, QTabWidget, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.hints import KeyHelp, WorkspaceNotes
+from raterscope.widgets.layouts import vertical
+from raterscope.widgets.panels.activity_panels import HistoryPanel, JobsPanel
+from raterscope.widgets.parts import ScrollRegion, without_checked
+from raterscope.widgets.theme import text_size
+
+if TYPE_CHECKING:
+    from raterscope.app.study import RunEntry
+    from raterscope.app.workspaces.core import BlindMode
+
+ActionEntry = tuple[str, str, Callable[[], object]]
+
+TABS = "tabs"
+QUEUE_WIDTH, EVIDENCE_WIDTH, BOTTOM_HEIGHT = 236, 360, 212
+QUEUE_SHARE, EVIDENCE_SHARE, BOTTOM_SHARE = 0.26, 0.6, 0.45
+"""Largest shares of the regions with larger text; the canvas keeps the rest."""
+LOW_BOTTOM_SHARE = 0.25
+"""Share of a low window's height that the bottom takes, unless the expert enlarges it."""
+
+
+class WorkspaceLayout(QWidget):
+    """Queue on the left, canvas in the middle, evidence on the right, history and other parts below.
+
+    Parameters
+    ----------
+    below : sequence of QWidget
+        Widgets beside history and jobs at the bottom.
+    widths : sequence of int
+        Widths of the bottom's parts, the history first.
+
+    Signals
+    -------
+    status_changed(str)
+        Item and run on screen.
+    message(str), refused(str)
+        Messages and errors.
+    fusing_changed(Job or None)
+        The current fusion.
+    stale_changed(str)
+        Why to fuse again; empty without a reason.
+    escaped
+        Esc was pressed and there was no mode or panel to leave.
+    """
+
+    status_changed = Signal(str)
+    message = Signal(str)
+    refused = Signal(str)
+    fusing_changed = Signal(object)
+    stale_changed = Signal(str)
+    escaped = Signal()
+
+    PARTS = ("whole", "middle", "upper", "bottom")
+    CANVAS_SCROLLS = False
+    """Whether the middle shows figures, which may become too large for it, instead of an image."""
+    FUSES = False
+    """Whether the workspace fuses annotations: then it has a Fuse panel, runs and a blind mode."""
+
+    def __init__(
+        self,
+        queue: QWidget,
+        canvas: QWidget,
+        evidence: QWidget,
+        below: Sequence[QWidget],
+        widths: Sequence[int],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.queue, self.canvas, self.evidence = queue, canvas, evidence
+        self.history, self.job_list, self.left_tabs = HistoryPanel(), JobsPanel(), QTabWidget()
+        self.left_tabs.addTab(self.history, "History")
+        self.left_tabs.addTab(self.job_list, "Jobs")
+        self.left_tabs.tabBar().setAccessibleName("History and jobs")
+        self.actions_made: list[QAction] = []
+        """Actions of the Review menu."""
+        self.digits: KeyHelp | None = None
+        """Help on the keys 1 to 9."""
+        self._regions = (queue, canvas, evidence, self.left_tabs, *below)
+        # Parents before children: Qt styles all descendants again for each widget that is put around them.
+        across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
+        self.notes = WorkspaceNotes(self)
+        self.whole = _splitter(across, self)
+        vertical(self.notes, (self.whole, 1), inside=self, spacing=None)
+        ScrollRegion(queue, self.whole)
+        self.middle = _splitter(down, self.whole)
+        self.upper, self.bottom = _splitter(across, self.middle), _splitter(across, self.middle)
+        if self.CANVAS_SCROLLS:
+            ScrollRegion(canvas, self.upper)
+        else:
+            self.upper.addWidget(canvas)
+        ScrollRegion(evidence, self.upper)
+        self._lower = tuple(ScrollRegion(part, self.bottom) for part in (self.left_tabs, *below))
+        self.whole.setStretchFactor(1, 1)
+        self.middle.setStretchFactor(0, 1)
+        self.upper.setStretchFactor(0, 1)
+        for index in range(len(below)):
+            self.bottom.setStretchFactor(1 + index, 1)
+        self.divisions: dict[QSplitter, Sequence[int]] = {
+            self.whole: [QUEUE_WIDTH, 1200],
+            self.upper: [840, EVIDENCE_WIDTH],
+            self.middle: [640, BOTTOM_HEIGHT],
+            self.bottom: widths,
+        }
+        """Initial sizes, unless a layout is restored."""
+        self._sides = {
+            self.whole: (0, QUEUE_SHARE),
+            self.upper: (1, EVIDENCE_SHARE),
+            self.middle: (1, BOTTOM_SHARE),
+        }
+        self._is_new = True
+        self._text_size = text_size()
+        self._normal_sizes: dict[QSplitter, float] = {}
+        """Sizes of the sides with text of normal size."""
+        for splitter in self._sides:
+            splitter.splitterMoved.connect(partial(self._on_divided, splitter))
+        self.setFocusProxy(canvas)
+        theme.notifier().changed.connect(self._on_look)
+
+    def event(self, event: QEvent) -> bool:
+        """Leave keys to an open menu, so that a letter chooses in it and decides nothing."""
+        if event.type() == QEvent.Type.ShortcutOverride and QApplication.activePopupWidget() is not None:
+            event.accept()
+            return True
+        return super().event(event)
+
+    def put_first_below(self, index: int) -> None:
+        """Move a widget of `below` to the left of history and jobs."""
+        self.bottom.insertWidget(0, self._lower[1 + index])
+
+    def add_shortcuts(self, described: Sequence[ActionEntry], walked: Sequence[QWidget]) -> None:
+        """Add actions to the Review menu, and those that lead through the window.
+
+        Parameters
+        ----------
+        described : sequence of (words, keys, slot)
+        walked : sequence of QWidget
+            Widgets in which Tab goes to the next disputed item, as in lists; in forms it moves the focus.
+        """
+        everywhere: tuple[ActionEntry, ...] = (
+            ("Next region of the window", "F6", partial(self.go_to_region, 1)),
+            ("Previous region of the window", "Shift+F6", partial(self.go_to_region, -1)),
+            ("Next part of the region", "Ctrl+F6", partial(self.go_to_part, 1)),
+            ("Previous part of the region", "Ctrl+Shift+F6", partial(self.go_to_part, -1)),
+        )
+        for words, keys, slot in (*described, *everywhere):
+            action = QAction(words, self)
+            action.setShortcut(QKeySequence(keys))
+            action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            leaves = keys == "Esc"
+            action.triggered.connect(
+                without_checked(partial(self._leave_or_focus_canvas, slot) if leaves else slot)
+            )
+            for widget in (*walked, *self._walked_lists()) if "Tab" in keys else (self,):
+                widget.addAction(action)
+            self.actions_made.append(action)
+
+    def _walked_lists(self) -> Sequence[QWidget]:
+        """Return the lists in which Tab goes to the next disputed item."""
+        return [view for view in self.findChildren(QAbstractItemView) if in_place(view, self)]
+
+    def add_digits(self, slot: Callable[[int], object], words: str, *, first: int = 1) -> None:
+        """Make the keys 1 to 9, or 0 to 9, call a slot with the digit less one; the words describe it."""
+        self.digits = KeyHelp("", ((f"{first} ... 9", words),))
+        for digit in range(first, 10):
+            shortcut = QShortcut(QKeySequence(str(digit)), self)
+            shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            shortcut.activated.connect(partial(slot, digit - 1))
+
+    @property
+    def has_to_leave(self) -> bool:
+        """Whether Esc has a mode or a panel to leave."""
+        return False
+
+    def _leave_or_focus_canvas(self, slot: Callable[[], object]) -> None:
+        """Leave the mode or panel, else move the focus to the canvas, else leave full screen."""
+        if self.has_to_leave:
+            slot()
+        elif not contains(self.canvas, self.focusWidget()):
+            self.canvas.setFocus(Qt.FocusReason.TabFocusReason)
+        else:
+            self.escaped.emit()
+
+    # What the window asks of every workspace
+
+    @property
+    def blind_mode(self) -> BlindMode | None:
+        """The blind mode; None for a workspace without one."""
+        return None
+
+    @property
+    def run_on_screen(self) -> RunEntry | None:
+        """The run whose result is on screen."""
+        return None
+
+    def stop_fusing(self) -> None:
+        """Stop the fusion under way."""
+
+    def show_outdated(self) -> None:
+        """Show whether and why to fuse again."""
+        self.stale_changed.emit("")
+
+    def toggle_fuse_panel(self) -> None:
+        """Open or close the Fuse panel."""
+
+    def current_item(self) -> int | None:
+        """Return the study's number of the item on screen."""
+        return None
+
+    def go_to(self, _item: int) -> None:
+        """Show an image, a case, a question."""
+
+    def annotators_on_screen(self) -> Sequence[str]:
+        """Return the names of the annotators of the item on screen."""
+        raise NotImplementedError
+
+    def choose_annotator(self, name: str) -> None:
+        """Choose an annotator everywhere."""
+        raise NotImplementedError
+
+    def view_state(self) -> dict[str, Any]:
+        """Return selection, view and visible tabs, for session restore."""
+        return {TABS: self._tabs_in_sight()}
+
+    def restore_view(self, state: Mapping[str, Any]) -> None:
+        """Restore a view as far as its objects still exist; the state comes from an untrusted file."""
+        tabs = state.get(TABS)
+        if isinstance(tabs, str):
+            self.restore_layout(TABS, QByteArray(tabs.encode()))
+
+    # Layout
+
+    def layout_state(self) -> dict[str, QByteArray]:
+        """Return the sizes of the regions and the visible tabs, to be stored."""
+        divided = {name: getattr(self, name).saveState() for name in self.PARTS}
+        return {**divided, TABS: QByteArray(self._tabs_in_sight().encode())}
+
+    def _tabs_in_sight(self) -> str:
+        return "\n".join(tabs.tabText(tabs.currentIndex()) for tabs in self.findChildren(QTabWidget))
+
+    def restore_layout(self, name: str, state: QByteArray) -> None:
+        """Restore sizes or visible tabs."""
+        if name == TABS:
+            visible = bytes(state.data()).decode(errors="replace").split("\n")
+            for tabs in self.findChildren(QTabWidget):
+                titles = [tabs.tabText(index) for index in range(tabs.count())]
+                tabs.setCurrentIndex(next((titles.index(title) for title in visible if title in titles), 0))
+            return
+        splitter = getattr(self, name)
+        if splitter.restoreState(state):
+            self.divisions.pop(splitter, None)
+            if splitter in self._sides:
+                self._on_divided(splitter)
+
+    def region_of(self, widget: QWidget) -> QWidget | None:
+        """Return the region of the screen that contains a widget."""
+        return next((region for region in self._regions if contains(region, widget)), None)
+
+    def go_to_region(self, step: int) -> None:
+        """Move the focus to the next region with a focusable widget, wrapping round."""
+        regions = self._regions
+        focus = self.focusWidget()
+        start = next((i for i, region in enumerate(regions) if contains(region, focus)), 0)
+        for distance in range(1, len(regions)):
+            region = regions[(start + distance * step) % len(regions)]
+            first = region
+            while (proxy := first.focusProxy()) is not None:
+                first = proxy
+            takers = (first, *region.findChildren(QWidget))
+            taker = next((widget for widget in takers if _takes_keys(widget)), None)
+            if taker is not None:
+                taker.setFocus(Qt.FocusReason.TabFocusReason)
+                return
+
+    def go_to_part(self, step: int) -> None:
+        """Move the focus to the next focusable widget of the region, where Tab has another meaning."""
+        region, focus = self.region_of(self.focusWidget() or self.canvas), self.focusWidget()
+        if region is None or focus is None:
+            return
+        chain, widget = [], focus.nextInFocusChain()
+        while widget is not None and widget is not focus:
+            chain.append(widget)
+            widget = widget.nextInFocusChain()
+        for widget in chain[::step]:
+            if contains(region, widget) and _takes_keys(widget) and widget.focusProxy() is None:
+                widget.setFocus(Qt.FocusReason.TabFocusReason)
+                return
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Set the initial sizes once the widget is shown: before, its parts have other proportions."""
+        super().showEvent(event)
+        if self._is_new:
+            QTimer.singleShot(0, self, self._divide)
+
+    def _divide(self) -> None:
+        self._is_new = False
+        for splitter in self._sides:
+            self._on_divided(splitter)
+        if abs(self.middle.sizes()[1] - self._low_bottom()) <= 1:  # restored as it was in a low window
+            self._normal_sizes[self.middle] = BOTTOM_HEIGHT
+        for splitter, sizes in self.divisions.items():
+            splitter.setSizes(list(sizes))
+            if splitter in self._sides:
+                self._resize_side(splitter, sizes[self._sides[splitter][0]])
+        self.divisions = {}
+
+    def _on_look(self) -> None:
+        """Resize the sides after a change of the text size, in proportion to the sizes set by the expert."""
+        previous, self._text_size = self._text_size, text_size()
+        if self._text_size == previous:
+            return
+        for splitter, (index, _) in self._sides.items():
+            self._resize_side(splitter, self._normal_sizes.get(splitter, splitter.sizes()[index] / previous))
+        self.place_panel()
+
+    def _on_divided(self, splitter: QSplitter, *_: int) -> None:
+        """Note the size of the side that the expert set."""
+        self._normal_sizes[splitter] = splitter.sizes()[self._sides[splitter][0]] / self._text_size
+
+    def _resize_side(self, splitter: QSplitter, normal: float) -> None:
+        """Set the size of a side from its size with normal text; a collapsed side stays collapsed."""
+        index, share = self._sides[splitter]
+        total = sum(splitter.sizes())
+        size = min(round(normal * text_size()), max(round(share * total), round(normal)))
+        if splitter is self.middle and normal <= BOTTOM_HEIGHT:
+            size = min(size, self._low_bottom())
+        if splitter.sizes()[index] and size:
+            splitter.setSizes([size, total - size] if index == 0 else [total - size, size])
+        self._normal_sizes[splitter] = normal
+
+    def _low_bottom(self) -> int:
+        """Return the bottom's height in a low window, which its parts need at least."""
+        low = round(LOW_BOTTOM_SHARE * sum(self.middle.sizes()) * max(1.0, text_size()))
+        return max(low, self.bottom.minimumSizeHint().height())
+
+    def _fit_bottom(self) -> None:
+        if not self._is_new:
+            self._resize_side(self.middle, self._normal_sizes[self.middle])
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep a panel at its edge, and leave a low window's height to the evidence."""
+        super().resizeEvent(event)
+        self._fit_bottom()
+        self.place_panel()
+
+    def place_panel(self) -> None:
+        """Put a panel that lies over the workspace at its edge."""
+
+
+def split_widgets(
+    direction: Qt.Orientation, widgets: Sequence[QWidget], sizes: Sequence[int] = ()
+) -> QSplitter:
+    """Put widgets side by side or one below the other, with handles between them."""
+    splitter = QSplitter(direction)
+    splitter.setHandleWidth(1)
+    for widget in widgets:
+        splitter.addWidget(widget)
+    if sizes:
+        splitter.setSizes(list(sizes))
+    return splitter
+
+
+def _splitter(direction: Qt.Orientation, parent: QWidget) -> QSplitter:
+    splitter = QSplitter(direction, parent)
+    splitter.setHandleWidth(1)
+    splitter.setChildrenCollapsible(True)
+    return splitter
+
+
+def _takes_keys(widget: QWidget) -> bool:
+    by_tab = bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus)
+    return by_tab and widget.isVisible() and widget.isEnabled()
+
+
+def in_place(view: QAbstractItemView, screen: QWidget) -> bool:
+    """Return whether a list is in the screen itself, not in a popup."""
+    parent: QWidget | None = view
+    while parent is not None and parent is not screen and not parent.isWindow():
+        parent = parent.parentWidget()
+    return parent is screen
+
+
+def contains(region: QWidget, widget: QWidget | None) -> bool:
+    """Return whether a widget is a region or lies in it."""
+    return widget is not None and (region is widget or region.isAncestorOf(widget))

@@ -1,0 +1,225 @@
+"""Card of one annotator of all kinds, or of two side by side: what is known, verdicts, exclusion, keys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.hints import KeyButton
+from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.panels.lists import LineKind, LineList
+from raterscope.widgets.parts import ElidedLabel, Header, plain_label, rule
+from raterscope.widgets.tables.annotator_grid import paint_interval
+from raterscope.widgets.theme import set_lengths
+
+NARROWEST = 260
+NOTHING = "Select an annotator, or press Tab for the next unusual one. Select two to compare them."
+
+Figures = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class CardLine:
+    """A line of the card: a kind's heading, or a value of one annotator or of two.
+
+    Attributes
+    ----------
+    title : str
+    texts : tuple of str
+        A value for each annotator; of a heading one text at the right.
+    figures : tuple of (value, low, high), optional
+        Of shares, drawn as bars; none otherwise.
+    marked : tuple of bool
+        Values that are unusual.
+    heading : bool
+    help : str
+    """
+
+    title: str
+    texts: tuple[str, ...] = ()
+    figures: tuple[Figures, ...] = ()
+    marked: tuple[bool, ...] = ()
+    heading: bool = False
+    help: str = ""
+
+
+@dataclass(frozen=True)
+class CardView:
+    """Everything on the card.
+
+    Attributes
+    ----------
+    names : tuple of str
+        One or two.
+    aside : str
+        State: "excluded", "one-sided".
+    tone : {"plain", "rejected", "disputed"}
+    number, caption, interval : str
+        The most unusual value, or the one with the most marks; empty while two are compared.
+    sentences : tuple of str
+    lines : tuple of CardLine
+    out : bool
+        Whether all are excluded.
+    selected : int
+        Number of selected annotators.
+    joined : bool
+        Whether one of them has joined names.
+    weighs : bool
+        Whether a weight has an effect on them.
+    """
+
+    names: tuple[str, ...]
+    aside: str = ""
+    tone: str = "plain"
+    number: str = ""
+    caption: str = ""
+    interval: str = ""
+    sentences: tuple[str, ...] = ()
+    lines: tuple[CardLine, ...] = ()
+    out: bool = False
+    selected: int = 1
+    joined: bool = False
+    weighs: bool = False
+
+
+class CardLineKind(LineKind[CardLine]):
+    """Painting of the lines of a card."""
+
+    height = 30
+
+    def key(self, line: CardLine) -> Hashable:
+        """Return the line."""
+        return line
+
+    def words(self, line: CardLine) -> str:
+        """Return the text of a line."""
+        return (
+            f"{line.title}: {', '.join(text or 'unknown' for text in line.texts)}"
+            if line.texts
+            else line.title
+        )
+
+    def tip(self, line: CardLine) -> str:
+        """Return the definition of a value."""
+        return f"{self.words(line)}. {line.help}" if line.help else self.words(line)
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: CardLine) -> None:
+        """Paint a title at the left, and a column for each annotator."""
+        look, right = theme.current(), Qt.AlignmentFlag.AlignRight
+        inner = box.adjusted(12, 0, -12, 0)
+        if line.heading:
+            painter.setFont(theme.font(theme.CAPTION))
+            paint_words(painter, inner.adjusted(0, 6, 0, 0), line.title.upper(), look.second)
+            paint_words(painter, inner.adjusted(0, 6, 0, 0), " · ".join(line.texts), look.third, side=right)
+            return
+        painter.setFont(theme.font())
+        columns = max(len(line.texts), 1)
+        name = inner.width() * (0.3 if columns == 1 else 0.28)
+        paint_words(painter, QRectF(inner.left(), inner.top(), name, inner.height()), line.title, look.second)
+        width = (inner.width() - name) / columns
+        for at, text in enumerate(line.texts):
+            cell = QRectF(inner.left() + name + at * width + 8, inner.top(), width - 8, inner.height())
+            marked = at < len(line.marked) and line.marked[at]
+            colour = look.rejected if marked else look.text if text else look.third
+            figures = line.figures[at] if line.figures else (math.nan,) * 3
+            bar = math.isfinite(figures[0])
+            words = QRectF(cell.left(), cell.top(), cell.width(), cell.height() - (7 if bar else 0))
+            paint_words(painter, words, text or "–", colour)
+            if bar:
+                line_box = QRectF(cell.left(), cell.bottom() - 5, cell.width(), 2)
+                paint_interval(painter, line_box, figures[0], (figures[1], figures[2]), colour)
+
+
+class AnnotatorCard(QWidget):
+    """Panel with the card and the keys, which are drawn, not bound."""
+
+    exclude_requested = Signal()
+    weigh_requested = Signal()
+    join_requested = Signal()
+    separate_requested = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        theme.set_role(self, "panel")
+        set_lengths(self, minimumWidth=NARROWEST)
+        self.header = Header("Annotator")
+        set_lengths(self.header, minimumHeight=20)
+        nothing = plain_label(NOTHING, "second", wrap=True)
+        nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        nothing.setContentsMargins(12, 0, 12, 0)
+        self._pages = stacked(nothing, self._card())
+        top = vertical(self.header, margins=(12, 12, 12, 4))
+        vertical(top, (self._pages, 1), inside=self)
+        self.show_card(None)
+
+    def show_card(self, view: CardView | None) -> None:
+        """Show a card; None shows the empty state."""
+        self._pages.setCurrentIndex(int(view is not None))
+        if view is None:
+            self.header.set_title("Annotator")
+            self.header.set_aside("")
+            return
+        self.header.set_title("Annotator" if len(view.names) == 1 else "Compare", ", ".join(view.names))
+        self.header.set_aside(view.aside, {"plain": "small"}.get(view.tone, view.tone))
+        theme.set_role(self._number, f"number-{view.tone}")
+        for label, text in ((self._number, view.number), (self._caption, view.caption),
+                            (self._interval, view.interval)):  # fmt: skip
+            label.setText(text)
+            label.setVisible(bool(text))
+        self._number.setAccessibleName(f"{view.names[0]}, {view.caption} {view.number}, {view.interval}")
+        self._sentence.setText(" ".join(view.sentences))
+        self._sentence.setVisible(bool(view.sentences))
+        self.lines.set_lines(view.lines)
+        restore = ("restore", "accent", "Count their marks again from the next fusions on")
+        exclude = ("exclude…", "rejected", "Show what would change in all kinds, then exclude with a reason")
+        self.exclude.set_word(*(restore if view.out else exclude))
+        self.weigh.setEnabled(view.weighs and not view.out)
+        self.join.setEnabled(view.selected > 1)
+        self.separate.setEnabled(view.joined)
+
+    def set_sentences(self, sentences: Sequence[str]) -> None:
+        """Replace the sentences, as when more is known of an exclusion."""
+        self._sentence.setText(" ".join(sentences))
+        self._sentence.setVisible(bool(sentences))
+
+    def _card(self) -> QWidget:
+        self._number = plain_label("", "number-plain", selectable=True)
+        set_lengths(self._number, minimumHeight=38)
+        self._caption, self._interval = ElidedLabel("", "second"), ElidedLabel("", "second")
+        self._sentence = plain_label("", "second", wrap=True, selectable=True)
+        beside = vertical(STRETCH, self._caption, self._interval, STRETCH)
+        number = horizontal(self._number, (beside, 1), spacing=16)
+        top = vertical(number, self._sentence, margins=(12, 0, 12, 8), spacing=8)
+        self.lines: LineList[CardLine] = LineList(CardLineKind(), "Values of the annotator")
+        page = QWidget()
+        vertical(top, rule(), (self.lines, 1), rule(), self._keys(), inside=page)
+        return page
+
+    def _keys(self) -> QHBoxLayout:
+        self.exclude = KeyButton("X", "exclude…", "rejected")
+        self.weigh = KeyButton("W", "down-weight…", "second", "Count their clicks in part")
+        self.join = KeyButton(
+            "J", "join", "accent", "The selected names are one annotator; the first is the main name"
+        )
+        self.separate = KeyButton(
+            "U", "separate", "second", "The joined names are annotators of their own again"
+        )
+        rows = vertical(margins=(12, 8, 12, 8), spacing=8)
+        first = (self.exclude, self.exclude_requested), (self.weigh, self.weigh_requested)
+        second = (self.join, self.join_requested), (self.separate, self.separate_requested)
+        for pair in (first, second):
+            row = horizontal(spacing=20)
+            for button, request in pair:
+                button.clicked.connect(request)
+                row.addWidget(button, 1)
+            rows.addLayout(row)
+        outer = QHBoxLayout()
+        outer.addLayout(rows)
+        return outer

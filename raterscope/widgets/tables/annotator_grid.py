@@ -1,0 +1,520 @@
+"""Table of the annotators of all kinds: columns with intervals, sorted and filtered by arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QItemSelection,
+    QItemSelectionModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QPoint,
+    QPointF,
+    QRectF,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QAction, QColor, QFont, QFontMetrics, QPainter, QPen, QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QLineEdit,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QWidget,
+)
+
+from raterscope.text import count, estimate, figure
+from raterscope.widgets import theme
+from raterscope.widgets.hints import KeyHelp
+from raterscope.widgets.layouts import vertical
+from raterscope.widgets.painting import paint_annotator, paint_words
+from raterscope.widgets.parts import Header, Menu, plain_label, plain_tip
+from raterscope.widgets.theme import enlarge, pixels, set_lengths
+
+Index = QModelIndex | QPersistentModelIndex
+Form = Literal["annotator", "count", "share", "value", "signed", "p", "words"]
+
+ROW_HEIGHT = 34
+HEADER_HEIGHT = 40
+WIDTHS: dict[Form, int] = {
+    "annotator": 148, "count": 64, "share": 112, "value": 92, "signed": 92, "p": 72, "words": 124,
+}  # fmt: skip
+LEAST_P = 0.001
+WIDEST = 1.6
+"""Times its usual width that a column may take."""
+FIGURE_WIDTH = 38
+"""Width of the number beside its bar, in unscaled pixels."""
+
+
+def p_words(value: float) -> str:
+    """Write a p value: "0.03", "< 0.001"."""
+    return f"< {LEAST_P}" if value < LEAST_P else f"{value:.2g}"
+
+
+@dataclass(frozen=True, eq=False)
+class GridColumn:
+    """A column of N values.
+
+    Attributes
+    ----------
+    name : str
+        Identity.
+    group, title : str
+        Two lines of its header: "labels", "accuracy".
+    help : str
+        Tooltip of the header.
+    form : str
+        "annotator": a name with its symbol; "count"; "share": with a bar from 0 to 1; "value": at least 0;
+        "signed": with its sign; "p": a p value; "words".
+    values : (N,) array
+        Numbers, NaN where unknown, or texts.
+    low, high : (N,) float, optional
+    marked : (N,) bool, optional
+        Values that stand out.
+    unit : str
+    shown : bool
+        Whether it is shown at first; the menu of the header shows and hides columns.
+    """
+
+    name: str
+    group: str
+    title: str
+    help: str
+    form: Form
+    values: NDArray[Any]
+    low: NDArray[np.float64] | None = None
+    high: NDArray[np.float64] | None = None
+    marked: NDArray[np.bool_] | None = None
+    unit: str = ""
+    shown: bool = True
+
+    def interval(self, row: int) -> tuple[float, float]:
+        """Return the ends of a value's interval; NaN if unknown."""
+        if self.low is None or self.high is None:
+            return math.nan, math.nan
+        return float(self.low[row]), float(self.high[row])
+
+    def words(self, row: int, *, brief: bool = False) -> str:
+        """Return a value as text, with its interval unless it is brief; empty where it is unknown."""
+        value = self.values[row]
+        if self.form in ("annotator", "words"):
+            return str(value)
+        if not math.isfinite(value):
+            return ""
+        if self.form == "count":
+            return f"{value:,.0f}"
+        if self.form == "p":
+            return p_words(float(value))
+        text = figure(value, *self.interval(row)) if brief else estimate(value, *self.interval(row))
+        sign = "+" if self.form == "signed" and value > 0 and text.strip("0.") else ""
+        return f"{sign}{text}{f' {self.unit}' if self.unit else ''}"
+
+
+@dataclass(frozen=True, eq=False)
+class AnnotatorGrid:
+    """N annotators with their columns.
+
+    Attributes
+    ----------
+    keys : tuple of N str
+        Identities, which names on screen may hide.
+    numbers : (N,) int
+        Give colour and symbol.
+    excluded : (N,) bool
+    columns : tuple of GridColumn
+        The first one is the name.
+    """
+
+    keys: tuple[str, ...]
+    numbers: NDArray[np.int64]
+    excluded: NDArray[np.bool_]
+    columns: tuple[GridColumn, ...]
+
+
+EMPTY = AnnotatorGrid((), np.empty(0, np.int64), np.empty(0, bool), ())
+
+
+class GridModel(QAbstractTableModel):
+    """Rows of a grid in an order, those that pass a mask."""
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self.grid = EMPTY
+        self.order: NDArray[np.int64] = np.empty(0, np.int64)
+        self._passing: NDArray[np.bool_] | None = None
+        self._column, self._falling = "marks", True
+
+    def set_grid(self, grid: AnnotatorGrid, passing: NDArray[np.bool_] | None) -> None:
+        """Replace all rows."""
+        self.beginResetModel()
+        self.grid, self._passing = grid, passing
+        self._arrange()
+        self.endResetModel()
+
+    def choose(self, passing: NDArray[np.bool_] | None) -> None:
+        """Keep the rows of a mask; None keeps all."""
+        self.beginResetModel()
+        self._passing = passing
+        self._arrange()
+        self.endResetModel()
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Sort by a column; unknown values come last in both orders."""
+        if not 0 <= column < len(self.grid.columns):
+            return
+        self.layoutAboutToBeChanged.emit()
+        before = self.persistentIndexList()
+        rows = [int(self.order[index.row()]) for index in before]
+        self._column, self._falling = self.grid.columns[column].name, order == Qt.SortOrder.DescendingOrder
+        self._arrange()
+        place = {row: at for at, row in enumerate(self.order.tolist())}
+        after = [self.index(place[row], old.column()) for row, old in zip(rows, before, strict=True)]
+        self.changePersistentIndexList(before, after)
+        self.layoutChanged.emit()
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.grid.columns) - 1)
+
+    @property
+    def sorted_by(self) -> tuple[int, Qt.SortOrder]:
+        """The sorted column and its direction."""
+        names = [column.name for column in self.grid.columns]
+        at = names.index(self._column) if self._column in names else 0
+        return at, Qt.SortOrder.DescendingOrder if self._falling else Qt.SortOrder.AscendingOrder
+
+    def _arrange(self) -> None:
+        rows = np.arange(len(self.grid.keys))
+        if self._passing is not None:
+            rows = rows[self._passing]
+        if self.grid.columns and len(rows):
+            values = self.grid.columns[self.sorted_by[0]].values[rows]
+            if values.dtype == object:
+                texts = np.array([str(value).casefold() for value in values], dtype=str)
+                unknown, _, keys = texts == "", None, np.unique(texts, return_inverse=True)[1]
+            else:
+                unknown, keys = ~np.isfinite(values), np.nan_to_num(values.astype(np.float64))
+            rows = rows[np.lexsort((rows, -keys if self._falling else keys, unknown))]
+        self.order = rows.astype(np.int64)
+
+    def row_of(self, key: str) -> int:
+        """Return the row of an annotator; -1 if it is filtered out."""
+        if key not in self.grid.keys:
+            return -1
+        at = np.flatnonzero(self.order == self.grid.keys.index(key))
+        return int(at[0]) if len(at) else -1
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        """Count the rows that pass."""
+        return 0 if parent is not None and parent.isValid() else len(self.order)
+
+    def columnCount(self, parent: Index | None = None) -> int:
+        """Count the columns."""
+        return 0 if parent is not None and parent.isValid() else len(self.grid.columns)
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> object:
+        """Return the two lines of a column's header, with an arrow on the sorted one."""
+        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self.grid.columns):
+            return None
+        column = self.grid.columns[section]
+        if role == Qt.ItemDataRole.DisplayRole:
+            arrow = f" {'▾' if self._falling else '▴'}" if column.name == self._column else ""
+            return f"{column.group}\n{column.title}{arrow}"
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return plain_tip(column.help)
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            side = Qt.AlignmentFlag.AlignRight if column.form == "count" else Qt.AlignmentFlag.AlignLeft
+            return side | Qt.AlignmentFlag.AlignVCenter
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        """Return the text of a cell."""
+        row, column = int(self.order[index.row()]), self.grid.columns[index.column()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return column.words(row)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            name, words = self.grid.columns[0].words(row), column.words(row) or "unknown"
+            return plain_tip(name if index.column() == 0 else f"{name}: {column.title} {words}")
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            out = ", excluded" if index.column() == 0 and self.grid.excluded[row] else ""
+            return f"{column.group} {column.title} {column.words(row) or 'unknown'}{out}".strip()
+        return None
+
+
+class GridDelegate(QStyledItemDelegate):
+    """Cells of the grid: a name with its symbol, a number with a bar of its interval, words."""
+
+    def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
+        """Give every row the same height."""
+        return QSize(pixels(60), pixels(ROW_HEIGHT))
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Paint a cell."""
+        model = index.model()
+        assert isinstance(model, GridModel)
+        row, column = int(model.order[index.row()]), model.grid.columns[index.column()]
+        out, look = bool(model.grid.excluded[row]), theme.current()
+        painter.save()
+        box = enlarge(painter, option.rect)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if option.state & QStyle.StateFlag.State_Selected:
+            painter.fillRect(box, QColor(look.raised))
+            if index.column() == 0:
+                painter.fillRect(QRectF(box.left(), box.top(), 3, box.height()), QColor(look.accent))
+        inner = QRectF(box.adjusted(8, 0, -8, 0))
+        marked = column.marked is not None and bool(column.marked[row]) and not out
+        colour = look.third if out else look.rejected if marked else look.text
+        font = QFont(theme.font())
+        painter.setFont(font)
+        if column.form == "annotator":
+            centre = QPointF(inner.left() + 8, inner.center().y())
+            paint_annotator(painter, centre, int(model.grid.numbers[row]), 4.5, shown=not out)
+            font.setStrikeOut(out)
+            painter.setFont(font)
+            paint_words(painter, inner.adjusted(22, 0, 0, 0), column.words(row), colour)
+        elif column.form == "count":
+            right = Qt.AlignmentFlag.AlignRight
+            paint_words(painter, inner, column.words(row), look.third if out else look.second, side=right)
+        elif column.form == "words":
+            paint_words(painter, inner, column.words(row), look.third if out else look.second)
+        elif not math.isfinite(column.values[row]):
+            paint_words(painter, inner, "–", look.third)
+        else:
+            self._paint_figure(painter, inner, column, row, colour)
+        painter.restore()
+
+    def _paint_figure(
+        self, painter: QPainter, box: QRectF, column: GridColumn, row: int, colour: str
+    ) -> None:
+        words = column.words(row, brief=True)
+        if column.form != "share":
+            paint_words(painter, box, words, colour)
+            return
+        room = max(FIGURE_WIDTH, QFontMetrics(painter.font()).horizontalAdvance(words) + 6)
+        paint_words(painter, QRectF(box.left(), box.top(), room, box.height()), words, colour)
+        bar = QRectF(box.left() + room, box.center().y() - 1.5, box.width() - room, 3)
+        paint_interval(painter, bar, float(column.values[row]), column.interval(row), colour)
+
+
+def paint_interval(
+    painter: QPainter, bar: QRectF, value: float, interval: tuple[float, float], colour: str
+) -> None:
+    """Paint a bar from 0 to 1: background, interval, and a tick at the value."""
+    look = theme.current()
+    ink = look.accent if colour == look.text else colour
+    painter.fillRect(bar, QColor(look.line))
+    low, high = interval
+    if math.isfinite(low) and math.isfinite(high):
+        left = bar.left() + bar.width() * min(max(low, 0.0), 1.0)
+        right = bar.left() + bar.width() * min(max(high, 0.0), 1.0)
+        span = QRectF(left, bar.top(), max(right - left, 1.0), bar.height())
+        painter.fillRect(span, theme.colour(ink, 150))
+    x = bar.left() + bar.width() * min(max(value, 0.0), 1.0)
+    painter.setPen(QPen(QColor(ink), 2))
+    painter.drawLine(QPointF(x, bar.top() - 3), QPointF(x, bar.bottom() + 3))
+
+
+class AnnotatorGridView(QWidget):
+    """Table of annotators with its filter and header.
+
+    Signals
+    -------
+    filter_changed(str)
+        The text of the filter.
+    chosen(tuple of str)
+        Keys of the selected annotators, the current one first.
+    """
+
+    filter_changed = Signal(str)
+    chosen = Signal(object)
+
+    KEY_HELP = KeyHelp(
+        "In the table of annotators",
+        (("Up, Down", "previous, next annotator"), ("Shift+Up, Shift+Down", "select several"),
+         ("Ctrl+A", "select all")),
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        theme.set_role(self, "panel")
+        self.header = Header("All kinds")
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("Filter: words, or a rule such as accuracy < .6 and votes >= 50")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setAccessibleName("Filter annotators by words or by a rule")
+        self._problem = plain_label("", "error", wrap=True)
+        self._problem.hide()
+        self._nothing = plain_label("", "second", wrap=True)
+        self._nothing.hide()
+        self.model = GridModel(self)
+        self.view = _grid_view(self.model)
+        self._selected: tuple[str, ...] = ()
+        self._quiet = False
+        self._columns: tuple[str, ...] = ()
+        self._hidden: dict[str, bool] = {}
+        """Columns that the expert showed or hid."""
+        top = vertical(
+            self.header, self.filter, self._problem, self._nothing, margins=(12, 12, 12, 4), spacing=8
+        )
+        vertical(top, (self.view, 1), inside=self, spacing=4)
+        self.setFocusProxy(self.view)
+        self.filter.textChanged.connect(self.filter_changed)
+        self.view.selectionModel().selectionChanged.connect(self._on_selection)
+        header = self.view.horizontalHeader()
+        header.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        header.customContextMenuRequested.connect(self._on_header_menu)
+        theme.notifier().changed.connect(self._set_widths)
+
+    @property
+    def selected(self) -> tuple[str, ...]:
+        """Keys of the selected annotators, the current one first."""
+        return self._selected
+
+    def set_grid(self, grid: AnnotatorGrid, passing: NDArray[np.bool_] | None = None) -> None:
+        """Replace the annotators; selection and scroll position stay."""
+        position = self.view.verticalScrollBar().value()
+        self._keeping_selection(lambda: self.model.set_grid(grid, passing))
+        names = tuple(column.name for column in grid.columns)
+        if names != self._columns:
+            self._columns = names
+            self.view.horizontalHeader().setSortIndicator(*self.model.sorted_by)
+            self._set_widths()
+        self.view.verticalScrollBar().setValue(position)
+        self._settle()
+
+    def choose_rows(self, passing: NDArray[np.bool_] | None, problem: str = "") -> None:
+        """Keep the rows of a mask, or show why the filter cannot be read and keep the rows as they are."""
+        self._problem.setText(problem)
+        self._problem.setVisible(bool(problem))
+        if not problem:
+            self._keeping_selection(lambda: self.model.choose(passing))
+            self._settle()
+
+    def set_nothing(self, words: str) -> None:
+        """Show a sentence above the table; empty for none."""
+        self._nothing.setText(words)
+        self._nothing.setVisible(bool(words))
+
+    def select(self, keys: Sequence[str], *, scroll: bool = True) -> None:
+        """Select annotators, the first one current."""
+        rows = [row for row in map(self.model.row_of, keys) if row >= 0]
+        flags = QItemSelectionModel.SelectionFlag
+        selection, last = QItemSelection(), max(self.model.columnCount() - 1, 0)
+        for row in rows:
+            selection.select(self.model.index(row, 0), self.model.index(row, last))
+        model = self.view.selectionModel()
+        if rows:
+            model.setCurrentIndex(self.model.index(rows[0], 0), flags.NoUpdate)
+        model.select(selection, flags.ClearAndSelect)
+        if rows and scroll:
+            self.view.scrollTo(self.model.index(rows[0], 0))
+
+    def _keeping_selection(self, change: Any) -> None:
+        keys, self._quiet = self._selected, True
+        change()
+        self.select(keys, scroll=False)
+        self._quiet = False
+        self._on_selection()
+
+    def _on_selection(self) -> None:
+        if self._quiet:
+            return
+        ranges = self.view.selectionModel().selection()
+        rows = sorted({row for each in ranges for row in range(each.top(), each.bottom() + 1)})
+        current = self.view.currentIndex().row()
+        rows.sort(key=lambda row: row != current)
+        keys = tuple(self.model.grid.keys[int(self.model.order[row])] for row in rows)
+        if keys != self._selected:
+            self._selected = keys
+            self.chosen.emit(keys)
+            self._settle()
+
+    def _settle(self) -> None:
+        total, listed, selected = len(self.model.grid.keys), self.model.rowCount(), len(self._selected)
+        words = [
+            count(total, "annotator") if listed == total else f"{listed:,} of {count(total, 'annotator')}"
+        ]
+        words += (
+            [f"{int(self.model.grid.excluded.sum()):,} excluded"] if self.model.grid.excluded.any() else []
+        )
+        words += [f"{selected:,} selected"] if selected > 1 else []
+        self.header.set_aside(", ".join(words) if total else "")
+
+    def _set_widths(self) -> None:
+        header = self.view.horizontalHeader()
+        set_lengths(header, height=HEADER_HEIGHT)
+        shown = [self._hidden.get(column.name, not column.shown) for column in self.model.grid.columns]
+        for at, hidden in enumerate(shown):
+            self.view.setColumnHidden(at, hidden)
+        self._share_room()
+
+    def _share_room(self) -> None:
+        """Widen the columns where the view has room for more."""
+        columns = [
+            (at, pixels(WIDTHS[column.form]))
+            for at, column in enumerate(self.model.grid.columns)
+            if not self.view.isColumnHidden(at)
+        ]
+        total, room = sum(width for _, width in columns), self.view.viewport().width()
+        factor = min(max(room / total, 1.0), WIDEST) if total else 1.0
+        for at, width in columns:
+            self.view.horizontalHeader().resizeSection(at, int(factor * width))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Share the room between the columns."""
+        super().resizeEvent(event)
+        self._share_room()
+
+    def _on_header_menu(self, at: QPoint) -> None:
+        menu = Menu("", self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for number, column in enumerate(self.model.grid.columns[1:], start=1):
+            action = QAction(f"{column.group} {column.title}".strip(), menu)
+            action.setCheckable(True)
+            action.setChecked(not self.view.isColumnHidden(number))
+            action.setData(number)
+            menu.addAction(action)
+        menu.triggered.connect(self._on_column)
+        menu.popup(self.view.horizontalHeader().mapToGlobal(at))
+
+    def _on_column(self, action: QAction) -> None:
+        number = int(action.data())
+        self._hidden[self.model.grid.columns[number].name] = not action.isChecked()
+        self.view.setColumnHidden(number, not action.isChecked())
+        self._share_room()
+
+
+def _grid_view(model: GridModel) -> QTableView:
+    view = QTableView()
+    view.setModel(model)
+    delegate = GridDelegate(view)
+    view.setItemDelegate(delegate)
+    view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+    view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+    view.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+    view.setShowGrid(False)
+    view.setTabKeyNavigation(False)
+    view.setWordWrap(False)
+    view.setAccessibleName("Annotators of all kinds")
+    view.verticalHeader().hide()
+    view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+    set_lengths(view.verticalHeader(), defaultSectionSize=ROW_HEIGHT)
+    header = view.horizontalHeader()
+    header.setHighlightSections(False)
+    header.setStretchLastSection(True)
+    header.setSortIndicator(0, Qt.SortOrder.DescendingOrder)
+    view.setSortingEnabled(True)
+    header.setSortIndicatorShown(False)
+    return view

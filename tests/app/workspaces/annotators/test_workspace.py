@@ -1,0 +1,205 @@
+"""The workspace of annotators: table, filter, card, and decisions for all kinds."""
+
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QWidget
+
+from raterscope.app.cli.program import main
+from raterscope.app.workspaces.annotators.view import card
+from tests.app.driving import idle, open_study, press
+
+
+def listed(window) -> list[str]:
+    model = window.workspace.table.model
+    return [model.grid.keys[row] for row in model.order.tolist()]
+
+
+def read_again(window, qtbot, before) -> None:
+    qtbot.waitUntil(lambda: window.workspace.prepared is not before)
+    idle(window, qtbot)
+
+
+def texts_of(view) -> str:
+    return "\n".join(f"{line.title}: {line.texts}" for line in view.lines)
+
+
+def test_the_table_has_everybody_and_the_card_all_kinds(annotators, qtbot):
+    workspace = annotators.workspace
+    assert sorted(listed(annotators)) == ["Anna K.", "anna", "ben", "cleo", "dan", "eve"]
+    assert not annotators.bar.fuse.isVisible()
+    workspace.table.select(("anna",))
+    idle(annotators, qtbot)
+    view = card(workspace.prepared, ("anna",))
+    assert [line.title for line in view.lines if line.heading] == ["Clicks", "Masks", "Labels", "Pairs"]
+    assert [line.texts for line in workspace.card.lines.lines] == [line.texts for line in view.lines]
+    qtbot.waitUntil(lambda: workspace.course.filled)
+    titles = [workspace.course.choice.itemText(at) for at in range(workspace.course.choice.count())]
+    assert titles[0] == "clicks: sensitivity"
+    assert "labels: right votes" in titles
+
+
+def test_values_of_two_annotators_stand_side_by_side(annotators, qtbot):
+    workspace = annotators.workspace
+    workspace.table.select(("ben", "cleo"))
+    idle(annotators, qtbot)
+    view = card(workspace.prepared, workspace.table.selected)
+    assert view.names == ("ben", "cleo")
+    assert all(len(line.texts) == 2 for line in view.lines)
+    qtbot.waitUntil(lambda: len(workspace.course.describe().legend) == 2)
+
+
+def test_words_and_rules_filter_and_a_wrong_rule_is_explained(annotators, qtbot):
+    table = annotators.workspace.table
+    table.filter.setText("ann")
+    assert sorted(listed(annotators)) == ["Anna K.", "anna"]
+    table.filter.setText("accuracy < .6 and votes >= 50")
+    assert listed(annotators) == ["eve"]
+    table.filter.setText("accuracy <")
+    assert listed(annotators) == ["eve"]
+    assert "Expected a value" in table._problem.text()
+    table.filter.setText("")
+    assert len(listed(annotators)) == 6
+
+
+def test_a_click_on_a_header_sorts_and_unknown_values_come_last(annotators):
+    table = annotators.workspace.table
+    names = [column.name for column in table.model.grid.columns]
+    for order in (Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder):
+        table.view.sortByColumn(names.index("masks_bias_mm"), order)
+        values = table.model.grid.columns[names.index("masks_bias_mm")].values[table.model.order]
+        known = values[np.isfinite(values)]
+        assert np.isfinite(values[: len(known)]).all()
+        rising = known if order == Qt.SortOrder.AscendingOrder else known[::-1]
+        assert (np.diff(rising) >= 0).all()
+
+
+def test_one_exclusion_is_previewed_made_and_undone_for_all_kinds(annotators, qtbot, four_study):
+    workspace, document = annotators.workspace, annotators.document
+    workspace.table.select(("eve", "dan"))
+    press(annotators, qtbot, Qt.Key.Key_X, on=workspace.table.view)
+    dialog = workspace.decisions.dialog
+    qtbot.waitUntil(lambda: dialog.panel.state == "shown")
+    summary = dialog.panel._summary.text()
+    assert all(noun in summary for noun in ("detection", "label", "rank"))
+    assert "voxel" not in summary
+    dialog.panel.reason.words.setText("careless")
+    before = workspace.prepared
+    dialog.panel.exclude.click()
+    read_again(annotators, qtbot, before)
+    assert document.contents.review.excluded == {"eve": "careless", "dan": "careless"}
+    grid = workspace.table.model.grid
+    assert {name for name, out in zip(grid.keys, grid.excluded, strict=True) if out} == {"eve", "dan"}
+    assert sorted(listed(annotators)) == ["Anna K.", "anna", "ben", "cleo", "dan", "eve"]
+    assert document.contents.stale >= {"clicks", "labels", "pairs"}
+    before = workspace.prepared
+    document.undo()
+    read_again(annotators, qtbot, before)
+    assert not document.contents.review.excluded
+    assert not workspace.table.model.grid.excluded.any()
+
+
+def test_x_restores_whoever_is_excluded(annotators, qtbot):
+    from raterscope.app.review import Decision
+
+    workspace, document = annotators.workspace, annotators.document
+    before = workspace.prepared
+    document.record(Decision(verb="exclude", annotators=("eve",), reason="test account"))
+    read_again(annotators, qtbot, before)
+    workspace.table.select(("eve",))
+    idle(annotators, qtbot)
+    assert "excluded" in card(workspace.prepared, ("eve",)).aside
+    qtbot.waitUntil(lambda: "Not fused without them yet" in workspace.card._sentence.text())
+    before = workspace.prepared
+    press(annotators, qtbot, Qt.Key.Key_X, on=workspace.table.view)
+    read_again(annotators, qtbot, before)
+    assert not document.contents.review.excluded
+
+
+def test_names_are_joined_and_separated_by_key(annotators, qtbot, four_study):
+    workspace, document = annotators.workspace, annotators.document
+    workspace.table.select(("Anna K.", "anna"))
+    before = workspace.prepared
+    press(annotators, qtbot, Qt.Key.Key_J, on=workspace.table.view)
+    read_again(annotators, qtbot, before)
+    assert "anna" not in listed(annotators)
+    assert workspace.table.selected == ("Anna K.",)
+    assert any("anna" in sentence for sentence in card(workspace.prepared, ("Anna K.",)).sentences)
+    before = workspace.prepared
+    press(annotators, qtbot, Qt.Key.Key_U, on=workspace.table.view)
+    read_again(annotators, qtbot, before)
+    assert "anna" in listed(annotators)
+    document.undo()
+    qtbot.waitUntil(lambda: document.contents.review.aliases == {"anna": "Anna K."})
+    idle(annotators, qtbot)
+
+
+def test_two_masks_of_one_structure_are_not_joined(annotators, qtbot):
+    workspace = annotators.workspace
+    workspace.table.select(("anna", "ben"))
+    press(annotators, qtbot, Qt.Key.Key_J, on=workspace.table.view)
+    qtbot.waitUntil(lambda: "one annotator cannot have two masks" in annotators.notice.text)
+    assert not annotators.document.contents.review.aliases
+
+
+def test_only_clicks_have_weights(annotators, qtbot):
+    workspace = annotators.workspace
+    workspace.table.select(("ben",))
+    press(annotators, qtbot, Qt.Key.Key_W, on=workspace.table.view)
+    dialog = workspace.decisions.dialog
+    qtbot.waitUntil(lambda: dialog.panel.state == "shown")
+    assert dialog.panel.weight == 0.5
+    assert "detection" in dialog.panel._summary.text()
+    assert "label" not in dialog.panel._summary.text()
+    dialog.reject()
+    assert workspace.decisions.dialog is None
+
+
+def test_names_are_hidden_while_a_workspace_is_blind(annotators, qtbot):
+    before = annotators.workspace.prepared
+    annotators.document.hide_names(True, "labels")
+    read_again(annotators, qtbot, before)
+    model = annotators.workspace.table.model
+    texts = [str(model.index(row, 0).data()) for row in range(model.rowCount())]
+    assert all(text.startswith("no. ") for text in texts)
+    annotators.workspace.table.filter.setText("anna")
+    assert listed(annotators) == []
+
+
+def test_cells_and_lines_are_described_for_screen_readers(annotators, qtbot):
+    workspace = annotators.workspace
+    model = workspace.table.model
+    role = Qt.ItemDataRole.AccessibleTextRole
+    row = model.row_of("cleo")
+    texts = [str(model.data(model.index(row, at), role)) for at in range(model.columnCount())]
+    assert "annotator cleo" in texts[0]
+    assert any(text.startswith("masks bias +") for text in texts)
+    assert any(text == "labels change unknown" for text in texts)
+
+
+def test_an_unfused_study_says_what_to_do(window, qtbot, study_file):
+    open_study(window, qtbot, study_file)
+    window.show_workspace("annotators")
+    idle(window, qtbot)
+    qtbot.waitUntil(lambda: window.workspace.prepared is not None)
+    assert "Fuse clicks, masks, labels or pairs" in window.workspace.table._nothing.text()
+    assert len(listed(window)) == 13
+
+
+def test_a_study_without_annotators_says_what_belongs_here(window, qtbot, tmp_path):
+    QImage(20, 20, QImage.Format.Format_RGB32).save(str(tmp_path / "one.png"))
+    assert main(["import", str(tmp_path / "s.rscope"), str(tmp_path / "one.png")]) == 0
+    open_study(window, qtbot, tmp_path / "s.rscope")
+    window.show_workspace("annotators")
+    assert window.workspace is None
+    assert window._pages.currentWidget().accessibleName() == "No annotators in this study yet"
+
+
+def test_keys_lead_through_the_regions(annotators, qtbot):
+    workspace = annotators.workspace
+    workspace.table.setFocus()
+    visited: list[QWidget | None] = []
+    for _ in range(4):
+        press(annotators, qtbot, Qt.Key.Key_F6, on=annotators.focusWidget())
+        visited.append(workspace.region_of(annotators.focusWidget()))
+    assert len({id(region) for region in visited}) >= 3
