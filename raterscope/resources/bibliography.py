@@ -176,7 +176,7 @@ def _listed(authors: tuple[str, ...]) -> str:
 FOLDER = Path(__file__).with_name("guide")
 """Folder of the pages: one folder for each chapter, one Markdown file for each page."""
 
-CHAPTERS = ("window", "clicks", "masks", "labels", "pairs", "papers")
+CHAPTERS = ("window", "clicks", "masks", "labels", "pairs", "annotators", "papers")
 """Folders of the chapters, in the order of the contents."""
 
 REFERENCES = "window/references"

@@ -63,7 +63,8 @@ def _grid(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> Anno
     for evidence in table.evidence:
         group = evidence.kind if several else ""
         for at, measure in enumerate(evidence.measures):
-            first = at < SHOWN.get(len(table.evidence), 1)
+            known = bool(np.isfinite(evidence.values[:, at, 0]).any())
+            first = known and at < SHOWN.get(len(table.evidence), 1)
             columns.append(_column(table, unusual, evidence, measure, group, first))
         for name in evidence.words:
             key = f"{evidence.kind}_{name}"

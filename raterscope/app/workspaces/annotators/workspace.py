@@ -109,8 +109,8 @@ class AnnotatorsWorkspace(WorkspaceLayout):
                 ("Down-weight annotators of clicks", "W", self.decisions.weigh),
                 ("Join names of one annotator", "J", self.decisions.join),
                 ("Separate joined names", "U", self.decisions.separate),
-                ("Next unusual annotator", "Tab", partial(self.step, 1)),
-                ("Previous unusual annotator", "Shift+Tab", partial(self.step, -1)),
+                ("Next annotator, the most unusual first", "Tab", partial(self.step, 1)),
+                ("Previous annotator", "Shift+Tab", partial(self.step, -1)),
                 ("Filter annotators", "Ctrl+F", self.table.filter.setFocus),
                 ("Back to the table", "Esc", self.table.setFocus),
             ),
@@ -146,11 +146,10 @@ class AnnotatorsWorkspace(WorkspaceLayout):
             self.table.select(self._after)
 
     def step(self, by: int) -> None:
-        """Select the next or previous annotator of the queue that is unusual and counts."""
-        items = self.queue.shown()
-        keys = [str(item.key) for item in items if item.score and not item.done]
+        """Select the next or previous annotator of the queue who is not excluded, the most unusual first."""
+        keys = [str(item.key) for item in self.queue.shown() if not item.done]
         if not keys:
-            self.message.emit("No annotator is unusual.")
+            self.message.emit("All annotators are excluded.")
             return
         current = self.table.selected[0] if self.table.selected else None
         at = keys.index(current) + by if current in keys else (0 if by > 0 else -1)
