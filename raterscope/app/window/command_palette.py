@@ -270,13 +270,8 @@ SIZE = QSize(1080, 680)
 EDGE, BETWEEN, SCROLL_BAR = 20, 32, 12
 
 
-<<<<<<< HEAD
 def shortcut_groups(commands: Sequence[Command], workspace: QWidget | None) -> tuple[KeyHelp, ...]:
     """Group the shortcuts by menu: those of the commands, then those of the widgets on screen."""
-=======
-def shortcut_groups(commands: Sequence[Command], workspace: WorkspaceLayout | None) -> tuple[KeyHelp, ...]:
-    """Group the shortcuts by menu: those of the commands, then those of a workspace's widgets."""
->>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
     groups: dict[str, list[tuple[str, str]]] = {}
     for command in commands:
         if command.keys:

@@ -41,7 +41,6 @@ from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
 from raterscope.widgets.figure_menu import FigureMenu, Leaving
 
 
-<<<<<<< HEAD
 def menu_entries(kind: str, *, readers: bool = False) -> Iterator[tuple[str, Export, bool]]:
     """List the entries of a kind's Export menu: label, export, and whether it is de-identified.
 
@@ -50,15 +49,10 @@ def menu_entries(kind: str, *, readers: bool = False) -> Iterator[tuple[str, Exp
     readers : bool
         List those of a collected reader study too.
     """
-    for export in exports():
-        if kind in export.kinds and (readers or not export.of_readers):
-=======
-def menu_entries(kind: str) -> Iterator[tuple[str, Export, bool]]:
-    """List the entries of a kind's Export menu: label, export, and whether it is de-identified."""
     offered = (ALL_ANNOTATORS, find_export("decisions", tuple(KINDS))) if kind == "annotators" else exports()
     for export in offered:
-        if kind in export.kinds or kind == "annotators":
->>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
+        of_it = kind in export.kinds or kind == "annotators"
+        if of_it and (readers or not export.of_readers):
             yield f"{export.title}…", export, False
             if export.deidentifies:
                 yield f"{export.title}, de-identified…", export, True

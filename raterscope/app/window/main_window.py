@@ -62,14 +62,10 @@ class MainWindow(QMainWindow):
         self.document = Document(self.jobs, self)
         self.workspace: Any = None
         """The workspace on screen, created when it is first shown."""
-<<<<<<< HEAD
-        self._workspaces: dict[str, WorkspaceScreen] = {}
-        self._unfinished: dict[str, tuple[WorkspaceScreen, Iterator[None]]] = {}
+        self._workspaces: dict[str, WorkspaceLayout] = {}
+        self._unfinished: dict[str, tuple[WorkspaceLayout, Iterator[None]]] = {}
         """Workspaces that are being made, with the steps that are left."""
         self.document.prepare = self._prepare
-=======
-        self._workspaces: dict[str, WorkspaceLayout] = {}
->>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
         self._statuses: dict[str, str] = {}
         self._kind = ""
         self._refusal = ""
@@ -270,7 +266,6 @@ class MainWindow(QMainWindow):
         if self.workspace is not None:
             self.workspace.show_outdated()
 
-<<<<<<< HEAD
     def _prepare(self, contents: Contents, show: Callable[[], object]) -> None:
         """Make the workspace of a study step by step, then show the study."""
         workspace = WORKSPACES[_first_kind(contents)]
@@ -281,15 +276,12 @@ class MainWindow(QMainWindow):
                 return
         show()
 
-    def _begin(self, kind: WorkspaceKind) -> tuple[WorkspaceScreen, Iterator[None]]:
+    def _begin(self, kind: WorkspaceKind) -> tuple[WorkspaceLayout, Iterator[None]]:
         if kind.kind not in self._unfinished:
             self._unfinished[kind.kind] = kind.begin(self.document, self.jobs, self._pages)
         return self._unfinished[kind.kind]
 
-    def _workspace_of(self, kind: WorkspaceKind) -> WorkspaceScreen:
-=======
     def _workspace_of(self, kind: WorkspaceKind) -> WorkspaceLayout:
->>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
         if kind.kind in self._workspaces:
             return self._workspaces[kind.kind]
         workspace, steps = self._begin(kind)

@@ -47,25 +47,19 @@ class WorkspaceKind:
         """Title of the tab."""
         return KINDS[self.kind].title if self.kind in KINDS else self.kind.title()
 
-<<<<<<< HEAD
     def begin(
         self, document: Document, jobs: Jobs, parent: QWidget
-    ) -> tuple[WorkspaceScreen, Iterator[None]]:
+    ) -> tuple[WorkspaceLayout, Iterator[None]]:
         """Create the workspace, and return the steps that make its parts."""
         workspace = self.load()(document, jobs, parent)
         return workspace, workspace.build()
 
-    def make(self, document: Document, jobs: Jobs, parent: QWidget) -> WorkspaceScreen:
+    def make(self, document: Document, jobs: Jobs, parent: QWidget) -> WorkspaceLayout:
         """Create the workspace with all its parts."""
         workspace, steps = self.begin(document, jobs, parent)
         for _ in steps:
             pass
         return workspace
-=======
-    def make(self, document: Document, jobs: Jobs, parent: QWidget) -> WorkspaceLayout:
-        """Create the workspace."""
-        return self.load()(document, jobs, parent)
->>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
 
     def holds(self, contents: Contents) -> bool:
         """Return whether a study has items for this workspace."""

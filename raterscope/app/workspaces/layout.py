@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ from raterscope.widgets.parts import ScrollRegion, without_checked
 from raterscope.widgets.theme import text_size
 
 if TYPE_CHECKING:
+    from raterscope.app.document import Document
+    from raterscope.app.jobs import Jobs
     from raterscope.app.study import RunEntry
     from raterscope.app.workspaces.core import BlindMode
 
@@ -34,12 +36,7 @@ LOW_BOTTOM_SHARE = 0.25
 class WorkspaceLayout(QWidget):
     """Queue on the left, canvas in the middle, evidence on the right, history and other parts below.
 
-    Parameters
-    ----------
-    below : sequence of QWidget
-        Widgets beside history and jobs at the bottom.
-    widths : sequence of int
-        Widths of the bottom's parts, the history first.
+    It is empty until its steps from `build` are done.
 
     Signals
     -------
@@ -68,20 +65,37 @@ class WorkspaceLayout(QWidget):
     FUSES = False
     """Whether the workspace fuses annotations: then it has a Fuse panel, runs and a blind mode."""
 
-    def __init__(
+    def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._document, self._jobs = document, jobs
+
+    def build(self) -> Iterator[None]:
+        """Make the screen in short steps, between which the window can answer.
+
+        Nothing observes the study before a last step that connects all parts.
+        """
+        raise NotImplementedError
+
+    def place_regions(
         self,
         queue: QWidget,
         canvas: QWidget,
         evidence: QWidget,
         below: Sequence[QWidget],
         widths: Sequence[int],
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    ) -> Iterator[None]:
+        """Put the regions in their places, in steps.
+
+        Parameters
+        ----------
+        below : sequence of QWidget
+            Widgets beside history and jobs at the bottom. Tabs are best filled afterwards: Qt styles all
+            that a widget holds again wherever it is put.
+        widths : sequence of int
+            Widths of the bottom's parts, the history first.
+        """
         self.queue, self.canvas, self.evidence = queue, canvas, evidence
-        self.history, self.job_list, self.left_tabs = HistoryPanel(), JobsPanel(), QTabWidget()
-        self.left_tabs.addTab(self.history, "History")
-        self.left_tabs.addTab(self.job_list, "Jobs")
+        self.left_tabs = QTabWidget()
         self.left_tabs.tabBar().setAccessibleName("History and jobs")
         self.actions_made: list[QAction] = []
         """Actions of the Review menu."""
@@ -94,6 +108,7 @@ class WorkspaceLayout(QWidget):
         self.whole = _splitter(across, self)
         vertical(self.notes, (self.whole, 1), inside=self, spacing=None)
         ScrollRegion(queue, self.whole)
+        yield
         self.middle = _splitter(down, self.whole)
         self.upper, self.bottom = _splitter(across, self.middle), _splitter(across, self.middle)
         if self.CANVAS_SCROLLS:
@@ -101,6 +116,7 @@ class WorkspaceLayout(QWidget):
         else:
             self.upper.addWidget(canvas)
         ScrollRegion(evidence, self.upper)
+        yield
         self._lower = tuple(ScrollRegion(part, self.bottom) for part in (self.left_tabs, *below))
         self.whole.setStretchFactor(1, 1)
         self.middle.setStretchFactor(0, 1)
@@ -127,6 +143,10 @@ class WorkspaceLayout(QWidget):
             splitter.splitterMoved.connect(partial(self._on_divided, splitter))
         self.setFocusProxy(canvas)
         theme.notifier().changed.connect(self._on_look)
+        yield
+        self.history, self.job_list = HistoryPanel(), JobsPanel()
+        self.left_tabs.addTab(self.history, "History")
+        self.left_tabs.addTab(self.job_list, "Jobs")
 
     def event(self, event: QEvent) -> bool:
         """Leave keys to an open menu, so that a letter chooses in it and decides nothing."""

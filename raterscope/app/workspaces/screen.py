@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from collections.abc import Callable, Iterator, Mapping, Sequence
-=======
-from collections.abc import Sequence
->>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +21,6 @@ from raterscope.widgets.panels.fuse_panel import FusePanel
 if TYPE_CHECKING:
     from raterscope.app.assessment import Change
     from raterscope.app.contents import Contents
-    from raterscope.app.document import Document
-    from raterscope.app.jobs import Jobs
     from raterscope.app.review import Decision
     from raterscope.app.study import RunEntry
     from raterscope.app.workspaces.core import BlindMode, WorkspaceCore
@@ -39,53 +33,14 @@ __all__ = ["TABS", "ActionEntry", "WorkspaceScreen", "split_widgets"]
 class WorkspaceScreen(WorkspaceLayout):
     """Workspace of a kind: queue on the left, canvas in the middle, evidence on the right, plots below.
 
-<<<<<<< HEAD
     It is empty until its steps from `build` are done.
-
-    Signals
-    -------
-    status_changed(str)
-        Item and run on screen.
-    message(str), refused(str)
-        Messages and errors.
-    fusing_changed(Job or None)
-        The current fusion.
-    stale_changed(str)
-        Why to fuse again; empty without a reason.
-    escaped
-        Esc was pressed and there was no mode or panel to leave.
-=======
-    Parameters
-    ----------
-    below, widths
-        See `WorkspaceLayout`.
->>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
     """
 
     FUSES = True
 
     core: WorkspaceCore[Any, Any]
 
-<<<<<<< HEAD
-    PARTS = ("whole", "middle", "upper", "bottom")
-    CANVAS_SCROLLS = False
-    """Whether the middle shows figures, which may become too large for it, instead of an image."""
-
-    def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._document, self._jobs = document, jobs
-
-    def build(self) -> Iterator[None]:
-        """Make the screen in short steps, between which the window can answer.
-
-        Nothing observes the study before a last step that connects all parts.
-        """
-        raise NotImplementedError
-
     def lay_out(
-=======
-    def __init__(
->>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
         self,
         queue: QWidget,
         canvas: QWidget,
@@ -93,97 +48,22 @@ class WorkspaceScreen(WorkspaceLayout):
         below: Sequence[QWidget],
         fuse_panel: FusePanel,
         widths: Sequence[int],
-<<<<<<< HEAD
     ) -> Iterator[None]:
         """Put the regions in their places, in steps.
 
         Parameters
         ----------
-        below : sequence of QWidget
-            Widgets beside history and jobs at the bottom. Tabs are best filled afterwards: Qt styles all
-            that a widget holds again wherever it is put.
-        widths : sequence of int
-            Widths of the bottom's parts, the history first.
+        below, widths
+            See `WorkspaceLayout.place_regions`.
         """
-        self.queue, self.canvas, self.evidence, self.fuse_panel = queue, canvas, evidence, fuse_panel
-        self.left_tabs = QTabWidget()
-        self.left_tabs.tabBar().setAccessibleName("History, jobs and changes")
-        self.actions_made: list[QAction] = []
-        """Actions of the Review menu."""
-        self.digits: KeyHelp | None = None
-        """Help on the keys 1 to 9."""
-        self._regions = (queue, canvas, evidence, self.left_tabs, *below)
-        # Parents before children: Qt styles all descendants again for each widget that is put around them.
-        across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
-        self.notes = WorkspaceNotes(self)
-        self.whole = _splitter(across, self)
-        vertical(self.notes, (self.whole, 1), inside=self, spacing=None)
-        ScrollRegion(queue, self.whole)
-        yield
-        self.middle = _splitter(down, self.whole)
-        self.upper, self.bottom = _splitter(across, self.middle), _splitter(across, self.middle)
-        if self.CANVAS_SCROLLS:
-            ScrollRegion(canvas, self.upper)
-        else:
-            self.upper.addWidget(canvas)
-        ScrollRegion(evidence, self.upper)
-        yield
-        self._lower = tuple(ScrollRegion(part, self.bottom) for part in (self.left_tabs, *below))
-        self.whole.setStretchFactor(1, 1)
-        self.middle.setStretchFactor(0, 1)
-        self.upper.setStretchFactor(0, 1)
-        for index in range(len(below)):
-            self.bottom.setStretchFactor(1 + index, 1)
-        self.divisions: dict[QSplitter, Sequence[int]] = {
-            self.whole: [QUEUE_WIDTH, 1200],
-            self.upper: [840, EVIDENCE_WIDTH],
-            self.middle: [640, BOTTOM_HEIGHT],
-            self.bottom: widths,
-        }
-        """Initial sizes, unless a layout is restored."""
-        self._sides = {
-            self.whole: (0, QUEUE_SHARE),
-            self.upper: (1, EVIDENCE_SHARE),
-            self.middle: (1, BOTTOM_SHARE),
-        }
-        self._is_new = True
-        self._text_size = text_size()
-        self._normal_sizes: dict[QSplitter, float] = {}
-        """Sizes of the sides with text of normal size."""
-        for splitter in self._sides:
-            splitter.splitterMoved.connect(partial(self._on_divided, splitter))
-        self.setFocusProxy(canvas)
+        self.fuse_panel = fuse_panel
+        yield from self.place_regions(queue, canvas, evidence, below, widths)
         fuse_panel.setParent(self)
         fuse_panel.hide()
-        theme.notifier().changed.connect(self._on_look)
-        yield
-        self.history, self.job_list, self.changes_panel = HistoryPanel(), JobsPanel(), ChangesPanel()
-        self.left_tabs.addTab(self.history, "History")
-        self.left_tabs.addTab(self.job_list, "Jobs")
-        self.left_tabs.addTab(self.changes_panel, "Changes")
-        yield
-
-    def event(self, event: QEvent) -> bool:
-        """Leave keys to an open menu, so that a letter chooses in it and decides nothing."""
-        if event.type() == QEvent.Type.ShortcutOverride and QApplication.activePopupWidget() is not None:
-            event.accept()
-            return True
-        return super().event(event)
-
-    def put_first_below(self, index: int) -> None:
-        """Move a widget of `below` to the left of history and jobs."""
-        self.bottom.insertWidget(0, self._lower[1 + index])
-=======
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(queue, canvas, evidence, below, widths, parent)
-        self.fuse_panel = fuse_panel
         self.changes_panel = ChangesPanel()
         self.left_tabs.addTab(self.changes_panel, "Changes")
         self.left_tabs.tabBar().setAccessibleName("History, jobs and changes")
-        fuse_panel.setParent(self)
-        fuse_panel.hide()
->>>>>>> 1c18ebec (Show the annotators of all kinds in a fifth workspace)
+        yield
 
     def add_actions(self, described: Sequence[ActionEntry], walked: Sequence[QWidget]) -> None:
         """Add actions to the Review menu, with those of every workspace; see `add_shortcuts`."""

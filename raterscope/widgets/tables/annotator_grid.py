@@ -430,7 +430,8 @@ class AnnotatorGridView(QWidget):
     def _on_selection(self) -> None:
         if self._quiet:
             return
-        ranges = self.view.selectionModel().selection()
+        selection = self.view.selectionModel().selection()
+        ranges = [selection.at(number) for number in range(selection.size())]
         rows = sorted({row for each in ranges for row in range(each.top(), each.bottom() + 1)})
         current = self.view.currentIndex().row()
         rows.sort(key=lambda row: row != current)

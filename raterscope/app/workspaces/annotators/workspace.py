@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.annotator_evidence import Course
 from raterscope.app.annotators.exclusions import effects_of_exclusion
 from raterscope.app.annotators.rules import RuleError, is_rule, select_rows
 from raterscope.app.annotators.table import read_annotators, read_courses
-from raterscope.app.document import Document
 from raterscope.app.errors import counted
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Job
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask
@@ -47,16 +45,18 @@ READING = "Reading the annotators."
 class AnnotatorsWorkspace(WorkspaceLayout):
     """Table of the annotators with queue, card, course and history."""
 
-    def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
-        self.table = AnnotatorGridView()
-        self.card = AnnotatorCard()
+    queue: QueuePanel
+
+    def build(self) -> Iterator[None]:
+        """Make the widgets, and connect them with the study."""
+        self.table, self.card = AnnotatorGridView(), AnnotatorCard()
+        yield
         self.course = CoursePlot()
         queue = QueuePanel("Annotators", FILTERS)
         queue.header.set_aside("most unusual")
         queue.filter.hide()
-        super().__init__(queue, self.table, self.card, (self.course,), (420, 780), parent)
-        self.queue: QueuePanel = queue
-        self._document, self._jobs = document, jobs
+        yield
+        yield from self.place_regions(queue, self.table, self.card, (self.course,), (420, 780))
         self._reading, self._preparing = LatestTask(), LatestTask()
         self._course_task, self._effect_task = LatestTask(), LatestTask()
         self.prepared: view.Prepared | None = None
@@ -68,11 +68,12 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         self._settle = QTimer(self, singleShot=True, interval=SETTLED_MS)
         self._settle.timeout.connect(self._follow_selection)
         self.decisions = AnnotatorDecisions(
-            document, lambda: self.table.selected, self._shown_name, self._weighs, self
+            self._document, lambda: self.table.selected, self._shown_name, self._weighs, self
         )
         self._connect()
         self._add_keys()
         self._on_replaced()
+        yield
 
     def _connect(self) -> None:
         document = self._document
