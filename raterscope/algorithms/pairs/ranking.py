@@ -74,6 +74,7 @@ _LEVEL = 0.95
 _SINGULAR = 1e-9
 _TIED = 1e-9
 _PRIOR_VARIANCE = 100.0
+_NEWTON_STEPS, _LONGEST_STEP, _CONVERGED = 200, 2.0, 1e-7
 _SMALL = 400
 
 
@@ -380,7 +381,7 @@ def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None 
 
 
 def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
-    """Fit the Bradley-Terry model by scikit-learn's logistic regression, for comparison.
+    """Fit the Bradley-Terry model by Newton's method, for comparison.
 
     The log odds that the left item is preferred are the difference of two scores; a tie counts as half an
     answer for either. Only the sign of answers counts. A normal prior of standard deviation 10 keeps scores
@@ -398,42 +399,42 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
     >>> bradley_terry(crowd.pairs).shape
     (16,)
     """
-    from sklearn.linear_model import LogisticRegression
+    from scipy.sparse import csr_array, diags_array
+    from scipy.sparse.linalg import cg
+    from scipy.special import expit
 
     watch(0.0, "counting answers")
     count, component = len(pairs.items), components(pairs)
     result = np.full(count, np.nan)
     if not len(pairs):
         return result
-    sign = np.sign(pairs.choice)
-    better = np.concatenate([pairs.left, pairs.right])
-    worse = np.concatenate([pairs.right, pairs.left])
-    wins = cross_table(better, worse, (count, count), np.concatenate([1 + sign, 1 - sign]) / 2).tocoo()
-    known = wins.data > 0
-    # Each pair in one direction: as a win, class 1, or as a loss, class 0.
-    first, second, weight = wins.row[known], wins.col[known], wins.data[known]
-    won = first < second
-    rows = np.arange(len(weight))
-    low, high = np.minimum(first, second), np.maximum(first, second)
-    shape = (len(weight), count)
-    design = cross_table(rows, low, shape) - cross_table(rows, high, shape)
-    # Something of the other class is always there, of no weight, so that there is something to regress.
-    design = _stacked(design, design[:1])
-    model = LogisticRegression(C=_PRIOR_VARIANCE, fit_intercept=False, tol=1e-7, max_iter=5000)
-    with one_thread():
-        fitted = wait_watching(
-            lambda: model.fit(
-                design, np.append(won, ~won[0]), sample_weight=np.append(weight, np.finfo(float).tiny)
-            ),
-            watch, 0.5, "fitting the Bradley-Terry model",
-        )  # fmt: skip
-    value = fitted.coef_[0]
+    share = (1 + np.sign(pairs.choice)) / 2
+    left, right = pairs.left, pairs.right
+    wins = cross_table(left, right, (count, count), share) + cross_table(
+        right, left, (count, count), 1 - share
+    )
+    pull = np.asarray(wins.sum(axis=1)).ravel()
+    both = (wins + wins.T).tocoo()
+    row, column, weight = both.row, both.col, both.data
+
+    def report(_: object = None) -> None:
+        watch(0.5, "fitting the Bradley-Terry model")
+
+    score = np.zeros(count)
+    for _ in range(_NEWTON_STEPS):
+        report()
+        chance = expit(score[row] - score[column])
+        down = pull - sum_by_owner(row, weight * chance, count) - score / _PRIOR_VARIANCE
+        links = csr_array((weight * chance * (1 - chance), (row, column)), shape=(count, count))
+        diagonal = np.asarray(links.sum(axis=1)).ravel() + 1 / _PRIOR_VARIANCE
+        with one_thread():
+            step, _ = cg(
+                diags_array(diagonal) - links, down, rtol=1e-9, M=diags_array(1 / diagonal), callback=report
+            )
+        longest = float(np.abs(step).max())
+        score += step * min(1.0, _LONGEST_STEP / max(longest, 1e-12))
+        if longest < _CONVERGED:
+            break
     for items in groups_of(component):
-        result[items] = value[items] - value[items].mean()
+        result[items] = score[items] - score[items].mean()
     return result
-
-
-def _stacked(*tables: Any) -> Any:
-    from scipy.sparse import vstack
-
-    return vstack(tables, format="csr")
