@@ -5,7 +5,11 @@ A study has 6 readers, 40 cases and 2 reads, with known bias, repeatability and 
 
 import argparse
 
-from tests.algorithms.annotators.reader_studies import coverage_of_kappa, coverage_of_studies
+from tests.algorithms.annotators.reader_studies import (
+    coverage_of_kappa,
+    coverage_of_studies,
+    coverage_of_votes,
+)
 
 
 def main():
@@ -16,7 +20,8 @@ def main():
     print(f"{'statistic':36s} coverage  mean error")
     for name, (share, error) in coverage_of_studies(options.studies, options.seed).items():
         print(f"{name:36s} {share:8.3f}  {error:+.3f}")
-    for name, share in coverage_of_kappa(5 * options.studies, options.seed).items():
+    of_votes = coverage_of_votes(5 * options.studies, options.seed)
+    for name, share in (coverage_of_kappa(5 * options.studies, options.seed) | of_votes).items():
         print(f"{name:36s} {share:8.3f}")
 
 

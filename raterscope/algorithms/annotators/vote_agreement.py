@@ -32,6 +32,10 @@ BLOCKS = 2000
 """Most blocks of tasks that the bootstrap draws: more tasks are put together at random."""
 
 DRAWS = 2000
+_MORE_TASKS = 2.0
+_MOST_ADDED = 150
+"""Different tasks that are added, at most."""
+
 _CELLS = 4_000_000
 LEVEL = 0.95
 
@@ -82,7 +86,9 @@ def vote_agreement(
 
     Coefficients are (observed - expected) / (1 - expected) agreement, and differ in what they expect.
     Intervals are percentiles of a bootstrap over tasks, so they include which tasks were drawn, but not
-    which annotators.
+    which annotators. Tasks are drawn from those given and two more, whose two votes are spread over all pairs
+    of answers: else the interval of few tasks is too narrow (20 tasks with a rare answer: it held the true
+    alpha in 70 % of simulations).
 
     Parameters
     ----------
@@ -131,8 +137,9 @@ def vote_agreement(
     marginal = np.asarray(paired.sum(axis=0)).ravel()
     apart = _distances(scale, points, marginal)
     sums = _block_sums(counts, paired, totals, alike, apart, seed)
-    drawn = np.random.default_rng(seed).multinomial(len(sums), np.full(len(sums), 1 / len(sums)), DRAWS)
-    figures = _coefficients(np.vstack([sums.sum(axis=0)[None], drawn @ sums]), alike, apart)
+    more, chances = _added_tasks(len(totals), len(sums), alike, apart, seed)
+    drawn = np.random.default_rng(seed).multinomial(len(sums), chances, DRAWS)
+    figures = _coefficients(np.vstack([sums.sum(axis=0), drawn @ np.vstack([sums, more])]), alike, apart)
     percent, fleiss, gwet, krippendorff = (_with_interval(figure) for figure in figures)
     return VoteAgreement(percent, fleiss, gwet, krippendorff, int(several.sum()), int(marginal.sum()))
 
@@ -204,6 +211,30 @@ def _block_sums(
     return sums
 
 
+def _added_tasks(
+    tasks: int, blocks: int, alike: FloatArray, apart: FloatArray, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the sums of possible tasks with two votes, and the chances of each block and of these tasks.
+
+    There are none if tasks are put together in blocks: then they are many.
+    """
+    answers = len(alike)
+    if tasks > blocks or not tasks:
+        return np.empty((0, 4 + 2 * answers)), np.full(blocks, 1 / max(blocks, 1))
+    first, second = (index.ravel() for index in np.indices((answers, answers)))
+    if len(first) > _MOST_ADDED:
+        chosen = np.random.default_rng(seed).choice(len(first), _MOST_ADDED, replace=False)
+        first, second = first[chosen], second[chosen]
+    rows = np.zeros((len(first), 4 + 2 * answers))
+    rows[:, :2] = 1
+    rows[:, 2], rows[:, 3] = alike[first, second], 2 * apart[first, second]
+    for index in (first, second):
+        rows[np.arange(len(first)), 4 + index] += 0.5
+        rows[np.arange(len(first)), 4 + answers + index] += 1
+    chances = np.concatenate([np.ones(tasks), np.full(len(first), _MORE_TASKS / len(first))])
+    return rows, chances / chances.sum()
+
+
 def _pair_sums(counts: scipy.sparse.csr_array, matrix: FloatArray) -> FloatArray:
     """Sum an entry of a matrix over all pairs of votes on each task, a part of the tasks at a time."""
     step = max(1, _CELLS // len(matrix))
@@ -239,4 +270,4 @@ def _with_interval(figures: FloatArray) -> Coefficient:
     if not np.isfinite(value) or not len(drawn):
         return Coefficient(value, float("nan"), float("nan"))
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Coefficient(value, float(low), float(high))
+    return Coefficient(value, min(float(low), value), max(float(high), value))

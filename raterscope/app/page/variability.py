@@ -245,34 +245,33 @@ def reader_statistics(subject: str, unit: str, comparison: ReaderComparison) -> 
 
 
 def readers_table(comparison: ReaderComparison, quantity: str, unit: str) -> Table:
-    """Show each reader's bias with its test, and repeatability."""
-    rows = [
-        (
-            named(reader.name),
-            f"{reader.cases:,}",
-            write(reader.bias),
-            p_value(reader.adjusted),
-            f"{reader.repeated:,}" if reader.repeated else NONE,
-            write(reader.repeatability) if reader.repeated else NONE,
-            write(reader.consistency) if math.isfinite(reader.consistency.value) else NONE,
-        )
-        for reader in comparison.readers
-    ]
+    """Show each reader's bias with its test, and repeatability if any reader read a case twice."""
     variance = comparison.variance
+    heads = ["Reader", "Cases", "Bias", "p, adjusted"]
+    if variance.repeated:
+        heads += ["Read twice", "Repeatability", "ICC of reads"]
+    rows = []
+    for reader in comparison.readers:
+        row = [named(reader.name), f"{reader.cases:,}", write(reader.bias), p_value(reader.adjusted)]
+        repeats = [f"{reader.repeated:,}", write(reader.repeatability), write(reader.consistency)]
+        if variance.repeated:
+            row += repeats if reader.repeated else [NONE] * len(repeats)
+        rows.append(row)
     parts = ", ".join(
         f"{name} {write(term)}" for name, term in _terms(variance).items() if math.isfinite(term.value)
     )
     of_unit = f", {unit}" if unit else ""
     note = (
         f"{quantity}{of_unit}. Bias: mean difference from the other readers of the same case; p by "
-        "Wilcoxon's signed-rank test, adjusted for the number of readers by Holm. Repeatability coefficient: "
-        "95 % of the differences between two reads of a reader are smaller. Mixed model (REML), standard "
-        f"deviations: {parts}. 95 % of the differences between two readers are below "
+        "Wilcoxon's signed-rank test, adjusted for the number of readers by Holm. Mixed model (REML), "
+        f"standard deviations: {parts}. 95 % of the differences between two readers are below "
         f"{REPEATABILITY * variance.reproducibility:.3g}."
     )
     if variance.repeated:
-        note += f" Repeatability coefficient of all readers: {write(comparison.repeatability)}."
-    heads = ("Reader", "Cases", "Bias", "p, adjusted", "Read twice", "Repeatability", "ICC of reads")
+        note += (
+            " Repeatability coefficient: 95 % of the differences between two reads of a reader are smaller; "
+            f"of all readers {write(comparison.repeatability)}."
+        )
     return Table("Readers", heads, rows, note)
 
 

@@ -10,6 +10,7 @@ from raterscope.algorithms.annotators.measurements import (
     limits_of_agreement,
 )
 from raterscope.algorithms.annotators.reader_study import compare_reads
+from raterscope.algorithms.annotators.vote_agreement import vote_agreement
 
 CASES, READERS, READS = 40, 6, 2
 CASE, READER, INTERACTION, ERROR = 4.0, 1.0, 0.5, 0.8
@@ -98,4 +99,32 @@ def coverage_of_kappa(studies, seed=0, draws=2000):
             low, high = kappa_interval(first, second, draws=draws)
             inside.append(bool(low <= truth <= high) if np.isfinite(low) else np.nan)
         shares[name] = float(np.nanmean(inside))
+    return shares
+
+
+def coverage_of_votes(studies, seed=0):
+    """Return the share of intervals of Fleiss' kappa and alpha that hold the true value, for some crowds."""
+    rng = np.random.default_rng(seed)
+    shares = {}
+    for tasks, annotators, rates, accuracy in (
+        (20, 2, [0.1, 0.9], 0.9), (40, 2, [0.3, 0.7], 0.95),
+        (40, 5, [0.3, 0.7], 0.9), (40, 3, [0.25] * 4, 0.8),
+    ):  # fmt: skip
+
+        def draw(number, rates=rates, accuracy=accuracy, annotators=annotators):
+            true = rng.choice(len(rates), number, p=rates)
+            random = rng.integers(0, len(rates), (number, annotators))
+            answers = np.where(rng.random((number, annotators)) < accuracy, true[:, None], random)
+            return vote_agreement(np.repeat(np.arange(number), annotators), answers.ravel(), len(rates))
+
+        truth = draw(100_000)
+        held = {"fleiss": [], "krippendorff": []}
+        for _ in range(studies):
+            result = draw(tasks)
+            for name, inside in held.items():
+                figure = getattr(result, name)
+                if np.isfinite(figure.low):
+                    inside.append(figure.low <= getattr(truth, name).value <= figure.high)
+        for name, inside in held.items():
+            shares[f"{name}, {tasks} tasks, {annotators} votes"] = float(np.mean(inside))
     return shares

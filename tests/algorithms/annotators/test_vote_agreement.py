@@ -5,6 +5,7 @@ import pytest
 
 from raterscope.algorithms.annotators.agreement import fleiss_kappa, krippendorff_alpha
 from raterscope.algorithms.annotators.vote_agreement import vote_agreement
+from tests.algorithms.annotators.reader_studies import coverage_of_votes
 
 # Krippendorff, "Computing Krippendorff's alpha-reliability" (2011), table of section E: four observers,
 # twelve units, values 1 to 5, 0 for a missing value. Gwet (2014) uses the same ratings.
@@ -93,3 +94,9 @@ def test_wrong_input_is_refused():
         vote_agreement([0], [0], 2, scale="cardinal")
     with pytest.raises(ValueError, match="3 values of 2 answers"):
         vote_agreement([0], [0], 2, scale="interval", values=[1, 2, 3])
+
+
+def test_intervals_of_few_tasks_hold_the_true_value():
+    """The coarse form of `tests.benchmarks.reader_study_coverage`."""
+    for name, share in coverage_of_votes(25).items():
+        assert share >= 0.8, name

@@ -51,7 +51,7 @@ from raterscope.app.page.variability import (
     statistic_rows,
     write,
 )
-from raterscope.app.review import fold
+from raterscope.app.review import fold, standing_names
 from raterscope.app.study import Study
 
 _MOST_READERS = 12
@@ -110,15 +110,17 @@ class CountVariability:
 
 def measure_counts(study: Study, items: Sequence[int] = (), watch: Watch = silent) -> CountVariability | None:
     """Compare the counts and marks of the annotators who viewed the most images; None without two of them."""
-    excluded = set(fold(study.decisions()).excluded)
+    state = fold(study.decisions())
     marks: dict[str, dict[int, NDArray[np.float64]]] = {}
     images = [entry for entry in study.images() if not items or entry.id in items]
     for done, entry in enumerate(images):
         watch(0.5 * done / len(images), f"counting on {plain(entry.name)}")
-        clicks = study.clicks(entry.id).without(excluded)
+        clicks = study.clicks(entry.id)
+        clicks = clicks.joined(standing_names(clicks.annotators, state.aliases)).without(set(state.excluded))
         points = np.column_stack([clicks.x, clicks.y])
         for number, name in enumerate(clicks.annotators):
-            marks.setdefault(name, {})[entry.id] = np.unique(points[clicks.annotator == number], axis=0)
+            main = state.aliases.get(name, name)
+            marks.setdefault(main, {})[entry.id] = np.unique(points[clicks.annotator == number], axis=0)
     busiest = sorted(first_reads(marks), key=lambda name: -len(marks[name]))[:_MOST_READERS]
     people = {person_of(name) for name in busiest}
     chosen = {name: of for name, of in marks.items() if person_of(name) in people}

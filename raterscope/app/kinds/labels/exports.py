@@ -69,7 +69,7 @@ from raterscope.app.kinds.labels.runs import (
 from raterscope.app.kinds.labels.variability import label_statistics, measure_labels
 from raterscope.app.outcome import record_of
 from raterscope.app.page.variability import COLUMNS, statistic_rows
-from raterscope.app.review import ReviewState, fold
+from raterscope.app.review import ReviewState, fold, standing_names
 from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of, pictures_of
 from raterscope.app.study.records import QuestionEntry
@@ -506,7 +506,8 @@ def _write_votes(study: Study, entry: QuestionEntry, form: str, path: Path, watc
 
 def _write_variability(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
     """Write the observer variability of annotators who are not excluded."""
-    labels = labels_of(study, entry.id).without(set(fold(study.decisions()).excluded))
+    labels, state = labels_of(study, entry.id), fold(study.decisions())
+    labels = labels.joined(standing_names(labels.annotators, state.aliases)).without(set(state.excluded))
     statistics = label_statistics(measure_labels(entry.name, labels, watch))
     return [write_table(path, COLUMNS, statistic_rows(statistics))]
 

@@ -88,7 +88,7 @@ def measure_differences(
 ) -> list[OutlineDifferences]:
     """Measure the differences of all structures that two annotators marked.
 
-    Excluded annotators are left out.
+    Excluded annotators are left out, and joined names are one rater.
     """
     state = fold(study.decisions())
     marked = {entry.image for entry in mask_entries(study) if entry.annotator is not None}
@@ -112,12 +112,14 @@ def measure_differences(
             differences = found.setdefault(
                 (structure, unit), OutlineDifferences(structure, unit, variation.tolerance)
             )
-            _add(differences, entry.id, variation)
+            _add(differences, entry.id, variation, state.aliases)
     return [differences for differences in found.values() if differences.figures]
 
 
-def _add(differences: OutlineDifferences, case: int, variation: ObserverVariation) -> None:
-    names = variation.annotators
+def _add(
+    differences: OutlineDifferences, case: int, variation: ObserverVariation, aliases: Mapping[str, str]
+) -> None:
+    names = [aliases.get(name, name) for name in variation.annotators]
     pairs = [(names[p], names[q]) for p, q in variation.pairs.tolist()]
     for at, pair in enumerate(pairs):
         figures = differences.figures.setdefault(pair, {key: {} for key in (*SHARES[:2], *LENGTHS)})

@@ -41,6 +41,9 @@ from raterscope.text import percent
 Volumes = Mapping[str, Mapping[int, float]]
 """Of each rater, by the number of the case."""
 
+FLAT = ("mm²", "px")
+"""Units of areas."""
+
 _MOST_PAIRS = 15
 
 
@@ -84,15 +87,15 @@ def measure_variability(
 ) -> list[Variability]:
     """Measure the variability of volumes of each structure that two raters marked in two cases or more.
 
-    Excluded annotators are left out. Of raters with different cases, those are compared who have the most
-    volumes together.
+    Excluded annotators are left out, and joined names are one rater. Of raters with different cases, those
+    are compared who have the most volumes together.
     """
     by_unit: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
-    excluded = fold(study.decisions()).excluded
+    state = fold(study.decisions())
     entries = [entry for entry in mask_entries(study) if not items or entry.image in items]
     for done, entry in enumerate(entries):
         watch(done / len(entries), "measuring volumes")
-        if entry.annotator is None or entry.annotator in excluded:
+        if entry.annotator is None or entry.annotator in state.excluded:
             continue
         grid = study.image(entry.image).lattice
         if grid.uneven:
@@ -104,7 +107,10 @@ def measure_variability(
             volume = entry.voxels * grid.voxel_volume
         units = units_of(grid)
         raters = by_unit.setdefault((entry.structure, units.size), {})
-        raters.setdefault(entry.annotator, {})[entry.image] = volume / 1000 * units.per_ml
+        name = state.aliases.get(entry.annotator, entry.annotator)
+        own = raters.setdefault(name, {})
+        if name == entry.annotator or entry.image not in own:
+            own[entry.image] = volume / 1000 * units.per_ml
     variabilities = (variability_of(*key, volumes) for key, volumes in by_unit.items())
     return [variability for variability in variabilities if variability is not None]
 
@@ -140,17 +146,18 @@ def variability_table(variability: Variability) -> Table:
         title = " \N{MINUS SIGN} ".join(plain(name, 30) for name in names) + f" ({both:,} cases)"
         rows.append((title, *map(write, (limits.bias, limits.lower, limits.upper))))
     mean, deviation = float(variability.volumes.mean()), variability.deviation
+    noun = "areas" if variability.unit in FLAT else "volumes"
     note = (
-        f"Volumes in {variability.unit} of {cases:,} cases that {raters} raters all marked: mean {mean:.3g}, "
-        f"within-case standard deviation {deviation:.3g} ({percent(variability.share, 1)} of the mean), "
-        f"reproducibility coefficient {REPEATABILITY * deviation:.3g}. Estimates with 95 % intervals. "
+        f"{noun.capitalize()} in {variability.unit} of {cases:,} cases that {raters} raters all marked: mean "
+        f"{mean:.3g}, within-case standard deviation {deviation:.3g} ({percent(variability.share, 1)} of the "
+        f"mean), reproducibility coefficient {REPEATABILITY * deviation:.3g}. Estimates with 95 % intervals. "
         "ICC(1,.) if each case has raters of its own, ICC(2,.) if raters are a sample and their offsets "
         "count, ICC(3,.) if offsets do not count; k: of the raters' mean. Then Bland-Altman bias and limits "
         "of agreement of two raters."
     )
     if len(variability.pairs) > _MOST_PAIRS:
         note += f" {_MOST_PAIRS} of {len(variability.pairs)} pairs are shown; the export has all."
-    return Table("Variability of the volumes", ("", "ICC or bias", "Lower limit", "Upper limit"), rows, note)
+    return Table(f"Variability of the {noun}", ("", "ICC or bias", "Lower limit", "Upper limit"), rows, note)
 
 
 def variability_statistics(variability: Variability) -> Iterator[Statistic]:

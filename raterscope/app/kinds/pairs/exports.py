@@ -30,7 +30,7 @@ from raterscope.app.kinds.pairs.runs import (
 from raterscope.app.kinds.pairs.variability import measure_pairs, pair_statistics
 from raterscope.app.outcome import record_of
 from raterscope.app.page.variability import COLUMNS, statistic_rows
-from raterscope.app.review import fold
+from raterscope.app.review import fold, standing_names
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import pairs_of
 from raterscope.app.study.records import PairQuestion
@@ -132,7 +132,8 @@ def _write_export(study: Study, question: PairQuestion, export: str, path: Path,
     if export == "pairs":
         return write_pairs(path, pairs_of(study, question.id), watch)
     if export == "variability":
-        pairs = pairs_of(study, question.id).without(set(fold(study.decisions()).excluded))
+        pairs, state = pairs_of(study, question.id), fold(study.decisions())
+        pairs = pairs.joined(standing_names(pairs.annotators, state.aliases)).without(set(state.excluded))
         statistics = pair_statistics(measure_pairs(question.name, pairs, watch))
         return write_table(path, COLUMNS, statistic_rows(statistics))
     answered = read_answer(study, question)

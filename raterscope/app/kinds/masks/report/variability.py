@@ -14,6 +14,7 @@ from raterscope.app.kinds.masks.outline_differences import (
     measure_differences,
 )
 from raterscope.app.kinds.masks.variability import (
+    FLAT,
     Variability,
     measure_variability,
     variability_statistics,
@@ -66,7 +67,7 @@ def _structure_section(
     if volumes is not None:
         blocks.append(variability_table(volumes))
         statistics += variability_statistics(volumes)
-        quantity = "Area" if volumes.unit in ("mm²", "px") else "Volume"
+        quantity = "Area" if volumes.unit in FLAT else "Volume"
         if volumes.readers is not None:
             blocks.append(readers_table(volumes.readers, quantity, volumes.unit))
             pictures.append(bias_picture(volumes.readers, quantity, volumes.unit))
