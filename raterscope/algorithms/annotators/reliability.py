@@ -4,9 +4,9 @@ Each kind estimates a reliability of an annotator with a standard error, on a sc
 the log odds of accuracy. The true reliabilities of an annotator are drawn from a normal distribution whose
 mean and covariance across kinds are estimated from the crowd by the restricted likelihood [harville1977]_.
 The correlation of two kinds is zero unless a likelihood-ratio test rejects that; as it is not negative, the
-test is on the boundary [self1987]_. Where it is rejected, the posterior mean under a flat prior from 0 to 1
-is used: the maximum is overconfident in small crowds. Predictions are the best linear unbiased ones, with the
-uncertainty of the means. The uncertainty of the covariance is not included.
+test is on the boundary [self1987]_. Where it is rejected, the posterior mean is used, half of the prior at 0
+and half flat from 0 to 1: the maximum is overconfident in small crowds. Predictions are the best linear
+unbiased ones, with the uncertainty of the means. The uncertainty of the covariance is not included.
 
 References
 ----------
@@ -192,18 +192,21 @@ def person_reliability(
         of = known[:, a] | known[:, b]
         pair = _correlate(value[of][:, [a, b]], variance[of][:, [a, b]], known[of][:, [a, b]], spread[[a, b]])
         for at in ((a, b), (b, a)):
-            raw[at], low[at], high[at], p_value[at] = pair
-            used[at] = max(pair.correlation, 0.0) if pair.p_value < level else 0.0
+            raw[at], low[at], high[at], p_value[at], _ = pair
+            used[at] = pair.expected if pair.p_value < level else 0.0
     used = _positive_definite(used)
     mean, *predicted = _predict(value, variance, known, spread, used)
     return PersonReliability(tuple(kinds), mean, spread, used, raw, low, high, p_value, common, *predicted)
 
 
 class _Pair(NamedTuple):
+    """Correlation of two kinds; `expected` is its posterior mean, with half the prior at 0, half above."""
+
     correlation: float
     low: float
     high: float
     p_value: float
+    expected: float
 
 
 def _spread(value: FloatArray, variance: FloatArray) -> float:
@@ -276,9 +279,13 @@ def _correlate(
     supported = fine[profile <= profile[at] + _DROP]
     p_value = 0.5 * float(chi2.sf(ratio, 1)) if fine[at] > 0 else 1.0
     low, high = float(supported[0]), float(supported[-1])
+    weight = np.exp(profile.min() - profile[fine >= 0])
+    evidence = float(weight.mean() / weight[0])
+    expected = float((weight * fine[fine >= 0]).sum() / weight.sum()) * evidence / (1.0 + evidence)
     return _Pair(
-        float(fine[at]), -1.0 if low <= _GRID[0] else low, 1.0 if high >= _GRID[-1] else high, p_value
-    )
+        float(fine[at]), -1.0 if low <= _GRID[0] else low, 1.0 if high >= _GRID[-1] else high,
+        p_value, expected,
+    )  # fmt: skip
 
 
 def _positive_definite(correlation: FloatArray) -> FloatArray:

@@ -123,7 +123,7 @@ def agreement_of(verdicts: Sequence[tuple[str, str]]) -> ExpertAgreement:
     names, codes = np.unique(np.array(verdicts), return_inverse=True)
     first, second = codes.reshape(-1, 2).T
     alike = float((first == second).mean())
-    kappa = cohen_kappa(first, second)
+    kappa = float(cohen_kappa(first, second))
     if len(names) < 2 or np.isnan(kappa):
         return ExpertAgreement(len(verdicts), alike)
     table = np.zeros((len(names), len(names)))

@@ -356,7 +356,8 @@ class Summary:
             words = f"{self.detections:,} found by {self.settling.annotators:,}{enough}"
         if self.alone:
             words += ", 1 annotator"
-        words = f"{self.contested} contested, {words}" if self.contested else words
+        if self.contested:
+            return f"{self.contested} contested, {self.disputed} disputed"
         return f"{words}, {self.disputed} disputed" if self.disputed else words
 
     @property
