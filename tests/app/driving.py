@@ -42,7 +42,7 @@ def idle(window, qtbot):
     rounds, pause = 0, 1
     while rounds < ROUNDS:
         assert time.monotonic() < ends, "work is still under way"
-        busy = window.jobs.busy
+        busy = window.busy
         if rounds == ROUNDS - 1:  # the timers take longest to look at
             busy = busy or _about_to_begin(window)
         rounds, pause = (0, min(2 * pause, 3)) if busy else (rounds + 1, 1)

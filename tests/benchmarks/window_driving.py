@@ -176,7 +176,7 @@ class Driven:
 
         def settled() -> bool:
             nonlocal since
-            if self.window.jobs.busy:
+            if self.window.busy:
                 since = time.perf_counter()
             return time.perf_counter() - since > quiet
 

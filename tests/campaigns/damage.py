@@ -184,10 +184,10 @@ def _shown(path: Path) -> str:
         end, quiet = time.monotonic() + SEEN, time.monotonic()
         while time.monotonic() < end and time.monotonic() - quiet < 0.2:
             application.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
-            if window.jobs.busy:
+            if window.busy:
                 quiet = time.monotonic()
         window.document.close()
-        while window.jobs.busy and time.monotonic() < end:
+        while window.busy and time.monotonic() < end:
             application.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
     except Exception as error:
         unexpected(error)

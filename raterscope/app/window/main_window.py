@@ -162,6 +162,11 @@ class MainWindow(QMainWindow):
         notes = preferences.folder() / "whereabouts" if remembers else None
         self.session_restore = SessionRestore(self.document, self.reopen_bar, notes, self)
 
+    @property
+    def busy(self) -> bool:
+        """True while a job runs or a study is being opened."""
+        return self.jobs.busy or self.document.opening
+
     def open_paths(self, paths: Sequence[Path]) -> None:
         """Open files that were dropped or named on the command line: a study, images, tables."""
         self.files.open_paths(paths)

@@ -38,7 +38,7 @@ def take(study: Path, picture: Path) -> None:
         deadline, quiet_since = time.monotonic() + PATIENCE, time.monotonic()
         while time.monotonic() < deadline and time.monotonic() - quiet_since < SETTLED:
             application.processEvents()
-            if window.jobs.busy:
+            if window.busy:
                 quiet_since = time.monotonic()
             time.sleep(0.01)
 

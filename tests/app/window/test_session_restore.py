@@ -36,7 +36,7 @@ def until(done):
 until(lambda: window.workspace is not None and window.workspace.current_item() is not None)
 second = window.document.contents.images[1].id
 window.workspace.go_to(second)
-until(lambda: window.status._text.text().startswith("two.png") and not window.jobs.busy)
+until(lambda: window.status._text.text().startswith("two.png") and not window.busy)
 print("there", flush=True)
 until(lambda: False)
 """
@@ -48,7 +48,7 @@ AT_A_SPOT = (
 from raterscope.app.window import preferences
 workspace = window.workspace
 workspace.fuse_again()
-until(lambda: window.document.contents.runs and not window.jobs.busy)
+until(lambda: window.document.contents.runs and not window.busy)
 workspace.reviewing.next_disputed()
 workspace.annotators.choose(3)
 workspace.canvas.look_from(120.0, 60.0, 6.0)
@@ -197,7 +197,7 @@ def test_a_drive_that_does_not_answer_holds_no_window_up(qtbot, monkeypatch):
     offered = [action.text() for action in window.menus.recent_menu.actions()]
     assert offered == [str(destination)]
     assert window.files.folder() == ""
-    qtbot.waitUntil(lambda: not window.jobs.busy, timeout=LONG)  # it is waited for no longer
+    qtbot.waitUntil(lambda: not window.busy, timeout=LONG)  # it is waited for no longer
     answers.set()
     window.close()
 
