@@ -13,7 +13,7 @@ from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
 from raterscope.app.formats.pairs import explain_assumed_kind
 from raterscope.app.formats.pairs.table import RankingTable, read_ranking
-from raterscope.app.formats.records import LabelTable, MaskTable, PairTable, TrueLabels, VolumeFile
+from raterscope.app.formats.records import LabelFile, MaskTable, PairTable, VolumeFile
 from raterscope.app.formats.sources import Sources
 from raterscope.app.import_candidates import ImportCandidates, OtherFiles, classify_files, resolve_ambiguous
 from raterscope.app.kinds.clicks.imports import assign_annotators, read_point_files
@@ -67,7 +67,7 @@ class Readings:
     volumes: tuple[VolumeFile, ...] = ()
     masks: tuple[MaskTable, ...] = ()
     attributed: tuple[AttributedMask, ...] = ()
-    labels: tuple[LabelTable | TrueLabels, ...] = ()
+    labels: tuple[LabelFile, ...] = ()
     pairs: tuple[PairTable, ...] = ()
     rankings: tuple[RankingTable, ...] = ()
     others: Mapping[str, Any] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 A record's nested objects become columns with a dot in their name, and a list of values becomes one cell, its
 values joined by " + ". Prodigy, Argilla and doccano store votes inside a record; these become rows with the
-columns annotator, task, label, time and question.
+columns annotator, text, label, time and question.
 
 References
 ----------
@@ -106,7 +106,7 @@ def _prodigy_row(path: Path, record: dict[str, Any]) -> Row:
     """Return the vote of a Prodigy record: a chosen option, or accept or reject of one label."""
     row = {
         "annotator": _text(record.get("_annotator_id") or record.get("_session_id")) or path.stem,
-        "task": next((_text(record[name]) for name in _CONTENT if record.get(name)), ""),
+        "text": next((_text(record[name]) for name in _CONTENT if record.get(name)), ""),
         "label": "",
     }
     answer, options = record["answer"], record.get("accept")
@@ -124,24 +124,25 @@ def _prodigy_row(path: Path, record: dict[str, Any]) -> Row:
 
 def _argilla_rows(record: dict[str, Any]) -> list[Row]:
     """Return the submitted responses of an Argilla record, of either version of its export."""
-    text = "\n".join(value for value in record["fields"].values() if isinstance(value, str))
+    shown = {name: value for name, value in record["fields"].items() if isinstance(value, str)}
     rows: list[Row] = []
     responses = record["responses"]
     if isinstance(responses, dict):
         for question, values in responses.items():
-            rows += [_argilla_row(text, question, value, value) for value in entries(values)]
+            rows += [_argilla_row(shown, question, value, value) for value in entries(values)]
     for response in entries(responses):
         values = response.get("values")
         if response.get("status", "submitted") == "submitted" and isinstance(values, dict):
-            rows += [_argilla_row(text, question, response, value) for question, value in values.items()]
+            rows += [_argilla_row(shown, question, response, value) for question, value in values.items()]
     return rows
 
 
-def _argilla_row(text: str, question: str, response: dict[str, Any], value: Any) -> Row:
+def _argilla_row(shown: Row, question: str, response: dict[str, Any], value: Any) -> Row:
     answer = value.get("value") if isinstance(value, dict) else value
     return {
+        **(shown if len(shown) > 1 else {}),
         "annotator": _text(response.get("user_id")) or "annotator",
-        "task": text,
+        "text": "\n\n".join(shown.values()),
         "label": _joined(answer) if isinstance(answer, list) else _text(answer),
         "question": question,
     }

@@ -231,6 +231,33 @@ class TrueLabels:
 
 
 @dataclass(frozen=True, eq=False)
+class TaskContents:
+    """What annotators saw of some tasks: texts, and addresses of sounds, films and pages.
+
+    Attributes
+    ----------
+    fields : mapping of field to {task: text}
+        In the file's order: "prompt", "response".
+    """
+
+    path: Path
+    fields: Mapping[str, Mapping[str, str]]
+    notices: tuple[str, ...] = ()
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks, each once."""
+        return tuple(dict.fromkeys(task for texts in self.fields.values() for task in texts))
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+
+LabelFile = LabelTable | TrueLabels | TaskContents
+"""What one table of labels may hold."""
+
+
+@dataclass(frozen=True, eq=False)
 class PairTable:
     """The comparisons of many annotators, E in all, by column.
 

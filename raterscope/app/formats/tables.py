@@ -47,8 +47,8 @@ _ENDINGS = ("", "name", "id", "key", "number", "no")
 COLUMN_NAMES = {
     "annotator": "annotator worker rater user judge volunteer participant player observer reader labeler "
     "labeller contributor coder crowdworker turker assessor respondent grader expert",
-    "task": f"task item object unit document example question hit {_IMAGES} case text sentence tweet passage "
-    "audio audiofile clip video prompt url link",
+    "task": f"task item object unit document example hit {_IMAGES} case text sentence tweet passage "
+    "audio audiofile clip video prompt url link question",
     "image": _IMAGES,
     "x": "x xpx px xpixel xpixels pixelx xcoord xcoordinate xpos xposition posx centerx centrex xcenter "
     "xcentre cx col column",

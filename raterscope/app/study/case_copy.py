@@ -25,6 +25,7 @@ from raterscope.app.study.records import MarksRecord, RunEntry, StudyError
 from raterscope.app.study.references import stored_path
 from raterscope.app.study.rows import DECISION, GRID, IMAGE, decision_row
 from raterscope.app.study.study import Study
+from raterscope.app.study.task_contents import copy_contents
 from raterscope.app.study.vote_sets import PairsRecord, VotesRecord
 
 Rename = Callable[[str, str], str]
@@ -135,6 +136,7 @@ def _copy_questions(
             for question, task, image in old.execute("SELECT question, task, image FROM pictures")
         ],
     )
+    copy_contents(old, new, numbers.questions)
     return renamed
 
 

@@ -28,6 +28,9 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     comparisons (truth 0) or the true ranking (truth 1) of that import, with the names of its tasks or items.
 ``pictures``
     A row per task or item that an image of the study shows.
+``contents``
+    A row per task and field of what annotators saw of it: a text, or the address of a sound, film or page.
+    Question 0 stands for all of them: a task of one name is the same in each, except in a gathered cohort.
 ``masks``
     A row per mask: image, structure, annotator, import. ``object`` holds the origin and the voxels; their
     number is `voxels`. The last import of a mask counts. Truth has annotator -1.
@@ -81,8 +84,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 the columns of a spot instead of the subject. Version 2 had only images as items, one annotator per decision,
 and no ``questions``, ``votes`` and ``pictures``. Later versions added ``streams`` and ``watched`` (4),
 ``outlines`` (5), ``slice_offsets`` (6), ``structures`` and ``keys`` (7), ``shown`` (8), ``settings`` (9),
-``viewed`` (10), control images (11), the verb reopen (12), and the verbs join and
-separate (13).
+``viewed`` (10), control images (11), the verb reopen (12), the verbs join and separate (13),
+and ``contents`` (14).
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """
@@ -94,7 +97,7 @@ import sqlite3
 from collections.abc import Mapping
 
 APPLICATION_ID = 0x52536370
-VERSION = 13
+VERSION = 14
 
 SCHEMA = (
     """CREATE TABLE images (
@@ -139,6 +142,9 @@ SCHEMA = (
     """CREATE TABLE pictures (
         question INTEGER NOT NULL REFERENCES questions(id), task TEXT NOT NULL,
         image INTEGER NOT NULL REFERENCES images(id), PRIMARY KEY (question, task)) WITHOUT ROWID, STRICT""",
+    """CREATE TABLE contents (
+        question INTEGER NOT NULL, task TEXT NOT NULL, field TEXT NOT NULL, position INTEGER NOT NULL,
+        value TEXT NOT NULL, PRIMARY KEY (task, question, field)) WITHOUT ROWID, STRICT""",
     """CREATE TABLE results (
         item INTEGER NOT NULL, run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
         object INTEGER NOT NULL REFERENCES objects(id), PRIMARY KEY (item, run)) WITHOUT ROWID, STRICT""",
@@ -200,6 +206,7 @@ _SINCE = {
     8: ("TABLE shown",),
     9: ("TABLE settings",),
     10: ("TABLE viewed", "TRIGGER viewed_stay", "TRIGGER viewed_remain", "TRIGGER viewed_follow"),
+    14: ("TABLE contents",),
 }
 """Tables and triggers that a version added."""
 

@@ -38,19 +38,20 @@ COLUMNS_BEFORE = {
 
 TABLES_SINCE = {
     1: ("grids", "masks", "questions", "votes", "pictures", "watched", "streams", "outlines",
-        "structures", "keys", "shown", "settings", "viewed"),
+        "structures", "keys", "shown", "settings", "viewed", "contents"),
     2: ("questions", "votes", "pictures", "watched", "streams", "outlines", "structures", "keys", "shown",
-        "settings", "viewed"),
-    3: ("watched", "streams", "outlines", "structures", "keys", "shown", "settings", "viewed"),
-    4: ("outlines", "structures", "keys", "shown", "settings", "viewed"),
-    5: ("structures", "keys", "shown", "settings", "viewed"),
-    6: ("structures", "keys", "shown", "settings", "viewed"),
-    7: ("shown", "settings", "viewed"),
-    8: ("settings", "viewed"),
-    9: ("viewed",),
-    10: (),
-    11: (),
-    12: (),
+        "settings", "viewed", "contents"),
+    3: ("watched", "streams", "outlines", "structures", "keys", "shown", "settings", "viewed", "contents"),
+    4: ("outlines", "structures", "keys", "shown", "settings", "viewed", "contents"),
+    5: ("structures", "keys", "shown", "settings", "viewed", "contents"),
+    6: ("structures", "keys", "shown", "settings", "viewed", "contents"),
+    7: ("shown", "settings", "viewed", "contents"),
+    8: ("settings", "viewed", "contents"),
+    9: ("viewed", "contents"),
+    10: ("contents",),
+    11: ("contents",),
+    12: ("contents",),
+    13: ("contents",),
 }  # fmt: skip
 
 
@@ -60,7 +61,7 @@ def as_an_older_format(path: Path, version: int) -> None:
     The first had a spot's columns, the second one annotator a decision, the third watched nothing, the fourth
     kept no outlines, the fifth no slice positions, the sixth no codes of structures and no key of exports,
     the seventh no run shown, the eighth no settings, the ninth no views of spots, the tenth no
-    control images, the eleventh nothing reopened.
+    control images, the eleventh nothing reopened, the thirteenth no contents of tasks.
     """
     with edited(path) as connection:
         for table in TABLES_SINCE[version]:

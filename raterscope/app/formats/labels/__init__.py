@@ -10,6 +10,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import Content
 from raterscope.app.formats.labels.collector import collect_labels
 from raterscope.app.formats.labels.columns import Head
+from raterscope.app.formats.labels.contents import read_contents
 from raterscope.app.formats.labels.table import (
     FIELDS,
     VOTES,
@@ -19,7 +20,7 @@ from raterscope.app.formats.labels.table import (
     read_true_labels,
     read_wide_table,
 )
-from raterscope.app.formats.records import LabelTable, TrueLabels
+from raterscope.app.formats.records import LabelFile
 from raterscope.app.formats.sources import File, open_source
 from raterscope.app.formats.tables import Table, UnknownColumns, assign_columns
 
@@ -29,7 +30,7 @@ _DOCUMENTS = (".json", ".xml")
 _MARKED: frozenset[Content] = frozenset({"points", "areas", "marks"})
 
 
-def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth"] | None:
+def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth", "contents"] | None:
     r"""Find out whether a file holds labels, from a table's first rows, or from all of a JSON or XML file.
 
     Parameters
@@ -39,8 +40,8 @@ def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth"]
 
     Returns
     -------
-    "labels", "truth" or None
-        None also for a file that cannot be read.
+    "labels", "truth", "contents" or None
+        Contents are what annotators saw of tasks. None also for a file that cannot be read.
 
     Examples
     --------
@@ -76,7 +77,7 @@ def read_labels(
     *,
     truth: bool = False,
     annotator: str | None = None,
-) -> tuple[LabelTable | TrueLabels, ...]:
+) -> tuple[LabelFile, ...]:
     r"""Read the labels of a file, whose format is detected from its content.
 
     Parameters
@@ -91,8 +92,8 @@ def read_labels(
 
     Returns
     -------
-    tuple of LabelTable and TrueLabels
-        At most one of each type for each question of the file.
+    tuple of LabelTable, TrueLabels and TaskContents
+        At most one of the first two for each question of the file.
 
     Raises
     ------
@@ -137,15 +138,18 @@ def read_labels(
 
 def _read_rows(
     head: Head, mapping: Mapping[str, str] | None, watch: Watch, *, truth: bool
-) -> tuple[LabelTable | TrueLabels, ...]:
+) -> tuple[LabelFile, ...]:
     """Read a table with one label, or one true label, a row."""
     fields = {field for field in (mapping or {}).values() if field != "ignore"}
     if truth or (
         fields and fields <= {"task", "label", "truth"} and not _has_annotators(head.table, mapping)
     ):
         return read_true_labels(head, mapping, watch)
-    if not mapping and detect_labels(head.table) == "truth":
+    detected = None if mapping else detect_labels(head.table)
+    if detected == "truth":
         return read_true_labels(head, None, watch)
+    if detected == "contents":
+        return read_contents(head, watch)
     return read_label_table(head, mapping, watch)
 
 

@@ -83,6 +83,8 @@ class Columns:
         The first cell that is not a time; then `time` is None.
     even : bool
         Whether the rows were cut to one width, and empty rows dropped.
+    full_names : dict of name to text
+        The full texts of tasks with shortened names.
     """
 
     head: Head
@@ -90,6 +92,7 @@ class Columns:
     time: NDArray[np.float64] | None = None
     no_time: tuple[int, str] | None = None
     even: bool = False
+    full_names: dict[str, str] = field(default_factory=dict)
 
     def line(self, row: int) -> int:
         """Return the line on which a row begins, by reading the file again."""

@@ -16,7 +16,13 @@ from raterscope.app.formats import dialects
 from raterscope.app.formats.crowd_platforms import platform_columns
 from raterscope.app.formats.labels.collector import VoteCollector, order_outputs
 from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_columns
-from raterscope.app.formats.records import LabelTable, TrueLabels
+from raterscope.app.formats.labels.contents import (
+    content_columns,
+    contents_of,
+    find_contents,
+    shorten_tasks,
+)
+from raterscope.app.formats.records import LabelFile, LabelTable, TaskContents, TrueLabels
 from raterscope.app.formats.tables import (
     COLUMN_NAMES,
     CORNERS,
@@ -124,20 +130,22 @@ _TRUE = ("task", "truth")
 _TRUE_FROM_LABEL = ("task", "label")
 
 
-def detect_labels(table: Table) -> Literal["labels", "truth"] | None:
-    """Detect from the header whether a table holds labels, true labels, or neither."""
+def detect_labels(table: Table) -> Literal["labels", "truth", "contents"] | None:
+    """Detect from the header whether a table holds labels, true labels, contents of tasks, or none."""
     if {"x", "y"} <= {name.casefold().strip() for name in table.header}:
         return None
     if any(find_columns(table, fields) for fields in (CORNERS, ("x", "y"), ("image", "width", "height"))):
         return None
     if find_columns(table, _NEEDED) or "label" in _assumed_columns(table).values():
         return "labels"
-    return "truth" if find_columns(table, _TRUE) or find_columns(table, _TRUE_FROM_LABEL) else None
+    if find_columns(table, _TRUE) or find_columns(table, _TRUE_FROM_LABEL):
+        return "truth"
+    return None if find_contents(table) is None else "contents"
 
 
 def read_label_table(
     head: Head, mapping: Mapping[str, str] | None = None, watch: Watch = silent
-) -> tuple[LabelTable | TrueLabels, ...]:
+) -> tuple[LabelFile, ...]:
     """Read a table of labels, and its true labels if a column has them.
 
     With a column "question", each question becomes a table; with several columns of labels, each of them is a
@@ -155,21 +163,27 @@ def read_label_table(
     answers = [name for name, field in mapping.items() if field == "label"]
     if len(answers) > 1:
         others = {name: field for name, field in mapping.items() if field not in ("label", "question")}
-        read = [
-            replace(table, question=name)
-            for name, step in steps_of(watch, answers)
-            for table in read_label_table(
-                head, others | dict.fromkeys(answers, "ignore") | {name: "label"}, step
-            )
-        ]
+        read: list[LabelTable | TrueLabels] = []
+        contents: tuple[TaskContents, ...] = ()
+        for name, step in steps_of(watch, answers):
+            alone = others | dict.fromkeys(answers, "ignore") | {name: "label"}
+            for table in read_label_table(head, alone, step):
+                if not isinstance(table, TaskContents):
+                    read.append(replace(table, question=name))
+                elif name == answers[0]:
+                    contents = (table,)
         notices = (_assumption(answers, "a question"),) if assumed else ()
-        return (replace(read[0], notices=(*read[0].notices, *notices)), *read[1:])
+        return (replace(read[0], notices=(*read[0].notices, *notices)), *read[1:], *contents)
     column = assign_columns(head.table, _NEEDED, _WANTED, mapping)
-    columns = read_columns(head, column, part(watch, 0.0, 0.9))
-    coded = columns.coded
+    shown = content_columns(head.table, column)
+    columns = read_columns(head, column | {name: name for name in shown}, part(watch, 0.0, 0.9))
+    shorten_tasks(columns, column["task"])
+    shown_contents = contents_of(columns, shown)
+    coded = {name: cells for name, cells in columns.coded.items() if name not in shown}
+    columns.coded = coded
     filled = find_filled_rows(columns, column, ("task", "annotator", "label"), ("task", "annotator"))
     watch(0.92, "sorting labels")
-    tables: list[LabelTable | TrueLabels] = []
+    tables: list[LabelFile] = []
     questions = _questions(columns, filled)
     for at, (words, rows) in enumerate(questions):
         watch(0.92 + 0.08 * at / len(questions), "sorting labels")
@@ -178,7 +192,7 @@ def read_label_table(
     if not any(len(table) for table in tables):
         raise InputError("has no labels; expected some", file=head.table.path, field=column["label"])
     tables[0] = replace(tables[0], notices=(*tables[0].notices, *_question_notices(columns, column, filled)))
-    return tuple(tables)
+    return tuple(tables) if shown_contents is None else (*tables, shown_contents)
 
 
 def read_true_labels(
@@ -236,7 +250,7 @@ def _tables(
     rows: NDArray[np.bool_],
     *,
     keep_all_outputs: bool,
-) -> list[LabelTable | TrueLabels]:
+) -> list[LabelFile]:
     path, coded = columns.head.table.path, columns.coded
     written = coded["label"]
     used = np.unique(written.index[rows]) if not keep_all_outputs else np.arange(len(written.names))
@@ -252,7 +266,7 @@ def _tables(
     task, annotator = (renumber(coded[name], rows) for name in ("task", "annotator"))
     time = None if columns.time is None else select_rows(columns.time, voted)
     messages += time_notices(columns, column)
-    tables: list[LabelTable | TrueLabels] = []
+    tables: list[LabelFile] = []
     truth = _truth(columns, column, rows, task, question) if "truth" in coded else None
     if truth is not None and not set(truth.classes) & set(outputs):
         messages.append(f"The column {plain(column['truth'], 40)} was skipped: it holds none of the labels.")
@@ -361,7 +375,7 @@ def _hold_same_answers(table: Table, columns: Sequence[str]) -> bool:
 
 def read_wide_table(
     table: Table, mapping: Mapping[str, str] | None = None, watch: Watch = silent
-) -> tuple[LabelTable | TrueLabels, ...]:
+) -> tuple[LabelFile, ...]:
     """Read a table with one row per task and one column per annotator; an empty cell is not a vote.
 
     Raises `UnknownColumns` if no column is recognised as the task. Raises `InputError` for the first row

@@ -32,7 +32,7 @@ from raterscope.app.command_line.output import (
 from raterscope.app.command_line.selection import answered_by_options, select_items, select_question
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.labels import read_labels
-from raterscope.app.formats.records import STUDY_SUFFIX, LabelTable, TrueLabels
+from raterscope.app.formats.records import STUDY_SUFFIX, LabelFile, LabelTable, TrueLabels
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.kinds.kind import Summary
 from raterscope.app.kinds.labels.cross_validation import cross_validate
@@ -307,12 +307,12 @@ def _interpretation(options: argparse.Namespace) -> LabelInterpretation:
     )
 
 
-def _read(options: argparse.Namespace, watch: Watch) -> list[LabelTable | TrueLabels]:
+def _read(options: argparse.Namespace, watch: Watch) -> list[LabelFile]:
     """Read votes and truths. Columns named for the votes are understood in the truths too."""
     mapping = dict(options.mapping)
     paths = list(dict.fromkeys(options.labels))  # a file that is named twice holds its votes once
     count = len(paths) + (options.truth is not None)
-    tables: list[LabelTable | TrueLabels] = []
+    tables: list[LabelFile] = []
     for path, step in steps_of(part(watch, 0.0, len(paths) / count), paths):
         tables += read_labels(path, mapping or None, step, annotator=options.annotator)
     if not any(isinstance(table, LabelTable) and len(table) for table in tables):
@@ -337,9 +337,7 @@ def _truths_of(path: Path, mapping: Mapping[str, str], watch: Watch) -> list[Tru
     return truths
 
 
-def _question_tables(
-    tables: list[LabelTable | TrueLabels], chosen: str | None
-) -> tuple[list[QuestionTables], list[str]]:
+def _question_tables(tables: list[LabelFile], chosen: str | None) -> tuple[list[QuestionTables], list[str]]:
     question_files, notices = group_by_question(tables)
     question_files = select_question(question_files, chosen)
     for truth in (table for table in tables if isinstance(table, TrueLabels)):

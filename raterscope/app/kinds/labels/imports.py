@@ -17,7 +17,7 @@ from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.labels import FIELDS, read_labels
 from raterscope.app.formats.pairs import read_pairs
-from raterscope.app.formats.records import LabelTable, TrueLabels, group_by_name
+from raterscope.app.formats.records import LabelFile, LabelTable, TaskContents, TrueLabels, group_by_name
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.tables import UnknownColumns, holds_number
 from raterscope.app.kinds.labels.runs import Question
@@ -31,6 +31,7 @@ from raterscope.app.study.labels import (
     with_classes,
 )
 from raterscope.app.study.records import Scheme
+from raterscope.app.study.task_contents import add_contents
 from raterscope.app.study.vote_sets import apply_truth, join_votes, truth_record, votes_record
 
 _REMEDY = "--stands output=class changes it"
@@ -112,7 +113,7 @@ class LabelInterpretation:
         return replace(scheme, meaning=tuple(meaning))
 
 
-def group_by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[QuestionTables], list[str]]:
+def group_by_question(tables: Sequence[LabelFile]) -> tuple[list[QuestionTables], list[str]]:
     """Group files by their question, in the order of first appearance; also return notices on unused truths.
 
     Votes are grouped by `group_by_name`; files have labels in common. True classes belong to the question of
@@ -240,7 +241,7 @@ def _shape(prior: Sequence[Sequence[float]]) -> str:
     return f"{counted(len(prior), 'row')} of {' or '.join(map(str, lengths)) or 'no'} numbers"
 
 
-Tables = tuple[LabelTable | TrueLabels, ...]
+Tables = tuple[LabelFile, ...]
 
 _OF_LABELS = {name for name, _, _ in FIELDS} - {"annotator", "time"}
 _PAIR = {"left", "right"}
@@ -292,7 +293,7 @@ def read_label_files(
     sources : Sources, optional
         Where the files are open already.
     """
-    tables: list[LabelTable | TrueLabels] = []
+    tables: list[LabelFile] = []
     sources = Sources() if sources is None else sources
     for path, step in steps_of(watch, paths):
         step(0.0, f"reading {plain(path.name)}")
@@ -301,7 +302,7 @@ def read_label_files(
     return tuple(tables)
 
 
-def names_of(tables: Sequence[LabelTable | TrueLabels]) -> list[str]:
+def names_of(tables: Sequence[LabelFile]) -> list[str]:
     """List the names of tasks, and of the files that show them."""
     names: list[str] = []
     for table in tables:
@@ -318,13 +319,15 @@ def tasks_of(study: Study) -> tuple[str, ...]:
     )
 
 
-def store_labels(tables: Sequence[LabelTable | TrueLabels], study: Study, watch: Watch = silent) -> list[str]:
+def store_labels(tables: Sequence[LabelFile], study: Study, watch: Watch = silent) -> list[str]:
     """Store labels in a study, the votes first. Returns a sentence for each table."""
     sentences = []
-    in_order = sorted(tables, key=lambda table: isinstance(table, TrueLabels))
+    in_order = sorted(tables, key=lambda table: not isinstance(table, LabelTable))
     for table, step in steps_of(watch, in_order):
         if isinstance(table, LabelTable):
             sentence = add_votes(study, table, step)
+        elif isinstance(table, TaskContents):
+            sentence = add_contents(study, table)
         else:
             sentence = add_true_labels(study, table, step)
         sentences.append(f"{plain(table.path.name)}: {sentence}")

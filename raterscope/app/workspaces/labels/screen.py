@@ -27,6 +27,7 @@ from raterscope.widgets.panels.evaluation_panels import FoldsPanel, TrustPanel, 
 from raterscope.widgets.panels.exclusion_panel import ExclusionPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.lists import AskList
+from raterscope.widgets.panels.task_content import TaskContentView
 from raterscope.widgets.panels.task_panel import TaskPanel
 from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.theme import set_lengths
@@ -73,6 +74,9 @@ class LabelsScreen(WorkspaceScreen):
         self.wall, self.cards = ConfusionWall(), CommunityCards()
         annotator_split = split_widgets(Qt.Orientation.Vertical, (self.wall, self.cards))
         self.middle_tabs.addTab(annotator_split, "Annotators")
+        yield
+        self.content = TaskContentView()
+        self.middle_tabs.addTab(self.content, "Task")
         yield
         self.similarity, self.participation = SimilarityMatrix(), ParticipationBars()
         similarity_split = split_widgets(Qt.Orientation.Horizontal, (self.similarity, self.participation))

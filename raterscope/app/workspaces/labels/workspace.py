@@ -38,6 +38,7 @@ from raterscope.app.workspaces.labels.scene import (
     read_scene,
 )
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsScreen
+from raterscope.app.workspaces.labels.task_contents import TaskContents
 from raterscope.app.workspaces.labels.tasks import ActiveLearning, TaskReview
 from raterscope.app.workspaces.labels.view import cell_tasks
 from raterscope.app.workspaces.navigation import QuestionNavigation
@@ -83,6 +84,7 @@ class LabelsWorkspace(LabelsScreen):
         )  # fmt: skip
         self.study_queue = StudyQueue(document, self, self.remaining, lambda: self.session.blind)
         self.tasks = TaskReview(core, self.pictures, self._go_elsewhere, self.study_queue)
+        self.task_contents = TaskContents(core, self.tasks)
         self.annotator_detail = AnnotatorDetail(core)
         self.exclusion_preview = Exclusion(core)
         self.active_learning = ActiveLearning(core)
@@ -124,6 +126,7 @@ class LabelsWorkspace(LabelsScreen):
             ("Previous disputed task", "Shift+Tab", partial(self.tasks.go, -1)),
             ("Skip", "S", self.tasks.skip),
             ("Undo the decision on the task", "C", self.tasks.clear),
+            ("Show the task large, or the annotators again", "D", self.task_contents.toggle),
             ("Exclude selected annotators", "X", self.exclusion_preview.begin),
             *self.core.navigation_actions("question"),
             ("Leave the panel", "Esc", self.close_fuse_panel),

@@ -1,0 +1,50 @@
+"""What annotators saw of tasks, stored in a study: texts, and addresses of sounds, films and pages."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+
+from raterscope.app.errors import counted
+from raterscope.app.formats.records import TaskContents
+from raterscope.app.study.study import Study
+
+_INSERT = "INSERT OR REPLACE INTO contents(question, task, field, position, value) VALUES (?, ?, ?, ?, ?)"
+
+
+def add_contents(study: Study, contents: TaskContents) -> str:
+    """Store the contents of tasks; later ones replace earlier ones. Returns a sentence."""
+    rows = [
+        (0, task, field, position, text)
+        for position, (field, texts) in enumerate(contents.fields.items())
+        for task, text in texts.items()
+    ]
+    with study.change() as connection:
+        connection.executemany(
+            _INSERT,
+            rows,
+        )
+    return " ".join([f"the contents of {counted(len(contents), 'task')}.", *contents.notices])
+
+
+def read_contents(study: Study, question: int, task: str) -> dict[str, str]:
+    """Return the contents of a task by field, in the order of the file; empty if there are none."""
+    with study.reading() as connection:
+        rows = connection.execute(
+            "SELECT field, value FROM contents WHERE task = ? AND question IN (0, ?) ORDER BY position",
+            (task, question),
+        )
+        return dict(rows.fetchall())
+
+
+def copy_contents(old: sqlite3.Connection, new: sqlite3.Connection, questions: Mapping[int, int]) -> None:
+    """Copy the contents of tasks to another study, in which questions have other numbers."""
+    rows = old.execute("SELECT question, task, field, position, value FROM contents").fetchall()
+    new.executemany(
+        _INSERT,
+        (
+            (questions[number], *content)
+            for question, *content in rows
+            for number in ([question] if question else questions)
+        ),
+    )

@@ -1,0 +1,219 @@
+"""What annotators saw of a task, large: a picture that can be zoomed, and texts that wrap and scroll."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QUrl, Signal
+from PySide6.QtGui import (
+    QColor,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QTextLength,
+    QTextTableFormat,
+)
+from PySide6.QtWidgets import QTextBrowser, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.canvas.marking_canvas import MarkingCanvas
+from raterscope.widgets.hints import KeyButton
+from raterscope.widgets.layouts import horizontal, stacked, vertical
+from raterscope.widgets.parts import Header, placeholder
+
+SAFE_MARKDOWN = (
+    QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.MarkdownFeature.MarkdownNoHTML
+)
+_NOTHING = "Select a task, or press Tab for the next disputed one, to see it here."
+_MARGIN = 12
+
+
+@dataclass(frozen=True, eq=False)
+class TaskContent:
+    """What annotators saw of one task.
+
+    Attributes
+    ----------
+    name : str
+    has_picture : bool
+        Whether an image of the study shows the task.
+    pixels : (rows, columns, 3) uint8, optional
+        The picture, once it is read.
+    texts : mapping of field to text
+        In order; empty if the file held none.
+    """
+
+    name: str
+    has_picture: bool = False
+    pixels: NDArray[np.uint8] | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+class ContentBrowser(QTextBrowser):
+    """Texts of a task. Nothing is loaded, run or followed: links are reported.
+
+    Signals
+    -------
+    link_chosen(str)
+        Address of a link to the web.
+    """
+
+    link_chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Text of the task")
+        self.setOpenLinks(False)
+        self.anchorClicked.connect(self._on_link)
+        self.document().setDocumentMargin(_MARGIN)
+
+    def loadResource(self, _type: int, _address: QUrl | str) -> Any:
+        """Load nothing: texts come from untrusted files."""
+        return None
+
+    def show_texts(self, texts: Mapping[str, str]) -> None:
+        """Show texts, with their fields as headings if there are several.
+
+        A field called html or markdown is formatted, without scripts, pictures and styles of other files. A
+        JSON record is shown as its fields.
+        """
+        self.clear()
+        cursor = QTextCursor(self.document())
+        names = list(texts)
+        at = 0
+        while at < len(names):
+            beside = names[at : at + 2] if _are_sides(names[at : at + 2]) else names[at : at + 1]
+            if len(beside) == 2:
+                table = cursor.insertTable(1, 2, _side_by_side())
+                for column, name in enumerate(beside):
+                    self._insert_field(table.cellAt(0, column).firstCursorPosition(), name, texts[name])
+                cursor.movePosition(QTextCursor.MoveOperation.End)
+            else:
+                if at:
+                    cursor.insertBlock(_paragraph())
+                self._insert_field(cursor, beside[0] if len(texts) > 1 else "", texts[beside[0]])
+            at += len(beside)
+        cursor.movePosition(QTextCursor.MoveOperation.Start)
+        self.setTextCursor(cursor)
+
+    def _insert_field(self, cursor: QTextCursor, name: str, text: str) -> None:
+        if name:
+            cursor.insertText(name.replace("_", " "), _letters(theme.current().third, theme.BODY))
+            cursor.insertBlock(QTextBlockFormat())
+        lower = name.casefold()
+        if "html" in lower:
+            cursor.insertHtml(text)
+        elif "markdown" in lower:
+            cursor.insertMarkdown(text, SAFE_MARKDOWN)
+        elif text.startswith(("http://", "https://")) and not any(letter.isspace() for letter in text):
+            address = html.escape(text, quote=True)
+            cursor.insertHtml(f'<a href="{address}">{address}</a>')
+        else:
+            record = _record(text)
+            lines = [text] if record is None else [f"{key}: {value}" for key, value in record.items()]
+            cursor.insertText("\n".join(lines), _letters(theme.current().text, theme.FIGURE))
+
+    def _on_link(self, address: QUrl) -> None:
+        if address.scheme() in ("http", "https"):
+            self.link_chosen.emit(address.toString())
+
+
+def _letters(colour: str, size: int) -> QTextCharFormat:
+    letters = QTextCharFormat()
+    letters.setForeground(QColor(colour))
+    letters.setFont(theme.font(size))
+    return letters
+
+
+def _paragraph() -> QTextBlockFormat:
+    paragraph = QTextBlockFormat()
+    paragraph.setTopMargin(_MARGIN)
+    return paragraph
+
+
+def _side_by_side() -> QTextTableFormat:
+    half = QTextLength(QTextLength.Type.PercentageLength, 50)
+    table = QTextTableFormat()
+    table.setColumnWidthConstraints([half, half])
+    table.setTopMargin(_MARGIN)
+    table.setWidth(QTextLength(QTextLength.Type.PercentageLength, 100))
+    table.setCellPadding(_MARGIN / 2)
+    table.setBorderBrush(QColor(theme.current().line))
+    return table
+
+
+def _are_sides(names: list[str]) -> bool:
+    """Return whether two fields are alternatives: "answer_a" and "answer_b", "text1" and "text2"."""
+    if len(names) < 2 or names[0][:-1].casefold() != names[1][:-1].casefold():
+        return False
+    return (names[0][-1:] + names[1][-1:]).casefold() in ("ab", "12")
+
+
+def _record(text: str) -> dict[str, Any] | None:
+    """Return the fields of a text that is a JSON object; None for any other."""
+    if not (text.startswith("{") and text.endswith("}")):
+        return None
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+class TaskContentView(QWidget):
+    """A task, large.
+
+    Signals
+    -------
+    back_wanted
+        The key of the layout was clicked.
+    link_chosen(str)
+    """
+
+    back_wanted = Signal()
+    link_chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.header = Header("Task")
+        self.back = KeyButton("D", "annotators", "second", "Back to the annotators")
+        self.back.clicked.connect(self.back_wanted)
+        self.picture = MarkingCanvas(marks=False)
+        self.picture.setAccessibleName("Image of the task")
+        self.texts = ContentBrowser()
+        self.texts.link_chosen.connect(self.link_chosen)
+        self._pages = stacked(placeholder(_NOTHING), self.picture, self.texts)
+        top = horizontal((self.header, 1), self.back, spacing=8)
+        vertical(top, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=6)
+        self._shown: tuple[str, bool] | None = None
+
+    def show_content(self, content: TaskContent | None) -> None:
+        """Show a task; None shows the empty state."""
+        if content is None:
+            self._shown = None
+            self.header.set_title("Task")
+            self._pages.setCurrentIndex(0)
+            return
+        is_named = content.has_picture or bool(content.texts)
+        self.header.set_title("Task", content.name if is_named else "")
+        if content.has_picture:
+            self._show_picture(content)
+            self._pages.setCurrentWidget(self.picture)
+        else:
+            self.texts.show_texts(content.texts or {"": content.name})
+            self._pages.setCurrentWidget(self.texts)
+
+    def _show_picture(self, content: TaskContent) -> None:
+        pixels = content.pixels
+        height, width = (1, 1) if pixels is None else pixels.shape[:2]
+        self.picture.set_image(pixels, (0.0, 0.0, float(width), float(height)))
+        if self._shown != (content.name, pixels is not None):
+            self._shown = content.name, pixels is not None
+            self.picture.fit()
