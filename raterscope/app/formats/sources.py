@@ -103,11 +103,12 @@ _OBJECTS = 6
 class Source:
     """A file whose header and content are each read once."""
 
-    __slots__ = ("_contents", "_format", "_headers", "path")
+    __slots__ = ("_contents", "_format", "_headers", "_start", "path")
 
     def __init__(self, path: Path | str) -> None:
         self.path = path if isinstance(path, Path) else Path(path)
         self._format: Format | None = None
+        self._start = b""
         self._headers: dict[str, Any] = {}
         self._contents: dict[str, Any] = {}
 
@@ -121,8 +122,9 @@ class Source:
             refuse_special(self.path)
             try:
                 with self.path.open("rb") as file:
-                    self._format = format_of(self.path, start := file.read(SNIFFED))
-                    name = _header_of(self._format, start)
+                    self._start = file.read(SNIFFED)
+                    self._format = format_of(self.path, self._start)
+                    name = _header_of(self._format, self._start)
                     if name is not None:
                         file.seek(0)
                         with suppress(InputError):  # raised again when the header is used
@@ -180,10 +182,11 @@ class Source:
 
         Raises `InputError` for a file that is not a table; the same error each time.
         """
+        from raterscope.app.formats.json_lines import is_json_lines
         from raterscope.app.formats.tables import read_table
 
         def read() -> Table:
-            if self.format == "" and self._is_json_lines():
+            if self.format == "" and is_json_lines(self.path, self._start):
                 return self.head().table
             return read_table(self.path, watch, may_be_empty=True, is_parquet=self.format == "Parquet")
 
@@ -191,15 +194,6 @@ class Source:
         if not may_be_empty and not len(table):
             raise InputError("has a header but no rows", file=self.path)
         return table
-
-    def _is_json_lines(self) -> bool:
-        from raterscope.app.formats.json_lines import is_json_lines
-
-        try:
-            with self.path.open("rb") as file:
-                return is_json_lines(self.path, file.read(SNIFFED))
-        except OSError:
-            return False  # the reader of tables says why
 
     def label_map(self, watch: Watch = silent) -> LabelMap:
         """Read the voxels of a file that may be a mask.
