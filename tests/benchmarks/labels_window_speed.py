@@ -225,7 +225,7 @@ class Session:
         """Look where what is shown is worked out first."""
         driven, work = self.driven, self.driven.work
         with driven.once("who is like whom, drawn"):
-            work.middle_tabs.setCurrentIndex(1)
+            work.middle_tabs.setCurrentIndex(2)
             driven.settle()
         work.middle_tabs.setCurrentIndex(0)
         with driven.once("whom to ask next, listed"):

@@ -137,7 +137,7 @@ def test_a_switch_groups_the_annotators_by_common_tasks_everywhere(opened, windo
     assert words(opened).startswith("by common tasks, non-negative factorisation")
     assert [name.split(":")[0] for name in cards(opened)] == ["Community 1", "Community 2"]
     assert all("12 members, 50 % of votes, accuracy 0." in name for name in cards(opened))
-    opened.middle_tabs.setCurrentIndex(1)
+    opened.middle_tabs.setCurrentIndex(2)
     idle(window, qtbot)
     figure = opened.similarity.figure
     assert "share of their tasks" in figure.words((0, 1))
@@ -295,14 +295,14 @@ def test_too_few_votes_are_given_as_the_reason(window, qtbot, tmp_path):
         switch(workspace, window, qtbot, basis)
         assert not cards(workspace)
         assert "24 annotators" in workspace.cards._nothing.text()
-    workspace.middle_tabs.setCurrentIndex(1)
+    workspace.middle_tabs.setCurrentIndex(2)
     workspace.middle_tabs.setCurrentWidget(workspace.flow)
     idle(window, qtbot)
     assert not workspace.flow.filled
 
 
 def test_names_are_hidden_beside_similarities_too(opened, window, qtbot):
-    opened.middle_tabs.setCurrentIndex(1)
+    opened.middle_tabs.setCurrentIndex(2)
     idle(window, qtbot)
     assert opened.similarity.figure.words((0, 1)).startswith("ann ")
     opened.session.set_blind(True)

@@ -45,7 +45,7 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
     workspace = fused.workspace
     leave_out(fused, qtbot, LIAR)
     workspace.left_tabs.setCurrentWidget(workspace.ask)
-    workspace.middle_tabs.setCurrentIndex(1)
+    workspace.middle_tabs.setCurrentIndex(2)
     workspace.annotator_detail.choose((LIAR,))
     idle(fused, qtbot)
     workspace.matrix.cell_chosen.emit(1, 0)
