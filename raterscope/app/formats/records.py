@@ -20,6 +20,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.long_tables import CodedCells
 
 STUDY_SUFFIX = ".rscope"
+READING_SUFFIX = ".rsread"
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +129,8 @@ def refuse_special(path: Path) -> None:
     Raises
     ------
     InputError
-        For a file NAME.rscope, a pipe, socket or device, and a link to one of them; for a name that is not
-        UTF-8. A missing file and a folder are not refused.
+        For a file NAME.rscope or NAME.rsread, a pipe, socket or device, and a link to one of them; for a name
+        that is not UTF-8. A missing file and a folder are not refused.
     """
     target = path
     mode: int | None = None
@@ -142,6 +143,11 @@ def refuse_special(path: Path) -> None:
         pass
     if STUDY_SUFFIX in (path.suffix.casefold(), target.suffix.casefold()):
         raise InputError("is a study; open it instead of importing it", file=path)
+    if READING_SUFFIX in (path.suffix.casefold(), target.suffix.casefold()):
+        raise InputError(
+            "is a reader's file; open it to read, or collect it with `raterscope reader-study collect`",
+            file=path,
+        )
     refuse_name(path, path.name)
     if mode is None:
         return

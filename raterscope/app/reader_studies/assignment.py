@@ -9,7 +9,6 @@ import msgspec
 
 from raterscope.app.errors import InputError
 
-READING_SUFFIX = ".rsread"
 COORDINATOR = "coordinator.json"
 VERSION = 1
 

@@ -18,9 +18,9 @@ import msgspec
 from raterscope.algorithms.annotators.reads import read_name
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.formats.records import READING_SUFFIX
 from raterscope.app.reader_studies.assignment import (
     COORDINATOR,
-    READING_SUFFIX,
     Coordinator,
     ReaderEntry,
     read_coordinator,

@@ -30,7 +30,8 @@ import msgspec
 
 from raterscope.app.errors import counted
 from raterscope.app.formats.output_files import draft_for
-from raterscope.app.reader_studies.assignment import READING_SUFFIX, VERSION, Assignment
+from raterscope.app.formats.records import READING_SUFFIX
+from raterscope.app.reader_studies.assignment import VERSION, Assignment
 from raterscope.app.study.opening import give_name, translated_errors
 from raterscope.app.study.records import StudyError
 

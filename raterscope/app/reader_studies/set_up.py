@@ -17,11 +17,10 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, TableProblems
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name, write_bytes
-from raterscope.app.formats.records import ImageFile, VolumeFile
+from raterscope.app.formats.records import READING_SUFFIX, ImageFile, VolumeFile
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.reader_studies.assignment import (
     COORDINATOR,
-    READING_SUFFIX,
     AskedQuestion,
     Assignment,
     Coordinator,

@@ -15,8 +15,8 @@ from raterscope.algorithms.progress import Watch, part
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.exports import Provenance, provenance_of_report
+from raterscope.app.formats.records import READING_SUFFIX
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.reader_studies.assignment import READING_SUFFIX
 from raterscope.app.simulation.setups import SETUPS, Setup
 from raterscope.app.study import Study
 from raterscope.app.window import preferences

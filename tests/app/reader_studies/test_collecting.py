@@ -252,3 +252,9 @@ def test_another_study_is_no_target(tmp_path):
     Study.create(target).close()
     with pytest.raises(StudyError, match="is not a collected reader study"):
         collect([out], target)
+
+
+def test_a_readers_file_is_not_imported_but_collected(tmp_path, capsys):
+    out = make("clicks", tmp_path)
+    assert main(["import", str(tmp_path / "study.rscope"), str(files(out)[0])]) == 1
+    assert "R01.rsread: is a reader's file" in capsys.readouterr().err

@@ -30,6 +30,7 @@ from raterscope.app.reader_studies.reading_file import (
 )
 from raterscope.app.session import LatestTask
 from raterscope.app.study.file_digests import digest_of_files, has_digest
+from raterscope.text import percent
 
 Pixels = Any
 """An image as an array or a `PyramidReader`; of masks a `Volume`."""
@@ -53,6 +54,8 @@ class Reader(QObject):
         Another case is shown; its pixels follow.
     pixels_ready : object
         Pixels of the pictures of the case on screen.
+    loading : str
+        Progress of a slow load.
     marks_changed : ()
         Marks or progress changed.
     session_finished : int
@@ -64,6 +67,7 @@ class Reader(QObject):
     place_shown = Signal()
     pixels_ready = Signal(object)
     pixels_refused = Signal(str)
+    loading = Signal(str)
     marks_changed = Signal()
     session_finished = Signal(int)
 
@@ -184,7 +188,13 @@ class Reader(QObject):
             self._load_next()
             return
         job = self._jobs.start("Loading a case", self._load_work(case), quiet=True)
-        self._loading.follow(job, partial(self._on_pixels, case.key), failed=self.pixels_refused.emit)
+        self._loading.follow(
+            job, partial(self._on_pixels, case.key), failed=self.pixels_refused.emit,
+            progressed=self._on_progress,
+        )  # fmt: skip
+
+    def _on_progress(self, job: Job) -> None:
+        self.loading.emit(f"{job.words}: {percent(job.fraction)}")
 
     def _load_work(self, case: ReadingCase) -> Callable[[Watch], list[Pixels]]:
         assert self.assignment is not None

@@ -87,6 +87,7 @@ class ReadingScreen(QWidget):
         self.reader.place_shown.connect(self._on_place)
         self.reader.pixels_ready.connect(self._on_pixels)
         self.reader.pixels_refused.connect(self._on_refused)
+        self.reader.loading.connect(self._on_loading)
         self.reader.marks_changed.connect(self._on_marks)
         self.reader.session_finished.connect(self._on_finished)
 
@@ -195,6 +196,10 @@ class ReadingScreen(QWidget):
         self.surface.show_pixels(pixels)
         self._has_pixels = True
         self.clock.tick()
+
+    def _on_loading(self, words: str) -> None:
+        if not self._has_pixels:
+            self.surface.show_waiting(words)
 
     def _on_marks(self) -> None:
         session, place = self.reader.session, self.reader.place

@@ -70,6 +70,11 @@ class Surface(QWidget):
     def clear(self) -> None:
         """Show the case without pixels and marks."""
 
+    def show_waiting(self, words: str) -> None:
+        """Show why there are no pixels yet."""
+        for canvas in self.findChildren(MarkingCanvas):
+            canvas.set_waiting(words)
+
     def show_pixels(self, _pixels: list[Pixels]) -> None:
         """Show the pixels of the case, in the order of its pictures."""
 
