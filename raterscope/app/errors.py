@@ -55,7 +55,7 @@ class TableProblems(InputError):  # noqa: N818 - several errors in one
 
     def __init__(self, file: Path, problems: Sequence[str], consequence: str = "") -> None:
         self.problems = tuple(problems)
-        more = f" and {len(problems) - 1:,} more problems" if len(problems) > 1 else ""
+        more = f" and {counted(len(problems) - 1, 'more problem')}" if len(problems) > 1 else ""
         super().__init__(f"{problems[0].rstrip('.')}{more}{consequence}", file=file)
 
 

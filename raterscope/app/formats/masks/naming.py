@@ -11,7 +11,7 @@ from raterscope.algorithms.annotators.reads import read_name
 from raterscope.app.errors import InputError, plain
 
 _SUFFIXES = re.compile(
-    r"(\.seg)?\.(nii(\.gz)?|nrrd|nhdr|mha|mhd|hdr|img|png|tiff?|bmp|gif|jpe?g|(geo)?json|xml|dcm|[ct]sv)$",
+    r"(\.(seg|ome))?\.(nii(\.gz)?|nrrd|nhdr|mha|mhd|hdr|img|png|tiff?|bmp|gif|jpe?g|(geo)?json|xml|dcm|[ct]sv)$",
     re.IGNORECASE,
 )
 _FIELDS = ("item", "annotator", "structure")

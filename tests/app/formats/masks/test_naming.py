@@ -54,7 +54,7 @@ def test_entities_of_bids(name: str, expected: object) -> None:
 
 def test_folders_count_where_the_pattern_has_them() -> None:
     path = Path("study/anna/case1.seg.nrrd")
-    assert strip_suffixes(path) == "case1"
+    assert strip_suffixes(path) == strip_suffixes(Path("case1.ome.nii.gz")) == "case1"
     assert parse_path(path, "{annotator}/{item}") == ("case1", "anna", None)
     assert parse_path(path, "{item}") == ("case1", None, None)
 
