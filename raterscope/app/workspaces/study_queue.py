@@ -11,7 +11,7 @@ from raterscope.app.document import Document
 from raterscope.app.workspaces.review_order import RemainingQuestions
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.panels.queue_items import QueueItem
-from raterscope.widgets.panels.queue_panel import QueuePanel
+from raterscope.widgets.panels.queue_panel import FILTERS, QueuePanel
 
 Key = tuple[int, str]
 """Question and name of an item."""
@@ -49,7 +49,9 @@ class StudyQueue(QObject):
         super().__init__(screen)
         self._document, self._remaining, self._is_blind = document, remaining, is_blind
         self._tabs = screen.left_tabs
-        self.panel = QueuePanel("All questions")
+        self.panel = QueuePanel("All questions", FILTERS[:1])
+        self.panel.filter.hide()  # the tab is low
+        self.panel.choice.hide()
         self.panel.setParent(screen)
         self.panel.hide()
         self._order: list[Key] = []
