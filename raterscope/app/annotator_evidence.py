@@ -40,6 +40,8 @@ class Measure:
         The value of a perfect annotator; None where none is better than another.
     is_share : bool
         Whether it lies between 0 and 1.
+    is_signed : bool
+        Whether it lies on both sides of 0 and is written with its sign.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Measure:
     unit: str = ""
     ideal: float | None = None
     is_share: bool = False
+    is_signed: bool = False
 
 
 @dataclass(frozen=True, eq=False)

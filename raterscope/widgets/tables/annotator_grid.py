@@ -468,9 +468,12 @@ class AnnotatorGridView(QWidget):
             if not self.view.isColumnHidden(at)
         ]
         total, room = sum(width for _, width in columns), self.view.viewport().width()
-        factor = min(max(room / total, 1.0), WIDEST) if total else 1.0
+        narrow = ("count", "p")
+        fixed = sum(width for at, width in columns if self.model.grid.columns[at].form in narrow)
+        factor = min(max((room - fixed) / (total - fixed), 1.0), WIDEST) if total > fixed else 1.0
         for at, width in columns:
-            self.view.horizontalHeader().resizeSection(at, int(factor * width))
+            wide = self.model.grid.columns[at].form not in narrow
+            self.view.horizontalHeader().resizeSection(at, int(factor * width) if wide else width)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Share the room between the columns."""

@@ -9,7 +9,9 @@ import pytest
 from scipy import stats
 
 from raterscope.app.annotator_evidence import Pool
+from raterscope.app.annotators.exclusions import effects_of_exclusion
 from raterscope.app.annotators.table import preview_change, read_annotators, read_courses
+from raterscope.app.annotators.unusual import find_unusual
 from raterscope.app.cli.program import main
 from raterscope.app.kinds.clicks.runs import gather as gather_clicks
 from raterscope.app.kinds.labels.runs import gather as gather_labels
@@ -208,3 +210,39 @@ def test_a_folder_of_studies_gives_one_table_and_a_broken_study_is_named(four_st
     assert {row["annotator"] for row in rows_of(out)} == {"eve", "dan"}
     assert main(["annotators", str(four_study), "--where", "skill > 1", "-o", str(out)]) == 1
     assert "There is no column skill" in capsys.readouterr().err
+
+
+def test_what_an_exclusion_changed_is_told_once_it_was_fused(four_study):
+    with Study.open(four_study) as study:
+        study.record(Decision(verb="exclude", annotators=("eve",), reason="careless"))
+        assert effects_of_exclusion(["eve"], study) == ()
+    assert main(["run", str(four_study), "pooled"]) == 0
+    with Study.open(four_study) as study:
+        (sentence,) = effects_of_exclusion(["eve"], study)
+        assert sentence.startswith("Labels, run 5 without them: ")
+        assert "task" in sentence
+        assert effects_of_exclusion(["ben"], study) == ()
+
+
+def test_report_and_tables_over_images_name_joined_annotators_once(four_study, tmp_path):
+    with Study.open(four_study) as study:
+        study.record(Decision(verb="join", annotators=("Anna K.", "anna")))
+    fuse_all(four_study)
+    report = tmp_path / "r.html"
+    assert main(["report", str(four_study), "-o", str(report)]) == 0
+    text = report.read_text(encoding="utf-8")
+    assert "Counted as one annotator: Anna K., anna." in text
+    names = exported(four_study, "clicks", tmp_path)
+    assert "Anna K." in names
+    assert "anna" not in names
+
+
+def test_who_differs_most_from_the_crowd_comes_first(four_study):
+    with Study.open(four_study) as study:
+        table = read_annotators(study)
+        found = find_unusual(table)
+        first = table.names[int(found.score.argmax())]
+        assert first in ("eve", "dan")
+        assert found.words[table.index["ben"]] == ""
+        marked = {name for name, mask in found.marked.items() if mask[table.index["eve"]]}
+        assert "labels_accuracy" in marked

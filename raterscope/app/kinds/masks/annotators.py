@@ -36,7 +36,7 @@ def _measures(unit: str) -> tuple[Measure, ...]:
     return (
         Measure(
             f"bias_{unit}", "bias", "How far the rater's outline lies beyond the consensus's, on average "
-            "over cases and structures", unit, ideal=0.0,
+            "over cases and structures", unit, ideal=0.0, is_signed=True,
         ),
         Measure("dice", "Dice", "Overlap with the consensus, mean over cases", ideal=1.0, is_share=True),
         Measure(

@@ -27,7 +27,11 @@ from raterscope.app.review import fold
 from raterscope.app.study import Study
 
 BIAS = Measure(
-    "bias", "side bias", "Preference of a side in units of the choice, above 0 for the left", ideal=0.0
+    "bias",
+    "side bias",
+    "Preference of a side in units of the choice, above 0 for the left",
+    ideal=0.0,
+    is_signed=True,
 )
 MATCH = Measure(
     "match", "match", "Share of choices that agree with the corrected ranking", ideal=1.0, is_share=True

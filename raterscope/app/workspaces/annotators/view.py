@@ -99,7 +99,7 @@ def _column(
 ) -> GridColumn:
     key = f"{evidence.kind}_{measure.name}"
     form: Form = "share" if measure.is_share else "p" if measure.unit == "p" else "value"
-    if not measure.is_share and measure.ideal == 0.0 and np.nanmin([0.0, *table.columns[key].tolist()]) < 0:
+    if measure.is_signed:
         form = "signed"
     return GridColumn(
         key, group, measure.title, measure.help, form, table.columns[key],
@@ -242,6 +242,8 @@ def _value_words(measure: Measure, value: tuple[float, ...], *, brief: bool) -> 
     if measure.unit == "p":
         return p_words(value[0])
     words = figure(*value) if brief else estimate(*value)
+    if measure.is_signed and value[0] > 0:
+        words = f"+{words}"
     return f"{words} {measure.unit}" if measure.unit else words
 
 

@@ -216,7 +216,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     counted_images, runs = [], {}
     for done, entry in enumerate(entries):
         watch(0.5 * done / len(entries), f"counting on {plain(entry.name)}")
-        counted_image = read_counted_image(study, entry, state.spots(entry.id))
+        counted_image = read_counted_image(study, entry, state)
         if counted_image is not None:
             counted_images.append(counted_image)
             runs[counted_image.run.id] = counted_image.run

@@ -38,7 +38,7 @@ from raterscope.app.kinds.clicks.runs import plan_of
 from raterscope.app.page.contents import Block, Gallery, Picture, Section, Swatch, Table, shortened
 from raterscope.app.page.pictures import draw_lines
 from raterscope.app.page.units import NONE, share, significant
-from raterscope.app.review import Measures, Spot, Weighed
+from raterscope.app.review import Measures, ReviewState, Spot, Weighed
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.records import TruePoints
 from raterscope.figures.paper import LINES, paper_line
@@ -72,8 +72,9 @@ class CountedImage:
         return ~self.spots.decided & (self.spots.posterior > low) & (self.spots.posterior < high)
 
 
-def read_counted_image(study: Study, entry: ImageEntry, spots: Sequence[Spot]) -> CountedImage | None:
+def read_counted_image(study: Study, entry: ImageEntry, state: ReviewState) -> CountedImage | None:
     """Read the fusion shown of an image and apply the expert's decisions; None without a fusion."""
+    spots = state.spots(entry.id)
     result = study.shown.result(entry.id)
     if result is None:
         return None
@@ -82,11 +83,17 @@ def read_counted_image(study: Study, entry: ImageEntry, spots: Sequence[Spot]) -
         entry=entry,
         run=run,
         fusion=fusion,
-        annotators=study.clicks(entry.id, run).annotators,
+        annotators=_main_names(study.clicks(entry.id, run).annotators, state.aliases),
         spots=apply_decisions(fusion, spots),
         judged=tuple(spots),
         truth=study.truth(entry.id),
     )
+
+
+def _main_names(names: tuple[str, ...], aliases: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the main names of annotators, unless two are of one, as in a run before they were joined."""
+    mains = tuple(aliases.get(name, name) for name in names)
+    return mains if len(set(mains)) == len(mains) else names
 
 
 def truth_blocks(images: Sequence[CountedImage], radius: float) -> list[Block]:
