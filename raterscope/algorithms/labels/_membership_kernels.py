@@ -4,10 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from raterscope.algorithms.compiling import AHEAD, Array, compiled, prefetch
+from raterscope.algorithms.compiling import AHEAD, Array, compiled, prefetch, small_code
 
 _TINY = 1e-12
 """Floor of a probability's numerator, against rounding."""
+
+
+@compiled()
+def spread(first: int, last: int, start: Array, posterior: Array, share: Array) -> None:
+    """Copy the posterior of some tasks to their votes.
+
+    Parameters
+    ----------
+    first, last : int
+    start : (N + 1,) int64
+    posterior : (N, J) float32
+    share : (V, J) float32
+        Overwritten.
+    """
+    small_code()
+    for i in range(first, last):
+        for v in range(start[i], start[i + 1]):
+            for j in range(posterior.shape[1]):
+                share[v, j] = posterior[i, j]
 
 
 @compiled(error_model="numpy")

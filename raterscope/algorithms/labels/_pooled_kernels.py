@@ -485,7 +485,7 @@ def polya(rows: Array, begin: Array, base: Array, counts: Array, strength: float
     counts : (P, J) float64
     strength : float
     """
-    score = 0.0
+    score, at_rest = 0.0, math.lgamma(strength)
     for r in range(len(rows)):
         k, j = rows[r, 0], rows[r, 1]
         total = 0.0
@@ -495,5 +495,5 @@ def polya(rows: Array, begin: Array, base: Array, counts: Array, strength: float
                 prior = strength * base[p, j]
                 score += math.lgamma(prior + count) - math.lgamma(prior)
                 total += count
-        score += math.lgamma(strength) - math.lgamma(strength + total)
+        score += at_rest - math.lgamma(strength + total)
     return score

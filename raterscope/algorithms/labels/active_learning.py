@@ -30,6 +30,9 @@ _SIFTED = (10, 1000)
 _PAIRS = 50_000_000
 """Maximum of tasks times annotators times outputs, if at least twice the needed tasks remain."""
 
+_ORDERED = 50
+"""Multiple of those evaluated with every annotator to which tasks are sorted at first."""
+
 _CELLS = 1_000_000
 """Of those, between two reports."""
 
@@ -171,13 +174,16 @@ def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> 
     doubtful = np.flatnonzero(doubt > _LEAST)
     if len(doubtful) <= many:
         return doubtful
-    doubtful = doubtful[np.argsort(-doubt[doubtful], kind="stable")]
+    doubtful, ordered = _order(doubt, doubtful, _ORDERED * many)
     tried = expected_information(_probes(posterior[doubtful[: 20 * many]]), rates)
     few = rates[np.unique(tried.argmax(axis=1))]
     gain = np.zeros(len(doubtful))
     bar = 0.0
     cells = few.shape[0] * few.shape[2]
     for span in _spans(len(doubtful), cells, part(watch, 0.3, 1.0), "sifting tasks"):
+        if span.stop > ordered:
+            doubtful[ordered:], _ = _order(doubt, doubtful[ordered:], len(doubtful))
+            ordered = len(doubtful)
         rows = doubtful[span]
         if doubt[rows[0]] <= bar:
             break
@@ -186,6 +192,19 @@ def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> 
             bar = float(np.partition(gain[: span.stop], -many)[-many:].min())
     best = np.argsort(-gain, kind="stable")[:many]
     return np.asarray(doubtful[best])
+
+
+def _order(doubt: FloatArray, tasks: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], int]:
+    """Put the `count` most uncertain tasks first, by falling entropy; return how many are in order.
+
+    Sorting all of many tasks takes long, and seldom more than the first are visited.
+    """
+    uncertain = doubt[tasks]
+    first = np.ones(len(tasks), dtype=np.bool_)
+    if count < len(tasks):
+        first = uncertain >= np.partition(uncertain, -count)[-count]
+    order = np.argsort(-uncertain[first], kind="stable")
+    return np.concatenate([tasks[first][order], tasks[~first]]), len(order)
 
 
 def _probes(posterior: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -69,13 +69,13 @@ def mixed_membership(
     """
     from raterscope.algorithms.labels._membership_kernels import membership_sweep, membership_without_truth
 
+    words = "fitting mixed membership"
     votes = np.diff(crowd.start)
     fit = empty_fit(crowd, like)
     single = posterior.astype(np.float32, copy=False)
-    share = np.repeat(single, votes, axis=0)
+    share = _shares(crowd, single, partial(watch, 0.0, words))
     total = single * votes[:, None].astype(crowd.dtype)
     del single
-    words = "fitting mixed membership"
     counted = count_votes_of(crowd, posterior, partial(watch, 0.0, words))
     fit.counts = counted.sum(axis=0)
     fixed = crowd.known != OPEN
@@ -127,3 +127,14 @@ def mixed_membership(
         mean[judged] = (prior + alone) / (mixture + votes[judged, None])
     mean /= mean.sum(axis=1, keepdims=True)
     return mean, fit
+
+
+def _shares(crowd: Crowd, posterior: NDArray[np.float32], report: Callable[[], None]) -> NDArray[np.float32]:
+    """Copy the posterior of each task to its votes, (V, J)."""
+    if not crowd.large:
+        return np.repeat(posterior, np.diff(crowd.start), axis=0)
+    from raterscope.algorithms.labels._membership_kernels import spread
+
+    share = np.empty((len(crowd.pair), posterior.shape[1]), dtype=np.float32)
+    run_parts(crowd.parts, lambda _, first, last: spread(first, last, crowd.start, posterior, share), report)
+    return share
