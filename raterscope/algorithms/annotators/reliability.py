@@ -103,8 +103,9 @@ class PersonReliability:
             return f"{kinds.capitalize()} are not related: {who} marked both."
         low, high = self.low[first, second], self.high[first, second]
         figures = f"{raw:.2f}, 95 % interval {low:.2f} to {high:.2f}; {count:,} annotators in both"
-        if self.correlation[first, second] > 0:
-            return f"Reliability in {kinds} is correlated ({figures}): each informs the other."
+        used = self.correlation[first, second]
+        if used > 0:
+            return f"Reliability in {kinds} is correlated ({figures}): each informs the other by {used:.2f}."
         return f"No correlation of reliability in {kinds} is established ({figures}): each kind counts alone."
 
 
