@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.errors import InputError, TableProblems, counted
 from raterscope.app.jobs import Jobs
+from raterscope.app.study.records import InUseError
 from raterscope.app.window.importing import STUDIES
 from raterscope.app.window.unsaved_results import LeaveGuard
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from raterscope.app.reader_studies.collecting import Collected
     from raterscope.app.workspaces.reading.screen import ReadingScreen
     from raterscope.widgets.dialogs.reader_study_dialog import ReaderStudyDialog
+
+_TRIES, _PAUSE = 20, 0.1
+"""Attempts to open a study that the window closes, and seconds between them."""
 
 
 class ReadingMode(QObject):
@@ -153,7 +158,7 @@ class ReadingMode(QObject):
 
     def _on_collected(self, target: Path, collected: Collected) -> None:
         added = sum(cases for _, _, cases in collected.added)
-        words = f"{counted(added, 'read')} added to {target.name}."
+        words = f"{counted(added, 'case')} added to {target.name}."
         if collected.state.is_blinded:
             waiting = "; ".join(progress.in_words() for progress in collected.state.unfinished)
             words += f" It stays closed until every reader has finished ({waiting})."
@@ -167,6 +172,12 @@ class ReadingMode(QObject):
 def _collect(folder: Path, target: Path, watch: Watch) -> Collected:
     from raterscope.app.reader_studies.collecting import collect
 
+    for _ in range(_TRIES):
+        try:
+            return collect([folder], target, watch)
+        except InUseError:  # the window is still closing it
+            watch(0.0, "waiting for the study")
+            time.sleep(_PAUSE)
     return collect([folder], target, watch)
 
 

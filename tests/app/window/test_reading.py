@@ -269,3 +269,8 @@ def test_files_are_collected_from_the_menu_and_the_study_opens_with_the_last_rea
     idle(window, qtbot)
     exports = [action.text() for action in window.menus.export_menu.actions()]
     assert "Reads of a reader study…" in exports
+    window.reading.collect(out, target)  # while it is open
+    qtbot.waitUntil(lambda: window.status.message.startswith("0 cases added"), timeout=LONG)
+    idle(window, qtbot)
+    assert window.document.contents is not None
+    assert not window.notice.isVisible()
