@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from raterscope.algorithms.labels import active_learning
 from raterscope.algorithms.labels.active_learning import expected_information, next_votes
 from raterscope.algorithms.labels.data import OPEN, Confusion, LabelFusion, Labels, LabelTrace
 from raterscope.algorithms.labels.ibcc import ibcc
@@ -93,6 +94,17 @@ def test_sifting_loses_next_to_nothing() -> None:
     result = next_votes(labels, fusion, 100)
     _, values = plainly(labels, fusion, 100)
     assert result.gain.sum() > 0.99 * sum(values)
+
+
+@pytest.mark.parametrize("ordered", [1, 3, 10_000])
+def test_the_votes_do_not_depend_on_how_many_tasks_are_sorted(monkeypatch, ordered: int) -> None:
+    labels, fusion = specialists(3000, 25, 3, 1)
+    fusion.posterior[500:900] = fusion.posterior[0]  # equally uncertain
+    expected = next_votes(labels, fusion, 30)
+    monkeypatch.setattr(active_learning, "_ORDERED", ordered)
+    found = next_votes(labels, fusion, 30)
+    np.testing.assert_array_equal(found.task, expected.task)
+    np.testing.assert_array_equal(found.annotator, expected.annotator)
 
 
 def test_nobody_is_asked_again_nor_for_all() -> None:
