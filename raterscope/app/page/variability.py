@@ -186,7 +186,8 @@ def protocol_table(protocol: Protocol, statistics: Sequence[Statistic]) -> Table
         limit = protocol.limits.get(statistic.key)
         if limit is None or statistic.single or not math.isfinite(statistic.value.value):
             continue
-        pair = " \N{MINUS SIGN} ".join(named(name) for name in (statistic.first, statistic.second) if name)
+        names = dict.fromkeys(filter(None, (statistic.first, statistic.second)))
+        pair = " \N{MINUS SIGN} ".join(map(named, names))
         at_least = statistic.key in AT_LEAST
         unit = f" {statistic.unit}" if statistic.unit else ""
         rows.append(

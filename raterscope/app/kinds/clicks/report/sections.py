@@ -225,7 +225,9 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     sections = [clicks_section(study, counted_images, measures, state.excluded, part(watch, 0.5, last))]
     protocol = request.options.get("variability")
     if protocol is not None:
-        sections.append(variability_section(study, [entry.id for entry in entries], protocol))
+        sections.append(
+            variability_section(study, [entry.id for entry in entries], protocol, part(watch, last, last))
+        )
     views = {image: image_views for image, image_views in study.views.by_image().items() if image in ids}
     if counted_images and crowd_size is None:
         crowd_section = stored_crowd_size_section(study)

@@ -373,7 +373,11 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     protocol = request.options.get("variability")
     sections.append(agreement_section(cases, numbers, volumes=protocol is None))
     if protocol is not None:
-        sections.append(variability_section(study, [entry.id for entry in entries_shown], protocol))
+        sections.append(
+            variability_section(
+                study, [entry.id for entry in entries_shown], protocol, part(watch, last, last)
+            )
+        )
     trees = rater_trees_section([run for run in study.runs.all() if run.kind == "masks"], numbers)
     if trees is not None:
         sections.append(trees)
