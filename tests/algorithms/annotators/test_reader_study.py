@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.annotators.reader_study import compare_readers, compare_reads
+from raterscope.algorithms.annotators.paired_tests import holm, wilcoxon
+from raterscope.algorithms.annotators.reader_study import compare_readers, compare_reads, mean_over_pairs
 from raterscope.algorithms.annotators.reader_variance import TERMS, reader_variance
 from tests.algorithms.annotators.reader_studies import coverage_of_studies
 
@@ -87,3 +88,31 @@ def test_intervals_of_a_simulated_study_hold_its_parameters():
     """The coarse form of `tests.benchmarks.reader_study_coverage`."""
     for name, (share, _) in coverage_of_studies(25, seed=2).items():
         assert 0.8 <= share <= 1.0, name
+
+
+def test_tests_of_readers_are_those_of_pingouin():
+    """pingouin 0.7.0: `wilcoxon` (W 20.5, p .288086) and `multicomp(method="holm")`."""
+    x = [20, 22, 19, 20, 22, 18, 24, 20, 19, 24, 26, 13]
+    y = [38, 37, 33, 29, 14, 12, 20, 22, 17, 25, 26, 16]
+    result = wilcoxon(x, y)
+    assert result.statistic == 20.5
+    assert result.p_value == pytest.approx(0.288086, abs=5e-3)
+    adjusted = holm([0.5, 0.003, 0.32, 0.054, 0.0003])
+    assert adjusted == pytest.approx([0.64, 0.012, 0.64, 0.162, 0.0015])
+
+
+def test_the_interval_of_a_mean_over_pairs_counts_readers():
+    names, rng = "abcdef", np.random.default_rng(0)
+    inside, narrow = [], []
+    for _ in range(200):
+        own = dict(zip(names, rng.normal(0, 1, 6), strict=True))
+        values = {(p, q): own[p] + own[q] + rng.normal(0, 0.2) for p in names for q in names if p < q}
+        result = mean_over_pairs(values)
+        inside.append(result.low <= 0 <= result.high)
+        spread = 2 * np.std(list(values.values())) / np.sqrt(15)
+        narrow.append(abs(result.value) <= spread)
+    assert 0.9 <= np.mean(inside) <= 1
+    assert np.mean(narrow) < 0.85  # as if pairs were independent
+    two = mean_over_pairs({("a", "b"): 0.5})
+    assert two.value == 0.5
+    assert np.isnan(two.low)

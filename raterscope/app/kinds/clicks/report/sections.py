@@ -31,6 +31,7 @@ from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch
 from raterscope.app.page.pictures import photograph, scale_bar
 from raterscope.app.page.units import run_in_words, significant
+from raterscope.app.page.variability import METHODS
 from raterscope.app.review import Measures, ReviewState, read_measures
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.file_digests import digest_of_image
@@ -236,7 +237,8 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
         run = max((counted_image.run for counted_image in counted_images), key=lambda run: run.id)
         images = [counted_image.entry.id for counted_image in counted_images]
         sections.append(crowd_size_section(study, images, run, crowd_size, part(watch, last, 1.0)))
-    return ReportPart(sections, runs, views=views)
+    methods = () if protocol is None else (METHODS["clicks"],)
+    return ReportPart(sections, runs, methods, views=views)
 
 
 def held_fixed(

@@ -64,6 +64,7 @@ from raterscope.app.kinds.labels.variability import variability_section
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch
 from raterscope.app.page.pictures import draw_lines, draw_rates, drawing, photograph
 from raterscope.app.page.units import named, run_in_words, significant
+from raterscope.app.page.variability import METHODS
 from raterscope.app.review import standing_names
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import labels_of, pictures_of
@@ -511,7 +512,8 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
                 labels = labels.joined(standing_names(labels.annotators, state.aliases))
                 labels = labels.without(set(state.excluded))
                 sections.append(variability_section(entry.name, labels, protocol, named_step))
-    return ReportPart(sections, runs, _MEASURES if runs else ())
+    measures = _MEASURES if request.options.get("variability") is None else (*_MEASURES, METHODS["labels"])
+    return ReportPart(sections, runs, measures if runs else ())
 
 
 def _question(request: ReportRequest, entry: QuestionEntry, watch: Watch) -> tuple[RunEntry, Section] | None:

@@ -59,6 +59,7 @@ from raterscope.app.kinds.masks.runs import gather
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch, Table
 from raterscope.app.page.pictures import draw_paper
 from raterscope.app.page.units import NONE, Units, run_in_words, significant, units_of
+from raterscope.app.page.variability import METHODS
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import read_masks
 from raterscope.figures.evaluation import BoxView, box_chart
@@ -392,8 +393,9 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
         run: _ties([structure_figures for structure_figures in figures if structure_figures.run.id == run])
         for run in runs
     }
+    measures = _MEASURES if protocol is None else (*_MEASURES, METHODS["masks"])
     return ReportPart(
-        sections, runs, _MEASURES, {run: [("Ties", words)] for run, words in ties.items() if words}
+        sections, runs, measures, {run: [("Ties", words)] for run, words in ties.items() if words}
     )
 
 

@@ -24,6 +24,7 @@ from raterscope.app.kinds.pairs.runs import why_not_guaranteed
 from raterscope.app.kinds.pairs.variability import variability_section
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Section, Swatch
 from raterscope.app.page.units import run_in_words, share
+from raterscope.app.page.variability import METHODS
 from raterscope.app.study import RunEntry
 from raterscope.text import percent
 
@@ -234,7 +235,8 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
             protocol = request.options.get("variability")
             if protocol is not None:
                 sections.append(variability_section(entry.name, compared.pairs, protocol))
-    return ReportPart(sections, runs, _MEASURES if runs else ())
+    measures = _MEASURES if request.options.get("variability") is None else (*_MEASURES, METHODS["pairs"])
+    return ReportPart(sections, runs, measures if runs else ())
 
 
 REPORT = Report(gather_part)
