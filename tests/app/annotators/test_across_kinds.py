@@ -21,8 +21,9 @@ def table(correlation: float, kinds=(("clicks", "reliability"), ("labels", "accu
         odds = estimate[:, at, None] + np.array([0.0, -0.98, 0.98])
         values = 1 / (1 + np.exp(-odds[:, None, :]))
         values[: 30 * at] = np.nan
+        measures = (Measure(measure, measure, ""),)
         evidence.append(
-            Evidence(kind, "marks", names, count, count, (Measure(measure, measure, ""),), values)
+            Evidence(kind, "marks", names, count, count, measures, values, accepted=count, rejected=count)
         )
     return AnnotatorTable(names, {}, {}, {}, tuple(evidence), np.arange(PEOPLE))
 
