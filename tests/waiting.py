@@ -10,7 +10,7 @@ __all__ = ["LONG", "qtbot"]
 LONG = 120_000
 """Milliseconds that a test waits at most: on a busy machine a thread may rest for a minute."""
 
-_FIRST_PAUSES = (1, 1, 2, 4)
+_FIRST_PAUSES = (1, 1, *(2,) * 100)
 
 
 class PatientBot(QtBot):

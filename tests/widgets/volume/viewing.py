@@ -2,11 +2,12 @@
 
 import numpy as np
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QImage, QWheelEvent
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets.volume.scene import Outline
+from tests.widgets.pixels import pixels_of
 
 SHAPE = (20, 60, 80)
 GRID = Grid.plain(SHAPE, (2.0, 1.0, 0.75), calibrated=True)
@@ -28,9 +29,7 @@ def colour(part, index, beside=(0, 0)) -> tuple[int, int, int]:
 
 
 def colours(part) -> set[str]:
-    picture = part.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
-    words = np.frombuffer(picture.constBits(), dtype=np.uint32) & 0xFFFFFF
-    return {f"#{word:06x}" for word in np.unique(words)}
+    return {f"#{word:06x}" for word in np.unique(pixels_of(part.grab().toImage()))}
 
 
 def turn(part, notches, keys=Qt.KeyboardModifier.NoModifier, at=(100, 100)):
