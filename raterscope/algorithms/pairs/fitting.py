@@ -341,11 +341,10 @@ def _flips(pairs: Pairs, untested: NDArray[np.int8], settings: PairSettings, wat
     """Test all annotators by changing the signs of residuals, and select at the rate."""
     tested = flip_test(pairs, settings.effect, watch)
     spared = untested != 0
-    probability, of_any, bias, low, high, z = (
-        np.where(spared, np.nan, array)
-        for array in (tested.probability, tested.of_any, tested.bias, tested.low, tested.high, tested.z)
+    probability, of_any, z = (
+        np.where(spared, np.nan, array) for array in (tested.probability, tested.of_any, tested.z)
     )
-    test = replace(tested, probability=probability, of_any=of_any, bias=bias, low=low, high=high, z=z)
+    test = replace(tested, probability=probability, of_any=of_any, z=z)
     q_value, crowd_p = false_discovery_rates(probability), crowd_probability(of_any)
     flagged = flip_flags(q_value, settings.rate, crowd_p, settings.gate)
     detectable, known = detectable_biases(

@@ -20,6 +20,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,8 +149,6 @@ class FlipTest:
         Two-sided, of a bias no larger than the minimum effect.
     of_any : (p,) float64
         Two-sided, of no bias at all.
-    bias, low, high : (p,) float64
-        The mean choice on a pair of equal items, with its 95 % interval; -1 to 1, if choices are not graded.
     z : (p,) float64
         The sum of the residuals over its standard error; above 0 for a preference of left.
     reach : _Reach
@@ -162,13 +161,33 @@ class FlipTest:
 
     probability: FloatArray
     of_any: FloatArray
-    bias: FloatArray
-    low: FloatArray
-    high: FloatArray
     z: FloatArray
     reach: _Reach
     better_left: float = 0.5
     apart: int = 0
+
+    @property
+    def bias(self) -> FloatArray:
+        """(p,) the mean choice on a pair of equal items; -1 to 1, if choices are not graded."""
+        return self._interval[0]
+
+    @property
+    def low(self) -> FloatArray:
+        """(p,) lower end of the 95 % interval of the bias."""
+        return self._interval[1]
+
+    @property
+    def high(self) -> FloatArray:
+        """(p,) upper end of the 95 % interval of the bias."""
+        return self._interval[2]
+
+    @cached_property
+    def _interval(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        untested = np.isnan(self.probability)
+        bias, low, high = (
+            np.where(untested, np.nan, self.reach.units(array)) for array in self.reach.roots()
+        )
+        return bias, low, high
 
     def detectable(self, probability: float) -> FloatArray:
         """Return the smallest bias that is found in 9 of 10 cases, (p,), in the units of `bias`.
@@ -326,13 +345,12 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
     beyond = np.zeros(model.annotators) if effect <= 0 else _beyond(model, at, effect, wider, watch)
     probability = np.maximum(of_any, beyond)
     watch(0.99, "testing residuals")
-    bias, low, high = (reach.units(array) for array in reach.roots())
     none = count == 0
     watch(1.0, "testing residuals")
     probability, of_any, z = (np.where(none, np.nan, array) for array in (probability, of_any, z))
     apart = int(np.count_nonzero(known.difference))
     better_left = float((known.difference > 0).sum() / apart) if apart else 0.5
-    return FlipTest(probability, of_any, bias, low, high, z, reach, better_left, apart)
+    return FlipTest(probability, of_any, z, reach, better_left, apart)
 
 
 def _with_model(model: ChoiceModel, mean: FloatArray, wider: FloatArray, by_signs: FloatArray) -> FloatArray:
