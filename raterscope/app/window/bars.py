@@ -31,6 +31,8 @@ STATUS_HEIGHT = 24
 BUTTON_WIDTH = 112
 TAB_AROUND = 30
 """Width of a tab's frame and padding on both sides of its title, in pixels."""
+LARGE_TEXT, TAB_TIGHT = 1.4, 8
+"""Text size from which tabs have less padding, so that the smallest window holds them; and its width."""
 
 
 class TopBar(QWidget):
@@ -149,8 +151,10 @@ class TopBar(QWidget):
     def _fit_tabs(self) -> None:
         """Make every tab wide enough for its title in bold, as when it is checked."""
         bold = QFontMetrics(theme.widget_font(bold=True))
+        tight = theme.text_size() > LARGE_TEXT
         for tab in self._tabs.values():
-            tab.setMinimumWidth(bold.horizontalAdvance(tab.text()) + TAB_AROUND)
+            tab.setStyleSheet(f"padding: 4px {TAB_TIGHT // 2 - 1}px;" if tight else "")
+            tab.setMinimumWidth(bold.horizontalAdvance(tab.text()) + (TAB_TIGHT if tight else TAB_AROUND))
 
     def _on_tab(self, kind: str) -> None:
         self.workspace_chosen.emit(kind)
