@@ -32,7 +32,10 @@ from raterscope.app.kinds.kind import (
 )
 
 if TYPE_CHECKING:
+    from raterscope.algorithms.progress import Watch
     from raterscope.app.annotator_evidence import AnnotatorFunctions
+    from raterscope.app.exports import Request
+    from raterscope.app.study import Study
 
 
 def _add_fuse_options(parser: Parser) -> None:
@@ -97,7 +100,6 @@ def _functions() -> Functions:
     from raterscope.app.kinds.clicks.exports import export_detections, export_measurements, export_table
     from raterscope.app.kinds.clicks.parasitaemia import export_counts
     from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
-    from raterscope.app.kinds.clicks.variability import export_variability
 
     def read_plan(values: Mapping[str, Any]) -> Plan:
         return (StreamPlan if "stream" in values else FusionPlan).from_dict(values)
@@ -122,7 +124,7 @@ def _functions() -> Functions:
             "clicks": export_table,
             "counts": export_counts,
             "measurements": export_measurements,
-            "variability": export_variability,
+            "variability": _export_variability,
         },
     )
 
@@ -131,6 +133,12 @@ def _annotators() -> AnnotatorFunctions:
     from raterscope.app.kinds.clicks.annotators import ANNOTATORS
 
     return ANNOTATORS
+
+
+def _export_variability(study: Study, request: Request, watch: Watch) -> list[Path]:
+    from raterscope.app.kinds.clicks.variability import export_variability
+
+    return export_variability(study, request, watch)
 
 
 def _report() -> Report:

@@ -27,9 +27,7 @@ from raterscope.app.kinds.pairs.runs import (
     read_answer,
     why_not_guaranteed,
 )
-from raterscope.app.kinds.pairs.variability import measure_pairs, pair_statistics
 from raterscope.app.outcome import record_of
-from raterscope.app.page.variability import COLUMNS, statistic_rows
 from raterscope.app.review import fold, standing_names
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import pairs_of
@@ -132,6 +130,9 @@ def _write_export(study: Study, question: PairQuestion, export: str, path: Path,
     if export == "pairs":
         return write_pairs(path, pairs_of(study, question.id), watch)
     if export == "variability":
+        from raterscope.app.kinds.pairs.variability import measure_pairs, pair_statistics
+        from raterscope.app.page.variability import COLUMNS, statistic_rows
+
         pairs, state = pairs_of(study, question.id), fold(study.decisions())
         pairs = pairs.joined(standing_names(pairs.annotators, state.aliases)).without(set(state.excluded))
         statistics = pair_statistics(measure_pairs(question.name, pairs, watch))
