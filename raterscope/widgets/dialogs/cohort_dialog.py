@@ -9,8 +9,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QHeaderView, QStyledItemDelegate, QWidget
 
 from raterscope.widgets.layouts import vertical
-from raterscope.widgets.parts import plain_label, plain_tip
-from raterscope.widgets.tables.rows import Index, RowsModel, row_view
+from raterscope.widgets.parts import plain_label
+from raterscope.widgets.tables.rows import TextRowsModel, row_view
 from raterscope.widgets.theme import set_lengths
 
 COLUMNS = {
@@ -31,23 +31,6 @@ class FailedCase:
     reason: str
 
 
-class _Model(RowsModel[FailedCase]):
-    def __init__(self, parent: QDialog) -> None:
-        super().__init__(COLUMNS, "Case", parent, falling=False)
-
-    def sort_key(self, row: FailedCase, column: str) -> str:
-        """Return the text of a cell."""
-        text: str = getattr(row, column.casefold())
-        return text
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """Return the text of a cell; all of it as its tip."""
-        text = self.sort_key(self.at(index.row()), self.columns[index.column()])
-        if role == Qt.ItemDataRole.DisplayRole:
-            return text
-        return plain_tip(text) if role == Qt.ItemDataRole.ToolTipRole else None
-
-
 class FailedCasesDialog(QDialog):
     """Table of the cases without results; open it with ``open()``.
 
@@ -63,7 +46,7 @@ class FailedCasesDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Cases without results")
         set_lengths(self, minimumWidth=720, minimumHeight=420)
-        model = _Model(self)
+        model: TextRowsModel[FailedCase] = TextRowsModel(COLUMNS, "Case", self, falling=False)
         model.set_rows(tuple(cases))
         self.table = row_view(model, QStyledItemDelegate(), "Cases without results")
         header = self.table.horizontalHeader()

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QDialog, QHeaderView, QStyledItemDelegate, QWidget
 
 from raterscope.widgets.dialogs.parts import lay_out
-from raterscope.widgets.parts import plain_label, plain_tip
-from raterscope.widgets.tables.rows import Index, RowsModel, row_view
+from raterscope.widgets.parts import plain_label
+from raterscope.widgets.tables.rows import TextRowsModel, row_view
 from raterscope.widgets.theme import set_lengths
 
 _ABOUT_COPY = (
@@ -63,23 +62,6 @@ class DifferingDecision:
     second: str
 
 
-class _Model(RowsModel[DifferingDecision]):
-    def __init__(self, parent: QDialog) -> None:
-        super().__init__(COLUMNS, "Kind", parent, falling=False)
-
-    def sort_key(self, row: DifferingDecision, column: str) -> str:
-        """Return the text of a cell."""
-        text: str = getattr(row, column.casefold())
-        return text
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """Return the text of a cell; all of it as its tip."""
-        text = self.sort_key(self.at(index.row()), self.columns[index.column()])
-        if role == Qt.ItemDataRole.DisplayRole:
-            return text
-        return plain_tip(text) if role == Qt.ItemDataRole.ToolTipRole else None
-
-
 class MergePreviewDialog(QDialog):
     """Show what a merge would do; open it with ``open()``, it is accepted to merge.
 
@@ -105,7 +87,7 @@ class MergePreviewDialog(QDialog):
         self.summary = plain_label("\n".join(summary), wrap=True, selectable=True)
         self.warning = plain_label(warning, "disputed", wrap=True)
         self.warning.setVisible(bool(warning))
-        model = _Model(self)
+        model: TextRowsModel[DifferingDecision] = TextRowsModel(COLUMNS, "Kind", self, falling=False)
         model.set_rows(tuple(conflicts))
         self.table = row_view(model, QStyledItemDelegate(), "Decisions that differ")
         header = self.table.horizontalHeader()

@@ -11,6 +11,7 @@ from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyledItemDelegate, QTableView
 
 from raterscope.widgets.hints import KeyHelp
+from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.theme import set_lengths
 
 Row = TypeVar("Row")
@@ -109,6 +110,22 @@ class RowsModel(QAbstractTableModel, Generic[Row]):
         known = [index for index, key in keys.items() if not _unknown(key)]
         known.sort(key=keys.__getitem__, reverse=self._falling)
         self._order = known + [index for index, key in keys.items() if _unknown(key)]
+
+
+class TextRowsModel(RowsModel[Row]):
+    """Model of records of text: a column shows the field of its name, and all of it as a tip."""
+
+    def sort_key(self, row: Row, column: str) -> str:
+        """Return the text of a cell."""
+        text: str = getattr(row, column.casefold())
+        return text
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        """Return the text of a cell; all of it as its tip."""
+        text = self.sort_key(self.at(index.row()), self.columns[index.column()])
+        if role == Qt.ItemDataRole.DisplayRole:
+            return text
+        return plain_tip(text) if role == Qt.ItemDataRole.ToolTipRole else None
 
 
 def row_view(model: RowsModel[Row], delegate: QStyledItemDelegate, name: str) -> QTableView:
