@@ -162,7 +162,7 @@ def test_of_many_images_those_in_dispute_are_shown(crowd, tmp_path, monkeypatch)
     monkeypatch.setattr(click_pictures, "_MOST", 1)
     Image.new("RGB", (100, 100), "pink").save(tmp_path / "two.png")
     entries = [replace(entry, name=name) for name, entry in zip(("a", "b"), crowd.images() * 2, strict=True)]
-    counted = [read_counted_image(crowd, entry, ()) for entry in entries]
+    counted = [read_counted_image(crowd, entry, fold([])) for entry in entries]
     doubtful = replace(counted[1], spots=replace(counted[1].spots, posterior=np.full(3, 0.5)))
     monkeypatch.setattr(crowd, "locate", lambda _: tmp_path / "two.png")
     crowd.record(Decision(verb="scale", item=1, subject=ScaleSubject(pixel_size=0.2, everywhere=True)))
