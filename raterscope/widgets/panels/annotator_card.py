@@ -174,7 +174,7 @@ class AnnotatorCard(QWidget):
             label.setText(text)
             label.setVisible(bool(text))
         self._number.setAccessibleName(f"{view.names[0]}, {view.caption} {view.number}, {view.interval}")
-        self._sentence.setText(" ".join(view.sentences))
+        self._sentence.setText("\n".join(view.sentences))
         self._sentence.setVisible(bool(view.sentences))
         self.lines.set_lines(view.lines)
         restore = ("restore", "accent", "Count their marks again from the next fusions on")
@@ -186,7 +186,7 @@ class AnnotatorCard(QWidget):
 
     def set_sentences(self, sentences: Sequence[str]) -> None:
         """Replace the sentences, as when more is known of an exclusion."""
-        self._sentence.setText(" ".join(sentences))
+        self._sentence.setText("\n".join(sentences))
         self._sentence.setVisible(bool(sentences))
 
     def _card(self) -> QWidget:

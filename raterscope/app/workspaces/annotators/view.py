@@ -68,9 +68,10 @@ def _grid(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> Anno
             columns.append(_column(table, unusual, evidence, measure, group, first))
         for name in evidence.words:
             key = f"{evidence.kind}_{name}"
+            there = any(evidence.words[name]) and (not several or name == "flag")
             columns.append(
                 GridColumn(key, group, _TITLES.get(name, name), _WORDS_HELP.get(name, ""), "words",
-                           table.columns[key], shown=not several or name == "flag")
+                           table.columns[key], shown=there)
             )  # fmt: skip
     judged = bool(table.columns["accepted"].any() or table.columns["rejected"].any())
     states = np.array([_state(table, name) for name in table.names], dtype=object)
@@ -192,7 +193,7 @@ def _deciding(table: AnnotatorTable, name: str, column: str) -> Value | None:
 def _lines(prepared: Prepared, names: Sequence[str]) -> tuple[CardLine, ...]:
     table, lines = prepared.table, []
     for evidence in table.evidence:
-        found = [table.of_kind(name, evidence.kind) for name in names]
+        found = [_known(table.of_kind(name, evidence.kind)) for name in names]
         if all(each is None for each in found):
             continue
         counts = ["none" if each is None else _counts(each[0], each[1]) for each in found]
@@ -213,6 +214,13 @@ def _lines(prepared: Prepared, names: Sequence[str]) -> tuple[CardLine, ...]:
             )  # fmt: skip
             lines.append(CardLine("your verdicts", texts, help="Marks that agree with your decisions"))
     return tuple(lines)
+
+
+def _known(found: tuple[Evidence, int] | None) -> tuple[Evidence, int] | None:
+    """Return evidence that says anything; an excluded annotator may have none."""
+    if found is None or found[0].marks[found[1]] or np.isfinite(found[0].values[found[1]]).any():
+        return found
+    return None
 
 
 def _counts(evidence: Evidence, row: int) -> str:

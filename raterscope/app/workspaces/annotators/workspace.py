@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,7 +28,7 @@ from raterscope.app.workspaces.annotators.decisions import AnnotatorDecisions
 from raterscope.app.workspaces.layout import WorkspaceLayout
 from raterscope.widgets.figures.course_plot import CoursePlot
 from raterscope.widgets.panels.activity_panels import HistoryEntry
-from raterscope.widgets.panels.annotator_card import AnnotatorCard
+from raterscope.widgets.panels.annotator_card import AnnotatorCard, CardView
 from raterscope.widgets.panels.queue_items import QueuedItems, QueueFilter
 from raterscope.widgets.panels.queue_panel import QueuePanel
 from raterscope.widgets.tables.annotator_grid import EMPTY, AnnotatorGridView
@@ -273,7 +274,26 @@ class AnnotatorsWorkspace(WorkspaceLayout):
 
     def _show_card(self) -> None:
         self._effect_task.cancel()
-        self.card.show_card(None if self.prepared is None else view.card(self.prepared, self.table.selected))
+        self.card.show_card(self._card())
+
+    def _card(self) -> CardView | None:
+        """Return the card of the selection, with who excluded the annotator when and why."""
+        shown = None if self.prepared is None else view.card(self.prepared, self.table.selected)
+        words = self._exclusion_words() if shown is not None and len(shown.names) == 1 else ""
+        if shown is None or not words:
+            return shown
+        return replace(shown, sentences=(words, *shown.sentences))
+
+    def _exclusion_words(self) -> str:
+        contents, name = self._document.contents, next(iter(self.table.selected), "")
+        if contents is None or name not in contents.review.excluded:
+            return ""
+        for decision in reversed(contents.decisions):
+            excludes = decision.verb == "exclude" and name in decision.annotators
+            if excludes and decision.at is not None and contents.review.stands(decision.id):
+                when = f"{decision.at.astimezone():%Y-%m-%d %H:%M}"
+                return f"Excluded by {decision.who}, {when}: {decision.reason or 'no reason given'}."
+        return ""
 
     def _follow_selection(self) -> None:
         """Read the courses of one selected annotator or of two, and what an exclusion changed."""
@@ -307,7 +327,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
 
     def _on_effects(self, name: str, effects: tuple[str, ...]) -> None:
         if self.prepared is not None and self.table.selected[:1] == (name,):
-            now = view.card(self.prepared, (name,))
+            now = self._card()
             before = () if now is None else now.sentences
             nothing = ("Not fused without them yet: fuse again (F5) in their tabs.",)
             self.card.set_sentences((*before, *(effects or nothing)))
