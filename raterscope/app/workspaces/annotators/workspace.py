@@ -1,4 +1,4 @@
-"""Workspace of the annotators of all kinds: one table of people, a card, courses, decisions for all kinds."""
+"""Workspace of the annotators of all kinds: one table, a card, courses, decisions for all kinds."""
 
 from __future__ import annotations
 
