@@ -191,7 +191,10 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         if self.prepared is None:
             self.table.set_nothing(READING)
         job = self._document.read_beside("Reading annotators", partial(_read, contents.hidden), quiet=True)
-        self._reading.follow(job, self._on_prepared)
+        self._reading.follow(job, self._on_prepared, failed=self._on_unread)
+
+    def _on_unread(self, sentence: str) -> None:
+        self.table.set_nothing(f"The annotators cannot be read: {sentence}")
 
     def _on_prepared(self, prepared: view.Prepared) -> None:
         self.prepared = prepared

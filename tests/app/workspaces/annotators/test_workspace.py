@@ -6,6 +6,7 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QWidget
 
 from raterscope.app.cli.program import main
+from raterscope.app.errors import InputError
 from raterscope.app.workspaces.annotators.view import card
 from tests.app.driving import idle, open_study, press
 
@@ -203,3 +204,14 @@ def test_keys_lead_through_the_regions(annotators, qtbot):
         press(annotators, qtbot, Qt.Key.Key_F6, on=annotators.focusWidget())
         visited.append(workspace.region_of(annotators.focusWidget()))
     assert len({id(region) for region in visited}) >= 3
+
+
+def test_a_study_whose_annotators_cannot_be_read_says_so(window, qtbot, four_study, monkeypatch):
+    def fail(*_):
+        raise InputError("is damaged")
+
+    monkeypatch.setattr("raterscope.app.workspaces.annotators.workspace.read_annotators", fail)
+    open_study(window, qtbot, four_study)
+    window.show_workspace("annotators")
+    idle(window, qtbot)
+    assert "The annotators cannot be read: " in window.workspace.table._nothing.text()
