@@ -6,7 +6,8 @@ from PySide6.QtWidgets import QLabel, QSplitter, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.names import distinguishing_labels
-from raterscope.widgets.panels.task_panel import ClassBar, TaskPanel, TaskView, TaskVote, keys_of
+from raterscope.widgets.panels.class_bars import ClassBar, keys_of
+from raterscope.widgets.panels.task_panel import TaskPanel, TaskView, TaskVote
 from tests.reading import accessible_texts, visible_words
 
 pytestmark = pytest.mark.usefixtures("dark")
@@ -221,13 +222,94 @@ def test_where_a_name_has_no_room_what_tells_it_apart_stays(panel):
     assert first != second != third != first
 
 
-def test_of_many_classes_the_most_probable_is_in_sight_from_the_first(qtbot):
-    panel = TaskPanel()
-    qtbot.addWidget(panel)
+SPECIES = tuple(f"class {index}" for index in range(40))
+
+
+@pytest.fixture
+def many(panel):
+    """Panel of a task with forty classes: 34 is the most probable, then 7; two annotators chose 20."""
     posterior = np.full(40, 0.001)
-    posterior[34] = 1 - posterior[:39].sum()
-    panel.show_task(view(classes=tuple(f"class {at}" for at in range(40)), posterior=posterior))
-    panel.resize(640, 212)
-    panel.show()
-    line = panel.bars.model().index(34)
-    qtbot.waitUntil(lambda: panel.bars.viewport().rect().contains(panel.bars.visualRect(line)))
+    posterior[[34, 7]] = 0.7, 0.262
+    tally = np.zeros(40, dtype=int)
+    tally[20] = 2
+    panel.show_task(view(classes=SPECIES, posterior=posterior, tally=tally))
+    return panel
+
+
+def test_many_classes_are_listed_by_probability_then_votes_then_order(many):
+    listed = accessible_texts(many.bars)
+    assert [line.split(",")[0] for line in listed[:5]] == [
+        "class 34", "class 7", "class 20", "class 0", "class 1",
+    ]  # fmt: skip
+    assert listed[2] == "class 20, 0.00, 2 votes, key 3"
+    assert [many.class_of(digit) for digit in "1234"] == [34, 7, 20, 0]
+    assert "40 classes, most probable first" in visible_words(many)
+
+
+def test_hidden_votes_leave_many_classes_in_the_order_of_the_curator(many):
+    many.show_task(view(classes=SPECIES, hidden=True, tally=np.arange(40)))
+    assert accessible_texts(many.bars)[0] == "class 0, key 1"
+    assert "in the curator's order" in visible_words(many)
+
+
+def test_nine_classes_keep_the_order_of_the_curator(panel):
+    classes = SPECIES[:9]
+    panel.show_task(view(classes=classes, posterior=np.arange(9) / 36, tally=np.arange(9)))
+    assert [panel.class_of(str(digit)) for digit in range(1, 10)] == list(range(9))
+    assert panel.find.isHidden()
+
+
+def test_return_decides_for_the_first_match_of_what_is_typed(many, qtbot):
+    decided = []
+    many.decided.connect(decided.append)
+    many.find_class()
+    qtbot.keyClicks(many.classes.field, "39")
+    assert accessible_texts(many.bars) == ["class 39, 0.00, 0 votes"]
+    qtbot.keyClick(many.classes.field, Qt.Key.Key_Return)
+    assert decided == [39]
+    assert not many.classes.finding
+    assert len(accessible_texts(many.bars)) == 40
+
+
+def test_arrows_choose_another_match_and_escape_leaves(many, qtbot):
+    decided = []
+    many.decided.connect(decided.append)
+    for key in (Qt.Key.Key_Return, Qt.Key.Key_Escape):
+        many.find_class()
+        qtbot.keyClicks(many.classes.field, "class 2")
+        qtbot.keyClick(many.classes.field, Qt.Key.Key_Down)
+        qtbot.keyClick(many.classes.field, key)
+        assert not many.classes.finding
+    assert decided == [20]
+    many.find_class()
+    for text in ("", "nothing is called so"):
+        many.classes.field.setText(text)
+        qtbot.keyClick(many.classes.field, Qt.Key.Key_Return)
+    assert decided == [20]
+
+
+def test_another_task_closes_the_search_and_the_same_does_not(many, qtbot):
+    many.find_class()
+    many.show_task(view(classes=SPECIES, posterior=None))
+    assert many.classes.finding
+    many.show_task(view(name="0418", classes=SPECIES, posterior=None))
+    assert not many.classes.finding
+
+
+def test_a_decision_against_a_crowd_that_agrees_is_named():
+    crowd = view(votes=VOTES[1:3], posterior=np.array([0.02, 0.98]), tally=np.array([0, 2]))
+    assert crowd.objection(1) == ""
+    assert crowd.objection(0) == (
+        "0417: you decided not against all 2 votes (supernova) and a posterior of 0.98 (supernova)."
+    )
+    split = view(posterior=np.array([0.1, 0.9]), tally=np.array([2, 2]))
+    assert split.objection(0) == ""
+    assert view(known=1).objection(0) == "0417: you decided not against ground truth (supernova)."
+    unsure = view(posterior=None, tally=np.array([0, 2]))  # two of four votes name no class
+    assert unsure.objection(0) == ""
+
+
+def test_neither_hidden_votes_nor_an_earlier_decision_object():
+    sure, tally = np.array([0.0, 1.0]), np.array([0, 4])
+    assert view(posterior=sure, tally=tally, blind=True).objection(0) == ""
+    assert "posterior" not in view(posterior=sure, fixed=True).objection(0)

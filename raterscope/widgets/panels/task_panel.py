@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QPointF, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QImage, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QStyle, QWidget
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QWidget
 
 from raterscope.text import count
 from raterscope.widgets import theme
-from raterscope.widgets.hints import KeyButton, KeyHelp, paint_key
-from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
+from raterscope.widgets.hints import KeyButton
+from raterscope.widgets.layouts import horizontal, stacked, vertical
 from raterscope.widgets.names import distinguishing_labels
-from raterscope.widgets.painting import paint_annotator, paint_bar, paint_words
+from raterscope.widgets.painting import paint_annotator, paint_words
+from raterscope.widgets.panels.class_bars import ClassBar, ClassFinder, has_many, keys_of, listed_order
 from raterscope.widgets.panels.lists import LineKind, LineList
-from raterscope.widgets.parts import Header, placeholder, plain_label
+from raterscope.widgets.parts import ElidedLabel, Header, placeholder, plain_label
 from raterscope.widgets.theme import set_lengths, text_size
 
 NOBODY = -1
@@ -135,152 +137,6 @@ class _VoteKind(LineKind[TaskVote]):
         paint_words(painter, name, line.name, look.second, elide=Qt.TextElideMode.ElideMiddle)
 
 
-CAP, FIGURE_ROOM = 26.0, 40.0
-HIGH, LOW_BAR = 32, 23
-"""Layouts of a line: bar below the name, or beside it."""
-FEW = 3
-"""Largest number of classes with high lines."""
-NAME_SHARE = 0.45
-"""Share of a low line for the name."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClassBar:
-    """One class of a task.
-
-    Attributes
-    ----------
-    index : int
-        Index of the class, from 0.
-    share : float
-        Its probability; NaN where it is not known or not to be seen.
-    tone : {"accent", "disputed", "plain"}
-        Of the bar.
-    note : str
-        "decided", "truth" or nothing.
-    digit : str
-        The key that decides for it; empty where there is none.
-    brief : str
-        Short form of the name that differs from the others, for narrow places.
-    """
-
-    index: int
-    name: str
-    share: float
-    tone: str
-    note: str = ""
-    digit: str = ""
-    brief: str = ""
-
-
-def keys_of(classes: Sequence[str]) -> tuple[str, ...]:
-    """Return the digit that selects each class: its name if all names are digits, else 1 to 9 in order.
-
-    Classes beyond the ninth have none, and are selected by a click or with Return.
-    """
-    if all(len(name) == 1 and name in "0123456789" for name in classes):
-        return tuple(classes)
-    return tuple(str(index) if index < 10 else "" for index in range(1, len(classes) + 1))
-
-
-class ClassBars(LineList[ClassBar]):
-    """Class probabilities as bars. A click on a line, or Return, decides for its class.
-
-    Signals
-    -------
-    decided : int
-        Index of the class.
-    """
-
-    decided = Signal(int)
-
-    def __init__(self) -> None:
-        super().__init__(_BarKind(), "Classes, with their decision keys")
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.clicked.connect(self._on_clicked)
-
-    def show_bars(self, bars: Sequence[ClassBar], *, low: bool = False) -> None:
-        """Show the classes of a task, optionally always in low lines."""
-        self.set_height(HIGH if len(bars) <= FEW and not low else LOW_BAR)
-        self.set_lines(bars)
-        set_lengths(self, minimumHeight=HIGH + 2 * self.frameWidth())
-
-    KEY_HELP = KeyHelp("In the classes of a task", (("Return", "decide for this class"),))
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Decide for the current class with Return."""
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.currentIndex().isValid():
-            self._on_clicked(self.currentIndex())
-        else:
-            super().keyPressEvent(event)
-
-    def _on_clicked(self, index: QModelIndex) -> None:
-        self.decided.emit(self.lines[index.row()].index)
-
-
-class _BarKind(LineKind[ClassBar]):
-    height = HIGH
-
-    def key(self, line: ClassBar) -> Hashable:
-        return line.index, line.name
-
-    def words(self, line: ClassBar) -> str:
-        share = f"{line.share:.2f}" if math.isfinite(line.share) else ""
-        key = f"key {line.digit}" if line.digit else ""
-        return ", ".join(part for part in (line.name, share, line.note, key) if part)
-
-    def tip(self, line: ClassBar) -> str:
-        key = f" ({line.digit})" if line.digit else ""
-        return f"Decide for {line.name}{key}"
-
-    def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
-        if state & QStyle.StateFlag.State_MouseOver or (
-            state & QStyle.StateFlag.State_Selected and state & QStyle.StateFlag.State_HasFocus
-        ):
-            painter.fillRect(box, theme.colour(theme.current().raised, 160))
-
-    def paint_line(self, painter: QPainter, box: QRectF, line: ClassBar) -> None:
-        look = theme.current()
-        low = self.height == LOW_BAR
-        if line.digit:
-            size = min(CAP, box.height() - 3)
-            cap = QRectF(box.left() + 2, box.center().y() - size / 2, CAP, size)
-            paint_key(painter, cap, line.digit, lit=line.note == "decided")
-        left, right = box.left() + CAP + 12, box.right() - 8
-        painter.setFont(theme.font())
-        known = math.isfinite(line.share)
-        room = QRectF(right - FIGURE_ROOM, box.top(), FIGURE_ROOM, box.height())
-        figure = f"{line.share:.2f}" if known else "–"
-        paint_words(painter, room, figure, look.text if known else look.third,
-                    side=Qt.AlignmentFlag.AlignRight)  # fmt: skip
-        right -= FIGURE_ROOM + 8
-        name = QRectF(left, box.top() + 3, right - left, 17)
-        bar = QRectF(left, box.bottom() - 10, right - left, 5)
-        if low:
-            name = QRectF(left, box.top(), NAME_SHARE * (right - left), box.height())
-            bar = QRectF(name.right() + 8, box.center().y() - 2.5, right - name.right() - 8, 5)
-        if line.note:
-            # Beside the name where there is room for both, else at the end of the bar: the name comes first.
-            needed = painter.fontMetrics().horizontalAdvance(line.name) + 8
-            painter.setFont(theme.font(theme.CAPTION))
-            width = min(painter.fontMetrics().horizontalAdvance(line.note) + 4.0, bar.width())
-            beside = not low and needed + width <= name.width()
-            note = QRectF(right - width, name.top() if beside else bar.center().y() - 7, width, 14)
-            if beside:
-                note.setHeight(name.height())
-                name.setRight(note.left() - 8)
-            else:
-                bar.setRight(note.left() - 4)
-            paint_words(painter, note, line.note, look.accent, side=Qt.AlignmentFlag.AlignRight)
-            painter.setFont(theme.font())
-        middle = Qt.TextElideMode.ElideMiddle
-        paint_words(painter, name, line.name, look.text, elide=middle, brief=line.brief)
-        tones = {"accent": look.accent, "disputed": look.disputed, "plain": look.third}
-        if bar.width() > bar.height():
-            paint_bar(painter, bar, line.share, tones[line.tone])
-
-
 SIDE, NARROW_SIDE = 120, 72
 NARROW, LOW = 360, 280
 """Width below which, or height below which with votes underneath, the picture is smaller."""
@@ -322,6 +178,10 @@ class TaskView:
         Votes, and what the model makes of them, are hidden until the expert has decided.
     contested : str
         What several experts decided differently: "anna: cat; ben: dog".
+    tally : (J,) int or None
+        Number of votes for each class; None if unknown.
+    fixed : bool
+        The run held the class of the task fixed, so that its posterior is no evidence.
     """
 
     name: str
@@ -337,6 +197,8 @@ class TaskView:
     blind: bool = False
     hidden: bool = False
     contested: str = ""
+    tally: NDArray[np.integer] | None = None
+    fixed: bool = False
 
     @property
     def covered(self) -> bool:
@@ -365,6 +227,30 @@ class TaskView:
             sentences.append(f"You decided {self.classes[self.decided]}.")
         return (first + " ".join(sentences)).rstrip()
 
+    def objection(self, number: int) -> str:
+        """Say what a decision for a class contradicts; empty if nothing, or while votes are hidden.
+
+        That is ground truth, at least two votes that all name another class, or another class with a
+        posterior of 0.95 or more.
+        """
+        if self.blind:
+            return ""
+        against = []
+        if self.known not in (-1, number):
+            against.append(f"ground truth ({self.classes[self.known]})")
+        if self.tally is not None and int(self.tally.sum()) >= max(2, len(self.votes)):
+            voted = int(self.tally.argmax())
+            if voted != number and self.tally[voted] == self.tally.sum():
+                against.append(f"all {count(int(self.tally[voted]), 'vote')} ({self.classes[voted]})")
+        lead = self.leading()
+        if self.posterior is not None and lead not in (-1, number) and not self.fixed:
+            share = float(self.posterior[lead])
+            if share >= CERTAIN:
+                against.append(f"a posterior of {share:.2f} ({self.classes[lead]})")
+        if not against:
+            return ""
+        return f"{self.name}: you decided {self.classes[number]} against {' and '.join(against)}."
+
 
 class TaskPanel(QWidget):
     """Panel of one task: leading class, a bar per class, votes. Keys are drawn, not bound.
@@ -373,9 +259,15 @@ class TaskPanel(QWidget):
     -------
     decided : int
         Class that the expert decides for.
+    undo_wanted
+        The decision to which `show_objection` refers is to be undone.
+    found
+        A class was searched for, and the field closed.
     """
 
     decided = Signal(int)
+    undo_wanted = Signal()
+    found = Signal()
     cleared = Signal()
     skipped = Signal()
     annotator_chosen = Signal(int)
@@ -392,10 +284,13 @@ class TaskPanel(QWidget):
         words = "Select a task, or press Tab for the next disputed one, to see its votes."
         nothing = placeholder(words)
         self._pages = stacked(nothing, self._task())
-        vertical(self._header, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
+        note = self._objection_note()
+        vertical(self._header, note, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
         set_lengths(self, minimumWidth=LEAST.width(), minimumHeight=LEAST.height())
         set_lengths(self.votes, minimumHeight=LEAST_VOTES)
-        self.bars.decided.connect(self.decided)
+        self.classes.decided.connect(self.decided)
+        self.classes.left.connect(self.found)
+        self.find.clicked.connect(self.find_class)
         self.votes.chosen.connect(self.annotator_chosen)
         self.skip.clicked.connect(self.skipped)
         self.clear.clicked.connect(self.cleared)
@@ -403,6 +298,10 @@ class TaskPanel(QWidget):
 
     def show_task(self, view: TaskView | None) -> None:
         """Show a task; None shows the empty state."""
+        if view is None or self._view is None or (view.name, view.classes) != (
+            self._view.name, self._view.classes,
+        ):  # fmt: skip
+            self.classes.close_field()
         self._view = view
         self._pages.setCurrentIndex(int(view is not None))
         if view is None:
@@ -425,6 +324,27 @@ class TaskPanel(QWidget):
         self._covered.setVisible(view.covered)
         self.votes.setVisible(not view.covered)
         self.clear.setEnabled(view.decided >= 0)
+        many = has_many(view.classes)
+        self.find.setVisible(many)
+        self._order.setVisible(many)
+        order = "in the curator's order" if view.covered else "most probable first"
+        if view.posterior is None and not view.covered:
+            order = "most votes first"
+        self._order.setText(f"{len(view.classes):,} classes, {order}; 1 to 9: the first nine")
+
+    def show_objection(self, words: str) -> None:
+        """Say what the latest decision contradicts, and offer to undo it; without words, remove that."""
+        self._objection.setText(words)
+        self._note.setVisible(bool(words))
+
+    def find_class(self) -> None:
+        """Open the field in which a class is found by its name."""
+        if self._view is not None:
+            self.classes.open_field()
+
+    def class_of(self, digit: str) -> int | None:
+        """Return the class that a digit selects on the task shown; None if there is none."""
+        return None if self._view is None else self.classes.class_of(digit)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put the votes beside the classes if there is room."""
@@ -446,20 +366,33 @@ class TaskPanel(QWidget):
         self._picture.setFixedSize(side, side)
         QTimer.singleShot(0, self, self._show_leading)  # once the bars have their room
 
+    def _objection_note(self) -> QWidget:
+        self._objection = plain_label("", "small", wrap=True, selectable=True)
+        self._objection.setAccessibleName("What the decision contradicts")
+        self.undo = KeyButton("Z", "undo", "second", "Undo this decision")
+        self.undo.clicked.connect(self.undo_wanted)
+        self._note = QWidget()
+        horizontal((self._objection, 1), self.undo, inside=self._note, spacing=8)
+        self._note.hide()
+        return self._note
+
     def _task(self) -> QWidget:
         self._picture = _Picture()
         self._number = plain_label("", "number-plain", selectable=True)
         set_lengths(self._number, minimumHeight=36)
         self._caption = plain_label("", "small", wrap=True)
         self._sentence = plain_label("", "small", wrap=True, selectable=True)
-        self.bars = ClassBars()
+        self.classes = ClassFinder()
+        self.bars = self.classes.bars
         self.skip = KeyButton("S", "skip", "second", "Leave undecided and go to the next task")
         self.clear = KeyButton("C", "clear", "second", "Clear the decision on this task")
+        self.find = KeyButton("/", "find", "second", "Find a class by its name")
+        self._order = ElidedLabel("", "small")
         self.votes = TaskVotes()
         self._covered = placeholder()
         number = horizontal(self._number, (self._caption, 1), spacing=8)
-        keys = horizontal(self.skip, self.clear, STRETCH, spacing=12)
-        middle = vertical(number, (self.bars, 1), keys, spacing=2)
+        keys = horizontal(self.skip, self.clear, self.find, (self._order, 1), spacing=12)
+        middle = vertical(number, (self.classes, 1), keys, spacing=2)
         left = horizontal((self._picture, 0, Qt.AlignmentFlag.AlignTop), (middle, 1), spacing=12)
         header = Header("Votes", "weight, log-odds")
         header.row.setContentsMargins(0, 0, 10, 0)
@@ -489,13 +422,17 @@ class TaskPanel(QWidget):
         shares = np.full(len(view.classes), np.nan)
         if view.posterior is not None and not view.covered:
             shares = np.asarray(view.posterior, dtype=float)
-        tone, keys = _tone(float(max(shares, default=math.nan))), keys_of(view.classes)
-        brief = distinguishing_labels(view.classes)
+        tone, brief = _tone(float(max(shares, default=math.nan))), _brief_names(view.classes)
+        seen = None if view.covered else view.tally
+        order = listed_order(view.classes, None if view.covered else view.posterior, seen)
+        votes = seen if has_many(view.classes) else None
+        names = [view.classes[index] for index in order]
         bars = [
-            ClassBar(index, name, float(shares[index]), tone, _note(view, index), keys[index], brief[name])
-            for index, name in enumerate(view.classes)
-        ]
-        self.bars.show_bars(bars, low=self._stacked)
+            ClassBar(index, name, float(shares[index]), tone, _note(view, index), digit, brief[name],
+                     -1 if votes is None else int(votes[index]))
+            for index, name, digit in zip(order, names, keys_of(names), strict=True)
+        ]  # fmt: skip
+        self.classes.show_bars(bars, low=self._stacked)
         lead = view.leading()
         self._lead = None if lead < 0 or view.covered else (lead, view.classes[lead])
         self._show_leading()
@@ -536,6 +473,9 @@ class _Picture(QWidget):
             target = QRectF(0, 0, size.width(), size.height())
             target.moveCenter(box.center())
             painter.drawImage(target, self._picture)
+
+
+_brief_names = lru_cache(maxsize=4)(distinguishing_labels)
 
 
 def _tone(share: float) -> str:

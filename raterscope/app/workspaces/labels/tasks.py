@@ -22,6 +22,7 @@ from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, candida
 from raterscope.app.workspaces.study_queue import StudyQueue
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.panels.lists import AskLine
+from raterscope.widgets.panels.task_panel import TaskView
 
 FEW = 3
 """Tasks with fewer votes pass the filter "few votes"."""
@@ -67,6 +68,10 @@ class TaskReview(LabelsPart):
         self._filter = DISPUTED
         self._members: frozenset[int] = frozenset()
         self._writing = False
+        self._objection = ""
+        """What the decision that is being saved contradicts."""
+        self._objected: str | None = None
+        """The task whose decision contradicts votes, posterior or ground truth, as the panel says."""
         self._begin = False
         self.decided: ClassArray = np.empty(0, dtype=np.int16)
         self._queue.chosen.connect(self.select)
@@ -74,6 +79,7 @@ class TaskReview(LabelsPart):
         self._panel.decided.connect(self.decide)
         self._panel.cleared.connect(self.clear)
         self._panel.skipped.connect(self.skip)
+        self._panel.undo_wanted.connect(self._undo_objected)
         pictures.ready.connect(self._on_picture)
         core.session.scene_changed.connect(self._on_scene)
         core.session.cleared.connect(self._clear)
@@ -114,6 +120,8 @@ class TaskReview(LabelsPart):
         if self._entering_task is not None and self._entering_task[0] != scene.question.id:
             self._entering_task = None
         self._begin = is_another or is_first
+        if is_another:
+            self._show_objection("", None)
         self._read_decided()
         self._sort()
 
@@ -144,10 +152,14 @@ class TaskReview(LabelsPart):
         self._by_hand = False
         if self._writing:
             self._writing = False
+            task = self.current
+            self._show_objection(self._objection, None if task is None else scene.labels.tasks[task])
             self.go(1, finish=True)
         elif back_to is not None and back_to in scene.number_of:
+            self._show_objection("", None)
             self.go_to(scene.number_of[back_to])
         else:
+            self._show_objection("", None)
             self._show_task()
         self.changed.emit()
 
@@ -224,6 +236,7 @@ class TaskReview(LabelsPart):
             return
         scene = self._session.scene
         if number < len(scene.classes) and self._may_decide():
+            self._objection = self._task_view(task).objection(number)
             self._record(Decision(
                 verb="label", item=scene.question.id, run=None if scene.run is None else scene.run.id,
                 subject=TaskSubject(task=scene.labels.tasks[task], label=scene.classes[number]),
@@ -238,6 +251,7 @@ class TaskReview(LabelsPart):
         if task in self._skipped():
             self.go(1)
         elif self._may_decide(skip=True):
+            self._objection = ""
             subject = TaskSubject(task=scene.labels.tasks[task])
             self._record(Decision(verb="skip", item=scene.question.id, subject=subject))
 
@@ -255,12 +269,26 @@ class TaskReview(LabelsPart):
     @while_shown
     def clear(self) -> None:
         """Undo the decision about the task."""
-        scene, contents, task = self._session.scene, self._document.contents, self.current
-        if contents is None or task is None or self._writing:
+        task = self.current
+        if task is not None:
+            self._undo(self._session.scene.labels.tasks[task])
+
+    @while_shown
+    def _undo_objected(self) -> None:
+        if self._objected is not None:
+            self._undo(self._objected)
+
+    def _undo(self, name: str) -> None:
+        scene, contents = self._session.scene, self._document.contents
+        if contents is None or self._writing:
             return
-        decision = contents.review.tasks(scene.question.id).get(scene.labels.tasks[task])
+        decision = contents.review.tasks(scene.question.id).get(name)
         if decision is not None:
             self._document.record(Decision(verb="undo", undoes=decision.decision))
+
+    def _show_objection(self, words: str, task: str | None) -> None:
+        self._objected = task if words else None
+        self._panel.show_objection(words)
 
     def _record(self, decision: Decision) -> None:
         if self._writing:  # the previous decision is not saved yet
@@ -346,22 +374,15 @@ class TaskReview(LabelsPart):
         self._queue.set_tasks(listed)
 
     def _show_task(self) -> None:
-        session, task = self._session, self.current
-        if task is None:
-            self._panel.show_task(None)
-            return
-        picture = self._pictures.get(task)
-        self._panel.show_task(
-            view.task_view(
-                session.scene,
-                session.analysis,
-                task,
-                int(self.decided[task]),
-                picture,
-                contested=self._contested().get(task, ""),
-                blind=session.blind,
-            )
-        )
+        task = self.current
+        self._panel.show_task(None if task is None else self._task_view(task))
+
+    def _task_view(self, task: int) -> TaskView:
+        session = self._session
+        return view.task_view(
+            session.scene, session.analysis, task, int(self.decided[task]), self._pictures.get(task),
+            contested=self._contested().get(task, ""), blind=session.blind,
+        )  # fmt: skip
 
     def _on_picture(self, task: int, _picture: QImage | None) -> None:
         if task == self.current:

@@ -205,6 +205,8 @@ def task_view(
         blind=blind,
         hidden=blind,
         contested=contested,
+        tally=tally,
+        fixed=fusion is not None and int(fusion.known[task]) != OPEN,
     )
 
 

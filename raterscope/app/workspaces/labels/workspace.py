@@ -50,7 +50,6 @@ from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.dialogs.answers import Answers, AnswersDialog
 from raterscope.widgets.panels.card_panels import GridView
 from raterscope.widgets.panels.fuse_panel import RunRequest
-from raterscope.widgets.panels.task_panel import keys_of
 
 BLIND = BlindTexts(
     "Hide names, and votes until you decide",
@@ -108,6 +107,7 @@ class LabelsWorkspace(LabelsScreen):
         self.tasks.exhausted.connect(self._on_exhausted)
         self.tasks.message.connect(self.message)
         self.task_panel.annotator_chosen.connect(self._on_voter)
+        self.task_panel.found.connect(self.queue.view.setFocus)
         self.annotator_detail.community_chosen.connect(self._on_community)
         self.annotator_detail.cell_chosen.connect(self._on_cell)
         self.drift.dynamic_wanted.connect(self._on_dynamic_wanted)
@@ -126,6 +126,7 @@ class LabelsWorkspace(LabelsScreen):
             ("Previous disputed task", "Shift+Tab", partial(self.tasks.go, -1)),
             ("Skip", "S", self.tasks.skip),
             ("Undo the decision on the task", "C", self.tasks.clear),
+            ("Find a class by its name", "/", self.task_panel.find_class),
             ("Show the task large, or the annotators again", "D", self.task_contents.toggle),
             ("Exclude selected annotators", "X", self.exclusion_preview.begin),
             *self.core.navigation_actions("question"),
@@ -305,10 +306,11 @@ class LabelsWorkspace(LabelsScreen):
 
     @while_shown
     def _on_digit(self, number: int) -> None:
-        """Decide for the class with the digit one above the number."""
-        digits = keys_of(self.session.scene.classes)
-        if str(number + 1) in digits:
-            self.tasks.decide(digits.index(str(number + 1)))
+        """Decide for the class with the digit one above the number, as listed in the panel of the task."""
+        if self.tasks.current is None:
+            self.tasks.go(1)
+        elif (index := self.task_panel.class_of(str(number + 1))) is not None:
+            self.tasks.decide(index)
 
     def _on_dynamic_wanted(self) -> None:
         self.fuse_panel.algorithm.choose("dynibcc")

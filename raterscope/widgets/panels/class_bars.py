@@ -1,0 +1,335 @@
+"""Classes of a task with their probabilities: sorted, searched by typing, decided by click or key."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QModelIndex, QRectF, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPainter
+from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QStyle, QWidget
+
+from raterscope.text import count
+from raterscope.widgets import theme
+from raterscope.widgets.hints import KeyHelp, paint_key
+from raterscope.widgets.layouts import vertical
+from raterscope.widgets.names import Typed
+from raterscope.widgets.painting import paint_bar, paint_words
+from raterscope.widgets.panels.lists import LineKind, LineList
+from raterscope.widgets.theme import set_lengths
+
+CAP, FIGURE_ROOM, VOTES_ROOM = 26.0, 40.0, 56.0
+HIGH, LOW_BAR = 32, 23
+"""Layouts of a line: bar below the name, or beside it."""
+FEW = 3
+"""Largest number of classes with high lines."""
+NAME_SHARE = 0.45
+"""Share of a low line for the name."""
+LEAST_BAR = 40.0
+"""Width of a bar beside which the number of votes is written."""
+KEYED = 9
+"""Largest number of classes in the curator's order; more are sorted, the most probable first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassBar:
+    """One class of a task.
+
+    Attributes
+    ----------
+    index : int
+        Index of the class, from 0.
+    share : float
+        Its probability; NaN where it is not known or not to be seen.
+    tone : {"accent", "disputed", "plain"}
+        Of the bar.
+    note : str
+        "decided", "truth" or nothing.
+    digit : str
+        The key that decides for it; empty where there is none.
+    brief : str
+        Short form of the name that differs from the others, for narrow places.
+    votes : int
+        Number of votes for the class; negative where it is not to be shown.
+    """
+
+    index: int
+    name: str
+    share: float
+    tone: str
+    note: str = ""
+    digit: str = ""
+    brief: str = ""
+    votes: int = -1
+
+
+def keys_of(classes: Sequence[str]) -> tuple[str, ...]:
+    """Return the digit that selects each class: its name if all names are digits, else 1 to 9 in order.
+
+    Classes beyond the ninth have none, and are selected by a click or with Return.
+    """
+    if all(len(name) == 1 and name in "0123456789" for name in classes):
+        return tuple(classes)
+    return tuple(str(index) if index < 10 else "" for index in range(1, len(classes) + 1))
+
+
+def has_many(classes: Sequence[str]) -> bool:
+    """Return whether there are too many classes for digits in the curator's order."""
+    return len(classes) > KEYED and keys_of(classes) != tuple(classes)
+
+
+def listed_order(
+    classes: Sequence[str], posterior: NDArray[np.floating] | None, votes: NDArray[np.integer] | None
+) -> list[int]:
+    """Return the order in which classes are listed.
+
+    Parameters
+    ----------
+    classes : sequence of J str
+    posterior, votes : (J,) or None
+        Probabilities and numbers of votes; None where unknown or hidden.
+
+    Returns
+    -------
+    list of int
+        The curator's order with at most nine classes, else the most probable first, then those with most
+        votes, then in the curator's order.
+    """
+    number = np.arange(len(classes))
+    if not has_many(classes):
+        return number.tolist()
+    counted = np.zeros(len(classes)) if votes is None else np.asarray(votes, dtype=float)
+    probable = np.zeros(len(classes)) if posterior is None else np.asarray(posterior, dtype=float)
+    return np.lexsort((number, -counted, -np.nan_to_num(probable))).tolist()
+
+
+class ClassBars(LineList[ClassBar]):
+    """Class probabilities as bars. A click on a line, or Return, decides for its class.
+
+    Signals
+    -------
+    decided : int
+        Index of the class.
+    """
+
+    decided = Signal(int)
+
+    def __init__(self) -> None:
+        self._kind = _BarKind()
+        super().__init__(self._kind, "Classes, with their decision keys")
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.clicked.connect(self._on_clicked)
+
+    def show_bars(self, bars: Sequence[ClassBar], *, low: bool = False, highlights: bool = False) -> None:
+        """Show the classes of a task, optionally always in low lines, or with the current line marked."""
+        self._kind.highlights = highlights
+        self.set_height(HIGH if len(bars) <= FEW and not low else LOW_BAR)
+        self.set_lines(bars)
+        set_lengths(self, minimumHeight=HIGH + 2 * self.frameWidth())
+
+    KEY_HELP = KeyHelp("In the classes of a task", (("Return", "decide for this class"),))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Decide for the current class with Return."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.currentIndex().isValid():
+            self._on_clicked(self.currentIndex())
+        else:
+            super().keyPressEvent(event)
+
+    def _on_clicked(self, index: QModelIndex) -> None:
+        self.decided.emit(self.lines[index.row()].index)
+
+
+class _BarKind(LineKind[ClassBar]):
+    height = HIGH
+    highlights = False
+    """Whether the current line is marked without the focus too."""
+
+    def key(self, line: ClassBar) -> Hashable:
+        return line.index, line.name
+
+    def words(self, line: ClassBar) -> str:
+        share = f"{line.share:.2f}" if math.isfinite(line.share) else ""
+        key = f"key {line.digit}" if line.digit else ""
+        votes = count(line.votes, "vote") if line.votes >= 0 else ""
+        return ", ".join(part for part in (line.name, share, votes, line.note, key) if part)
+
+    def tip(self, line: ClassBar) -> str:
+        key = f" ({line.digit})" if line.digit else ""
+        votes = f": {count(line.votes, 'vote')}" if line.votes >= 0 else ""
+        return f"Decide for {line.name}{votes}{key}"
+
+    def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
+        if state & QStyle.StateFlag.State_MouseOver or (
+            state & QStyle.StateFlag.State_Selected
+            and (state & QStyle.StateFlag.State_HasFocus or self.highlights)
+        ):
+            painter.fillRect(box, theme.colour(theme.current().raised, 160))
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: ClassBar) -> None:
+        look = theme.current()
+        low = self.height == LOW_BAR
+        if line.digit:
+            size = min(CAP, box.height() - 3)
+            cap = QRectF(box.left() + 2, box.center().y() - size / 2, CAP, size)
+            paint_key(painter, cap, line.digit, lit=line.note == "decided")
+        left, right = box.left() + CAP + 12, box.right() - 8
+        painter.setFont(theme.font())
+        known = math.isfinite(line.share)
+        room = QRectF(right - FIGURE_ROOM, box.top(), FIGURE_ROOM, box.height())
+        figure = f"{line.share:.2f}" if known else "–"
+        paint_words(painter, room, figure, look.text if known else look.third,
+                    side=Qt.AlignmentFlag.AlignRight)  # fmt: skip
+        right -= FIGURE_ROOM + 8
+        name = QRectF(left, box.top() + 3, right - left, 17)
+        bar = QRectF(left, box.bottom() - 10, right - left, 5)
+        if low:
+            if line.votes > 0 and (1 - NAME_SHARE) * (right - left) - VOTES_ROOM >= LEAST_BAR:
+                painter.setFont(theme.font(theme.CAPTION))
+                room = QRectF(right - VOTES_ROOM, box.top(), VOTES_ROOM, box.height())
+                words = count(line.votes, "vote")
+                paint_words(painter, room, words, look.second, side=Qt.AlignmentFlag.AlignRight)
+                painter.setFont(theme.font())
+                right -= VOTES_ROOM + 4
+            name = QRectF(left, box.top(), NAME_SHARE * (right - left), box.height())
+            bar = QRectF(name.right() + 8, box.center().y() - 2.5, right - name.right() - 8, 5)
+        if line.note:
+            # Beside the name where there is room for both, else at the end of the bar: the name comes first.
+            needed = painter.fontMetrics().horizontalAdvance(line.name) + 8
+            painter.setFont(theme.font(theme.CAPTION))
+            width = min(painter.fontMetrics().horizontalAdvance(line.note) + 4.0, bar.width())
+            beside = not low and needed + width <= name.width()
+            note = QRectF(right - width, name.top() if beside else bar.center().y() - 7, width, 14)
+            if beside:
+                note.setHeight(name.height())
+                name.setRight(note.left() - 8)
+            else:
+                bar.setRight(note.left() - 4)
+            paint_words(painter, note, line.note, look.accent, side=Qt.AlignmentFlag.AlignRight)
+            painter.setFont(theme.font())
+        middle = Qt.TextElideMode.ElideMiddle
+        paint_words(painter, name, line.name, look.text, elide=middle, brief=line.brief)
+        tones = {"accent": look.accent, "disputed": look.disputed, "plain": look.third}
+        if bar.width() > bar.height():
+            paint_bar(painter, bar, line.share, tones[line.tone])
+
+
+class ClassFinder(QWidget):
+    """The classes of a task, with a field that filters them by what is typed.
+
+    Digits select the first nine lines; while the field is open they are text.
+
+    Signals
+    -------
+    decided : int
+        Index of the class.
+    left
+        The field was closed.
+    """
+
+    decided = Signal(int)
+    left = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bars = ClassBars()
+        self.field = _FindField()
+        self.field.setPlaceholderText("Class name; Return decides for the first match")
+        self.field.setAccessibleName("Find a class")
+        self.field.hide()
+        self._bars: tuple[ClassBar, ...] = ()
+        self._folded: list[str] = []
+        self._low = False
+        vertical(self.field, (self.bars, 1), inside=self, spacing=4)
+        self.setFocusProxy(self.bars)
+        self.bars.decided.connect(self._on_decided)
+        self.field.textChanged.connect(self._show)
+        self.field.entered.connect(self._on_entered)
+        self.field.moved.connect(self._on_moved)
+        self.field.left.connect(self.close_field)
+
+    @property
+    def finding(self) -> bool:
+        """Whether the field is open."""
+        return not self.field.isHidden()
+
+    def show_bars(self, bars: Sequence[ClassBar], *, low: bool = False) -> None:
+        """Show the classes in this order, or those that match the open field."""
+        self._bars, self._low = tuple(bars), low
+        self._folded = [bar.name.casefold() for bar in bars]
+        self._show()
+
+    def class_of(self, digit: str) -> int | None:
+        """Return the index of the class that a digit selects; None if there is none."""
+        return next((bar.index for bar in self._bars if bar.digit == digit), None)
+
+    def open_field(self) -> None:
+        """Let the user type a part of a class's name."""
+        self.field.show()
+        self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self._show()
+
+    def close_field(self) -> None:
+        """Show all classes again."""
+        if not self.finding:
+            return
+        had_focus = self.field.hasFocus()
+        self.field.hide()
+        self.field.clear()
+        self._show()
+        if had_focus:
+            self.left.emit()
+
+    def _show(self) -> None:
+        bars = self._bars
+        if self.finding:
+            found = Typed(self.field.text()).best(self._folded, len(self._folded))
+            bars = tuple(replace(self._bars[row], digit="") for row in found)
+        self.bars.show_bars(bars, low=self._low or self.finding, highlights=self.finding)
+        if self.finding:
+            self.bars.setCurrentIndex(self.bars.index_of_row(0))
+
+    def _on_moved(self, step: int) -> None:
+        row = min(max(self.bars.currentIndex().row() + step, 0), len(self.bars.lines) - 1)
+        self.bars.setCurrentIndex(self.bars.index_of_row(row))
+
+    def _on_entered(self) -> None:
+        row = self.bars.currentIndex().row()
+        if self.field.text().strip() and 0 <= row < len(self.bars.lines):
+            self._on_decided(self.bars.lines[row].index)
+
+    def _on_decided(self, index: int) -> None:
+        self.close_field()
+        self.decided.emit(index)
+
+
+class _FindField(QLineEdit):
+    """Field whose Return, Esc, Up and Down are for the list below it."""
+
+    entered = Signal()
+    moved = Signal(int)
+    left = Signal()
+
+    def event(self, event: QEvent) -> bool:
+        """Keep Esc from the shortcuts of the window."""
+        if event.type() == QEvent.Type.ShortcutOverride:
+            assert isinstance(event, QKeyEvent)
+            if event.key() == Qt.Key.Key_Escape:
+                event.accept()
+                return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        key = event.key()
+        if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.entered.emit()
+        elif key == Qt.Key.Key_Escape:
+            self.left.emit()
+        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+            self.moved.emit(1 if key == Qt.Key.Key_Down else -1)
+        else:
+            super().keyPressEvent(event)
