@@ -256,7 +256,7 @@ def test_nine_classes_keep_the_order_of_the_curator(panel):
     classes = SPECIES[:9]
     panel.show_task(view(classes=classes, posterior=np.arange(9) / 36, tally=np.arange(9)))
     assert [panel.class_of(str(digit)) for digit in range(1, 10)] == list(range(9))
-    assert panel.find.isHidden()
+    assert panel.search.isHidden()
 
 
 def test_return_decides_for_the_first_match_of_what_is_typed(many, qtbot):

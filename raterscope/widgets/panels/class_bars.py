@@ -100,10 +100,11 @@ def listed_order(
     """
     number = np.arange(len(classes))
     if not has_many(classes):
-        return number.tolist()
+        return list(range(len(classes)))
     counted = np.zeros(len(classes)) if votes is None else np.asarray(votes, dtype=float)
     probable = np.zeros(len(classes)) if posterior is None else np.asarray(posterior, dtype=float)
-    return np.lexsort((number, -counted, -np.nan_to_num(probable))).tolist()
+    order: list[int] = np.lexsort((number, -counted, -np.nan_to_num(probable))).tolist()
+    return order
 
 
 class ClassBars(LineList[ClassBar]):

@@ -290,7 +290,7 @@ class TaskPanel(QWidget):
         set_lengths(self.votes, minimumHeight=LEAST_VOTES)
         self.classes.decided.connect(self.decided)
         self.classes.left.connect(self.found)
-        self.find.clicked.connect(self.find_class)
+        self.search.clicked.connect(self.find_class)
         self.votes.chosen.connect(self.annotator_chosen)
         self.skip.clicked.connect(self.skipped)
         self.clear.clicked.connect(self.cleared)
@@ -325,7 +325,7 @@ class TaskPanel(QWidget):
         self.votes.setVisible(not view.covered)
         self.clear.setEnabled(view.decided >= 0)
         many = has_many(view.classes)
-        self.find.setVisible(many)
+        self.search.setVisible(many)
         self._order.setVisible(many)
         order = "in the curator's order" if view.covered else "most probable first"
         if view.posterior is None and not view.covered:
@@ -386,12 +386,12 @@ class TaskPanel(QWidget):
         self.bars = self.classes.bars
         self.skip = KeyButton("S", "skip", "second", "Leave undecided and go to the next task")
         self.clear = KeyButton("C", "clear", "second", "Clear the decision on this task")
-        self.find = KeyButton("/", "find", "second", "Find a class by its name")
+        self.search = KeyButton("/", "find", "second", "Find a class by its name")
         self._order = ElidedLabel("", "small")
         self.votes = TaskVotes()
         self._covered = placeholder()
         number = horizontal(self._number, (self._caption, 1), spacing=8)
-        keys = horizontal(self.skip, self.clear, self.find, (self._order, 1), spacing=12)
+        keys = horizontal(self.skip, self.clear, self.search, (self._order, 1), spacing=12)
         middle = vertical(number, (self.classes, 1), keys, spacing=2)
         left = horizontal((self._picture, 0, Qt.AlignmentFlag.AlignTop), (middle, 1), spacing=12)
         header = Header("Votes", "weight, log-odds")
