@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.annotators.reliability import PersonReliability
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.annotator_evidence import Consequences, Course, Evidence, Measure
+from raterscope.app.annotators.across_kinds import relate_kinds
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import ReviewState, all_names, fold, groups
 from raterscope.app.study import Study
@@ -48,6 +50,8 @@ class AnnotatorTable:
         Of each kind with results.
     numbers : (N,) int64
         The study's numbers of the main names, which give colour and symbol.
+    across : PersonReliability, optional
+        Reliability over all kinds; with two kinds or more.
     """
 
     names: tuple[str, ...]
@@ -56,6 +60,7 @@ class AnnotatorTable:
     weighed: Mapping[str, tuple[float, str]]
     evidence: tuple[Evidence, ...]
     numbers: NDArray[np.int64]
+    across: PersonReliability | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -102,6 +107,10 @@ class AnnotatorTable:
                 words = np.full(len(rows), "", dtype=object)
                 words[there] = np.array(texts, dtype=object)[rows[there]]
                 columns[f"{evidence.kind}_{name}"] = words
+        if self.across is not None:
+            columns["reliability"] = self.across.score
+            columns["reliability_low"] = self.across.score_low
+            columns["reliability_high"] = self.across.score_high
         columns["accepted"], columns["rejected"] = self._summed("accepted"), self._summed("rejected")
         columns["excluded"] = np.array([float(name in self.excluded) for name in self.names])
         columns["weight"] = np.array([self.weight(name) for name in self.names])
@@ -154,8 +163,9 @@ class AnnotatorTable:
         if groups(state.aliases) != self.aliases:
             return None
         return AnnotatorTable(
-            self.names, self.aliases, dict(state.excluded), _weighed(state), self.evidence, self.numbers
-        )
+            self.names, self.aliases, dict(state.excluded), _weighed(state), self.evidence, self.numbers,
+            self.across,
+        )  # fmt: skip
 
 
 def _numbers(values: NDArray[Any], rows: NDArray[np.int64]) -> Column:
@@ -181,7 +191,7 @@ def read_annotators(study: Study, watch: Watch = silent) -> AnnotatorTable:
         if evidence is not None:
             found.append(evidence)
     names = [(number, name) for number, name in enumerate(study.annotators()) if name not in state.aliases]
-    return AnnotatorTable(
+    table = AnnotatorTable(
         names=tuple(name for _, name in names),
         aliases=groups(state.aliases),
         excluded=dict(state.excluded),
@@ -189,6 +199,7 @@ def read_annotators(study: Study, watch: Watch = silent) -> AnnotatorTable:
         evidence=tuple(found),
         numbers=np.array([number for number, _ in names], dtype=np.int64),
     )
+    return replace(table, across=relate_kinds(table.columns, watch))
 
 
 def read_courses(names: Collection[str], study: Study, watch: Watch = silent) -> tuple[Course, ...]:

@@ -5,7 +5,8 @@ import pytest
 
 from raterscope.app.annotator_evidence import Evidence, Measure
 from raterscope.app.annotators.across_kinds import relate_kinds
-from raterscope.app.annotators.table import AnnotatorTable
+from raterscope.app.annotators.table import AnnotatorTable, read_annotators
+from raterscope.app.study import Study
 
 PEOPLE = 120
 
@@ -30,7 +31,7 @@ def table(correlation: float, kinds=(("clicks", "reliability"), ("labels", "accu
 
 def test_kinds_are_related_by_their_intervals():
     people = table(0.8)
-    result = relate_kinds(people)
+    result = relate_kinds(people.columns)
     assert result is not None
     assert result.kinds == ("clicks", "labels")
     assert result.common[0, 1] == PEOPLE - 30
@@ -41,10 +42,23 @@ def test_kinds_are_related_by_their_intervals():
 
 
 def test_without_a_correlation_a_missing_kind_is_predicted_by_the_crowd():
-    result = relate_kinds(table(0.0))
+    result = relate_kinds(table(0.0).columns)
     assert result is not None
     assert result.value[:30, 1] == pytest.approx(result.mean[1])
 
 
 def test_one_kind_relates_nothing():
-    assert relate_kinds(table(0.8, kinds=(("clicks", "reliability"),))) is None
+    assert relate_kinds(table(0.8, kinds=(("clicks", "reliability"),)).columns) is None
+
+
+def test_a_table_of_several_kinds_has_the_reliability_over_all_of_them(four_study):
+    with Study.open(four_study) as study:
+        people = read_annotators(study)
+    score = people.columns["reliability"]
+    assert score.shape == (len(people),)
+    assert people.names[int(np.nanargmin(score))] == "eve"  # who marks at random
+    low, high = people.columns["reliability_low"], people.columns["reliability_high"]
+    known = np.isfinite(score)
+    assert known.any()
+    assert (low[known] <= score[known]).all()
+    assert (score[known] <= high[known]).all()

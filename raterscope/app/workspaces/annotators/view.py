@@ -60,6 +60,10 @@ def _grid(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> Anno
         GridColumn("marks", "", "marks", "Clicks, masks, votes and comparisons that count", "count",
                    table.columns["marks"]),
     ]  # fmt: skip
+    if "reliability" in table.columns:
+        columns.append(
+            GridColumn("reliability", "", "all kinds", _ACROSS, "signed", table.columns["reliability"])
+        )
     for evidence in table.evidence:
         group = evidence.kind if several else ""
         for at, measure in enumerate(evidence.measures):
@@ -84,6 +88,11 @@ def _grid(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> Anno
         columns.append(GridColumn(key, "", key, help_text, "words", texts, shown=there))
     return AnnotatorGrid(table.names, table.numbers, excluded, tuple(columns))
 
+
+_ACROSS = (
+    "Reliability over all kinds, in standard deviations of the crowd; a kind informs another as far as the "
+    "data support it"
+)
 
 _TITLES = {"worst_class": "worst class is"}
 
@@ -170,6 +179,12 @@ def card(prepared: Prepared, names: Sequence[str]) -> CardView | None:
     if aliases and prepared.shown is table.names:
         sentences.append(f"Also: {', '.join(aliases)}.")
     state = _state(table, compared[0])
+    if table.across is not None and math.isfinite(table.across.score[first]):
+        across = table.across
+        figures = (float(end[first]) for end in (across.score, across.score_low, across.score_high))
+        sentences.append(
+            f"Over all kinds: {estimate(*figures)} standard deviations of the crowd. {across.sentence()}"
+        )
     return CardView(
         shown, state.partition(":")[0], "rejected" if words or state else "plain", number, caption, interval,
         tuple(sentences), **common,  # type: ignore[arg-type]
