@@ -1,10 +1,39 @@
-"""Raterscope: an expert's review of what many annotators marked."""
+"""Raterscope: an expert's review of what many annotators marked.
 
+The functions for notebooks and scripts are imported when they are first used.
+"""
+
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
-__all__ = ["__version__"]
+_LIBRARY = (
+    "ClickResult",
+    "DataError",
+    "LabelResult",
+    "MaskResult",
+    "OpenStudy",
+    "PairResult",
+    "Result",
+    "fuse_clicks",
+    "fuse_labels",
+    "fuse_masks",
+    "fuse_pairs",
+    "open_study",
+)
+
+__all__ = [*_LIBRARY, "__version__"]
 
 try:
     __version__ = version("raterscope")
 except PackageNotFoundError:  # run from a source tree that is not installed
     __version__ = "0+unknown"
+
+
+def __getattr__(name: str) -> object:
+    if name in _LIBRARY:
+        return getattr(import_module("raterscope.app.library"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LIBRARY})

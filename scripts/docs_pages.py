@@ -10,6 +10,7 @@ from raterscope.resources.bibliography import CHAPTERS, FOLDER, bibliography, pa
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (
+    "app.library",
     "algorithms.clicks",
     "algorithms.masks",
     "algorithms.labels",
@@ -26,6 +27,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """List all pages in the navigation, the guide's in the order of its contents."""
     config.nav = [
         {"Overview": "index.md"},
+        {"Use it from Python": "python.md"},
         {"Guide": [{_chapter(name): _pages_of(name)} for name in CHAPTERS]},
         {"Reference": [f"reference/{name}.md" for name in PACKAGES]},
         {"Develop": ["CONTRIBUTING.md", "architecture.md", "CHANGELOG.md"]},

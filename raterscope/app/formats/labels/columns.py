@@ -245,7 +245,7 @@ def _gather(head: Head, column: Mapping[str, str], batches: Iterator[Any], watch
     import pyarrow
 
     result = Columns(head)
-    size = head.table.path.stat().st_size
+    size = 1 if head.is_complete else head.table.path.stat().st_size
     pieces: dict[str, list[Any]] = {name: [] for name in column}
     times = _Times(column.get("time", ""))
     rows, read = 0, 0

@@ -86,8 +86,7 @@ def write_labels(
     entropy : (N,) float64
     votes : (N,) integer
     """
-    fixed = ("task", "label", "entropy", "votes")
-    header = ("task", "label", *_class_columns(classes, fixed), "entropy", "votes")
+    header = label_columns(classes)
     chosen = _texts([*classes, ""])
 
     digits = (12,) * len(classes) + (6, 12)
@@ -100,6 +99,12 @@ def write_labels(
         return _rows(heads, [*posterior[rows].T, entropy[rows], votes[rows]], digits, large)
 
     return _write(path, header, _blocks(len(tasks), block, watch))
+
+
+def label_columns(classes: Sequence[str]) -> tuple[str, ...]:
+    """Name the columns of labels.csv."""
+    fixed = ("task", "label", "entropy", "votes")
+    return ("task", "label", *_class_columns(classes, fixed), "entropy", "votes")
 
 
 def write_annotators(

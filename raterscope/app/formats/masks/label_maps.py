@@ -180,17 +180,27 @@ def read_label_map(
         name = f"layer {layer + 1}" if layers > 1 else names.structure or ""
         if label_map.colours is not None:
             masks += _colour_masks(array, label_map.colours, names, grid)
-        elif array.dtype.kind == "f" and not _are_integers(array):
-            masks.append(_probability_mask(path, array, names._replace(structure=name), grid))
         elif is_plain_image(path) and array.dtype == np.uint8 and _has_shades(array):
             shares = array.astype(np.float32) / np.float32(255)
             masks.append(_probability_mask(path, shares, names._replace(structure=name), grid))
             notices.append("Its greys are read as probabilities, white as 1.")
         else:
-            masks += _label_masks(path, array, names._replace(structure=name), grid, step)
+            masks += masks_of_values(path, array, names._replace(structure=name), grid, step)
     if layers > 1:
         notices.append(f"Holds {layers} volumes; each is read as a structure.")
     return MaskTable(path, tuple(_shift(mask, label_map.origin) for mask in masks), tuple(notices))
+
+
+def masks_of_values(
+    path: Path, values: NDArray[Any], names: NameParts, grid: Grid, watch: Watch = silent
+) -> list[RaterMask]:
+    """Read masks from voxels, (Z, Y, X): fractions are probabilities, other values labels of structures.
+
+    Raises `InputError`, with `path` as the file, for values that are neither.
+    """
+    if values.dtype.kind == "f" and not _are_integers(values):
+        return [_probability_mask(path, values, names, grid)]
+    return _label_masks(path, values, names, grid, watch)
 
 
 def _shift(mask: RaterMask, offset: tuple[int, int, int]) -> RaterMask:

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,9 +53,20 @@ def write_annotators(
     match_original : (p,) float64, optional
         Share of the answers that agree with the ranking of all answers; empty if not given.
     """
+    columns = annotator_columns(annotators, fusion, shares, match_original)
+    return write_table(path, ANNOTATORS, zip(*columns, strict=True))
+
+
+def annotator_columns(
+    annotators: Sequence[str],
+    fusion: PairFusion,
+    shares: FloatArray | None = None,
+    match_original: FloatArray | None = None,
+) -> tuple[Sequence[Any], ...]:
+    """Return the columns of annotators.csv, see `write_annotators`."""
     none = np.full(len(annotators), np.nan)
     share = none if shares is None else shares
-    columns = (
+    return (
         annotators, fusion.left.tolist(), fusion.right.tolist(), fusion.ties.tolist(), _figures(fusion.bias),
         _figures(_medians(fusion.statistic)), _figures(fusion.entry), fusion.flagged.tolist(),
         [BEHAVIOURS[at] for at in fusion.behaviour.tolist()], _figures(fusion.bias_low),
@@ -65,7 +77,6 @@ def write_annotators(
         [fusion.rule] * len(annotators),
         _figures(none if match_original is None else match_original),
     )  # fmt: skip
-    return write_table(path, ANNOTATORS, zip(*columns, strict=True))
 
 
 def write_ranking(path: Path, items: Sequence[str], fusion: PairFusion) -> Path:
@@ -74,6 +85,11 @@ def write_ranking(path: Path, items: Sequence[str], fusion: PairFusion) -> Path:
     Scores have intervals. Rows are sorted by component, counted from 1, and corrected rank. Items that were
     never compared come last, with empty cells. Raises `InputError` if it cannot be written.
     """
+    return write_table(path, RANKING, ranking_rows(items, fusion))
+
+
+def ranking_rows(items: Sequence[str], fusion: PairFusion) -> list[tuple[Any, ...]]:
+    """Return the rows of ranking.csv, see `write_ranking`."""
     before, after = (ranks(score, fusion.component) for score in (fusion.score, fusion.corrected))
     number = fusion.component + 1
     order = np.lexsort((after, np.where(number > 0, number, len(items) + 1)))
@@ -83,7 +99,7 @@ def write_ranking(path: Path, items: Sequence[str], fusion: PairFusion) -> Path:
         _counted(number),
     )  # fmt: skip
     rows = list(zip(*columns, strict=True))
-    return write_table(path, RANKING, (rows[at] for at in order.tolist()))
+    return [rows[at] for at in order.tolist()]
 
 
 def write_pairs(path: Path, pairs: Pairs, watch: Watch = silent) -> Path:

@@ -94,7 +94,7 @@ def write_results(folder: Path, results: Results) -> list[Path]:
     paths = [
         write_table(folder / "detections.csv", header, detections),
         write_table(folder / "annotators.csv", ANNOTATORS, annotator_rows(names, rates)),
-        _write_all_clicks(folder / "clicks.csv", results, fusions),
+        write_columns(folder / "clicks.csv", *click_columns(results, fusions)),
     ]
     if results.evaluations is not None:
         rows = evaluation_rows(results.evaluations)
@@ -104,8 +104,11 @@ def write_results(folder: Path, results: Results) -> list[Path]:
     return [*paths, write_record(folder / "run.json", results.record)]
 
 
-def _write_all_clicks(path: Path, results: Results, fusions: Mapping[str, Fusion]) -> Path:
-    """Write clicks.csv of all images, see `judge_clicks`, in the order of the input if it is known."""
+def click_columns(results: Results, fusions: Mapping[str, Fusion]) -> tuple[tuple[str, ...], list[Column]]:
+    """Return the columns of clicks.csv of all images, after their names; see `judge_clicks`.
+
+    Rows are in the order of the input if it is known.
+    """
     threshold = results.plan.assignment.outlier_threshold
     timed = any(clicks.time is not None for clicks in results.clicks.values())
     index: dict[str, int] = {}
@@ -141,7 +144,7 @@ def _write_all_clicks(path: Path, results: Results, fusions: Mapping[str, Fusion
         columns.append(time[rows])
     clusters = ("", *map(str, range(1, int(cluster.max(initial=-1)) + 2)))
     columns += [inlier[rows], (clusters, cluster[rows] + 1), (("", "0", "1"), vote[rows] + 1)]
-    return write_columns(path, TIMED_CLICKS if timed else CLICKS, columns)
+    return (TIMED_CLICKS if timed else CLICKS), columns
 
 
 def detection_rows(image: str, fusion: Fusion) -> Iterator[Row]:

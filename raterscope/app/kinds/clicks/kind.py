@@ -162,7 +162,7 @@ _EXPORTS = (
     Export("variability", "Observer variability", ("csv",), of_run=False),
 )
 
-CLICKS = Kind(
+CLICKS: Kind = Kind(
     name="clicks",
     title="Clicks",
     item="image",

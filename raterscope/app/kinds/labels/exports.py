@@ -230,6 +230,14 @@ def write_annotators_table(
     votes : (K,) integer
         Votes that count, by annotator.
     """
+    figures = annotator_figures(question, result, rates, watch)
+    return write_annotators(path, question.labels.annotators, votes, *figures)
+
+
+def annotator_figures(
+    question: Question, result: LabelResult, rates: Rates, watch: Watch = silent
+) -> tuple[tuple[FloatArray, FloatArray, FloatArray], list[str], FloatArray, list[str], NDArray[np.integer]]:
+    """Return the figures of annotators.csv as `write_annotators` takes them, from the accuracy on."""
     labels, fusion = question.labels, result.fusion
     accuracy = accuracies(rates)
     people = len(labels.annotators)
@@ -243,7 +251,7 @@ def write_annotators_table(
     excluded = np.zeros(people, dtype=np.int64)
     if question.excluded is not None:
         excluded = question.excluded.votes_of_annotators()
-    return write_annotators(path, labels.annotators, votes, accuracy, community, change, copying, excluded)
+    return accuracy, community, change, copying, excluded
 
 
 def community_columns(fusion: LabelFusion) -> tuple[str, ...]:

@@ -155,7 +155,7 @@ _EXPORTS = (
     _table("decided", "Decided tasks", ("csv", "crowd-kit"), of_run=False),
 )
 
-LABELS = Kind(
+LABELS: Kind = Kind(
     name="labels",
     title="Labels",
     item="question",

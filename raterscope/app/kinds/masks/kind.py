@@ -119,7 +119,7 @@ _EXPORTS = (
     Export("variability", "Observer variability", ("csv",), deidentifies=True, of_run=False),
 )
 
-MASKS = Kind(
+MASKS: Kind = Kind(
     name="masks",
     title="Masks",
     item="case",

@@ -98,7 +98,7 @@ _EXPORTS = (
     _table("variability", "Observer variability", of_run=False),
 )
 
-PAIRS = Kind(
+PAIRS: Kind = Kind(
     name="pairs",
     title="Pairs",
     item="question",

@@ -1,0 +1,283 @@
+"""Tables and masks in memory, converted to what the readers of files take.
+
+A table is any object with Arrow's `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB), with
+`__dataframe__` of the interchange protocol, or a mapping of column to values. None of these libraries is
+imported here but pyarrow. An image of SimpleITK or nibabel is recognised by its methods.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import RefusedError
+from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.formats.tables import Table, UnknownColumns
+from raterscope.app.formats.volumes.nifti import RAS_TO_LPS
+
+if TYPE_CHECKING:
+    from raterscope.app.formats.labels.columns import Head
+
+
+class ArrowTable(Protocol):
+    """A table that exports itself as an Arrow stream."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the stream in a capsule."""
+
+
+class InterchangeTable(Protocol):
+    """A table of the DataFrame interchange protocol."""
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any:
+        """Return the interchange object."""
+
+
+TableLike = ArrowTable | InterchangeTable | Mapping[str, Sequence[Any] | NDArray[Any]]
+"""Table of annotations: pandas, polars, pyarrow or a mapping of column to values."""
+
+
+class DataError(ValueError):
+    """Input that cannot be used.
+
+    The message is one sentence that names the column, the row (counted from 1) or the mask.
+    """
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Raise a `DataError` for what readers and algorithms refuse."""
+    try:
+        yield
+    except UnknownColumns as error:
+        names = ", ".join(plain(name, 30) for name in error.header[:12])
+        missing = error.missing[0]
+        raise DataError(
+            f"no column is known as {' or '.join(error.missing)}; the columns are {names}: "
+            f'columns={{"NAME": "{missing}"}} names one.'
+        ) from error
+    except InputError as error:
+        raise DataError(_sentence(error)) from error
+    except RefusedError as error:
+        raise DataError(str(error)) from error
+
+
+def _sentence(error: InputError) -> str:
+    where = [] if error.file is None or error.file == _NOWHERE else [plain(error.file, 200)]
+    where += [] if error.line is None else [f"row {error.line}"]
+    where += [] if error.field is None else [f"column {plain(error.field)}"]
+    what = error.what.replace("; nothing was imported", "").replace("more bad line", "more bad row")
+    what = what.rstrip(".") + "."
+    return f"{', '.join(where)}: {what}" if where else what
+
+
+_NOWHERE = Path("table")
+"""Path of a table that is no file; messages do not show it."""
+
+
+def read_input(table: TableLike) -> Table:
+    """Read a table as text, as a CSV file with the same contents would be read.
+
+    Raises `InputError` for an object that is not a table, and for columns that hold neither text nor numbers.
+
+    Examples
+    --------
+    >>> read_input({"task": [1.0, None], "label": ["a", "b"]}).columns
+    (['1', ''], ['a', 'b'])
+    """
+    columns = _of_mapping(table) if isinstance(table, Mapping) else _of_arrow(_to_arrow(table))
+    lengths = {name: len(cells) for name, cells in columns.items()}
+    longest = max(lengths.values(), default=0)
+    if not longest:
+        raise InputError("the table has no rows")
+    for name, length in lengths.items():
+        if length != longest:
+            values = counted(length, "value")
+            raise InputError(f"has {values}, where another column has {longest:,}", field=name)
+    return Table(_NOWHERE, tuple(columns), tuple(columns.values()), range(1, longest + 1))
+
+
+def head_of(table: TableLike) -> Head:
+    """Read a table for the readers of labels and pairs."""
+    from raterscope.app.formats.labels.columns import Head
+
+    return Head(read_input(table), (), "", 0, headed=True, plainly=False, is_complete=True)
+
+
+def _of_mapping(table: Mapping[str, Any]) -> dict[str, list[str]]:
+    columns = {}
+    for name, values in table.items():
+        if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+            raise InputError("is not a sequence of values", field=str(name))
+        columns[str(name)] = [_text(cell, str(name)) for cell in values]
+    return columns
+
+
+def _to_arrow(table: Any) -> Any:
+    if hasattr(table, "__arrow_c_stream__"):
+        import pyarrow
+
+        return pyarrow.table(table)
+    if hasattr(table, "__dataframe__"):
+        from pyarrow.interchange import from_dataframe
+
+        return from_dataframe(table)
+    raise InputError(
+        "a table is expected (pandas, polars, Arrow, or a mapping of column to values), "
+        f"not {type(table).__name__}"
+    )
+
+
+def _of_arrow(table: Any) -> dict[str, list[str]]:
+    columns: dict[str, list[str]] = {}
+    for name in table.column_names:
+        if name in columns:
+            raise InputError("names two columns; expected each name once", field=name)
+        if not name.startswith("__index_level_"):  # the rows' numbers in pandas
+            columns[name] = _texts(table.column(table.column_names.index(name)), name)
+    return columns
+
+
+def _texts(column: Any, name: str) -> list[str]:
+    """Return the cells of an Arrow column as text; empty where there is no value."""
+    import pyarrow
+    from pyarrow import types
+
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if types.is_null(kind):
+        return [""] * len(column)
+    if types.is_boolean(kind) or types.is_floating(kind):
+        return [_text(cell, name) for cell in column.to_pylist()]
+    try:
+        cells: list[str] = column.cast(pyarrow.string()).fill_null("").to_pylist()
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
+        raise InputError(f"holds {kind}; expected text, numbers or times", field=name) from None
+    return cells
+
+
+_UNKNOWN = {"NoneType", "NAType", "NaTType"}
+"""Types of missing values; those of pandas are not imported."""
+
+
+def _text(cell: object, name: str) -> str:
+    """Return a cell as text; whole numbers without a point, as integers with gaps become fractions."""
+    if type(cell).__name__ in _UNKNOWN:
+        return ""
+    if isinstance(cell, float | np.floating):
+        number = float(cell)
+        if math.isnan(number):
+            return ""
+        return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+    if isinstance(cell, bytes | list | tuple | dict | set | np.ndarray):
+        raise InputError(f"holds {type(cell).__name__}; expected text, numbers or times", field=name)
+    return str(cell)
+
+
+class ImageLayout(NamedTuple):
+    """Order of the axes of an input, so that maps are returned as they came.
+
+    Attributes
+    ----------
+    axes : tuple of int
+        Axes of the input in the order slice, row, column.
+    flat : bool
+        Whether the input had rows and columns alone.
+    """
+
+    axes: tuple[int, int, int] = (0, 1, 2)
+    flat: bool = False
+
+    def restore(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return a map, (slice, row, column), in the order of the input."""
+        if self.flat:
+            return np.asarray(values[0])
+        return np.ascontiguousarray(values.transpose(np.argsort(self.axes)))
+
+
+def read_voxels(
+    image: Any, name: str, spacing: Sequence[float] | None
+) -> tuple[NDArray[Any], Grid, ImageLayout]:
+    """Read a mask: voxels (slice, row, column), their grid, and the order of the input's axes.
+
+    Raises `InputError` where it is no mask of two or three axes, or a spacing is given beside an image.
+    """
+    if hasattr(image, "GetSpacing") and hasattr(image, "GetDirection"):
+        _refuse_spacing(spacing, name)
+        return _of_simpleitk(image, name)
+    if hasattr(image, "affine") and hasattr(image, "dataobj"):
+        _refuse_spacing(spacing, name)
+        return _of_nibabel(image, name)
+    values = np.asarray(image)
+    flat = values.ndim == 2
+    values = _checked(values[None] if flat else values, name)
+    steps = _steps(spacing, 2 if flat else 3)
+    shape = (values.shape[0], values.shape[1], values.shape[2])
+    grid = Grid.plain(shape) if steps is None else Grid.plain(shape, steps, calibrated=True)
+    return values, grid, ImageLayout(flat=flat)
+
+
+def _refuse_spacing(spacing: Sequence[float] | None, name: str) -> None:
+    if spacing is not None:
+        raise InputError("has a spacing of its own; expected no spacing beside it", file=name)
+
+
+def _steps(spacing: Sequence[float] | None, axes: int) -> tuple[float, float, float] | None:
+    if spacing is None:
+        return None
+    try:
+        steps = tuple(float(step) for step in spacing)
+    except (TypeError, ValueError):
+        steps = ()
+    if len(steps) != axes or not all(math.isfinite(step) and step > 0 for step in steps):
+        order = "row, column" if axes == 2 else "slice, row, column"
+        raise InputError(f"the spacing is {plain(spacing)}; expected {axes} millimetres above 0: {order}")
+    return (1.0, steps[0], steps[1]) if axes == 2 else (steps[0], steps[1], steps[2])
+
+
+def _checked(values: NDArray[Any], name: str) -> NDArray[Any]:
+    if values.ndim != 3 or not values.size:
+        raise InputError(f"has the shape {values.shape}; expected rows and columns, or slices too", file=name)
+    if values.dtype.kind not in "buif":
+        raise InputError(f"has values of type {values.dtype}; expected a mask or probabilities", file=name)
+    return values.view(np.uint8) if values.dtype == np.bool_ else values
+
+
+def _of_simpleitk(image: Any, name: str) -> tuple[NDArray[Any], Grid, ImageLayout]:
+    import SimpleITK
+
+    values = np.asarray(SimpleITK.GetArrayFromImage(image))
+    axes = len(image.GetSpacing())
+    if axes not in (2, 3) or values.ndim != axes:
+        raise InputError(f"has the shape {values.shape}; expected rows and columns, or slices too", file=name)
+    flat = axes == 2
+    values = _checked(values[None] if flat else values, name)
+    matrix = np.eye(4)
+    direction = np.asarray(image.GetDirection(), dtype=float).reshape(axes, axes)
+    matrix[:axes, :axes] = direction * np.asarray(image.GetSpacing(), dtype=float)
+    matrix[:axes, 3] = image.GetOrigin()
+    shape = (values.shape[0], values.shape[1], values.shape[2])
+    return values, Grid.from_matrix(shape, matrix), ImageLayout(flat=flat)
+
+
+_MILLIMETRES = {"meter": 1000.0, "micron": 0.001}
+
+
+def _of_nibabel(image: Any, name: str) -> tuple[NDArray[Any], Grid, ImageLayout]:
+    values = np.asarray(image.dataobj)
+    while values.ndim > 3 and values.shape[-1] == 1:
+        values = values[..., 0]
+    values = _checked(values, name).transpose(2, 1, 0)
+    unit, _ = image.header.get_xyzt_units() if hasattr(image.header, "get_xyzt_units") else ("mm", "")
+    scale = _MILLIMETRES.get(unit, 1.0)
+    matrix = np.diag([scale, scale, scale, 1.0]) @ RAS_TO_LPS @ np.asarray(image.affine, dtype=float)
+    shape = (values.shape[0], values.shape[1], values.shape[2])
+    return np.ascontiguousarray(values), Grid.from_matrix(shape, matrix), ImageLayout((2, 1, 0))
