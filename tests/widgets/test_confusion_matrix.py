@@ -3,10 +3,13 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor
 
+from raterscope.algorithms.labels.class_order import similar_order
 from raterscope.figures.colours import community_colour
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import community_ink, contrast, ink_on, short_rate
-from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix, MatrixView
+from raterscope.widgets.figures.confusion_matrix import MatrixView
+from raterscope.widgets.panels.confusion_panel import ConfusionPanel, worst_confusions
+from tests.reading import accessible_texts
 from tests.widgets.pointing import centre
 
 
@@ -29,7 +32,7 @@ def view(rows=2, columns=3, width=0.06, **more) -> MatrixView:
 
 @pytest.fixture
 def matrix(qtbot):
-    widget = ConfusionMatrix()
+    widget = ConfusionPanel()
     qtbot.addWidget(widget)
     widget.resize(360, 260)
     widget.show()
@@ -183,3 +186,86 @@ def test_what_is_written_in_or_on_a_communitys_colour_can_be_read(look, monkeypa
 def test_contrast_is_that_of_the_guidelines():
     assert contrast(QColor("#000000"), QColor("#ffffff")) == pytest.approx(21.0)
     assert contrast(QColor("#777777"), QColor("#ffffff")) == pytest.approx(4.48, abs=0.01)
+
+
+def many(matrix, size=30):
+    """Show a matrix of many classes, each of which is taken for the one `size` / 2 further on."""
+    rates = 0.7 * np.eye(size) + 0.3 * np.roll(np.eye(size), size // 2, axis=1)
+    shown = view(
+        size, size, mean=rates, low=np.maximum(rates - 0.1, 0), high=np.minimum(rates + 0.1, 1),
+        counts=100 * rates, meaning=np.arange(size), order=similar_order(rates, np.arange(size)),
+    )  # fmt: skip
+    matrix.show_matrix(shown)
+    return shown
+
+
+def test_of_many_classes_the_worst_confusions_are_listed_first(matrix, qtbot):
+    chosen = []
+    matrix.cell_chosen.connect(lambda *cell: chosen.append(cell))
+    many(matrix)
+    assert matrix.modes.mode == "worst"
+    assert accessible_texts(matrix.worst)[0] == (
+        "true class 0, answer says 15: 0.30 (0.20 to 0.40), 30 votes"
+    )
+    assert len(accessible_texts(matrix.worst)) == 30
+    qtbot.mouseClick(
+        matrix.worst.viewport(), Qt.MouseButton.LeftButton,
+        pos=matrix.worst.visualRect(matrix.worst.index_of_row(1)).center(),
+    )  # fmt: skip
+    assert chosen == [(1, 16)]
+    matrix.set_mode("rates")
+    matrix.show_matrix(view(30, 30, meaning=np.arange(30)))
+    assert matrix.modes.mode == "rates"  # what was chosen stays for the same classes
+
+
+def test_a_frequent_confusion_is_worse_than_one_that_a_single_vote_shows(matrix):
+    rates = np.array([[0.5, 0.5, 0.0], [0.0, 0.4, 0.6], [0.1, 0.0, 0.9]])
+    low = np.array([[0.4, 0.4, 0.0], [0.0, 0.1, 0.1], [0.05, 0.0, 0.8]])
+    counts = np.array([[50, 50, 0.2], [0, 1, 1], [10, 0.1, 90]])
+    shown = view(3, 3, mean=rates, low=low, high=rates, counts=counts, meaning=np.array([0, 1, 2]))
+    assert [confusion.cell for confusion in worst_confusions(shown)] == [(0, 1), (1, 2), (2, 0)]
+    nothing = view(2, 3, meaning=np.array([0, 1, -1]), counts=np.array([[9, 0, 9], [0, 9, 9]]))
+    assert worst_confusions(nothing) == []  # an answer that stands for no class is no confusion
+
+
+def test_classes_that_are_confused_are_drawn_as_neighbours_and_named(matrix):
+    shown = many(matrix)
+    matrix.set_mode("rates")
+    rows = shown.order[0].tolist()
+    assert all(abs(rows.index(one) - rows.index(one + 15)) == 1 for one in range(15))
+    assert np.array_equal(*shown.order)
+    matrix.resize(700, 600)
+    top, left = centre(matrix.figure, (rows[0], rows[0])), centre(matrix.figure, (rows[-1], rows[0]))
+    assert matrix.figure.tip_at(QPoint(top.x(), 2)) == f"answer says {rows[0]}"
+    assert matrix.figure.tip_at(QPoint(2, left.y())) == f"true class {rows[-1]}"
+
+
+def test_the_wheel_zooms_into_a_block_that_arrow_keys_move(matrix, qtbot):
+    shown = many(matrix)
+    matrix.set_mode("rates")
+    matrix.resize(700, 600)
+    rows = shown.order[0].tolist()
+    cell = rows[10], rows[11]
+    before = centre(matrix.figure, cell)
+    matrix.figure.zoom(4, cell)
+    visible = {matrix.figure.part_at(QPoint(x, y)) for x in range(0, 700, 4) for y in range(0, 560, 4)}
+    assert cell in visible
+    assert (rows[0], rows[0]) not in visible
+    assert (centre(matrix.figure, cell) - before).manhattanLength() < 150
+    matrix.figure.point(cell)
+    for _ in range(30):
+        qtbot.keyClick(matrix.figure, Qt.Key.Key_Up)
+    assert matrix.figure.pointed == (rows[0], rows[11])
+    assert centre(matrix.figure, (rows[0], rows[11]))
+    for _ in range(9):
+        qtbot.keyClick(matrix.figure, Qt.Key.Key_Minus)
+    assert centre(matrix.figure, (rows[29], rows[29]))
+
+
+def test_two_hundred_classes_are_drawn_whole(matrix):
+    rates = np.zeros((200, 200))
+    rates[:, 17] = 1.0
+    matrix.show_matrix(view(200, 200, mean=rates, low=rates, high=rates, counts=rates))
+    plain = matrix.figure.grab().toImage()
+    matrix.show_matrix(view(200, 200, mean=0 * rates, low=rates, high=rates, counts=rates))
+    assert matrix.figure.grab().toImage() != plain  # a column thinner than a pixel is seen

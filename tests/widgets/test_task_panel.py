@@ -243,13 +243,13 @@ def test_many_classes_are_listed_by_probability_then_votes_then_order(many):
     ]  # fmt: skip
     assert listed[2] == "class 20, 0.00, 2 votes, key 3"
     assert [many.class_of(digit) for digit in "1234"] == [34, 7, 20, 0]
-    assert "40 classes, most probable first" in visible_words(many)
+    assert "1 to 9: the most probable of 40 | 4 votes" in visible_words(many)
 
 
 def test_hidden_votes_leave_many_classes_in_the_order_of_the_curator(many):
     many.show_task(view(classes=SPECIES, hidden=True, tally=np.arange(40)))
     assert accessible_texts(many.bars)[0] == "class 0, key 1"
-    assert "in the curator's order" in visible_words(many)
+    assert "1 to 9: the first of 40 classes" in visible_words(many)
 
 
 def test_nine_classes_keep_the_order_of_the_curator(panel):

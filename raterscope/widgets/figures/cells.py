@@ -164,6 +164,32 @@ def paint_cell(painter: QPainter, box: QRectF, ground: QColor) -> None:
     painter.drawRoundedRect(box, 3, 3)
 
 
+def paint_small_cells(painter: QPainter, grid: QRectF, colours: NDArray[np.uint8]) -> None:
+    """Paint cells without gaps as one picture, averaged where they are smaller than a pixel.
+
+    Parameters
+    ----------
+    grid : QRectF
+        Rectangle of all cells.
+    colours : (J, L, 3) uint8
+    """
+    rows, columns = colours.shape[:2]
+    if painter.paintEngine().type() == QPaintEngine.Type.SVG:  # a viewer would blur so small an image
+        _paint_cells(painter, grid, colours.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32))
+        return
+    pixels = np.ascontiguousarray(colours)
+    image = QImage(pixels.data, columns, rows, 3 * columns, QImage.Format.Format_RGB888)
+    painter.save()
+    if min(grid.width() / columns, grid.height() / rows) < 1:
+        image = image.scaled(
+            max(int(grid.width()), 1),
+            max(int(grid.height()), 1),
+            mode=Qt.TransformationMode.SmoothTransformation,
+        )
+    painter.drawImage(grid, image)
+    painter.restore()
+
+
 def paint_rates(painter: QPainter, room: QRectF, rates: NDArray[np.floating]) -> None:
     """Paint rates (J, L) as large as a box allows, from its upper left, with numbers where they fit.
 
@@ -176,6 +202,11 @@ def paint_rates(painter: QPainter, room: QRectF, rates: NDArray[np.floating]) ->
     side = min(room.width() / columns, room.height() / rows)
     gap = cell_gap(side)
     colours = colours_of(rates, 0.0, 1.0, rate_table())
+    if gap == 0:
+        line = QColor(theme.current().line)
+        colours[~np.isfinite(rates)] = line.red(), line.green(), line.blue()
+        paint_small_cells(painter, QRectF(room.left(), room.top(), columns * side, rows * side), colours)
+        return
     font = theme.font(theme.CAPTION)
     painter.setFont(font)
     numbers = QFontMetrics(font).horizontalAdvance(".00") + 4 <= side - gap and side >= 18
@@ -356,7 +387,11 @@ class TilePainter:
             if sharp:  # a viewer of an SVG would blur so small an image
                 _paint_cells(painter, box, pixels[tile])
             else:
-                painter.drawImage(box, QImage(pixels[tile].data, cells, rows, stride, colours))
+                image = QImage(pixels[tile].data, cells, rows, stride, colours)
+                if min(box.width() / cells, box.height() / rows) < 1:  # no row is left out
+                    size = box.size().toSize()
+                    image = image.scaled(size, mode=Qt.TransformationMode.SmoothTransformation)
+                painter.drawImage(box, image)
             across, down = box.width() / cells, box.height() / rows
             if min(across, down) >= GAPS_FROM:
                 left, top, width, height = box.left(), box.top(), box.width(), box.height()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPen
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QKeyEvent, QPainter, QPen, QWheelEvent
+from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.description import PlotTable
 from raterscope.text import decimals
@@ -22,18 +24,26 @@ from raterscope.widgets.figures.cells import (
     ink_on,
     paint_cell,
     paint_colour_bar,
+    paint_small_cells,
     rate_table,
 )
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, ModeSwitch
+from raterscope.widgets.hints import KeyHelp
+from raterscope.widgets.layouts import stacked
 from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import PUOR, paint_words
 from raterscope.widgets.parts import ElidedLabel, plain_tip
+from raterscope.widgets.theme import usual
 
 LARGEST = (88.0, 64.0)
 SPLIT = "true ↓  given →"
 NAMES_FROM = 10.0
 TURNED_FROM, TURNED_ROOM = 12.0, 64.0
 LONGEST_TITLE = 30
+MANY = 12
+"""Largest number of classes that are shown in the curator's order, with the matrix first."""
+BLOCK, ZOOM = 5, 0.75
+"""Smallest number of rows of a block, and the share of a block that the next step of the wheel leaves."""
 MODES = {
     "rates": ("rates", "How often each answer is given where the true class is the row's"),
     "counts": ("counts", "The expected numbers of votes"),
@@ -61,6 +71,10 @@ class MatrixView:
         The rates of all annotators together.
     name : str
         Of the annotator, as it is written, where the title is without it.
+    meaning : (L,) int or None
+        Class that each output stands for, negative for none; None if unknown.
+    order : tuple of (J,) and (L,) int, or None
+        Classes and outputs as they are drawn; None for the curator's order.
     """
 
     title: str
@@ -73,6 +87,8 @@ class MatrixView:
     counts: NDArray[np.floating]
     crowd: NDArray[np.floating] | None = None
     name: str = ""
+    meaning: NDArray[np.integer] | None = None
+    order: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None
 
     def __post_init__(self) -> None:
         shape = (len(self.classes), len(self.outputs))
@@ -87,6 +103,13 @@ class MatrixView:
 class ConfusionMatrix(FigurePanel):
     """A click on a cell chooses the votes behind it.
 
+    Parameters
+    ----------
+    more : mapping of str to (str, str)
+        Further modes, which do not concern the figure.
+    beside : sequence of QWidget
+        Pages that can take the place of the figure.
+
     Signals
     -------
     cell_chosen : int, int
@@ -95,16 +118,19 @@ class ConfusionMatrix(FigurePanel):
 
     cell_chosen = Signal(int, int)
 
-    def __init__(self) -> None:
+    def __init__(
+        self, more: Mapping[str, tuple[str, str]] | None = None, beside: Sequence[QWidget] = ()
+    ) -> None:
         self.figure = _Matrix("Confusion matrix")
         nothing = "Select an annotator to see their confusion matrix."
-        super().__init__("Confusion matrix", self.figure, nothing)
-        self.modes = ModeSwitch(MODES)
+        self.parts = stacked(self.figure, *beside)
+        super().__init__("Confusion matrix", self.figure, nothing, page=self.parts)
+        self.modes = ModeSwitch({**MODES, **(more or {})})
         self.header.row.addWidget(self.modes)
         self._subtitle = ElidedLabel()
         self.layout().insertWidget(1, self._subtitle)  # type: ignore[union-attr]
         self._title = "Confusion matrix"
-        self.modes.chosen.connect(self.figure.set_mode)
+        self.modes.chosen.connect(self._on_mode)
         self.figure.chosen.connect(self.cell_chosen)
         self.clear()
 
@@ -131,6 +157,10 @@ class ConfusionMatrix(FigurePanel):
         self._subtitle.hide()
         self.modes.hide()
         self.set_filled(False)
+
+    def _on_mode(self, mode: str) -> None:
+        if mode in MODES:
+            self.figure.set_mode(mode)
 
     def set_mode(self, mode: str) -> None:
         """Show "rates", "counts" or the "difference" from the crowd."""
@@ -163,10 +193,13 @@ class _Matrix(Figure[tuple[int, int]]):
         self._view: MatrixView | None = None
         self._mode = "rates"
         self._selected: tuple[int | None, int | None] = (None, None)
+        self._block: tuple[slice, slice] | None = None
+        """Rows and columns in sight, in their order; None for all."""
 
     def show_view(self, view: MatrixView) -> None:
         if self._view is None or (self._view.classes, self._view.outputs) != (view.classes, view.outputs):
             self._selected = (None, None)
+            self._block = None
             self.pointed = None
         self._view = view
         self.update()
@@ -180,6 +213,89 @@ class _Matrix(Figure[tuple[int, int]]):
     def select(self, true: int | None, output: int | None) -> None:
         self._selected = (true, output)
         self.update()
+
+    def zoom(self, steps: float, at: tuple[int, int] | None = None) -> None:
+        """Show fewer rows and columns around a cell, or more of them with negative steps."""
+        view = self._view
+        if view is None:
+            return
+        rows, columns = (list(part) for part in self._all())
+        true, output = at or self.pointed or (self._rows()[0], self._columns()[0])
+        block = []
+        for names, shown, name in ((rows, self._rows(), true), (columns, self._columns(), output)):
+            size = max(min(round(len(shown) * ZOOM**steps), len(names)), min(BLOCK, len(names)))
+            first = names.index(shown[0])
+            share = (names.index(name) - first + 0.5) / len(shown)
+            start = round(names.index(name) + 0.5 - share * size)
+            start = min(max(start, 0), len(names) - size)
+            block.append(slice(start, start + size))
+        whole = all(
+            part.stop - part.start == len(names) for part, names in zip(block, (rows, columns), strict=True)
+        )
+        self._block = None if whole else (block[0], block[1])
+        self.update()
+
+    def _all(self) -> tuple[list[int], list[int]]:
+        """Return all classes and outputs in the order in which they are drawn."""
+        view = self._view
+        assert view is not None
+        if view.order is not None:
+            return view.order[0].tolist(), view.order[1].tolist()
+        return list(range(len(view.classes))), list(range(len(view.outputs)))
+
+    def _rows(self) -> list[int]:
+        rows = self._all()[0]
+        return rows if self._block is None else rows[self._block[0]]
+
+    def _columns(self) -> list[int]:
+        columns = self._all()[1]
+        return columns if self._block is None else columns[self._block[1]]
+
+    def _bring_into_sight(self, part: tuple[int, int]) -> None:
+        """Move the block so that it contains a cell."""
+        if self._block is None:
+            return
+        moved = []
+        for names, shown, name in zip(self._all(), self._block, part, strict=True):
+            place, size = names.index(name), shown.stop - shown.start
+            start = min(max(shown.start, place - size + 1), place)
+            moved.append(slice(start, start + size))
+        self._block = moved[0], moved[1]
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Zoom into the block around the pointer."""
+        delta, view = event.angleDelta().y(), self._view
+        if view is None or not delta or max(len(view.classes), len(view.outputs)) <= MANY:
+            super().wheelEvent(event)
+            return
+        self.zoom(delta / 120, self.part_at(usual(event.position())))
+        event.accept()
+
+    KEY_HELP = KeyHelp("In a matrix of many classes", (("+, -", "zoom into a block"),))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Zoom with + and -."""
+        steps = {"+": 1, "=": 1, "-": -1}.get(event.text())
+        view = self._view
+        if steps is None or view is None or max(len(view.classes), len(view.outputs)) <= MANY:
+            super().keyPressEvent(event)
+        else:
+            self.zoom(steps)
+
+    def tip_at(self, position: QPointF) -> str:
+        """Return the full name of the class or answer beside a row or above a column."""
+        view = self._view
+        if view is None:
+            return ""
+        grid, width, height, _ = self._grid()
+        rows, columns = self._rows(), self._columns()
+        if position.x() < grid.left() and grid.top() <= position.y() < grid.bottom():
+            row = min(int((position.y() - grid.top()) / height), len(rows) - 1)
+            return f"true {view.classes[rows[row]]}"
+        if position.y() < grid.top() and grid.left() <= position.x() < grid.right():
+            column = min(int((position.x() - grid.left()) / width), len(columns) - 1)
+            return f"answer {view.outputs[columns[column]]}"
+        return ""
 
     def words(self, part: tuple[int, int]) -> str:
         view = self._view
@@ -259,15 +375,22 @@ class _Matrix(Figure[tuple[int, int]]):
         view = self._view
         if view is None:
             return None
-        return cell_at(position, self._grid()[0], len(view.classes), len(view.outputs))
+        rows, columns = self._rows(), self._columns()
+        cell = cell_at(position, self._grid()[0], len(rows), len(columns))
+        return None if cell is None else (rows[cell[0]], columns[cell[1]])
 
     def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int] | None:
         if self._view is None:
             return None
         if part is None:
             row, column = self._selected
-            return row or 0, column or 0
-        return cell_beside(part, across, down, len(self._view.classes), len(self._view.outputs))
+            return (self._rows()[0] if row is None else row, self._columns()[0] if column is None else column)
+        rows, columns = self._all()
+        place = rows.index(part[0]), columns.index(part[1])
+        row, column = cell_beside(place, across, down, len(rows), len(columns))
+        after = rows[row], columns[column]
+        self._bring_into_sight(after)
+        return after
 
     def choose(self, part: tuple[int, int]) -> None:
         self.chosen.emit(*part)
@@ -284,13 +407,17 @@ class _Matrix(Figure[tuple[int, int]]):
         view = self._view
         if view is None:
             return QRectF(), 1.0, 1.0, False
-        rows, columns = len(view.classes), len(view.outputs)
+        shown = [view.classes[row] for row in self._rows()]
+        answers = [view.outputs[column] for column in self._columns()]
+        rows, columns = len(shown), len(answers)
         metrics = QFontMetrics(theme.font(theme.CAPTION))
-        longest = max(metrics.horizontalAdvance(name) for name in (*view.classes, SPLIT))
+        longest = max(metrics.horizontalAdvance(name) for name in (*shown, SPLIT))
         left = min(longest + 10.0, self.room.width() / 3)
         width = min(LARGEST[0], (self.room.width() - left - 2) / columns)
-        widest = max(metrics.horizontalAdvance(name) for name in view.outputs)
+        widest = max(metrics.horizontalAdvance(name) for name in answers)
         turned = TURNED_FROM <= width < min(30.0, widest + 4.0)
+        if self._block is not None and width < widest + 4.0:
+            turned = self.room.height() - TURNED_ROOM - BAR_HEIGHT - 8 >= rows * NAMES_FROM
         top = min(TURNED_ROOM, widest + 6.0) if turned else 20.0
         height = min(LARGEST[1], (self.room.height() - top - BAR_HEIGHT - 8) / rows)
         height = max(min(height, width) if rows > 5 else height, 1.0)
@@ -306,26 +433,37 @@ class _Matrix(Figure[tuple[int, int]]):
         colours = colours_of(values, low, high, table)
         gap = cell_gap(min(width, height))
         lettering = self._lettering(width - gap, height - gap)
-        for row in range(len(view.classes)):
-            for column in range(len(view.outputs)):
-                box = self._box(grid, width, height, row, column)
-                known = bool(np.isfinite(values[row, column]))
-                ground = QColor(*map(int, colours[row, column])) if known else QColor(look.raised)
-                paint_cell(painter, box, ground)
-                self._draw_numbers(painter, box, lettering, (row, column), ink_on(ground))
+        rows, columns = self._rows(), self._columns()
+        if gap == 0:
+            unknown = QColor(look.raised)
+            colours[~np.isfinite(values)] = unknown.red(), unknown.green(), unknown.blue()
+            paint_small_cells(painter, grid, colours[np.ix_(rows, columns)])
+        else:
+            for row, true in enumerate(rows):
+                for column, output in enumerate(columns):
+                    box = self._box(grid, width, height, row, column)
+                    known = bool(np.isfinite(values[true, output]))
+                    ground = QColor(*map(int, colours[true, output])) if known else QColor(look.raised)
+                    paint_cell(painter, box, ground)
+                    self._draw_numbers(painter, box, lettering, (true, output), ink_on(ground))
         self._draw_names(painter, grid, width, height, turned)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        true, output = self._selected
-        if true is not None:
+        selected, answer = self._selected
+        if selected in rows and (answer is None or answer in columns):
             painter.setPen(QPen(QColor(look.text), 2))
-            first = self._box(grid, width, height, true, 0 if output is None else output)
-            last = self._box(grid, width, height, true, len(view.outputs) - 1 if output is None else output)
+            ends = (0, len(columns) - 1) if answer is None else (columns.index(answer),) * 2
+            first, last = (self._box(grid, width, height, rows.index(selected), end) for end in ends)
             painter.drawRoundedRect(first.united(last).adjusted(-2, -2, 2, 2), 4, 4)
-        if self.pointed is not None:
+        if self.pointed is not None and self.pointed[0] in rows and self.pointed[1] in columns:
+            place = rows.index(self.pointed[0]), columns.index(self.pointed[1])
             painter.setPen(QPen(QColor(look.text), 1, Qt.PenStyle.DashLine))
-            painter.drawRect(self._box(grid, width, height, *self.pointed).adjusted(-1, -1, 1, 1))
+            painter.drawRect(self._box(grid, width, height, *place).adjusted(-1, -1, 1, 1))
         bar = QRectF(grid.left(), grid.bottom() + 6, min(max(grid.width(), 150.0), 260.0), BAR_HEIGHT)
         bar.setRight(min(bar.right(), self.room.width() - 2.0))
+        if self._block is not None:
+            words = f"{words}; {len(rows)} of {len(view.classes)} classes"
+        elif max(len(view.classes), len(view.outputs)) > MANY:
+            words = f"{words}; wheel zooms"
         paint_colour_bar(painter, bar, table, low, high, words)
 
     @staticmethod
@@ -335,13 +473,10 @@ class _Matrix(Figure[tuple[int, int]]):
 
     def _lettering(self, width: float, height: float) -> _Lettering:
         """Choose the largest way of writing that every cell has room for."""
-        view = self._view
-        assert view is not None
-        texts = [
-            self._text((row, column))
-            for row in range(len(view.classes))
-            for column in range(len(view.outputs))
-        ]
+        if width < 14 or height < 13:
+            return _Lettering(None)
+        columns = self._columns()
+        texts = [self._text((row, column)) for row in self._rows() for column in columns]
         large, small = theme.font(theme.FIGURE, bold=True), theme.font(theme.CAPTION)
         main = max(QFontMetrics(large).horizontalAdvance(text) for text, _ in texts)
         under = max(QFontMetrics(small).horizontalAdvance(text) for _, text in texts)
@@ -377,16 +512,18 @@ class _Matrix(Figure[tuple[int, int]]):
         painter.setFont(theme.font(theme.CAPTION))
         corner = QRectF(0, grid.top() - 20, grid.left() - 6, 16)
         paint_words(painter, corner, SPLIT, look.third)
-        brief, middle = distinguishing_labels((*view.classes, *view.outputs)), Qt.TextElideMode.ElideMiddle
+        shown = [view.classes[row] for row in self._rows()]
+        answers = [view.outputs[column] for column in self._columns()]
+        brief, middle = distinguishing_labels((*shown, *answers)), Qt.TextElideMode.ElideMiddle
         every = max(math.ceil(NAMES_FROM / height), 1)  # of many classes some are named
-        for row, name in list(enumerate(view.classes))[::every]:
+        for row, name in list(enumerate(shown))[::every]:
             box = QRectF(0, grid.top() + row * height, grid.left() - 6, max(height, NAMES_FROM))
             if every > 1:
                 box.moveTop(grid.top() + (row + 0.5) * height - NAMES_FROM / 2)
             paint_words(painter, box, name, look.second, elide=middle, brief=brief[name])
         if not turned and width < TURNED_FROM:
             return
-        for column, name in enumerate(view.outputs):
+        for column, name in enumerate(answers):
             box = self._box(grid, width, height, 0, column)
             if turned:
                 painter.save()

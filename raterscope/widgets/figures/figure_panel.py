@@ -129,6 +129,10 @@ class Figure(QWidget, Generic[Part]):
         """Describe a part in a few words, as plain text."""
         raise NotImplementedError
 
+    def tip_at(self, _position: QPointF) -> str:
+        """Return the tooltip at a position outside all parts, such as the full name at an axis."""
+        return ""
+
     def step(self, _part: Part | None, _across: int, _down: int) -> Part | None:
         """Return the part that an arrow key leads to; from None, the first."""
         raise NotImplementedError
@@ -259,7 +263,8 @@ class Figure(QWidget, Generic[Part]):
         if event.type() == QEvent.Type.ToolTip:
             assert isinstance(event, QHelpEvent)
             part = self.part_at(usual(QPointF(event.pos())))
-            tip = plain_tip(self.words(part)) if part is not None else self.toolTip()
+            words = self.tip_at(usual(QPointF(event.pos()))) if part is None else self.words(part)
+            tip = plain_tip(words) if words else self.toolTip()
             QToolTip.showText(event.globalPos(), tip, self)
             return True
         if event.type() in (QEvent.Type.Leave, QEvent.Type.FocusOut):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QModelIndex, QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPainter
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QStyle, QWidget
 
 from raterscope.text import count
@@ -29,7 +29,7 @@ FEW = 3
 NAME_SHARE = 0.45
 """Share of a low line for the name."""
 LEAST_BAR = 40.0
-"""Width of a bar beside which the number of votes is written."""
+"""Smallest width of a bar, and that beside which the number of votes is written."""
 KEYED = 9
 """Largest number of classes in the curator's order; more are sorted, the most probable first."""
 
@@ -128,6 +128,10 @@ class ClassBars(LineList[ClassBar]):
     def show_bars(self, bars: Sequence[ClassBar], *, low: bool = False, highlights: bool = False) -> None:
         """Show the classes of a task, optionally always in low lines, or with the current line marked."""
         self._kind.highlights = highlights
+        metrics = QFontMetrics(theme.font())
+        many = len(bars) > KEYED
+        self._kind.longest = max((metrics.horizontalAdvance(bar.name) + 2.0 for bar in bars), default=0.0)
+        self._kind.longest *= many
         self.set_height(HIGH if len(bars) <= FEW and not low else LOW_BAR)
         self.set_lines(bars)
         set_lengths(self, minimumHeight=HIGH + 2 * self.frameWidth())
@@ -149,6 +153,8 @@ class _BarKind(LineKind[ClassBar]):
     height = HIGH
     highlights = False
     """Whether the current line is marked without the focus too."""
+    longest = 0.0
+    """Width of the longest name, for which bars of many classes make room."""
 
     def key(self, line: ClassBar) -> Hashable:
         return line.index, line.name
@@ -189,14 +195,16 @@ class _BarKind(LineKind[ClassBar]):
         name = QRectF(left, box.top() + 3, right - left, 17)
         bar = QRectF(left, box.bottom() - 10, right - left, 5)
         if low:
-            if line.votes > 0 and (1 - NAME_SHARE) * (right - left) - VOTES_ROOM >= LEAST_BAR:
+            share = NAME_SHARE * (right - left)
+            if line.votes > 0 and right - left - max(share, self.longest) - VOTES_ROOM >= LEAST_BAR:
                 painter.setFont(theme.font(theme.CAPTION))
                 room = QRectF(right - VOTES_ROOM, box.top(), VOTES_ROOM, box.height())
                 words = count(line.votes, "vote")
                 paint_words(painter, room, words, look.second, side=Qt.AlignmentFlag.AlignRight)
                 painter.setFont(theme.font())
                 right -= VOTES_ROOM + 4
-            name = QRectF(left, box.top(), NAME_SHARE * (right - left), box.height())
+            share = max(NAME_SHARE * (right - left), min(self.longest, right - left - LEAST_BAR))
+            name = QRectF(left, box.top(), share, box.height())
             bar = QRectF(name.right() + 8, box.center().y() - 2.5, right - name.right() - 8, 5)
         if line.note:
             # Beside the name where there is room for both, else at the end of the bar: the name comes first.
@@ -288,11 +296,21 @@ class ClassFinder(QWidget):
     def _show(self) -> None:
         bars = self._bars
         if self.finding:
-            found = Typed(self.field.text()).best(self._folded, len(self._folded))
-            bars = tuple(replace(self._bars[row], digit="") for row in found)
+            bars = tuple(replace(self._bars[row], digit="") for row in self._matches())
         self.bars.show_bars(bars, low=self._low or self.finding, highlights=self.finding)
         if self.finding:
             self.bars.setCurrentIndex(self.bars.index_of_row(0))
+
+    def _matches(self) -> list[int]:
+        """Return the rows that match: the name itself, then by kind of match, then as listed."""
+        text = self.field.text().strip().casefold()
+        typed = Typed(text)
+        found = []
+        for row, name in enumerate(self._folded):
+            fit = typed.fit(name)
+            if fit is not None:
+                found.append((name != text, fit[0], row))
+        return [row for _, _, row in sorted(found)] if text else list(range(len(self._folded)))
 
     def _on_moved(self, step: int) -> None:
         row = min(max(self.bars.currentIndex().row() + step, 0), len(self.bars.lines) - 1)

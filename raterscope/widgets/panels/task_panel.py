@@ -16,12 +16,12 @@ from PySide6.QtWidgets import QBoxLayout, QWidget
 from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton
-from raterscope.widgets.layouts import horizontal, stacked, vertical
+from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import paint_annotator, paint_words
 from raterscope.widgets.panels.class_bars import ClassBar, ClassFinder, has_many, keys_of, listed_order
 from raterscope.widgets.panels.lists import LineKind, LineList
-from raterscope.widgets.parts import ElidedLabel, Header, placeholder, plain_label
+from raterscope.widgets.parts import Header, placeholder, plain_label
 from raterscope.widgets.theme import set_lengths, text_size
 
 NOBODY = -1
@@ -309,7 +309,9 @@ class TaskPanel(QWidget):
             self._header.set_aside("")
             return
         self._header.set_title("Task", view.name)
-        self._header.set_aside(count(len(view.votes), "vote"))
+        votes = count(len(view.votes), "vote")
+        many = has_many(view.classes)
+        self._header.set_aside(f"{_order_words(view)} | {votes}" if many else votes)
         if self._picture.isHidden() == view.pictures:
             self._picture.setVisible(view.pictures)
             self._arrange()
@@ -324,13 +326,7 @@ class TaskPanel(QWidget):
         self._covered.setVisible(view.covered)
         self.votes.setVisible(not view.covered)
         self.clear.setEnabled(view.decided >= 0)
-        many = has_many(view.classes)
         self.search.setVisible(many)
-        self._order.setVisible(many)
-        order = "in the curator's order" if view.covered else "most probable first"
-        if view.posterior is None and not view.covered:
-            order = "most votes first"
-        self._order.setText(f"{len(view.classes):,} classes, {order}; 1 to 9: the first nine")
 
     def show_objection(self, words: str) -> None:
         """Say what the latest decision contradicts, and offer to undo it; without words, remove that."""
@@ -387,11 +383,10 @@ class TaskPanel(QWidget):
         self.skip = KeyButton("S", "skip", "second", "Leave undecided and go to the next task")
         self.clear = KeyButton("C", "clear", "second", "Clear the decision on this task")
         self.search = KeyButton("/", "find", "second", "Find a class by its name")
-        self._order = ElidedLabel("", "small")
         self.votes = TaskVotes()
         self._covered = placeholder()
         number = horizontal(self._number, (self._caption, 1), spacing=8)
-        keys = horizontal(self.skip, self.clear, self.search, (self._order, 1), spacing=12)
+        keys = horizontal(self.skip, self.clear, self.search, STRETCH, spacing=12)
         middle = vertical(number, (self.classes, 1), keys, spacing=2)
         left = horizontal((self._picture, 0, Qt.AlignmentFlag.AlignTop), (middle, 1), spacing=12)
         header = Header("Votes", "weight, log-odds")
@@ -476,6 +471,14 @@ class _Picture(QWidget):
 
 
 _brief_names = lru_cache(maxsize=4)(distinguishing_labels)
+
+
+def _order_words(view: TaskView) -> str:
+    """Say what the digits of a task with many classes select."""
+    if view.covered:
+        return f"1 to 9: the first of {len(view.classes):,} classes"
+    best = "most voted" if view.posterior is None else "most probable"
+    return f"1 to 9: the {best} of {len(view.classes):,}"
 
 
 def _tone(share: float) -> str:

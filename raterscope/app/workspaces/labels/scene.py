@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels import LabelFusion, Labels
 from raterscope.algorithms.labels.assessment import Assessment, advice, assess
+from raterscope.algorithms.labels.class_order import similar_order
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
 from raterscope.algorithms.labels.drift import Constancy, constancy, row_movement
 from raterscope.algorithms.labels.rates import Rates, rates_of
@@ -31,6 +32,9 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import excluded_votes, labels_of, pictures_of
 from raterscope.app.study.records import ImageEntry, QuestionEntry
 from raterscope.app.study.vote_sets import NameIndex
+
+SORTED_FROM = 12
+"""More classes than these are drawn in the order of their confusions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +167,8 @@ class Analysis:
     accuracy : tuple of three (K,) float64 or None
         Expected share of correct votes of each annotator, with its interval.
     crowd : (J, L) float64 or None
+    class_order : tuple of (J,) and (L,) int64, or None
+        Order in which classes that are confused are neighbours; None for the curator's order.
     difference : (K,) float64 or None
         Difference from the crowd: total variation, mean over classes.
     moved : (K,) float64 or None
@@ -194,6 +200,7 @@ class Analysis:
     high: FloatArray | None = None
     accuracy: tuple[FloatArray, FloatArray, FloatArray] | None = None
     crowd: FloatArray | None = None
+    class_order: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
     difference: FloatArray | None = None
     moved: FloatArray | None = None
     constancy: Constancy | None = None
@@ -250,6 +257,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         high=high,
         accuracy=accuracy,
         crowd=crowd,
+        class_order=_class_order(crowd, labels),
         difference=np.abs(mean - crowd).sum(axis=2).mean(axis=1) / 2,
         moved=None if fusion.drift is None else row_movement(fusion.drift, labels, fusion),
         constancy=None if fusion.drift is None else constancy(labels, fusion),
@@ -261,6 +269,11 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         advice=tuple(advice(labels, fusion, model, by_vote, tempering, rates)),
         err_together=tempering is not None and tempering.dependent,
     )
+
+
+def _class_order(crowd: FloatArray, labels: Labels) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    assert labels.meaning is not None
+    return similar_order(crowd, labels.meaning) if len(crowd) > SORTED_FROM else None
 
 
 def _steps(vote: NDArray[np.int32]) -> NDArray[np.int32]:

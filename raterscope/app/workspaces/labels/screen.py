@@ -16,12 +16,12 @@ from raterscope.app.workspaces.screen import WorkspaceScreen, split_widgets
 from raterscope.widgets import theme
 from raterscope.widgets.figures.community_flow import CommunityFlow
 from raterscope.widgets.figures.community_plots import CommunityTriangles, ParticipationBars
-from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.figures.confusion_wall import ConfusionWall
 from raterscope.widgets.figures.evaluation_plots import ConvergencePlot, CurvesPlot, DecisionPlot
 from raterscope.widgets.figures.similarity_matrix import SimilarityMatrix
 from raterscope.widgets.layouts import horizontal
 from raterscope.widgets.panels.card_panels import CommunityCards, TaskGrid, TaskList
+from raterscope.widgets.panels.confusion_panel import ConfusionPanel
 from raterscope.widgets.panels.drift_panel import DriftPanel
 from raterscope.widgets.panels.evaluation_panels import FoldsPanel, TrustPanel, scrolled
 from raterscope.widgets.panels.exclusion_panel import ExclusionPanel
@@ -52,7 +52,7 @@ class LabelsScreen(WorkspaceScreen):
     def build(self) -> Iterator[None]:
         """Make the widgets."""
         self.middle_tabs = QTabWidget()
-        self.matrix, self.drift = ConfusionMatrix(), DriftPanel()
+        self.matrix, self.drift = ConfusionPanel(), DriftPanel()
         yield
         self.exclusion = ExclusionPanel()
         set_lengths(self.matrix, minimumHeight=LEAST_MATRIX)

@@ -48,19 +48,25 @@ def wall_view(scene: Scene, analysis: Analysis, excluded: Mapping[str, str]) -> 
     if analysis.groups is not None:
         community = analysis.groups.of[annotators]
         measures.append(Measure("community", np.where(community < 0, np.nan, -1.0 - community), ".0f"))
+    mean, classes, outputs = analysis.mean[annotators], scene.classes, scene.labels.outputs
+    if analysis.class_order is not None:  # as in the matrix beside
+        rows, columns = analysis.class_order
+        mean = mean[:, rows[:, None], columns]
+        classes = tuple(classes[row] for row in rows.tolist())
+        outputs = tuple(outputs[column] for column in columns.tolist())
     return WallView(
         numbers=annotators,
         names=tuple(scene.labels.annotators[number] for number in annotators.tolist()),
         aliases=tuple(name_of(scene, number, blind=True) for number in annotators.tolist()),
-        mean=analysis.mean[annotators],
+        mean=mean,
         votes=votes[annotators],
         measures=tuple(measures),
         excluded=np.array(
             [scene.labels.annotators[number] in excluded for number in annotators.tolist()], bool
         ),
         community=community,
-        classes=scene.classes,
-        outputs=scene.labels.outputs,
+        classes=classes,
+        outputs=outputs,
     )
 
 
@@ -99,6 +105,8 @@ def matrix_view(
         high=high[0],
         counts=rates.counts[0],
         crowd=analysis.crowd if len(annotators) else None,
+        meaning=scene.labels.meaning,
+        order=analysis.class_order,
     )
 
 

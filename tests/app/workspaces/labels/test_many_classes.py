@@ -107,3 +107,15 @@ def test_a_decision_with_the_crowd_says_nothing(opened, qtbot) -> None:
     go_to(opened, qtbot, "bird-04")
     press(opened, qtbot, Qt.Key.Key_1, on=opened.workspace.queue.view)
     assert not panel.undo.isVisible()
+
+
+def test_a_confusion_of_the_crowd_leads_to_its_tasks(opened, qtbot) -> None:
+    workspace = opened.workspace
+    matrix = workspace.matrix
+    assert matrix.modes.mode == "worst"
+    confusion = matrix.worst.lines[0]
+    matrix.worst.setCurrentIndex(matrix.worst.index_of_row(0))
+    idle(opened, qtbot)
+    assert workspace.middle_tabs.currentWidget() is workspace.cell_tasks
+    title = workspace.cell_tasks._header.accessibleName() or " ".join(workspace.cell_tasks._header.words())
+    assert f"answered {confusion.given} where {confusion.true} is true" in title
