@@ -211,9 +211,12 @@ class Pool:
         return total
 
     def counted(self) -> tuple[IntArray, IntArray]:
-        """Return each annotator's number of marks, and of items with marks."""
-        weights = [weight.astype(np.int64) for weight in self._weights]
-        return self.total(weights), self.total([(weight > 0).astype(np.int64) for weight in weights])
+        """Return each annotator's number of marks, and of items with marks, under whichever joined name."""
+        marks = self.total([weight.astype(np.int64) for weight in self._weights])
+        items = np.zeros_like(marks)
+        for rows, weight in zip(self._rows, self._weights, strict=True):
+            items[np.unique(rows[weight > 0])] += 1
+        return marks, items
 
     def weighted(self) -> FloatArray:
         """Pool values of independent items: the mean weighted by marks, (K, M, 3).

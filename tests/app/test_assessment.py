@@ -1,5 +1,7 @@
 """Trust in a run: against truths, decisions, left-out raters and comparable crowds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -213,6 +215,13 @@ def test_raters_are_left_out_where_nothing_else_is_known(study, tmp_path):
     assert "cannot be confirmed by masks alone" in words
     text = write_report(study, tmp_path / "report.html").read_text().replace("\xa0", " ")
     assert "Of the voxels that raters dispute in 6 cases" in text
+
+
+def test_a_case_without_disputed_voxels_hides_no_contradiction(study):
+    add_truth(study, 15)
+    trust = trusted(study)
+    agreed = np.concatenate((trust.bins, np.zeros_like(trust.bins[:1])))
+    assert replace(trust, bins=agreed).p_value == trust.p_value
 
 
 def test_true_outlines_imported_later_judge_the_true_outline(study):

@@ -55,16 +55,14 @@ def find_unusual(table: AnnotatorTable) -> Unusual:
     count = len(table)
     best, words, where = np.zeros(count), [""] * count, [""] * count
     marked = {}
-    several = len(table.evidence) > 1
     for evidence in table.evidence:
-        about = f" in {evidence.kind}" if several else ""
         for measure in evidence.measures:
             column = f"{evidence.kind}_{measure.name}"
             deviations, phrases = _deviations(table, evidence, measure)
             marked[column] = deviations > 0
             for row in np.flatnonzero(deviations > best).tolist():
                 best[row], where[row] = deviations[row], column
-                words[row] = f"{phrases[row]}{about}"
+                words[row] = phrases[row]
     return Unusual(best / (1 + best), tuple(words), tuple(where), marked)
 
 

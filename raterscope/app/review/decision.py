@@ -23,6 +23,8 @@ from raterscope.app.review.subjects import (
 Find = Callable[[int], "Decision | None"]
 
 _OF_NAMES = ("join", "separate")
+_VERBS = {"include": "restore"}
+"""Words on screen for stored verbs that differ from them."""
 
 
 _NEEDED = {
@@ -153,7 +155,7 @@ def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = Fal
         annotators = "an annotator" if hidden else f"annotator {decision.annotators[0]}"
     change = "" if decision.subject is None else f" {decision.subject.in_words(decision.verb)}"
     because = f" ({decision.reason})" if decision.reason else ""
-    return f"{decision.verb} {annotators}{change}{because}"
+    return f"{_VERBS.get(decision.verb, decision.verb)} {annotators}{change}{because}"
 
 
 def target_of(decision: Decision, find: Find) -> tuple[Decision | None, int]:

@@ -61,7 +61,9 @@ class Preview:
 
 
 def _of_experts(experts: Mapping[str, int]) -> str:
-    parts = [f"{name or 'unnamed'} {counted(number, 'decision')}" for name, number in experts.items()]
+    parts = [
+        f"{counted(number, 'decision')} by {name or 'an unnamed expert'}" for name, number in experts.items()
+    ]
     return ", ".join(parts) or "no decisions that the other lacks"
 
 

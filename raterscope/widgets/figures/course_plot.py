@@ -19,7 +19,7 @@ from raterscope.widgets.parts import ChoiceBox
 NAMED, LETTERS = 8, 100
 """Places whose names are written below the axis, at most, and their letters."""
 NOTHING = "Select an annotator to plot their values over images, cases or votes."
-ALONE = "There is but one image, case or block of votes: nothing to follow."
+ALONE = "Only one image, case or block of votes: no plot over time."
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,6 +73,16 @@ def test_a_single_item_keeps_its_value_and_several_are_pooled_by_marks():
     assert lee[1] == pytest.approx(0.6 - math.hypot(30 * 0.2, 10 * 0.1) / 40)
 
 
+def test_an_item_that_two_joined_names_marked_counts_once():
+    pool = Pool({"Kim L.": "kim"}, 1)
+    pool.add(["kim", "Kim L.", "lee"], np.full((3, 1, 3), 0.5), np.array([10, 20, 0]))
+    pool.add(["Kim L."], np.full((1, 1, 3), 0.5), np.array([5]))
+    marks, items = pool.counted()
+    assert pool.names == ("kim", "lee")
+    assert marks.tolist() == [35, 0]
+    assert items.tolist() == [2, 0]
+
+
 def test_verdicts_of_the_expert_are_counted_on_marks(four_study):
     with Study.open(four_study) as study:
         before = read_annotators(study)

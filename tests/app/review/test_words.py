@@ -38,7 +38,7 @@ def test_words_for_the_history() -> None:
         "undo reject spot 12",
         "add a spot at 20, 8",
         "exclude annotator W1 (bored)",
-        "include annotator W1",
+        "restore annotator W1",
         "move spot 4",
         "weigh annotator kim at ½ (hasty)",
         "undo weigh annotator kim at ½ (hasty)",

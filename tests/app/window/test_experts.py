@@ -59,8 +59,8 @@ def test_a_blind_copy_is_made_and_merged_into_a_study_that_is_opened(
     preview = dialog_of(window, qtbot, MergePreviewDialog)
     assert preview.warning.isHidden()
     lines = preview.summary.text()
-    assert "anna 2 decisions" in lines
-    assert "ben.rscope: ben 2 decisions" in lines
+    assert "2 decisions by anna" in lines
+    assert "ben.rscope: 2 decisions by ben" in lines
     assert "Clicks: 2 decided by both, 50 % alike" in lines
     cells = [preview.table.model().index(0, column).data() for column in range(5)]
     assert (cells[0], cells[3], cells[4]) == ("clicks", "anna: reject", "ben: accept")

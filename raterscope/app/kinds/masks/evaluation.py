@@ -83,11 +83,15 @@ class MasksTrust(Trust):
 
     @property
     def p_value(self) -> float:
-        """P value of the mean differences in `_RANGES` ranges, by case; NaN with fewer than two."""
-        if self.units < 2:
+        """P value of the mean differences in `_RANGES` ranges, by case; NaN with fewer than two.
+
+        A case without such voxels, on which all raters agree, does not count.
+        """
+        bins = self.bins[self.bins[:, :, 2].sum(axis=1) > 0]
+        if len(bins) < 2:
             return np.nan
-        apart = (self.bins[:, :, 1] - self.bins[:, :, 0]) / self.bins[:, :, 2].sum(axis=1, keepdims=True)
-        return _least_p(apart.reshape(self.units, _RANGES, -1).sum(axis=2))
+        apart = (bins[:, :, 1] - bins[:, :, 0]) / bins[:, :, 2].sum(axis=1, keepdims=True)
+        return _least_p(apart.reshape(len(bins), _RANGES, -1).sum(axis=2))
 
     @property
     def _fewest(self) -> int:

@@ -150,11 +150,12 @@ def difference_statistics(differences: OutlineDifferences) -> Iterator[Statistic
 
 
 def mean_of(key: str, cases: Mapping[int, float]) -> Coefficient:
-    """Return the mean over cases with its interval; of shares, within 0 and 1."""
+    """Return the mean over cases with its interval: of shares within 0 and 1, of lengths from 0 on."""
     mean = mean_interval(list(cases.values()))
-    if key not in SHARES or not math.isfinite(mean.low):
+    if not math.isfinite(mean.low):
         return mean
-    return Coefficient(mean.value, max(0.0, mean.low), min(1.0, mean.high))
+    high = min(1.0, mean.high) if key in SHARES else mean.high
+    return Coefficient(mean.value, max(0.0, mean.low), high)
 
 
 def differences_table(differences: OutlineDifferences) -> Table:

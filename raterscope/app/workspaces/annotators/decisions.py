@@ -34,19 +34,23 @@ LISTED = 10
 
 
 @dataclass(frozen=True)
-class _Preview:
+class Preview:
     """Consequences of all kinds in one list."""
 
     consequences: tuple[Consequences, ...]
 
     def summary(self) -> str:
+        """Say how many answers would change, and what would be lost."""
         parts = [
-            f"{each.changed or 'none'} of {counted(each.total, each.noun)}" for each in self.consequences
+            f"{format(each.changed, ',') if each.changed else 'none'} of {counted(each.total, each.noun)}"
+            for each in self.consequences
         ]
         notes = [note for each in self.consequences for note in each.notes]
-        return " ".join([f"would change {', '.join(parts)}", *notes])
+        changed = f"would change {', '.join(parts)}"
+        return " ".join([f"{changed}.", *notes]) if notes else changed
 
     def changes(self) -> Sequence[Change]:
+        """List the changed answers, with their kind where there are several."""
         several = len(self.consequences) > 1
         rows = [
             (f"{KINDS[each.kind].title}: {change.name}" if several else change.name, change)
@@ -192,7 +196,7 @@ class AnnotatorDecisions(QObject):
         if self.dialog is None:
             return
         if consequences:
-            preview = _Preview(consequences)
+            preview = Preview(consequences)
             self.dialog.panel.show_preview(preview)
             rows = min(len(preview.changes()), LISTED)
             set_lengths(self.dialog.panel.changes, minimumHeight=rows * ChangeKind.height)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from raterscope.app.kinds.masks.outline_differences import mean_of
 from tests.app.commands import run
 from tests.app.kinds.masks.made import SPACING, a_ball, write
 from tests.app.tables import rows_of
@@ -41,6 +42,13 @@ def test_the_table(study, tmp_path):
         "3",
     )  # 9 volumes; two raters would give 8
     assert float(icc["low"]) < float(icc["value"]) < float(icc["high"])
+
+
+def test_intervals_of_distances_and_shares_end_where_the_values_do():
+    few = {1: 0.0, 2: 0.9, 3: 0.1}
+    assert mean_of("hausdorff_95", few).low == 0
+    assert mean_of("hausdorff_95", few).high > 1
+    assert (mean_of("dice", few).low, mean_of("dice", few).high) == (0, 1)
 
 
 def test_an_excluded_rater_is_left_out_and_names_can_be_hidden(study, tmp_path):

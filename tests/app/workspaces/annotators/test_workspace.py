@@ -5,8 +5,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QWidget
 
+from raterscope.app.annotator_evidence import Consequences
 from raterscope.app.cli.program import main
 from raterscope.app.errors import InputError
+from raterscope.app.workspaces.annotators.decisions import Preview
 from raterscope.app.workspaces.annotators.view import card
 from tests.app.driving import idle, open_study, press
 
@@ -215,3 +217,9 @@ def test_a_study_whose_annotators_cannot_be_read_says_so(window, qtbot, four_stu
     window.show_workspace("annotators")
     idle(window, qtbot)
     assert "The annotators cannot be read: " in window.workspace.table._nothing.text()
+
+
+def test_a_preview_tells_the_changes_from_what_would_be_lost():
+    notes = ("6 tasks of labels would lose all votes.",)
+    preview = Preview((Consequences("labels", "label", 1200, 6000, (), notes),))
+    assert preview.summary() == "would change 1,200 of 6,000 labels. 6 tasks of labels would lose all votes."
