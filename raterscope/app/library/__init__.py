@@ -1,5 +1,6 @@
 """Functions and results for notebooks and scripts, which `import raterscope` offers."""
 
+from raterscope.app.library.aggregators import Labels, Pairs
 from raterscope.app.library.fusion import fuse_clicks, fuse_labels, fuse_masks, fuse_pairs
 from raterscope.app.library.inputs import DataError
 from raterscope.app.library.results import ClickResult, LabelResult, MaskResult, PairResult, Result
@@ -9,9 +10,11 @@ __all__ = [
     "ClickResult",
     "DataError",
     "LabelResult",
+    "Labels",
     "MaskResult",
     "OpenStudy",
     "PairResult",
+    "Pairs",
     "Result",
     "fuse_clicks",
     "fuse_labels",

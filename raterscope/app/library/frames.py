@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -14,12 +15,15 @@ Frame = dict[str, NDArray[Any]]
 
 _TEXTS = frozenset({
     "image", "annotator", "task", "label", "item", "structure", "question", "other", "behaviour", "rule",
-    "beyond", "short", "farthest", "method", "true", "given", "name", "kind", "algorithm",
+    "beyond", "short", "farthest", "method", "true", "given", "name", "kind", "algorithm", "class",
+    "most_central", "who", "verb", "reason", "reader", "case",
 })  # fmt: skip
 """Columns of names, which stay text even where every name is a number."""
 
 _SHOWN = 10
 """Rows of a table in a notebook."""
+
+_WHOLE = re.compile(r"-?\d{1,15}", re.ASCII)
 
 
 def make_frame(header: Sequence[str], columns: Iterable[Any]) -> Frame:
@@ -40,6 +44,27 @@ def frame_of_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Fr
     """Make a table of rows, as they are written to CSV."""
     listed = list(rows)
     return make_frame(header, zip(*listed, strict=True) if listed else [[] for _ in header])
+
+
+def read_frame(header: Sequence[str], rows: Iterable[Sequence[str]], texts: Collection[str] = ()) -> Frame:
+    """Make a table of the rows of a CSV file; columns of whole numbers without a gap are integers.
+
+    Parameters
+    ----------
+    texts : collection of str
+        Columns that are text too.
+    """
+    frame: Frame = {}
+    listed = list(rows)
+    columns = zip(*listed, strict=True) if listed else [() for _ in header]
+    for name, cells in zip(header, columns, strict=True):
+        if name in texts:
+            frame[name] = np.array(cells, dtype=np.str_)
+        elif name not in _TEXTS and cells and all(map(_WHOLE.fullmatch, cells)):
+            frame[name] = np.array([int(cell) for cell in cells])
+        else:
+            frame[name] = _column(name, list(cells))
+    return frame
 
 
 def _column(name: str, column: Any) -> NDArray[Any]:

@@ -30,14 +30,17 @@ from raterscope.app.kinds.clicks.imports import clicks_by_image
 from raterscope.app.kinds.clicks.runs import fuse_images
 from raterscope.app.kinds.labels.command import judge_answers, notices_of
 from raterscope.app.kinds.labels.imports import LabelInterpretation, group_by_question, join_question
+from raterscope.app.kinds.labels.runs import Answer as LabelAnswer
 from raterscope.app.kinds.labels.runs import Inputs as LabelInputs
 from raterscope.app.kinds.labels.runs import fuse_inputs as fuse_questions
+from raterscope.app.kinds.masks.runs import Answer as MaskAnswer
 from raterscope.app.kinds.masks.runs import Case
 from raterscope.app.kinds.masks.runs import Inputs as MaskInputs
 from raterscope.app.kinds.masks.runs import fuse_inputs as fuse_cases
 from raterscope.app.kinds.pairs.command import notices_of as pair_notices
 from raterscope.app.kinds.pairs.imports import group_by_question as group_pairs
 from raterscope.app.kinds.pairs.imports import join_tables
+from raterscope.app.kinds.pairs.runs import Answer as PairAnswer
 from raterscope.app.kinds.pairs.runs import Inputs as PairInputs
 from raterscope.app.kinds.pairs.runs import fuse_inputs as fuse_comparisons
 from raterscope.app.library.inputs import (
@@ -168,8 +171,7 @@ def fuse_masks(
         case, layout = _case_of(masks, spacing)
         answer = fuse_cases(MaskInputs({case.name: 0}, {case.name: case}), plan)
     _refuse_failure(answer.outcomes)
-    notices = [n for result in answer.fusions.values() for fusion in result.fusions for n in fusion.notices]
-    return MaskResult(tuple(dict.fromkeys(notices)), answer, {case.name: layout})
+    return mask_result(answer, {case.name: layout})
 
 
 def fuse_labels(
@@ -222,7 +224,7 @@ def fuse_labels(
         plan = LabelPlan.make(algorithm, texts)
         tables = list(_read_votes(table, columns))
         if truth is not None:
-            tables += read_true_labels(head_of(truth))
+            tables += read_true_labels(head_of(truth, "truth"))
         question_tables, notices = group_by_question(tables)
         questions = {}
         for files in question_tables:
@@ -232,11 +234,7 @@ def fuse_labels(
             raise InputError("there are no truths to hold fixed; expected some in truth")
         answer = fuse_questions(LabelInputs(dict.fromkeys(questions, 0), questions), plan)
         _refuse_failure(answer.outcomes)
-        judged, failed = judge_answers(answer, texts)
-    read = [notice for each in tables for notice in each.notices]
-    return LabelResult(
-        tuple(dict.fromkeys([*read, *notices, *failed, *notices_of(answer, judged)])), answer, judged
-    )
+        return label_result(answer, texts, [notice for each in tables for notice in each.notices] + notices)
 
 
 def fuse_pairs(
@@ -292,6 +290,24 @@ def fuse_pairs(
             notices += joined
         answer = fuse_comparisons(PairInputs(dict.fromkeys(questions, 0), questions), plan)
     _refuse_failure(answer.outcomes)
+    return pair_result(answer, notices)
+
+
+def mask_result(answer: MaskAnswer, layouts: Mapping[str, ImageLayout]) -> MaskResult:
+    """Return the result of a run over masks, with its notices."""
+    notices = [n for result in answer.fusions.values() for fusion in result.fusions for n in fusion.notices]
+    return MaskResult(tuple(dict.fromkeys(notices)), answer, layouts)
+
+
+def label_result(answer: LabelAnswer, texts: Mapping[str, str], notices: Sequence[str] = ()) -> LabelResult:
+    """Return the result of a run over labels, with its notices, compared with the ground truth."""
+    judged, failed = judge_answers(answer, texts)
+    all_notices = dict.fromkeys([*notices, *failed, *notices_of(answer, judged)])
+    return LabelResult(tuple(all_notices), answer, judged)
+
+
+def pair_result(answer: PairAnswer, notices: Sequence[str] = ()) -> PairResult:
+    """Return the result of a run over pairs, with its notices."""
     return PairResult(tuple(dict.fromkeys([*notices, *pair_notices(answer)])), answer)
 
 

@@ -82,10 +82,15 @@ _NOWHERE = Path("table")
 """Path of a table that is no file; messages do not show it."""
 
 
-def read_input(table: TableLike) -> Table:
+def read_input(table: TableLike, name: str = _NOWHERE.name) -> Table:
     """Read a table as text, as a CSV file with the same contents would be read.
 
     Raises `InputError` for an object that is not a table, and for columns that hold neither text nor numbers.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table in messages; by default they do not name it.
 
     Examples
     --------
@@ -101,14 +106,14 @@ def read_input(table: TableLike) -> Table:
         if length != longest:
             values = counted(length, "value")
             raise InputError(f"has {values}, where another column has {longest:,}", field=name)
-    return Table(_NOWHERE, tuple(columns), tuple(columns.values()), range(1, longest + 1))
+    return Table(Path(name), tuple(columns), tuple(columns.values()), range(1, longest + 1))
 
 
-def head_of(table: TableLike) -> Head:
-    """Read a table for the readers of labels and pairs."""
+def head_of(table: TableLike, name: str = _NOWHERE.name) -> Head:
+    """Read a table for the readers of labels and pairs; see `read_input`."""
     from raterscope.app.formats.labels.columns import Head
 
-    return Head(read_input(table), (), "", 0, headed=True, plainly=False, is_complete=True)
+    return Head(read_input(table, name), (), "", 0, headed=True, plainly=False, is_complete=True)
 
 
 def _of_mapping(table: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -116,7 +121,10 @@ def _of_mapping(table: Mapping[str, Any]) -> dict[str, list[str]]:
     for name, values in table.items():
         if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
             raise InputError("is not a sequence of values", field=str(name))
-        columns[str(name)] = [_text(cell, str(name)) for cell in values]
+        if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iuU":
+            columns[str(name)] = values.astype(np.str_).tolist()
+        else:
+            columns[str(name)] = [cell_text(cell, str(name)) for cell in values]
     return columns
 
 
@@ -156,7 +164,7 @@ def _texts(column: Any, name: str) -> list[str]:
     if types.is_null(kind):
         return [""] * len(column)
     if types.is_boolean(kind) or types.is_floating(kind):
-        return [_text(cell, name) for cell in column.to_pylist()]
+        return [cell_text(cell, name) for cell in column.to_pylist()]
     try:
         cells: list[str] = column.cast(pyarrow.string()).fill_null("").to_pylist()
     except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
@@ -168,7 +176,7 @@ _UNKNOWN = {"NoneType", "NAType", "NaTType"}
 """Types of missing values; those of pandas are not imported."""
 
 
-def _text(cell: object, name: str) -> str:
+def cell_text(cell: object, name: str) -> str:
     """Return a cell as text; whole numbers without a point, as integers with gaps become fractions."""
     if type(cell).__name__ in _UNKNOWN:
         return ""

@@ -15,9 +15,10 @@ from raterscope.app.exports import Request, write_export
 from raterscope.app.formats.labels.columns import clean_name
 from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.registry import KINDS, exports, find_export
-from raterscope.app.library.frames import Frame, frame_as_html, frame_of_rows, make_frame, stack_frames
+from raterscope.app.library.frames import Frame, frame_as_html, make_frame, read_frame, stack_frames
+from raterscope.app.library.fusion import label_result, mask_result, pair_result
 from raterscope.app.library.inputs import DataError, plain_errors
-from raterscope.app.library.results import ClickResult, LabelResult, MaskResult, PairResult, Result
+from raterscope.app.library.results import ClickResult, Result
 from raterscope.app.study import Study
 
 
@@ -174,12 +175,12 @@ class OpenStudy:
             )
             if not answer.fusions:
                 raise InputError(next(iter(answer.outcomes.values())).problem)
+            if kind == "labels":
+                return label_result(answer, texts)
         if kind == "clicks":
             notices = tuple(run_notices(list(answer.fusions.values())))
             return ClickResult(notices, answer.inputs.given, answer.plan, answer.outcomes)
-        if kind == "masks":
-            return MaskResult((), answer)
-        return LabelResult((), answer) if kind == "labels" else PairResult((), answer)
+        return mask_result(answer, {}) if kind == "masks" else pair_result(answer)
 
     def __repr__(self) -> str:
         return f"<OpenStudy {self.path.name}: {self._summary()}>"
@@ -217,8 +218,9 @@ class OpenStudy:
             written = write_export(chosen, self._study, request)
             with written.files[0].open(newline="", encoding="utf-8") as file:
                 header, *rows = csv.reader(file)
+        names = {"left", "right", "choice"} if chosen.what == "pairs" else set()
         cells = ([clean_name(cell) for cell in row] for row in rows)
-        return frame_of_rows([clean_name(name) for name in header], cells)
+        return read_frame([clean_name(name) for name in header], cells, texts=names)
 
 
 def _watch(*_progress: object, **_details: object) -> None:
