@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 _LIBRARY = (
     "ClickResult",
     "DataError",
+    "Figure",
     "LabelResult",
     "Labels",
     "MaskResult",

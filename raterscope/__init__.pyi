@@ -1,5 +1,6 @@
 from raterscope.app.library import ClickResult as ClickResult
 from raterscope.app.library import DataError as DataError
+from raterscope.app.library import Figure as Figure
 from raterscope.app.library import LabelResult as LabelResult
 from raterscope.app.library import Labels as Labels
 from raterscope.app.library import MaskResult as MaskResult

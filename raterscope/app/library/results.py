@@ -46,6 +46,7 @@ from raterscope.app.kinds.masks import rater_tables as mask_tables
 from raterscope.app.kinds.masks import runs as mask_runs
 from raterscope.app.kinds.masks.case_output import on_whole_image, products_of
 from raterscope.app.kinds.pairs import runs as pair_runs
+from raterscope.app.library.figures import Figure, Quantity, plot_annotators
 from raterscope.app.library.frames import Frame, frame_as_html, frame_of_rows, make_frame, stack_frames
 from raterscope.app.library.inputs import DataError, ImageLayout
 from raterscope.app.outcome import Described, Outcome, successful
@@ -87,6 +88,14 @@ class Result(ABC):
             raise DataError(f"there is no table {plain(name)}; expected one of {', '.join(self.tables)}.")
         return self._frame(name)
 
+    def plot(self) -> Figure:
+        """Draw the main figure of the annotators, with 95 % intervals where there are any.
+
+        For clicks the sensitivity, for masks the distance of the outlines from the consensus, for labels the
+        accuracy, for pairs the bias to the left. Of many annotators those that stand out most are drawn.
+        """
+        return plot_annotators(self.to_frame("annotators"), self._drawn)
+
     @property
     def settings(self) -> dict[str, Any]:
         """Algorithm and settings, ready for JSON."""
@@ -109,6 +118,11 @@ class Result(ABC):
         """Return the main figures and the first rows of the main table, escaped, for a notebook."""
         problems = [f"{name}: {problem}" for name, problem in self.problems.items()]
         return frame_as_html(self.to_frame(), self._summary(), [*self.notices, *problems])
+
+    @property
+    @abstractmethod
+    def _drawn(self) -> Quantity:
+        """The quantity that `plot` draws."""
 
     @property
     @abstractmethod
@@ -151,6 +165,10 @@ class ClickResult(Result):
     outcomes: Mapping[str, Outcome[Fusion]]
     order: Sequence[str] = ()
     tables: ClassVar[tuple[str, ...]] = ("detections", "annotators", "clicks")
+
+    @property
+    def _drawn(self) -> Quantity:
+        return Quantity("sensitivity", "sensitivity")
 
     @property
     def _plan(self) -> Described:
@@ -272,6 +290,11 @@ class MaskResult(Result):
         return name, fusions[name]
 
     @property
+    def _drawn(self) -> Quantity:
+        unit = "mm" if "bias_mm" in self.to_frame("annotators") else "px"
+        return Quantity(f"bias_{unit}", f"outline beyond the consensus, {unit}", 0.0)
+
+    @property
     def _plan(self) -> Described:
         return self.answer.plan
 
@@ -331,6 +354,10 @@ class LabelResult(Result):
     answer: label_runs.Answer
     assessments: Mapping[str, Mapping[str, Assessment]] = field(default_factory=dict)
     tables: ClassVar[tuple[str, ...]] = ("labels", "annotators", "confusion", "evaluation")
+
+    @property
+    def _drawn(self) -> Quantity:
+        return Quantity("accuracy", "accuracy")
 
     @property
     def _plan(self) -> Described:
@@ -399,6 +426,10 @@ class PairResult(Result):
 
     answer: pair_runs.Answer
     tables: ClassVar[tuple[str, ...]] = ("ranking", "annotators")
+
+    @property
+    def _drawn(self) -> Quantity:
+        return Quantity("bias", "bias to the left", 0.0)
 
     @property
     def _plan(self) -> Described:

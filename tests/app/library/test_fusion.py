@@ -1,6 +1,7 @@
 """Fusion from Python: the numbers of the command line, from any table or image."""
 
 import csv
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow
@@ -278,6 +279,23 @@ def test_a_view_for_notebooks_is_short_and_escaped():
     assert result.settings["algorithm"] == "majority"
     with pytest.raises(rs.DataError, match="no table ranking"):
         result.to_frame("ranking")
+
+
+@pytest.mark.parametrize(
+    ("fuse", "names"),
+    [
+        (lambda: rs.fuse_clicks(clicks(), extent=(200, 200)), [f"a{a}" for a in range(8)]),
+        (lambda: rs.fuse_masks(masks()), list(masks())),
+        (lambda: rs.fuse_labels(votes()[0], algorithm="majority"), [f"a{a}" for a in range(5)]),
+        (lambda: rs.fuse_pairs(pairs()), [f"a{a}" for a in range(12)]),
+    ],
+)
+def test_the_figure_of_a_result_names_its_annotators(fuse, names, tmp_path):
+    figure = fuse().plot()
+    drawing = ElementTree.fromstring(figure._repr_svg_())
+    texts = [element.text for element in drawing.iter() if element.tag.endswith("text")]
+    assert set(names) <= set(texts)
+    assert figure.save(tmp_path / "figure.svg").read_text(encoding="utf-8") == figure.svg
 
 
 def test_settings_are_those_of_the_algorithm():
