@@ -300,11 +300,18 @@ def test_a_decision_against_a_crowd_that_agrees_is_named():
     crowd = view(votes=VOTES[1:3], posterior=np.array([0.02, 0.98]), tally=np.array([0, 2]))
     assert crowd.objection(1) == ""
     assert crowd.objection(0) == (
-        "0417: you decided not against all 2 votes (supernova) and a posterior of 0.98 (supernova)."
+        "0417: you decided not against all 2 votes and a posterior of 0.98 for supernova."
     )
     split = view(posterior=np.array([0.1, 0.9]), tally=np.array([2, 2]))
     assert split.objection(0) == ""
-    assert view(known=1).objection(0) == "0417: you decided not against ground truth (supernova)."
+    assert view(known=1).objection(0) == "0417: you decided not against ground truth for supernova."
+    three = view(
+        classes=("a", "b", "c"), posterior=np.array([0.0, 0.0, 1.0]), known=1, tally=np.array([0, 0, 4])
+    )
+    assert three.objection(0) == (
+        "0417: you decided a against ground truth for b; against all 4 votes and a posterior of 1.00 for c."
+    )
+    assert three.objection(1) == "0417: you decided b against all 4 votes and a posterior of 1.00 for c."
     unsure = view(posterior=None, tally=np.array([0, 2]))  # two of four votes name no class
     assert unsure.objection(0) == ""
 

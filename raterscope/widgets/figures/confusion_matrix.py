@@ -42,6 +42,8 @@ TURNED_FROM, TURNED_ROOM = 12.0, 64.0
 LONGEST_TITLE = 30
 MANY = 12
 """Largest number of classes that are shown in the curator's order, with the matrix first."""
+LEAST = 0.01
+"""Smallest side of a cell: a thousand classes are drawn whole."""
 BLOCK, ZOOM = 5, 0.75
 """Smallest number of rows of a block, and the share of a block that the next step of the wheel leaves."""
 MODES = {
@@ -420,8 +422,9 @@ class _Matrix(Figure[tuple[int, int]]):
             turned = self.room.height() - TURNED_ROOM - BAR_HEIGHT - 8 >= rows * NAMES_FROM
         top = min(TURNED_ROOM, widest + 6.0) if turned else 20.0
         height = min(LARGEST[1], (self.room.height() - top - BAR_HEIGHT - 8) / rows)
-        height = max(min(height, width) if rows > 5 else height, 1.0)
-        return QRectF(left, top, width * columns, height * rows), max(width, 1.0), height, turned
+        width, height = max(width, LEAST), max(height, LEAST)
+        height = min(height, width) if rows > 5 else height
+        return QRectF(left, top, width * columns, height * rows), width, height, turned
 
     def draw(self, painter: QPainter) -> None:
         view = self._view
@@ -437,7 +440,13 @@ class _Matrix(Figure[tuple[int, int]]):
         if gap == 0:
             unknown = QColor(look.raised)
             colours[~np.isfinite(values)] = unknown.red(), unknown.green(), unknown.blue()
-            paint_small_cells(painter, grid, colours[np.ix_(rows, columns)])
+            if self._mode != "difference":  # of several cells in a pixel, the largest is seen
+                pooled = _pooled(values[np.ix_(rows, columns)], int(grid.height()), int(grid.width()))
+                painted = colours_of(pooled, low, high, table)
+                painted[~np.isfinite(pooled)] = unknown.red(), unknown.green(), unknown.blue()
+            else:
+                painted = colours[np.ix_(rows, columns)]
+            paint_small_cells(painter, grid, painted)
         else:
             for row, true in enumerate(rows):
                 for column, output in enumerate(columns):
@@ -536,6 +545,16 @@ class _Matrix(Figure[tuple[int, int]]):
                 above = QRectF(box.left(), grid.top() - 20, box.width(), 16)
                 centre = Qt.AlignmentFlag.AlignHCenter
                 paint_words(painter, above, name, look.second, side=centre, brief=brief[name])
+
+
+def _pooled(values: NDArray[np.floating], down: int, across: int) -> NDArray[np.floating]:
+    """Return the maxima of blocks of values, at most one block for each pixel."""
+    for axis, pixels in enumerate((down, across)):
+        size = values.shape[axis]
+        if 0 < pixels < size:
+            starts = np.linspace(0, size, pixels + 1).astype(int)[:-1]
+            values = np.fmax.reduceat(values, starts, axis=axis)
+    return values
 
 
 def _without_zero(text: str) -> str:

@@ -235,21 +235,24 @@ class TaskView:
         """
         if self.blind:
             return ""
-        against = []
-        if self.known not in (-1, number):
-            against.append(f"ground truth ({self.classes[self.known]})")
+        against: dict[int, list[str]] = {}
+        if self.known >= 0:
+            against.setdefault(self.known, []).append("ground truth")
         if self.tally is not None and int(self.tally.sum()) >= max(2, len(self.votes)):
             voted = int(self.tally.argmax())
-            if voted != number and self.tally[voted] == self.tally.sum():
-                against.append(f"all {count(int(self.tally[voted]), 'vote')} ({self.classes[voted]})")
+            if self.tally[voted] == self.tally.sum():
+                against.setdefault(voted, []).append(f"all {count(int(self.tally[voted]), 'vote')}")
         lead = self.leading()
-        if self.posterior is not None and lead not in (-1, number) and not self.fixed:
-            share = float(self.posterior[lead])
-            if share >= CERTAIN:
-                against.append(f"a posterior of {share:.2f} ({self.classes[lead]})")
+        if self.posterior is not None and not self.fixed and self.posterior[lead] >= CERTAIN:
+            share = f"a posterior of {float(self.posterior[lead]):.2f}"
+            against.setdefault(lead, []).append(share)
+        against.pop(number, None)
         if not against:
             return ""
-        return f"{self.name}: you decided {self.classes[number]} against {' and '.join(against)}."
+        reasons = "; against ".join(
+            f"{_enumerated(words)} for {self.classes[other]}" for other, words in against.items()
+        )
+        return f"{self.name}: you decided {self.classes[number]} against {reasons}."
 
 
 class TaskPanel(QWidget):
@@ -471,6 +474,11 @@ class _Picture(QWidget):
 
 
 _brief_names = lru_cache(maxsize=4)(distinguishing_labels)
+
+
+def _enumerated(words: Sequence[str]) -> str:
+    """Write "one", "one and two" or "one, two and three"."""
+    return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
 
 
 def _order_words(view: TaskView) -> str:

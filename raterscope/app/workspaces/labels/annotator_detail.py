@@ -359,7 +359,7 @@ class AnnotatorDetail(LabelsPart):
         grouping, session = self.grouping, self._session
         communities.show_cards(
             self._screen.cards, session.scene, grouping.groups, grouping.notices, self.community,
-            blind=session.blind,
+            order=session.analysis.class_order, blind=session.blind,
         )  # fmt: skip
 
     def _show_relations(self) -> None:

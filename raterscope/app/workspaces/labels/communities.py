@@ -6,6 +6,7 @@ from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QPushButton
 
@@ -186,13 +187,15 @@ def show_cards(
     notices: tuple[str, ...],
     chosen: int | None,
     *,
+    order: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
     blind: bool,
 ) -> None:
-    """Show a card for each community, or why there is none."""
+    """Show a card for each community, or why there is none, with classes and outputs in an order."""
     if groups is None:
         show_no_cards(cards, UNFUSED if scene.fusion is None else " ".join(notices))
         return
     communities = groups.communities
+    classes, outputs = order or (np.arange(len(scene.classes)), np.arange(len(scene.labels.outputs)))
     words = [
         _in_words((groups.basis, communities.method)),
         f"modularity {communities.modularity:z.2f}",
@@ -204,9 +207,9 @@ def show_cards(
             members=communities.sizes(),
             share=groups.votes,
             accuracy=groups.accuracy,
-            prototype=communities.prototype,
-            classes=scene.classes,
-            outputs=scene.labels.outputs,
+            prototype=communities.prototype[:, classes[:, None], outputs],
+            classes=tuple(scene.classes[number] for number in classes.tolist()),
+            outputs=tuple(scene.labels.outputs[number] for number in outputs.tolist()),
             words=" | ".join(words),
             central=tuple(
                 view.name_of(scene, annotator, blind=blind) for annotator in groups.central.tolist()
