@@ -164,7 +164,11 @@ class _Reader:
             number = None if image is None else image.id
         if number is None:
             noun = "image" if kind in ("clicks", "masks") else "question"
-            raise _Problem(f"there is no {noun} {plain(name, 60)}")
+            raise _Problem(
+                f"there is no {noun} {plain(name, 60)}"
+                if name
+                else f"column item is empty; expected the {noun}"
+            )
         return number
 
     def _on_clicks(self, rows: Sequence[int], item: int, run: int | None) -> tuple[Subject, None]:

@@ -88,12 +88,13 @@ def test_every_problem_is_listed_and_nothing_recorded(clicks, tmp_path):
             ("exclude", "", "", "", "", "nobody", ""),
             ("accept", "clicks", "a.png", 3, 4, "", "yesterday"),
             ("scale", "clicks", "a.png", 3, 4, "", ""),
+            ("accept", "clicks", "", 3, 4, "", ""),
         ],
     )
     listed = problems(clicks, table)
-    assert [sentence.partition(":")[0] for sentence in listed] == [f"line {line}" for line in range(3, 11)]
+    assert [sentence.partition(":")[0] for sentence in listed] == [f"line {line}" for line in range(3, 12)]
     words = ("no image c.png", "expected a number", "is not on a.png", "acept", "expected clicks, masks",
-             "no annotator nobody", "expected a time", "does not hold")  # fmt: skip
+             "no annotator nobody", "expected a time", "does not hold", "item is empty")  # fmt: skip
     for sentence, word in zip(listed, words, strict=True):
         assert word in sentence
 

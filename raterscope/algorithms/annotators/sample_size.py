@@ -138,8 +138,8 @@ def cases_for_limits(width: float) -> int:
 def _check(name: str, value: float, low: float, high: float, *, open_ends: bool = False) -> None:
     inside = low < value < high if open_ends else low <= value <= high
     if not inside:
-        between = "between" if open_ends else "from"
-        raise ValueError(f"{name} {value:g}; expected {between} {low:g} and {high:g}.")
+        between = f"between {low:g} and {high:g}" if open_ends else f"from {low:g} to {high:g}"
+        raise ValueError(f"{name} {value:g}; expected {between}.")
 
 
 def _search(width_at: Callable[[float], float], width: float, least: int = 1) -> int:

@@ -52,6 +52,8 @@ class CopiedStudy:
         """Describe it in a line."""
         if not self.blind:
             return "a copy with all decisions"
+        if not self.decisions and not self.runs:
+            return "a blind copy; there was no decision to leave out"
         words = f"a blind copy without {counted(self.decisions, 'decision')}"
         if self.runs:
             words += f" and without {counted(self.runs, 'run')} that used decisions"

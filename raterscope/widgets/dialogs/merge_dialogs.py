@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QDialog, QHeaderView, QStyledItemDelegate, QWidget
 
 from raterscope.widgets.dialogs.parts import lay_out
@@ -92,6 +93,7 @@ class MergePreviewDialog(QDialog):
         self.table = row_view(model, QStyledItemDelegate(), "Decisions that differ")
         header = self.table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setStretchLastSection(True)
         header.setSortIndicatorShown(True)
         self.table.setVisible(bool(conflicts))

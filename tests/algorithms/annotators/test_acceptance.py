@@ -95,6 +95,11 @@ def test_more_errors_than_items_are_refused():
         decide(SingleSampling(5, 1, 0.1, 0.5), 3, 4)
 
 
+def test_a_correlation_above_one_is_refused():
+    with pytest.raises(ValueError, match=r"correlation 1.8; expected from 0 to 1\."):
+        cases_for_icc(1.8, 0.2)
+
+
 def test_cases_for_an_intraclass_correlation():
     """Bonett (2002): 51 cases by two raters for .8 and a width of .2, 55 with his correction."""
     assert cases_for_icc(0.8, 0.2) == 55

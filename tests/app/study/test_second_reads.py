@@ -40,6 +40,13 @@ def blind(original, tmp_path):
     return path
 
 
+def test_a_blind_copy_without_earlier_decisions_says_so(tmp_path):
+    with Study.create(tmp_path / "anna.rscope") as study:
+        study.add_clicks(a_table(1, ("a.png",), clicks=3))
+        copied = copy_for_reader(study, tmp_path / "ben.rscope", blind=True)
+    assert copied.in_words() == "a blind copy; there was no decision to leave out"
+
+
 def decide(path, *decisions):
     with Study.open(path) as study:
         for decision in decisions:

@@ -235,7 +235,7 @@ class MaskSurface(Surface):
         """Name the structures that are drawn."""
         drawn = {stroke.detail.get("structure") for stroke in marks.strokes}
         missing = [name for name in self._structures if name not in drawn]
-        words = f"Nothing is drawn of {', '.join(missing)}. " if missing else ""
+        words = f"Nothing drawn yet: {', '.join(missing)}. " if missing else ""
         return words + "Wheel: slices. Ctrl+wheel: zoom. [ and ]: size of the brush."
 
     def _on_painted(self, stroke: Stroke) -> None:
