@@ -114,10 +114,15 @@ def intraclass_correlation(values: ArrayLike) -> IntraclassCorrelation:
     of_raters = n * ((table.mean(axis=0) - grand) ** 2).sum() / (k - 1)
     within = table.var(axis=1, ddof=1).mean()
     error = (within * n * (k - 1) - of_raters * (k - 1)) / ((n - 1) * (k - 1))
+    # Of identical measurements only rounding errors are left, of either sign.
+    rounding = n * (16 * np.finfo(float).eps * float(np.abs(table).max())) ** 2
+    of_cases, of_raters, within, error = (
+        0.0 if square <= rounding else float(square) for square in (of_cases, of_raters, within, error)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
-        one_way = _by_ratio(of_cases / within, n - 1, n * (k - 1), k)
-        consistency = _by_ratio(of_cases / error, n - 1, (n - 1) * (k - 1), k)
-        absolute = _absolute(float(of_cases), float(of_raters), float(error), n, k)
+        one_way = _by_ratio(np.float64(of_cases) / within, n - 1, n * (k - 1), k)
+        consistency = _by_ratio(np.float64(of_cases) / error, n - 1, (n - 1) * (k - 1), k)
+        absolute = _absolute(of_cases, of_raters, error, n, k)
     means = (_of_mean(single, k) for single in (one_way, absolute, consistency))
     return IntraclassCorrelation(one_way, absolute, consistency, *means)
 

@@ -527,7 +527,7 @@ def _describe_reader_study(commands: Commands) -> None:
     )  # fmt: skip
     add_output(collect, "STUDY", "a study, NAME.rscope; a collected study takes new reads")
     collect.add_argument(
-        "--unblind", default="", metavar="REASON", help="let the study be opened now; the reason is stored"
+        "--unblind", metavar="REASON", help="let the study be opened now; the reason is stored"
     )
 
 

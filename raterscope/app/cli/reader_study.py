@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from raterscope.app.command_line.output import ProgressLine, one_line
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import InputError, counted, plain
 
 
 def reader_study(options: argparse.Namespace) -> int:
@@ -31,8 +31,11 @@ def _new(options: argparse.Namespace) -> int:
 def _collect(options: argparse.Namespace) -> int:
     from raterscope.app.reader_studies.collecting import collect
 
+    reason = options.unblind
+    if reason is not None and not reason.strip():
+        raise InputError("--unblind is empty; expected the reason, which the study keeps.")
     with ProgressLine(sys.stderr) as watch:
-        collected = collect(options.files, options.output, watch, unblind=options.unblind.strip())
+        collected = collect(options.files, options.output, watch, unblind=(reason or "").strip())
     for reader, read, cases in collected.added:
         print(f"{plain(reader)}, read {read}: {counted(cases, 'case')} added")
     if not collected.added:

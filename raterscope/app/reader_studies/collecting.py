@@ -180,8 +180,9 @@ def _read(path: Path, coordinator: Coordinator) -> list[Session]:
     with ReadingFile.open(path, to_read=True) as file:
         assignment = file.assignment
         if assignment.study != coordinator.study:
+            same = ", set up separately" if assignment.name == coordinator.name else ""
             raise InputError(
-                f"belongs to another reader study, {plain(assignment.name)}; expected "
+                f"belongs to another reader study, {plain(assignment.name)}{same}; expected "
                 f"{plain(coordinator.name)}",
                 file=path,
             )

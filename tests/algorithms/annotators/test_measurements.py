@@ -97,3 +97,11 @@ def test_repeatability_of_the_peak_flow_meter():
     more = np.vstack([np.column_stack([reads, np.full(17, np.nan)]), [[500, np.nan, np.nan]]])
     assert repeatability(more) == result
     assert result.low < result.value < result.high
+
+
+def test_identical_measurements_have_a_correlation_of_one_whatever_their_rounding_errors():
+    once = np.array([18.5, 12.067, 10.389, 9.104, 8.58, 8.56, 8.543, 8.09, 7.541, 8.033])
+    icc = intraclass_correlation(np.column_stack([once, once]))
+    assert (icc.one_way.value, icc.absolute.value, icc.consistency.value) == (1, 1, 1)
+    equal = intraclass_correlation(np.full((5, 3), 0.1))
+    assert np.isnan([equal.one_way.value, equal.absolute.value, equal.consistency.value]).all()

@@ -131,6 +131,8 @@ def test_an_unfinished_study_is_closed_and_lists_progress(tmp_path, capsys):
         Study.open(target)
     assert main(["run", str(target), "oem"]) == 1
     assert "--unblind" in capsys.readouterr().err
+    assert main(["reader-study", "collect", str(out), "-o", str(target), "--unblind", " "]) == 1
+    assert "--unblind is empty" in capsys.readouterr().err
     collected = collect([out], target, unblind="interim analysis")
     assert collected.state.unblinded == "interim analysis"
     with Study.open(target) as study:
@@ -169,6 +171,10 @@ def test_a_file_of_another_study_is_named_and_the_others_are_taken(tmp_path):
         "stranger.rsread: belongs to another reader study, Second study; expected Study of clicks."
     ]
     assert len(collected.added) == 2
+    (tmp_path / "c").mkdir()
+    (again,) = files(make("clicks", tmp_path / "c", seed=9))[:1]
+    (problem,) = collect([out / "coordinator.json", again], tmp_path / "study.rscope").problems
+    assert "Study of clicks, set up separately; expected Study of clicks" in problem
 
 
 def test_a_second_read_of_the_same_session_is_named_and_the_first_stays(tmp_path):
