@@ -285,7 +285,8 @@ class GridDelegate(QStyledItemDelegate):
             paint_words(painter, inner.adjusted(22, 0, 0, 0), column.words(row), colour)
         elif column.form == "count":
             right = Qt.AlignmentFlag.AlignRight
-            paint_words(painter, inner, column.words(row), look.third if out else look.second, side=right)
+            words = column.words(row) or "–"
+            paint_words(painter, inner, words, look.third if out else look.second, side=right)
         elif column.form == "words":
             paint_words(painter, inner, column.words(row), look.third if out else look.second)
         elif not math.isfinite(column.values[row]):

@@ -57,8 +57,8 @@ def _grid(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> Anno
     columns = [
         GridColumn("annotator", "", "annotator", "Colour and shape are the same in all views", "annotator",
                    np.array(shown, dtype=object)),
-        GridColumn("marks", "", "marks", "Clicks, masks, votes and comparisons that count", "count",
-                   table.columns["marks"]),
+        GridColumn("marks", "", "marks", "Clicks, masks, votes and comparisons that count in the runs shown",
+                   "count", _known_marks(table)),
     ]  # fmt: skip
     if "reliability" in table.columns:
         columns.append(
@@ -118,6 +118,12 @@ def _column(
     )  # fmt: skip
 
 
+def _known_marks(table: AnnotatorTable) -> np.ndarray:
+    """Return the marks of each annotator, NaN for those of whom nothing was fused."""
+    marks = table.columns["marks"].astype(np.float64)
+    return np.where(marks > 0, marks, np.nan)
+
+
 def _verdicts(table: AnnotatorTable) -> np.ndarray:
     pairs = zip(table.columns["accepted"].tolist(), table.columns["rejected"].tolist(), strict=True)
     texts = [f"{right:,.0f} right, {wrong:,.0f} wrong" if right or wrong else "" for right, wrong in pairs]
@@ -138,7 +144,8 @@ def _queue(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> Que
     items = []
     for row in order:
         name, score = table.names[row], float(unusual.score[row])
-        detail = unusual.words[row] or counted(int(table.columns["marks"][row]), "mark")
+        marks = int(table.columns["marks"][row])
+        detail = unusual.words[row] or (counted(marks, "mark") if marks else "not fused yet")
         out = name in table.excluded
         words = _state(table, name) if out else detail
         items.append(QueueItem(name, shown[row], words, score or None, done=out))

@@ -187,6 +187,9 @@ def test_an_unfused_study_says_what_to_do(window, qtbot, study_file):
     qtbot.waitUntil(lambda: window.workspace.prepared is not None)
     assert "Fuse clicks, masks, labels or pairs" in window.workspace.table._nothing.text()
     assert len(listed(window)) == 13
+    columns = {column.name: column for column in window.workspace.table.model.grid.columns}
+    assert np.isnan(columns["marks"].values).all()
+    assert {item.detail for item in window.workspace.queue.shown()} == {"not fused yet"}
 
 
 def test_a_study_without_annotators_says_what_belongs_here(window, qtbot, tmp_path):
