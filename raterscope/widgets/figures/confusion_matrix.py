@@ -37,7 +37,8 @@ from raterscope.widgets.theme import usual
 
 LARGEST = (88.0, 64.0)
 SPLIT = "true ↓  given →"
-NAMES_FROM = 10.0
+NAMES_FROM, SPARSE_NAMES = 10.0, 13.0
+"""Height of a row from which each is named, and of a name where some are left out."""
 TURNED_FROM, TURNED_ROOM = 12.0, 64.0
 LONGEST_TITLE = 30
 MANY = 12
@@ -231,6 +232,9 @@ class _Matrix(Figure[tuple[int, int]]):
             start = round(names.index(name) + 0.5 - share * size)
             start = min(max(start, 0), len(names) - size)
             block.append(slice(start, start + size))
+        near, place = block[0], columns.index(output)
+        if len(rows) == len(columns) and near.start <= place < near.stop:
+            block[1] = near  # the diagonal stays one
         whole = all(
             part.stop - part.start == len(names) for part, names in zip(block, (rows, columns), strict=True)
         )
@@ -524,7 +528,8 @@ class _Matrix(Figure[tuple[int, int]]):
         shown = [view.classes[row] for row in self._rows()]
         answers = [view.outputs[column] for column in self._columns()]
         brief, middle = distinguishing_labels((*shown, *answers)), Qt.TextElideMode.ElideMiddle
-        every = max(math.ceil(NAMES_FROM / height), 1)  # of many classes some are named
+        # Of many classes some are named.
+        every = 1 if height >= NAMES_FROM else math.ceil(SPARSE_NAMES / height)
         for row, name in list(enumerate(shown))[::every]:
             box = QRectF(0, grid.top() + row * height, grid.left() - 6, max(height, NAMES_FROM))
             if every > 1:
