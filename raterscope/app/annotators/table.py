@@ -73,14 +73,14 @@ class AnnotatorTable:
     @cached_property
     def _rows(self) -> tuple[NDArray[np.int64], ...]:
         """Of each kind, the row of the evidence that belongs to each annotator, (N,); -1 for none."""
-        found = []
+        rows_by_kind = []
         for evidence in self.evidence:
             rows = np.full(len(self.names), -1, dtype=np.int64)
             for at, name in enumerate(evidence.names):
                 if name in self.index:
                     rows[self.index[name]] = at
-            found.append(rows)
-        return tuple(found)
+            rows_by_kind.append(rows)
+        return tuple(rows_by_kind)
 
     @cached_property
     def columns(self) -> Mapping[str, Column]:
@@ -143,12 +143,12 @@ class AnnotatorTable:
 
     def values(self, name: str) -> Sequence[Value]:
         """Return everything that is known of an annotator in numbers, kind by kind."""
-        found = []
+        values = []
         for evidence, rows in zip(self.evidence, self._rows, strict=True):
             row = int(rows[self.index[name]])
             for at, measure in enumerate(evidence.measures if row >= 0 else ()):
-                found.append(Value(evidence.kind, measure, *evidence.values[row, at].tolist()))
-        return found
+                values.append(Value(evidence.kind, measure, *evidence.values[row, at].tolist()))
+        return values
 
     def of_kind(self, name: str, kind: str) -> tuple[Evidence, int] | None:
         """Return the evidence of a kind, and the annotator's row in it; None without any."""
@@ -169,10 +169,10 @@ class AnnotatorTable:
 
 
 def _numbers(values: NDArray[Any], rows: NDArray[np.int64]) -> Column:
-    found = np.full(len(rows), np.nan)
+    numbers = np.full(len(rows), np.nan)
     there = rows >= 0
-    found[there] = values[rows[there]]
-    return found
+    numbers[there] = values[rows[there]]
+    return numbers
 
 
 def _weighed(state: ReviewState) -> dict[str, tuple[float, str]]:
@@ -183,20 +183,20 @@ def read_annotators(study: Study, watch: Watch = silent) -> AnnotatorTable:
     """Read what all kinds know of the annotators of a study, from the runs shown."""
     state = fold(study.decisions())
     kinds = [kind for kind in KINDS.values() if kind.load_annotators is not None and kind.items(study)]
-    found = []
+    evidence_by_kind = []
     for done, kind in enumerate(kinds):
         assert kind.load_annotators is not None
         step = part(watch, done / len(kinds), (done + 1) / len(kinds))
         evidence = kind.load_annotators().evidence(study, step)
         if evidence is not None:
-            found.append(evidence)
+            evidence_by_kind.append(evidence)
     names = [(number, name) for number, name in enumerate(study.annotators()) if name not in state.aliases]
     table = AnnotatorTable(
         names=tuple(name for _, name in names),
         aliases=groups(state.aliases),
         excluded=dict(state.excluded),
         weighed=_weighed(state),
-        evidence=tuple(found),
+        evidence=tuple(evidence_by_kind),
         numbers=np.array([number for number, _ in names], dtype=np.int64),
     )
     return replace(table, across=relate_kinds(table.columns, watch))
@@ -205,12 +205,12 @@ def read_annotators(study: Study, watch: Watch = silent) -> AnnotatorTable:
 def read_courses(names: Collection[str], study: Study, watch: Watch = silent) -> tuple[Course, ...]:
     """Read the courses of the annotator with these names, of all kinds."""
     kinds = [kind for kind in KINDS.values() if kind.load_annotators is not None and kind.items(study)]
-    found: list[Course] = []
+    courses: list[Course] = []
     for done, kind in enumerate(kinds):
         assert kind.load_annotators is not None
         step = part(watch, done / len(kinds), (done + 1) / len(kinds))
-        found += kind.load_annotators().courses(study, names, step)
-    return tuple(found)
+        courses += kind.load_annotators().courses(study, names, step)
+    return tuple(courses)
 
 
 def preview_change(
@@ -225,11 +225,11 @@ def preview_change(
     """
     every = frozenset(all_names(names, fold(study.decisions()).aliases))
     kinds = [kind for kind in KINDS.values() if kind.load_annotators is not None and kind.items(study)]
-    found = []
+    by_kind = []
     for done, kind in enumerate(kinds):
         assert kind.load_annotators is not None
         step = part(watch, done / len(kinds), (done + 1) / len(kinds), f"{kind.title}: ")
         consequences = kind.load_annotators().preview(study, every, weight, step)
         if consequences is not None:
-            found.append(consequences)
-    return tuple(found)
+            by_kind.append(consequences)
+    return tuple(by_kind)

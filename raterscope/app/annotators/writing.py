@@ -35,15 +35,15 @@ def find_studies(paths: Sequence[Path]) -> list[Path]:
 
     Raises `InputError` where there is none.
     """
-    found: dict[Path, None] = {}
+    studies: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
-            found |= dict.fromkeys(sorted(path.rglob(f"*{STUDY_SUFFIX}")))
+            studies |= dict.fromkeys(sorted(path.rglob(f"*{STUDY_SUFFIX}")))
         else:
-            found[path] = None
-    if not found:
+            studies[path] = None
+    if not studies:
         raise InputError(f"holds no study, no file that ends in {STUDY_SUFFIX}", file=paths[0])
-    return list(found)
+    return list(studies)
 
 
 def read_studies(

@@ -65,54 +65,54 @@ def _cases(options: argparse.Namespace) -> str:
 
 def _acceptance(options: argparse.Namespace) -> str:
     risks = {"producer_risk": options.producer_risk, "consumer_risk": options.consumer_risk}
-    found: AcceptancePlan
+    plan: AcceptancePlan
     if options.sequential:
         if options.lot is not None:
             raise InputError("--lot is for a single plan; a sequential plan supposes a large lot")
         sequential = sequential_sampling(options.acceptable, options.unacceptable, **risks)
-        found, words = sequential, _sequential_in_words(sequential)
+        plan, words = sequential, _sequential_in_words(sequential)
     else:
         single = single_sampling(options.acceptable, options.unacceptable, lot=options.lot, **risks)
-        found, words = single, _single_in_words(single)
+        plan, words = single, _single_in_words(single)
     if options.checked is None:
         return words
     checked, errors = options.checked
-    verdict = decide(found, checked, errors)
+    verdict = decide(plan, checked, errors)
     return f"{counted(checked, 'item')} checked, {counted(errors, 'error')}: {_VERDICTS[verdict]}"
 
 
-def _single_in_words(found: SingleSampling) -> str:
-    lot = "" if found.lot is None else f" of {found.lot:,}"
+def _single_in_words(plan: SingleSampling) -> str:
+    lot = "" if plan.lot is None else f" of {plan.lot:,}"
     return (
-        f"Re-read {found.size:,}{lot}, accept with at most {counted(found.accept, 'error')}.\n"
-        + _risks(found, 1 - found.accepted(found.acceptable), found.accepted(found.unacceptable))
+        f"Re-read {plan.size:,}{lot}, accept with at most {counted(plan.accept, 'error')}.\n"
+        + _risks(plan, 1 - plan.accepted(plan.acceptable), plan.accepted(plan.unacceptable))
     )  # fmt: skip
 
 
-def _sequential_in_words(found: SequentialSampling) -> str:
+def _sequential_in_words(plan: SequentialSampling) -> str:
     lines = [
         "Re-read one by one, and decide after each:",
         "items  accept with  reject with",
     ]
     shown = 0
     before = None
-    for checked in range(1, found.most + 1):
-        accept, reject = found.limits(checked)
+    for checked in range(1, plan.most + 1):
+        accept, reject = plan.limits(checked)
         if (accept, reject) != before and (accept >= 0 or before is None) and shown < _ROWS:
             lines.append(f"{checked:5d}  {accept if accept >= 0 else '-':>11}  {reject:>11}")
             shown += 1
             before = accept, reject
-    accept, reject = found.limits(found.most)
-    lines.append(f"{found.most:5d}  {accept:>11}  {reject:>11}  (the last)")
-    items = (f"{found.expected_items(share):.0f} at {percent(share, 1)}"
-             for share in (found.acceptable, found.unacceptable))  # fmt: skip
+    accept, reject = plan.limits(plan.most)
+    lines.append(f"{plan.most:5d}  {accept:>11}  {reject:>11}  (the last)")
+    items = (f"{plan.expected_items(share):.0f} at {percent(share, 1)}"
+             for share in (plan.acceptable, plan.unacceptable))  # fmt: skip
     lines.append(f"Items until the decision, on average: {' and '.join(items)} of errors.")
-    accepted = found.accepted
-    return "\n".join([*lines, _risks(found, 1 - accepted(found.acceptable), accepted(found.unacceptable))])
+    accepted = plan.accepted
+    return "\n".join([*lines, _risks(plan, 1 - accepted(plan.acceptable), accepted(plan.unacceptable))])
 
 
-def _risks(found: SingleSampling | SequentialSampling, producer: float, consumer: float) -> str:
+def _risks(plan: SingleSampling | SequentialSampling, producer: float, consumer: float) -> str:
     return (
-        f"At {percent(found.acceptable, 1)} of errors it is rejected in {percent(producer, 1)} of cases, at "
-        f"{percent(found.unacceptable, 1)} of errors accepted in {percent(consumer, 1)}."
+        f"At {percent(plan.acceptable, 1)} of errors it is rejected in {percent(producer, 1)} of cases, at "
+        f"{percent(plan.unacceptable, 1)} of errors accepted in {percent(consumer, 1)}."
     )

@@ -152,7 +152,7 @@ def _verdicts(labels: Labels, decided: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Course]:
     """Return the expected share of right votes by blocks of votes in time; see `AnnotatorFunctions`."""
-    found = []
+    listed = []
     answers = _answers(study, watch)
     for answered in answers:
         source = answered.question.labels
@@ -176,8 +176,8 @@ def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Cour
             "right", f"right votes{about}", "Expected share of right votes in a block of votes", ideal=1.0,
             is_share=True,
         )  # fmt: skip
-        found.append(Course("labels", measure, tuple(places), "block of votes", np.array(values)))
-    return found
+        listed.append(Course("labels", measure, tuple(places), "block of votes", np.array(values)))
+    return listed
 
 
 def preview(study: Study, names: Collection[str], weight: float | None, watch: Watch) -> Consequences | None:

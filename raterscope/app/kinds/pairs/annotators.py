@@ -107,7 +107,7 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
 
 def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Course]:
     """Return the share of the left by blocks of comparisons in time; see `AnnotatorFunctions`."""
-    found = []
+    listed = []
     answers = _answers(study, watch)
     for answered in answers:
         pairs = answered.pairs
@@ -129,8 +129,8 @@ def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Cour
             "left", f"left side{about}", "Share of the left among choices of a side in a block",
             ideal=0.5, is_share=True,
         )  # fmt: skip
-        found.append(Course("pairs", measure, tuple(places), "block of comparisons", np.array(values)))
-    return found
+        listed.append(Course("pairs", measure, tuple(places), "block of comparisons", np.array(values)))
+    return listed
 
 
 def preview(study: Study, names: Collection[str], weight: float | None, watch: Watch) -> Consequences | None:

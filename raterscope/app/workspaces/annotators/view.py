@@ -215,10 +215,10 @@ def _deciding(table: AnnotatorTable, name: str, column: str) -> Value | None:
 def _lines(prepared: Prepared, names: Sequence[str]) -> tuple[CardLine, ...]:
     table, lines = prepared.table, []
     for evidence in table.evidence:
-        found = [_known(table.of_kind(name, evidence.kind)) for name in names]
-        if all(each is None for each in found):
+        known_of_kind = [_known(table.of_kind(name, evidence.kind)) for name in names]
+        if all(each is None for each in known_of_kind):
             continue
-        counts = ["none" if each is None else _counts(each[0], each[1]) for each in found]
+        counts = ["none" if each is None else _counts(each[0], each[1]) for each in known_of_kind]
         lines.append(CardLine(KINDS[evidence.kind].title, tuple(counts), heading=True))
         for at, measure in enumerate(evidence.measures):
             lines.append(_value_line(prepared, evidence, at, measure, names))
@@ -227,21 +227,26 @@ def _lines(prepared: Prepared, names: Sequence[str]) -> tuple[CardLine, ...]:
             if any(texts):
                 lines.append(CardLine(_TITLES.get(word, word), texts, help=_WORDS_HELP.get(word, "")))
         if any(
-            each is not None and (each[0].accepted[each[1]] or each[0].rejected[each[1]]) for each in found
+            each is not None and (each[0].accepted[each[1]] or each[0].rejected[each[1]])
+            for each in known_of_kind
         ):
             texts = tuple(
                 "" if each is None else
                 f"{each[0].accepted[each[1]]:,} right, {each[0].rejected[each[1]]:,} wrong"
-                for each in found
+                for each in known_of_kind
             )  # fmt: skip
             lines.append(CardLine("your verdicts", texts, help="Marks that agree with your decisions"))
     return tuple(lines)
 
 
-def _known(found: tuple[Evidence, int] | None) -> tuple[Evidence, int] | None:
+def _known(row_of_kind: tuple[Evidence, int] | None) -> tuple[Evidence, int] | None:
     """Return evidence that says anything; an excluded annotator may have none."""
-    if found is None or found[0].marks[found[1]] or np.isfinite(found[0].values[found[1]]).any():
-        return found
+    if (
+        row_of_kind is None
+        or row_of_kind[0].marks[row_of_kind[1]]
+        or np.isfinite(row_of_kind[0].values[row_of_kind[1]]).any()
+    ):
+        return row_of_kind
     return None
 
 
@@ -256,8 +261,8 @@ def _value_line(
     table, key = prepared.table, f"{evidence.kind}_{measure.name}"
     texts, figures, marked = [], [], []
     for name in names:
-        found = table.of_kind(name, evidence.kind)
-        value = (math.nan,) * 3 if found is None else tuple(found[0].values[found[1], at].tolist())
+        of_kind = table.of_kind(name, evidence.kind)
+        value = (math.nan,) * 3 if of_kind is None else tuple(of_kind[0].values[of_kind[1], at].tolist())
         texts.append(_value_words(measure, value, brief=len(names) > 1))
         figures.append(value)
         marked.append(bool(prepared.unusual.marked[key][table.index[name]]))
@@ -278,13 +283,13 @@ def _value_words(measure: Measure, value: tuple[float, ...], *, brief: bool) -> 
 
 
 def courses(
-    found: Mapping[str, Sequence[Course]], prepared: Prepared, names: Sequence[str]
+    courses_of: Mapping[str, Sequence[Course]], prepared: Prepared, names: Sequence[str]
 ) -> tuple[CourseView, ...]:
     """Return the courses of one annotator, or of two in one plot, kind by kind."""
     views: dict[str, CourseView] = {}
     for name in names:
         row = prepared.table.index[name]
-        for course in found.get(name, ()):
+        for course in courses_of.get(name, ()):
             measure = course.measure
             title = f"{course.kind}: {measure.title}"
             line = AnnotatorCourse(

@@ -322,8 +322,8 @@ class AnnotatorsWorkspace(WorkspaceLayout):
             )
             self._effect_task.follow(job, partial(self._on_effects, names[0]))
 
-    def _on_courses(self, names: tuple[str, ...], found: Mapping[str, tuple[Course, ...]]) -> None:
-        self._courses.update(found)
+    def _on_courses(self, names: tuple[str, ...], courses: Mapping[str, tuple[Course, ...]]) -> None:
+        self._courses.update(courses)
         if self.prepared is not None:
             there = [name for name in names if name in self.prepared.table.index]
             self.course.show_courses(view.courses(self._courses, self.prepared, there))

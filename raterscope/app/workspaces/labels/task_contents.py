@@ -69,8 +69,8 @@ class TaskContents(LabelsPart):
                 job = self._document.ask("Reading the task", work)
                 self._reading.follow(job, self._on_read)
 
-    def _on_read(self, found: tuple[TaskContent, Path | None]) -> None:
-        self._content, path = found
+    def _on_read(self, content_and_path: tuple[TaskContent, Path | None]) -> None:
+        self._content, path = content_and_path
         self._loading.cancel()
         self._view.show_content(self._content)
         if path is not None:
