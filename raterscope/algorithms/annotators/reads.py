@@ -46,3 +46,23 @@ def reads_of(names: Iterable[str]) -> dict[str, dict[int, str]]:
         person, read = split_read(name)
         people.setdefault(person, {})[read] = name
     return {person: dict(sorted(reads.items())) for person, reads in people.items()}
+
+
+def read_notices(names: Iterable[str]) -> tuple[str, ...]:
+    """Return a notice on later reads, which a fusion counts as further annotators; none without any.
+
+    Examples
+    --------
+    >>> read_notices(["anna", "anna (read 2)", "ben"])[0][:60]
+    '1 annotator is a later read of another one: each read counts'
+    >>> read_notices(["anna", "ben"])
+    ()
+    """
+    later = sum(len(reads) - 1 for reads in reads_of(names).values())
+    if not later:
+        return ()
+    are = "1 annotator is a later read" if later == 1 else f"{later:,} annotators are later reads"
+    return (
+        f"{are} of another one: each read counts as an annotator of its own. People agree with themselves "
+        "more than with others, so the result is less sure than it looks. Exclude later reads to avoid this.",
+    )

@@ -22,6 +22,7 @@ from raterscope.algorithms.annotators.communities import (
     CommunitySettings,
     communities,
 )
+from raterscope.algorithms.annotators.reads import read_notices
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.copying import copying_in_words, find_copies
 from raterscope.algorithms.labels.cross_validation import cross_validate
@@ -391,6 +392,8 @@ def fuse(
         fusion = run(replace(labels, known=known), plan, step)
     else:
         fusion = run(labels, plan, step)
+    voters = [labels.annotators[at] for at in np.flatnonzero(labels.votes_of_annotators()).tolist()]
+    fusion = replace(fusion, notices=(*fusion.notices, *read_notices(voters)))
     if labels.prior is not None and _has_prior(plan.settings):
         fusion = replace(fusion, notices=(*fusion.notices, _OVERRIDDEN))
     if fusion.drift is not None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from raterscope.algorithms.annotators.reads import read_notices
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.data import PairFusion, Pairs, PairSettings
 from raterscope.algorithms.progress import Watch, silent
@@ -51,4 +54,5 @@ def fuse(pairs: Pairs, plan: PairPlan | None = None, watch: Watch = silent) -> P
     """
     plan = plan or PairPlan()
     fusion: PairFusion = PATHS[plan.algorithm].run(pairs, plan.settings, watch=watch)
-    return fusion
+    judges = [pairs.annotators[at] for at in np.unique(pairs.annotator).tolist()]
+    return replace(fusion, notices=(*fusion.notices, *read_notices(judges)))

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from raterscope.algorithms.labels import Labels
+from raterscope.algorithms.labels.fusion import fuse
 from raterscope.app.ambiguous_files import names_by
 from raterscope.app.errors import InputError
 from raterscope.app.formats.labels import read_labels
@@ -52,3 +55,21 @@ def test_reads_of_masks_are_named_by_an_entity_of_the_file_or_folder():
     ]  # fmt: skip
     bids = [Path("sub-01_rater-A_read-2_label-lesion_mask.nii.gz")]
     assert names_by(bids, ())[bids[0]] == NameParts("sub-01", "A (read 2)", "lesion")
+
+
+def test_fusions_of_repeated_reads_say_that_each_counts():
+    annotators = np.repeat(np.arange(4, dtype=np.int32), 12)
+    tasks = np.tile(np.arange(12, dtype=np.int32), 4)
+    names = ("kim", "kim (read 2)", "lee", "lee (read 2)")
+    votes = Labels(
+        tasks,
+        annotators,
+        (tasks % 2).astype(np.int16),
+        tuple(map(str, range(12))),
+        names,
+        ("a", "b"),
+        ("a", "b"),
+    )
+    assert any(words.startswith("2 annotators are later reads") for words in fuse(votes).fusion.notices)
+    without = votes.without({"kim (read 2)", "lee (read 2)"})
+    assert not any("later read" in words for words in fuse(without).fusion.notices)

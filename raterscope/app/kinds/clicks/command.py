@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from raterscope.algorithms.annotators.reads import read_notices
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.fusion import FusionPlan, carries_reliability, isolation_notice
@@ -156,6 +157,7 @@ def summarise(
     used = len(inputs.items) + len(inputs.others.images)
     notices = [
         *run_notices(list(answer.fusions.values())),
+        *read_notices({name for image in inputs.given.values() for name in image.annotators}),
         isolation_notice(answer.plan, used, len(study.items()["clicks"])) or "",
         others_in_words(inputs.others.as_log()),
     ]

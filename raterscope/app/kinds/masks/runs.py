@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from raterscope.algorithms.annotators.reads import read_notices
 from raterscope.algorithms.masks.boxes import overlap
 from raterscope.algorithms.masks.calibration import (
     LEVELS,
@@ -115,7 +116,8 @@ def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
     for structure, step_watch in steps_of(watch, case.records):
         masks = case.masks(structure, partial(step_watch, 0.0, "assembling the masks"))
         fusion, outlines = fuse_measured(masks, plan, watch=part(step_watch, 0.0, _FUSED))
-        fusions.append(replace(fusion, notices=(*fusion.notices, *skipped_slices(masks))))
+        notices = (*fusion.notices, *skipped_slices(masks), *read_notices(masks.annotators))
+        fusions.append(replace(fusion, notices=notices))
         reports.append(report_on(fusions[-1], masks, part(step_watch, _FUSED, 1.0), outlines))
     return CaseResult(tuple(fusions), tuple(reports))
 
