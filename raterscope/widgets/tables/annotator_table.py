@@ -298,7 +298,7 @@ def _paint_weight(painter: QPainter, box: QRectF, row: AnnotatorRow) -> None:
 def _text(
     painter: QPainter, box: QRectF, words: str, side: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft
 ) -> None:
-    short = QFontMetrics(painter.font()).elidedText(words, Qt.TextElideMode.ElideRight, int(box.width()))
+    short = QFontMetrics(painter.font()).elidedText(words, Qt.TextElideMode.ElideMiddle, int(box.width()))
     painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, short)
 
 
@@ -319,7 +319,7 @@ def _paint_interval(painter: QPainter, box: QRectF, figures: tuple[float, float,
     painter.drawLine(QPointF(x, bar.top() - 2), QPointF(x, bar.bottom() + 1))
 
 
-WIDTHS = {"annotator": 104, "clicks": 76, "by image": 92, "weight": 120}
+WIDTHS = {"annotator": 128, "clicks": 76, "by image": 92, "weight": 120}
 NARROWEST = 76
 
 
