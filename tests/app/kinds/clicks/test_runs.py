@@ -344,7 +344,9 @@ def test_what_depends_on_the_grouping_is_kept_with_the_run(filled: Study) -> Non
     assert notice is not None
     assert "if only half of the images are fused at a time" in notice
     counted_images = [
-        image for entry in filled.images() if (image := read_counted_image(filled, entry, ())) is not None
+        image
+        for entry in filled.images()
+        if (image := read_counted_image(filled, entry, fold([]))) is not None
     ]
     blocks = clicks_section(filled, counted_images, read_measures([], fold([])), {}).blocks
     assert any(isinstance(block, Notices) and notice in block.sentences for block in blocks)
