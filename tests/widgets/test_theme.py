@@ -53,6 +53,7 @@ def test_a_theme_reaches_palette_style_and_those_who_paint_themselves(restored, 
     label = QLabel("words")
     qtbot.addWidget(label)
     theme.set_role(label, "rejected")
+    label.ensurePolished()  # as Qt does before it shows a widget
     assert label.palette().color(QPalette.ColorRole.WindowText) == QColor(theme.LIGHT.rejected)
 
 
