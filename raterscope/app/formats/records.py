@@ -260,7 +260,7 @@ class TaskContents:
 
 
 LabelFile = LabelTable | TrueLabels | TaskContents
-"""What one table of labels may hold."""
+"""Contents of a table of labels: votes, true labels, or contents of tasks."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.measurements import REPEATABILITY
 from raterscope.algorithms.annotators.reader_study import ReaderComparison
 from raterscope.algorithms.annotators.reader_variance import ReaderVariance
-from raterscope.algorithms.annotators.reads import split_read
+from raterscope.algorithms.annotators.reads import reads_of, split_read
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import format_number
@@ -347,12 +347,8 @@ def bland_altman_pictures(measurements: Measurements, quantity: str, unit: str) 
 
 
 def compared_pairs(names: Mapping[str, object] | Sequence[str]) -> list[tuple[str, str]]:
-    """List whom to compare: reads of one person in turn, then the first reads of two people."""
-    people: dict[str, dict[int, str]] = {}
-    for name in names:
-        person, read = split_read(name)
-        people.setdefault(person, {})[read] = name
-    ordered = [[reads[number] for number in sorted(reads)] for reads in people.values()]
+    """List the pairs to compare: successive reads of each person, then first reads of two people."""
+    ordered = [list(reads.values()) for reads in reads_of(names).values()]
     own = [(reads[at + 1], reads[at]) for reads in ordered for at in range(len(reads) - 1)]
     return own + list(combinations((reads[0] for reads in ordered), 2))
 

@@ -282,7 +282,7 @@ def _decided_subjects(state: ReviewState, new: frozenset[int]) -> set[Hashable]:
 
 
 def _record_read(journals: Journals, merged: MergedStudy) -> None:
-    """Note whose decisions were merged, when and by whom, and whether they were a blind second read."""
+    """Record the merged experts, time and user, and whether it was a blind second read."""
     study, other = journals.studies
     copied = other.settings.second_read()
     read = Read(

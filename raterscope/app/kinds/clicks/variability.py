@@ -158,8 +158,8 @@ def count_statistics(variability: CountVariability) -> Iterator[Statistic]:
             if own:
                 value = _mean_of(variability, own, key)
                 images = sum(variability.pairs[pair].detection.images for pair in own)
-                whom = THE_SAME if intra else ANOTHER
-                yield Statistic("count", key, value, "", ANY_READER, whom, images, len(own))
+                other = THE_SAME if intra else ANOTHER
+                yield Statistic("count", key, value, "", ANY_READER, other, images, len(own))
     for pair, agreement in variability.pairs.items():
         for key, value in (
             ("bias", agreement.limits.bias), ("lower limit of agreement", agreement.limits.lower),

@@ -76,9 +76,9 @@ def measure_labels(question: str, labels: Labels, watch: Watch = silent) -> Labe
     chosen = busiest[:_MOST_READERS]
     given = {at: (task[annotator == at], answer[annotator == at]) for at in chosen}
     for at in chosen:
-        own, said = given[at]
-        several = votes[own] > 1
-        alike = (counts[own, said] - 1)[several] / (votes[own] - 1)[several]
+        own_tasks, own_answers = given[at]
+        several = votes[own_tasks] > 1
+        alike = (counts[own_tasks, own_answers] - 1)[several] / (votes[own_tasks] - 1)[several]
         with_others[labels.annotators[at]] = _within_one(mean_interval(alike))
     for first, second in combinations(chosen, 2):
         common, left, right = np.intersect1d(given[first][0], given[second][0], return_indices=True)
