@@ -336,8 +336,33 @@ class MaskResult(Result):
         return "; ".join(parts[:3]) + (f" and {len(parts) - 3:,} more" if len(parts) > 3 else "")
 
 
+class _QuestionResult(Result):
+    """Result by question, whose tables are stacked."""
+
+    answer: Any
+
+    @property
+    def _plan(self) -> Described:
+        plan: Described = self.answer.plan
+        return plan
+
+    @property
+    def _outcomes(self) -> Mapping[str, Outcome[Any]]:
+        outcomes: Mapping[str, Outcome[Any]] = self.answer.outcomes
+        return outcomes
+
+    def _frame(self, table: str) -> Frame:
+        fusions = self.answer.fusions.items()
+        return stack_frames(
+            {name: self._of_question(table, name, fusion) for name, fusion in fusions}, "question"
+        )
+
+    def _of_question(self, table: str, name: str, fusion: Any) -> Frame:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class LabelResult(Result):
+class LabelResult(_QuestionResult):
     """Labels of tasks that many annotators voted on.
 
     Its tables are `labels` (with the probability of each class), `annotators`, `confusion`, and `evaluation`,
@@ -358,20 +383,6 @@ class LabelResult(Result):
     @property
     def _drawn(self) -> Quantity:
         return Quantity("accuracy", "accuracy")
-
-    @property
-    def _plan(self) -> Described:
-        return self.answer.plan
-
-    @property
-    def _outcomes(self) -> Mapping[str, Outcome[Any]]:
-        return self.answer.outcomes
-
-    def _frame(self, table: str) -> Frame:
-        frames = {
-            name: self._of_question(table, name, result) for name, result in self.answer.fusions.items()
-        }
-        return stack_frames(frames, "question")
 
     def _of_question(self, table: str, name: str, result: LabelFusionResult) -> Frame:
         question, fusion = self.answer.inputs.given[name], result.fusion
@@ -413,7 +424,7 @@ class LabelResult(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PairResult(Result):
+class PairResult(_QuestionResult):
     """Ranking of items that were compared in pairs, and the annotators who prefer one side.
 
     Its tables are `ranking` and `annotators`.
@@ -430,20 +441,6 @@ class PairResult(Result):
     @property
     def _drawn(self) -> Quantity:
         return Quantity("bias", "bias to the left", 0.0)
-
-    @property
-    def _plan(self) -> Described:
-        return self.answer.plan
-
-    @property
-    def _outcomes(self) -> Mapping[str, Outcome[Any]]:
-        return self.answer.outcomes
-
-    def _frame(self, table: str) -> Frame:
-        frames = {
-            name: self._of_question(table, name, fusion) for name, fusion in self.answer.fusions.items()
-        }
-        return stack_frames(frames, "question")
 
     def _of_question(self, table: str, name: str, fusion: PairFusion) -> Frame:
         pairs = self.answer.inputs.given[name]
