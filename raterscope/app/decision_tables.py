@@ -18,6 +18,7 @@ from raterscope.app.formats.tables import Table, read_table
 from raterscope.app.review import (
     BiasSubject,
     Decision,
+    GoldSubject,
     ImageSubject,
     RegionSubject,
     SpotOf,
@@ -238,7 +239,8 @@ class _Reader:
         if label and label not in votes.scheme.classes:
             classes = ", ".join(plain(name, 40) for name in votes.scheme.classes[:9])
             raise _Problem(f"{plain(label, 40)} is no class; expected {classes}")
-        return TaskSubject(task=task, label=label), None
+        subject = GoldSubject if self._cell("verb", rows[0]) in GoldSubject.verbs else TaskSubject
+        return subject(task=task, label=label), None
 
     def _on_pairs(self, rows: Sequence[int], _item: int, _run: int | None) -> tuple[Subject, None]:
         name = self._cell("rater", rows[0])

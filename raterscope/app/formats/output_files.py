@@ -33,6 +33,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.review import (
     BiasSubject,
     Decision,
+    GoldSubject,
     RegionSubject,
     SpotSubject,
     StructureSubject,
@@ -402,7 +403,7 @@ def _subject_cells(decision: Decision) -> Sequence[object]:
         return (*[None] * 5, subject.structure, *[None] * 5)
     if isinstance(subject, BiasSubject):
         return (*[None] * 8, subject.annotator, None, None)
-    if isinstance(subject, TaskSubject):
+    if isinstance(subject, (TaskSubject, GoldSubject)):
         return (*[None] * 9, subject.task, subject.label)
     return [None] * 11
 

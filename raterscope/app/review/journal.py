@@ -24,6 +24,7 @@ from raterscope.app.review.subjects import (
     SUBJECTS,
     BiasSubject,
     CountingSubject,
+    GoldSubject,
     OfClicks,
     RegionSubject,
     ScaleSubject,
@@ -92,7 +93,7 @@ REVIEWED: dict[str, ReviewedKind] = {
     for kind in (
         ReviewedKind("clicks", SpotsOfImage, get_args(OfClicks), weighs_annotators=True),
         ReviewedKind("masks", RegionsOfImage, (RegionSubject, StructureSubject)),
-        ReviewedKind("labels", TasksOfQuestion, (TaskSubject,)),
+        ReviewedKind("labels", TasksOfQuestion, (TaskSubject, GoldSubject)),
         ReviewedKind("pairs", BiasesOfQuestion, (BiasSubject,)),
     )
 }
@@ -201,6 +202,11 @@ class ReviewState:
         """Return the tasks of a question that the expert has judged, by name."""
         decided = self._decided.get(("labels", question))
         return dict(decided.tasks) if isinstance(decided, TasksOfQuestion) else {}
+
+    def gold_tasks(self, question: int) -> dict[str, str]:
+        """Return the class of each task of a question that the expert marked as gold, by name."""
+        decided = self._decided.get(("labels", question))
+        return dict(decided.gold) if isinstance(decided, TasksOfQuestion) else {}
 
     def judged(self, question: int) -> dict[str, Judged]:
         """Return the annotators of a question of pairs that the expert has judged, by name."""

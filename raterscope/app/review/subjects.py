@@ -449,6 +449,34 @@ class TaskSubject:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GoldSubject:
+    """A task of a question: mark it as a gold task, whose class is known, or remove that mark.
+
+    Attributes
+    ----------
+    label : str
+        Name of the known class.
+    """
+
+    kind: ClassVar[str] = "labels"
+    form: ClassVar[str] = "gold"
+    verbs: ClassVar[tuple[str, ...]] = ("gold", "ungold")
+
+    task: str
+    label: str = ""
+
+    def refuse(self, verb: str) -> str | None:
+        """Name the missing field for a verb; None if complete."""
+        return "label" if verb == "gold" and not self.label else None
+
+    def in_words(self, verb: str) -> str:
+        """Describe the decision: "mark task 0417 as gold task, supernova"."""
+        if verb == "gold":
+            return f"mark {self.task} as gold task, {self.label}"
+        return f"remove the gold mark of {self.task}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class BiasSubject:
     """An annotator of pairs: flag or clear position bias, skip, or reopen for another decision."""
 
@@ -470,6 +498,6 @@ class BiasSubject:
 OfClicks = (
     SpotSubject | SpotsSubject | ImageSubject | WeightSubject | ScaleSubject | ShapeSubject | CountingSubject
 )
-Subject = OfClicks | RegionSubject | StructureSubject | TaskSubject | BiasSubject
+Subject = OfClicks | RegionSubject | StructureSubject | TaskSubject | GoldSubject | BiasSubject
 SUBJECTS: dict[str, type[Any]] = {subject.form: subject for subject in get_args(Subject)}
 """What is decided on, by the name under which the study keeps it."""

@@ -15,7 +15,13 @@ from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.app.coding import Coding
 from raterscope.app.errors import counted
 from raterscope.app.review.decision import Decision
-from raterscope.app.review.subjects import BiasSubject, RegionSubject, StructureSubject, TaskSubject
+from raterscope.app.review.subjects import (
+    BiasSubject,
+    GoldSubject,
+    RegionSubject,
+    StructureSubject,
+    TaskSubject,
+)
 
 if TYPE_CHECKING:
     from raterscope.app.review.journal import ReviewState
@@ -100,11 +106,19 @@ class TasksOfQuestion:
         self.skipped: set[str] = set()
         self.contested: dict[str, str] = {}
         """Tasks that are open again, and why."""
+        self.gold: dict[str, str] = {}
+        """Classes of the gold tasks."""
         self.words = LastWords()
 
     def take(self, decision: Decision, _item: int) -> None:
         """Apply a decision in effect."""
         subject = decision.subject
+        if isinstance(subject, GoldSubject):
+            self.words.add((subject.form, subject.task), decision.id, decision.verb)
+            self.gold.pop(subject.task, None)
+            if decision.verb == "gold":
+                self.gold[subject.task] = subject.label
+            return
         if not isinstance(subject, TaskSubject):
             return
         self.words.add(subject.task, decision.id, decision.verb)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -15,7 +15,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.tables import number_or_nan
-from raterscope.app.review import ReviewState, standing_names
+from raterscope.app.review import ReviewState, fold, standing_names
 from raterscope.app.study.arrays import write_object
 from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme, StudyError
@@ -145,6 +145,21 @@ def decided_classes(crowd: VoteSet, review: ReviewState, question: int) -> Class
         if task_index is not None and decided.label in class_index:
             known[task_index] = class_index[decided.label]
     return known
+
+
+def known_truth(study: Study, question: int) -> ClassArray:
+    """Return the true class of each gold task, imported or marked by the expert, (N,) int16; else `OPEN`."""
+    return with_gold(study.vote_set(question), fold(study.decisions()).gold_tasks(question))
+
+
+def with_gold(crowd: VoteSet, gold: Mapping[str, str]) -> ClassArray:
+    """Return the imported truths of tasks, (N,) int16, with the classes that the expert marked as gold."""
+    truth = crowd.truth.copy()
+    classes = crowd.scheme.classes
+    for task, label in gold.items():
+        if task in crowd.task_index and label in classes:
+            truth[crowd.task_index[task]] = classes.index(label)
+    return truth
 
 
 def pictures_of(study: Study, question: int) -> dict[int, int]:

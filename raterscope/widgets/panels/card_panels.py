@@ -398,6 +398,7 @@ FILTERS = {
     "undecided": "undecided",
     "all": "all tasks",
     "decided": "decided",
+    "gold": "gold tasks",
     "disagree": "disagree with truth",
     "community": "of selected community",
     "few": "few votes",
@@ -407,6 +408,7 @@ FILTERS = {
 NO_MATCHES = {
     "undecided": "Every task is decided or has ground truth.",
     "decided": "No decisions yet.",
+    "gold": "No gold tasks: import true classes, or decide a task and press G.",
     "disagree": "No answer disagrees with the ground truth.",
     "community": "Select a community to list the tasks of its members.",
     "few": "Every task has more than a few votes.",

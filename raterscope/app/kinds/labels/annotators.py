@@ -42,7 +42,12 @@ WORST = Measure(
 CHANGE = Measure(
     "change_p", "change", "p value of the test for a change over time, of dynamic methods", unit="p"
 )
-MEASURES = (ACCURACY, WORST, CHANGE)
+GOLD = Measure(
+    "gold", "gold tasks", "Share of right votes on gold tasks, whose class is imported or marked by you (G)",
+    ideal=1.0, is_share=True,
+)  # fmt: skip
+GOLD_ANSWERED = Measure("gold_answered", "gold answered", "Number of votes on gold tasks")
+MEASURES = (ACCURACY, GOLD, WORST, CHANGE, GOLD_ANSWERED)
 
 FEWEST = 3.0
 """Expected votes on a class from which it may be called the worst."""
@@ -65,7 +70,7 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
     """Return the figures of exports and reports, of all questions; see `AnnotatorFunctions`."""
     state = fold(study.decisions())
     pool = Pool(state.aliases, len(MEASURES))
-    verdicts = []
+    verdicts, gold = [], []
     worst: dict[int, tuple[float, str]] = {}
     community: dict[int, list[str]] = {}
     answers = _answers(study, part(watch, 0.0, 0.3))
@@ -74,12 +79,13 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
         accuracy = accuracies(answered.rates)
         values = np.full((len(labels.annotators), len(MEASURES), 3), np.nan)
         values[:, 0] = np.stack(accuracy, axis=1)
-        values[:, 1, 0], lowest = _worst_class(answered)
+        worst_at, change_at = MEASURES.index(WORST), MEASURES.index(CHANGE)
+        values[:, worst_at, 0], lowest = _worst_class(answered)
         if fusion.drift is not None:
-            values[:, 2, 0] = constancy(labels, fusion).p
+            values[:, change_at, 0] = constancy(labels, fusion).p
         pool.add(labels.annotators, values, _votes(answered))
         rows = pool.rows_of(labels.annotators).tolist()
-        for row, value, at in zip(rows, values[:, 1, 0].tolist(), lowest.tolist(), strict=True):
+        for row, value, at in zip(rows, values[:, worst_at, 0].tolist(), lowest.tolist(), strict=True):
             if at >= 0 and value < worst.get(row, (2.0, ""))[0]:
                 worst[row] = value, fusion.classes[at]
         groups = groups_of(labels, answered.result, accuracy[0])
@@ -90,11 +96,15 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
         crowd = study.vote_set(answered.entry.id, answered.run.imported)
         decided = decided_classes(crowd, state, answered.entry.id)
         verdicts.append(_verdicts(labels, class_indices(decided, crowd.scheme.classes, labels.classes)))
+        gold.append(_gold(answered))
     if not answers:
         return None
     pooled = pool.weighted()
     for row, (value, _) in worst.items():
-        pooled[row, 1, 0] = value
+        pooled[row, MEASURES.index(WORST), 0] = value
+    right, wrong = (pool.total([each[at] for each in gold]) for at in (0, 1))
+    pooled[:, MEASURES.index(GOLD)] = _shares(right, right + wrong)
+    pooled[:, MEASURES.index(GOLD_ANSWERED), 0] = right + wrong
     marks, items = pool.counted()
     everyone = range(len(pool.names))
     return Evidence(
@@ -150,8 +160,30 @@ def _verdicts(labels: Labels, decided: np.ndarray) -> tuple[np.ndarray, np.ndarr
     )
 
 
+def _gold(answered: Answered) -> tuple[np.ndarray, np.ndarray]:
+    """Count each annotator's right and wrong votes on gold tasks; those of excluded annotators too."""
+    question = answered.question
+    right, wrong = _verdicts(question.labels, question.truth)
+    if question.excluded is not None:
+        more = _verdicts(question.excluded, question.truth)
+        right, wrong = right + more[0], wrong + more[1]
+    return right, wrong
+
+
+def _shares(hits: np.ndarray, number: np.ndarray) -> FloatArray:
+    """Return the share of hits of each annotator with Wilson's interval, (K, 3); NaN without votes."""
+    shares = np.full((len(hits), 3), np.nan)
+    for row in np.flatnonzero(number).tolist():
+        low, high = wilson(float(hits[row]), int(number[row]))
+        shares[row] = hits[row] / number[row], low, high
+    return shares
+
+
 def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Course]:
-    """Return the expected share of right votes by blocks of votes in time; see `AnnotatorFunctions`."""
+    """Return the expected share of right votes by blocks of votes in time, and that on gold tasks.
+
+    See `AnnotatorFunctions`.
+    """
     listed = []
     answers = _answers(study, watch)
     for answered in answers:
@@ -166,18 +198,31 @@ def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Cour
             continue
         meant = source.meaning[source.label[own]]
         right = np.where(meant >= 0, answered.result.fusion.posterior[source.task[own], meant], 0.0)
-        places, values = [], []
-        for block in blocks(len(own)):
-            hits, number = float(right[block].sum()), block.stop - block.start
-            places.append(f"votes {block.start + 1:,} to {block.stop:,}")
-            values.append((hits / number, *wilson(hits, number)))
         about = f", {plain(answered.entry.name)}" if len(answers) > 1 else ""
         measure = Measure(
             "right", f"right votes{about}", "Expected share of right votes in a block of votes", ideal=1.0,
             is_share=True,
         )  # fmt: skip
-        listed.append(Course("labels", measure, tuple(places), "block of votes", np.array(values)))
+        listed.append(_course(measure, right, "votes"))
+        truth = answered.question.truth[source.task[own]]
+        if (truth != OPEN).any():
+            measure = Measure(
+                "gold", f"gold tasks{about}", "Share of right votes on gold tasks in a block of votes",
+                ideal=1.0, is_share=True,
+            )  # fmt: skip
+            on_gold = truth != OPEN
+            listed.append(_course(measure, (meant == truth)[on_gold].astype(float), "gold votes"))
     return listed
+
+
+def _course(measure: Measure, right: FloatArray, noun: str) -> Course:
+    """Return the share of right votes, given in time, by blocks with Wilson's interval."""
+    places, values = [], []
+    for block in blocks(len(right)):
+        hits, number = float(right[block].sum()), block.stop - block.start
+        places.append(f"{noun} {block.start + 1:,} to {block.stop:,}")
+        values.append((hits / number, *wilson(hits, number)))
+    return Course("labels", measure, tuple(places), f"block of {noun}", np.array(values))
 
 
 def preview(study: Study, names: Collection[str], weight: float | None, watch: Watch) -> Consequences | None:

@@ -71,7 +71,7 @@ from raterscope.app.outcome import record_of
 from raterscope.app.page.variability import COLUMNS, statistic_rows
 from raterscope.app.review import ReviewState, fold, standing_names
 from raterscope.app.study import Study
-from raterscope.app.study.labels import labels_of, pictures_of
+from raterscope.app.study.labels import known_truth, labels_of, pictures_of
 from raterscope.app.study.records import QuestionEntry
 
 Row = Sequence[object]
@@ -388,7 +388,7 @@ def _is_ready(study: Study, entry: QuestionEntry, export: str) -> bool:
     if export == "decided":
         return bool(decided_labels(study, entry))
     answered = read_answer(study, entry)
-    if export == "roc-curves" and not (study.vote_set(entry.id).truth != OPEN).any():
+    if export == "roc-curves" and not (known_truth(study, entry.id) != OPEN).any():
         return False
     return answered is not None and (export not in OF_COMMUNITIES or answered.result.communities is not None)
 
@@ -493,7 +493,7 @@ def _write_roc(study: Study, entry: QuestionEntry, form: str, path: Path, watch:
 
 def _write_rates(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
     """Write rates over time for decisions on the last class."""
-    question = Question(labels_of(study, entry.id), study.vote_set(entry.id).truth)
+    question = Question(labels_of(study, entry.id), known_truth(study, entry.id))
     rates = follow_question(question, watch=watch)
     return [(write_rates_chart if form == "svg" else write_rates)(path, rates)]
 

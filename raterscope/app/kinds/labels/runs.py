@@ -30,7 +30,7 @@ from raterscope.app.outcome import Outcome, attempt, finite_or_none
 from raterscope.app.review import ReviewState, standing_names
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.arrays import Fingerprint
-from raterscope.app.study.labels import decided_classes, excluded_votes, labels_of
+from raterscope.app.study.labels import decided_classes, excluded_votes, known_truth, labels_of, with_gold
 from raterscope.app.study.records import QuestionEntry
 from raterscope.app.study.vote_sets import class_indices
 
@@ -67,7 +67,7 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
         labels = crowd.labels(people, decided_classes(crowd, state, number))
         labels = labels.joined(standing_names(labels.annotators, state.aliases)).without(state.excluded)
         left_out = excluded_votes(study, number, tuple(state.excluded))
-        return Question(labels, crowd.truth, left_out) if len(labels) else None
+        return Question(labels, with_gold(crowd, state.gold_tasks(number)), left_out) if len(labels) else None
 
     names = {number: study.question(number).name for number in questions}
     inputs = outcome.gather(names, study, read, watch, words="reading the votes on")
@@ -214,7 +214,7 @@ plan_of = partial(outcome.read_plan, LabelPlan.from_dict)
 
 def read_truths(study: Study, entry: QuestionEntry, fusion: LabelFusion) -> ClassArray:
     """Return the current truths of an answer's tasks, in the answer's numbering of classes."""
-    truth = study.vote_set(entry.id).truth[: len(fusion.known)]
+    truth = known_truth(study, entry.id)[: len(fusion.known)]
     return class_indices(truth, entry.scheme.classes, fusion.classes)
 
 

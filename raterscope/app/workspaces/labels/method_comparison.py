@@ -21,9 +21,10 @@ from raterscope.app.jobs import Job
 from raterscope.app.kinds.labels.cross_validation import StoredFolds, cross_validate, load_folds, store_folds
 from raterscope.app.kinds.labels.decision_rates import ERRORS, ROWS, follow_class_decisions, series_of
 from raterscope.app.kinds.labels.runs import Question, plan_of, read_truths, unseen_truths
+from raterscope.app.review import fold
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import Study
-from raterscope.app.study.labels import labels_of
+from raterscope.app.study.labels import known_truth, labels_of
 from raterscope.app.study.records import Scheme
 from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.labels.exclusion import with_known_labels
@@ -115,7 +116,8 @@ class MethodComparison(LabelsPart):
 def _rests_on(question: int, run: int | None, study: Study) -> object:
     """Return the key of a measurement's input: while it is equal, the measurement is valid."""
     when = None if run is None else study.runs.get(run).started
-    return question, study.last_import(), study.question(question).scheme, when
+    gold = tuple(sorted(fold(study.decisions()).gold_tasks(question).items()))
+    return question, study.last_import(), study.question(question).scheme, when, gold
 
 
 def _known(
@@ -123,7 +125,7 @@ def _known(
 ) -> list[MeasuredMethod] | None:
     """Return the known measurements of runs, none without truths; None if a run must be measured first."""
     watch(0.0, "reading measurements")
-    if not (study.vote_set(question).truth != OPEN).any():
+    if not (known_truth(study, question) != OPEN).any():
         return []
     stored = [known[run] for run in runs if run in known and known[run][0] == _rests_on(question, run, study)]
     return [measured for _, measured in stored if measured is not None] if len(stored) == len(runs) else None
@@ -142,7 +144,7 @@ def _measured(question: int, runs: Sequence[int | None], known: Known, study: St
 
 
 def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> MeasuredMethod | None:
-    truth = study.vote_set(question).truth
+    truth = known_truth(study, question)
     if run is None:
         vote = assess(majority(labels_of(study, question)).posterior, truth, scheme.classes)
         return None if vote is None else MeasuredMethod(None, vote)
@@ -320,7 +322,7 @@ class DecisionRates(LabelsPart):
 
 
 def _read(labels: Labels, question: int, chosen: int, study: Study, watch: Watch) -> Found:
-    return compute_rates(labels, chosen, study.vote_set(question).truth, watch)
+    return compute_rates(labels, chosen, known_truth(study, question), watch)
 
 
 def compute_rates(labels: Labels, chosen: int, truth: np.ndarray, watch: Watch) -> Found:

@@ -23,7 +23,7 @@ _LONGEST = 120
 """Largest number of letters of a notice beside the table."""
 
 NAN = float("nan")
-NOTHING = "Import known truths (task, label) to measure every run and the majority vote."
+NOTHING = "Import true classes or mark gold tasks (G) to measure every run and the majority vote."
 MEASURES = (
     Measure("accuracy", "Share of the tasks with known truth whose most probable class is correct"),
     Measure("AUC", "Probability that a task of a class ranks above one of another class, mean over classes"),

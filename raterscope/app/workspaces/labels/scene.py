@@ -27,9 +27,10 @@ from raterscope.app.kinds.labels.runs import (
     tempering_for,
     unseen_truths,
 )
+from raterscope.app.review import fold
 from raterscope.app.session import Session
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.labels import excluded_votes, labels_of, pictures_of
+from raterscope.app.study.labels import excluded_votes, labels_of, pictures_of, with_gold
 from raterscope.app.study.records import ImageEntry, QuestionEntry
 from raterscope.app.study.vote_sets import NameIndex
 
@@ -48,7 +49,7 @@ class Scene:
     annotator_ids : (K,) int32
         The annotators' numbers in the study.
     truth : (N,) int16
-        Imported truths, as indices into `classes`.
+        Imported truths and marked gold tasks, as indices into `classes`.
     pictures : mapping of task to ImageEntry
     later : int
         Number of votes that were imported after the run.
@@ -109,7 +110,7 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     run_shown, result = study.shown.run_and_result(question, "labels", run)
     vote_set = study.vote_set(question, None if run_shown is None else run_shown.imported)
     labels = labels_of(study, question, run_shown)
-    truth = vote_set.truth
+    truth = with_gold(vote_set, fold(study.decisions()).gold_tasks(question))
     if result is not None:
         truth = read_truths(study, entry, result.fusion)
         labels = order_like_answer(labels, result.fusion)

@@ -13,7 +13,7 @@ from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.active_learning import NextVotes, next_votes
 from raterscope.algorithms.labels.data import ClassArray
 from raterscope.algorithms.progress import Watch
-from raterscope.app.review import Decision, TaskSubject
+from raterscope.app.review import Decision, GoldSubject, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
@@ -242,6 +242,25 @@ class TaskReview(LabelsPart):
                 subject=TaskSubject(task=scene.labels.tasks[task], label=scene.classes[number]),
             ))  # fmt: skip
 
+    @while_shown
+    def mark_gold(self) -> None:
+        """Mark the task as gold with the class that the expert decided, or remove that mark."""
+        task, contents = self.current, self._document.contents
+        if task is None or contents is None:
+            return
+        scene = self._session.scene
+        name = scene.labels.tasks[task]
+        if name in contents.review.gold_tasks(scene.question.id):
+            verb, label = "ungold", ""
+        elif self.decided[task] != OPEN:
+            verb, label = "gold", scene.classes[self.decided[task]]
+        else:
+            self.message.emit(f"Decide the class of {name} first: a gold task has a known class.")
+            return
+        self._document.record(
+            Decision(verb=verb, item=scene.question.id, subject=GoldSubject(task=name, label=label))
+        )
+
     def skip(self) -> None:
         """Skip the task; it comes again at the end."""
         task = self.current
@@ -413,6 +432,8 @@ def in_order(
         keep &= (decided == OPEN) & (known_labels == OPEN)
     elif key == "decided":
         keep &= decided != OPEN
+    elif key == "gold":
+        keep &= scene.truth != OPEN
     elif key == "disagree":
         labels = analysis.vote.argmax(axis=1) if scene.fusion is None else scene.fusion.label()
         keep &= (scene.truth != OPEN) & (scene.truth != labels)

@@ -15,7 +15,7 @@ from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_labels
 from raterscope.app.kinds.labels.runs import Draft, fuse_inputs, gather, keep
-from raterscope.app.review import Decision, ReviewState, TaskSubject
+from raterscope.app.review import Decision, GoldSubject, ReviewState, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import set_scheme
@@ -126,6 +126,7 @@ class LabelsWorkspace(LabelsScreen):
             ("Previous disputed task", "Shift+Tab", partial(self.tasks.go, -1)),
             ("Skip", "S", self.tasks.skip),
             ("Undo the decision on the task", "C", self.tasks.clear),
+            ("Mark the task as gold, or remove the mark", "G", self.tasks.mark_gold),
             ("Find a class by its name", "/", self.task_panel.find_class),
             ("Show the task large, or the annotators again", "D", self.task_contents.toggle),
             ("Exclude selected annotators", "X", self.exclusion_preview.begin),
@@ -266,7 +267,11 @@ class LabelsWorkspace(LabelsScreen):
         item = contents.item_of(decision, "labels")
         if item is not None:
             back = contents.brought_back(decision)
-            self.tasks.refresh(item, back.task if isinstance(back, TaskSubject) else None)
+            task = back.task if isinstance(back, (TaskSubject, GoldSubject)) else None
+            self.tasks.refresh(item, task)
+            target = contents.target(decision)
+            if target is not None and isinstance(target.subject, GoldSubject):
+                self.navigation.read_again()  # it changes what annotators are measured against
         elif decision.annotators or (target := contents.target(decision)) is None or target.annotators:
             self.annotator_detail.refresh()
             self.exclusion_preview.refresh()
