@@ -23,8 +23,8 @@ from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.workspaces import run_history
+from raterscope.app.workspaces.annotator_decisions import AnnotatorDecisions
 from raterscope.app.workspaces.annotators import view
-from raterscope.app.workspaces.annotators.decisions import AnnotatorDecisions
 from raterscope.app.workspaces.layout import WorkspaceLayout
 from raterscope.widgets.figures.course_plot import CoursePlot
 from raterscope.widgets.panels.activity_panels import HistoryEntry

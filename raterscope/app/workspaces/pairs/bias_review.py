@@ -19,6 +19,7 @@ from raterscope.algorithms.pairs.ranking import LinkedScores
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.review import BiasSubject, Decision
 from raterscope.app.session import LatestTask, while_shown
+from raterscope.app.workspaces.annotator_decisions import AnnotatorDecisions
 from raterscope.app.workspaces.pairs.scene import (
     CLEARED,
     FLAGGED,
@@ -45,6 +46,7 @@ HINTS = {
     "flag": "The corrected ranking removes this annotator's bias.",
     "clear": "The corrected ranking uses this annotator's answers unchanged.",
 }
+WHY_EXCLUDED = ("biased to a side", *REASONS["flag"])
 STATES = {"flag": FLAGGED, "clear": CLEARED}
 
 
@@ -69,6 +71,10 @@ class BiasReview(PairsPart):
         """Decision on each annotator: OPEN, FLAGGED or CLEARED."""
         for widget in (core.screen.queue, core.screen.path, core.screen.sides, core.screen.bars):
             widget.chosen.connect(self._on_chosen)
+        self.exclusions = AnnotatorDecisions(
+            core.document, self._selected, self._shown_name, lambda _names: False, core.screen, WHY_EXCLUDED
+        )
+        self.exclusions.message.connect(self.message)
         core.screen.evidence.flag_requested.connect(partial(self.judge, "flag"))
         core.screen.evidence.clear_requested.connect(partial(self.judge, "clear"))
         core.screen.evidence.skip_requested.connect(partial(self.judge, "skip"))
@@ -172,19 +178,29 @@ class BiasReview(PairsPart):
 
     @while_shown
     def exclude_flagged(self, flagged: BoolArray) -> None:
-        """Exclude the flagged annotators from the fusions of every kind in this study."""
-        scene, contents = self._session.scene, self._document.contents
-        if contents is None:
-            return
-        names = tuple(
-            name
-            for name, flag in zip(scene.pairs.annotators, flagged.tolist(), strict=True)
-            if flag and name not in contents.review.excluded
-        )
+        """Preview the exclusion of the flagged annotators from the fusions of every kind in this study."""
+        contents = self._document.contents
+        excluded = contents.review.excluded if contents else {}
+        pairs = self._session.scene.pairs
+        names = tuple(name for name, flag in zip(pairs.annotators, flagged.tolist(), strict=True) if flag)
         if not names:
-            self.message.emit("All flagged annotators are already excluded.")
-            return
-        self._document.record(Decision(verb="exclude", annotators=names, reason="biased to a side"))
+            self.message.emit("No annotator is flagged. Select one and press Shift+X to exclude.")
+        elif set(names) <= excluded.keys():
+            self.message.emit(
+                "All flagged annotators are already excluded. Fuse again (F5) to see the effect."
+            )
+        else:
+            self.exclusions.exclude_names(names)
+
+    def _selected(self) -> tuple[str, ...]:
+        annotator = self._screen.queue.current
+        if annotator is None or not self._session.shown:
+            return ()
+        return (self._session.scene.pairs.annotators[annotator],)
+
+    def _shown_name(self, name: str) -> str:
+        scene = self._session.scene
+        return scene.names[scene.pairs.annotators.index(name)]
 
     def _on_menu(self, position: QPoint) -> None:
         """Open the context menu of the annotator under the mouse, who is already selected."""
@@ -198,6 +214,7 @@ class BiasReview(PairsPart):
         menu.addSeparator()
         for verb in ("flag", "clear", "skip"):
             menu.addAction(verb.capitalize()).triggered.connect(without_checked(partial(self.judge, verb)))
+        menu.addAction("Exclude or restore...").triggered.connect(without_checked(self.exclusions.exclude))
         menu.addAction("Copy the name").triggered.connect(
             without_checked(partial(QGuiApplication.clipboard().setText, name))
         )

@@ -114,7 +114,8 @@ class PairsWorkspace(PairsScreen):
             ("Flag as biased", "F", partial(self.bias_review.judge, "flag")),
             ("Clear of bias", "C", partial(self.bias_review.judge, "clear")),
             ("Skip", "S", partial(self.bias_review.judge, "skip")),
-            ("Exclude flagged annotators everywhere", "X", self._exclude_flagged),
+            ("Exclude flagged annotators", "X", self._exclude_flagged),
+            ("Exclude annotator, or restore", "Shift+X", self.bias_review.exclusions.exclude),
             *self.core.navigation_actions("question"),
             ("Leave the panel", "Esc", self.close_fuse_panel),
         )

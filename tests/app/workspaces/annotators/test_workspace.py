@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.app.annotator_evidence import Consequences
 from raterscope.app.cli.program import main
 from raterscope.app.errors import InputError
-from raterscope.app.workspaces.annotators.decisions import Preview
+from raterscope.app.workspaces.annotator_decisions import Preview
 from raterscope.app.workspaces.annotators.view import card
 from tests.app.driving import idle, open_study, press
 

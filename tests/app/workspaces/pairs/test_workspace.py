@@ -11,7 +11,7 @@ from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.app.workspaces.run_history import run_lines
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from tests.app.driving import LONG, idle
-from tests.app.workspaces.pairs.driving import key
+from tests.app.workspaces.pairs.driving import exclude_flagged, key
 from tests.app.workspaces.pairs.made import BIASED, ITEMS, PEOPLE, crowd
 
 
@@ -167,9 +167,16 @@ def test_the_evidence_shows_counts_bias_and_the_smallest_detectable_bias(fused, 
 
 def test_excluding_the_flagged_is_one_decision_and_the_next_fusion_lists_them(fused, qtbot):
     workspace = fused.workspace
-    key(fused, qtbot, Qt.Key.Key_X)
+    before = workspace.rate_cut.ranking.after
+    summary, changes = exclude_flagged(fused, qtbot)
     assert set(fused.document.contents.review.excluded) == {f"ann {n:02}" for n in range(BIASED)}
     assert len(fused.document.contents.decisions) == 1
+    assert fused.document.contents.decisions[0].reason == "biased to a side"
+    fused.menus.undo_action.trigger()
+    idle(fused, qtbot)
+    assert not fused.document.contents.review.excluded
+    fused.menus.redo_action.trigger()
+    idle(fused, qtbot)
     key(fused, qtbot, Qt.Key.Key_X)
     assert "already excluded" in fused.status.message
     assert "Different annotators are excluded" in workspace.fuse_panel._changes.text()
@@ -180,6 +187,10 @@ def test_excluding_the_flagged_is_one_decision_and_the_next_fusion_lists_them(fu
     idle(fused, qtbot)
     assert workspace.session.scene.run.algorithm == "lasso"
     assert len(workspace.session.scene.pairs) == len(crowd()) * (PEOPLE - BIASED) // PEOPLE
+    after = workspace.rate_cut.ranking.after
+    moved = {workspace.session.scene.pairs.items[at] for at in np.flatnonzero(before != after)}
+    assert {change.name for change in changes} == moved
+    assert summary == f"would change {len(moved) or 'none'} of {ITEMS} ranks"
     assert f"{PEOPLE - BIASED}" in [label.text() for label in workspace.queue.findChildren(QLabel)]
     assert any("took no part" in notice for notice in workspace.session.scene.fusion.notices)
     assert workspace.fuse_panel._changes.text() == ""
@@ -195,7 +206,7 @@ def test_an_excluded_annotator_is_no_longer_flagged(fused, qtbot):
     idle(fused, qtbot)
     judge(fused, qtbot, Qt.Key.Key_F, "always chooses one side")
     workspace.choose(3)
-    key(fused, qtbot, Qt.Key.Key_X)
+    exclude_flagged(fused, qtbot)
     key(fused, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
     idle(fused, qtbot)
@@ -259,7 +270,7 @@ def test_f6_cycles_through_the_regions_without_a_selection_and_a_closed_study_le
 
 def test_runs_are_compared_by_flags_and_an_earlier_one_is_shown_again(fused, qtbot):
     workspace = fused.workspace
-    key(fused, qtbot, Qt.Key.Key_X)
+    exclude_flagged(fused, qtbot)
     key(fused, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
     idle(fused, qtbot)

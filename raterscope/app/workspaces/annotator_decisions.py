@@ -71,6 +71,8 @@ class AnnotatorDecisions(QObject):
         ``shown(name)`` gives a name as it is shown.
     weighs : callable
         ``weighs(names)`` returns whether a weight has an effect on any of them.
+    reasons : sequence of str
+        Offered for an exclusion.
     """
 
     message = Signal(str)
@@ -83,9 +85,11 @@ class AnnotatorDecisions(QObject):
         shown: Callable[[str], str],
         weighs: Callable[[Sequence[str]], bool],
         parent: QWidget,
+        reasons: Sequence[str] = REASONS,
     ) -> None:
         super().__init__(parent)
         self._document, self._selected, self._shown, self._weighs = document, selected, shown, weighs
+        self._reasons = reasons
         self._window = parent
         self._task = LatestTask()
         self.dialog: ExclusionDialog | None = None
@@ -96,8 +100,11 @@ class AnnotatorDecisions(QObject):
     def exclude(self) -> None:
         """Preview and exclude the selected annotators; restore them if all are excluded."""
         names = self._needed()
-        if not names:
-            return
+        if names:
+            self.exclude_names(names)
+
+    def exclude_names(self, names: tuple[str, ...]) -> None:
+        """Preview and exclude annotators; restore them if all are excluded."""
         excluded = self._excluded
         if all(name in excluded for name in names):
             self._document.record(Decision(verb="include", annotators=self._all(names)))
@@ -157,7 +164,7 @@ class AnnotatorDecisions(QObject):
         self._names, self._found = names, {}
         who = self._shown(names[0]) if len(names) == 1 else counted(len(names), "annotator")
         self.dialog = dialog = ExclusionDialog(
-            who, self._window.window(), reasons=REASONS, marks="marks", answers="results",
+            who, self._window.window(), reasons=self._reasons, marks="marks", answers="results",
             weights=WEIGHTS if self._weighs(names) else (), weight=weight,
         )  # fmt: skip
         set_lengths(dialog, minimumWidth=WIDTH, minimumHeight=HEIGHT)
