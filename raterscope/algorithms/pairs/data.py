@@ -52,6 +52,8 @@ class Pairs:
         Those without comparisons are allowed.
     time : (E,) float64, optional
         Seconds from any origin; NaN where it is not known.
+    task : (E,) int32, optional
+        Number of what the items were compared on, such as the prompt that two models answered; -1 for none.
     """
 
     annotator: IndexArray
@@ -61,6 +63,7 @@ class Pairs:
     annotators: tuple[str, ...]
     items: tuple[str, ...]
     time: FloatArray | None = None
+    task: IndexArray | None = None
 
     def __post_init__(self) -> None:
         count = len(self.choice)
@@ -86,6 +89,8 @@ class Pairs:
             if time.shape != (count,) or bool(np.isinf(time).any()):
                 raise PairsError("times of the comparisons are missing or infinite; expected one each.")
             object.__setattr__(self, "time", None if bool(np.isnan(time).all()) else time)
+        if self.task is not None and np.shape(self.task) != (count,):
+            raise PairsError("tasks of the comparisons are missing; expected one each.")
 
     def __len__(self) -> int:
         return len(self.choice)
@@ -120,6 +125,7 @@ class Pairs:
             right=self.right[kept],
             choice=self.choice[kept],
             time=None if self.time is None else self.time[kept],
+            task=None if self.task is None else self.task[kept],
         )
 
 

@@ -162,9 +162,11 @@ def side_notices(words: str) -> list[str]:
 
 
 def _repeats(pairs: Pairs) -> int:
-    """Count comparisons that repeat another one."""
+    """Count comparisons that repeat another one, on the same task."""
     items = len(pairs.items)
     key = (pairs.annotator.astype(np.int64) * items + pairs.left) * items + pairs.right
+    if pairs.task is not None:
+        key = key * (int(pairs.task.max(initial=0)) + 2) + pairs.task + 1
     order = np.argsort(key)
     same = key[order[1:]] == key[order[:-1]]
     again = np.zeros(len(key), dtype=np.bool_)

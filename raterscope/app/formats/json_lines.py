@@ -9,6 +9,8 @@ References
 Explosion, "Prodigy: annotation task formats", https://prodi.gy/docs/api-interfaces.
 Argilla, "Import and export records", https://docs.argilla.io/latest/how_to_guides/import_export/.
 doccano, "Tutorial: export", https://doccano.github.io/doccano/tutorial/.
+Zheng, L., Chiang, W.-L., Sheng, Y. and others, "Judging LLM-as-a-judge with MT-bench and Chatbot Arena",
+Advances in Neural Information Processing Systems 36, 2023. https://doi.org/10.48550/arXiv.2306.05685
 """
 
 from __future__ import annotations
@@ -96,10 +98,25 @@ def _rows(path: Path, record: dict[str, Any]) -> list[Row]:
         return [_prodigy_row(path, record)]
     if isinstance(record.get("fields"), dict) and "responses" in record:
         return _argilla_rows(record)
+    if {"model_1", "model_2", "g1_winner", "g2_winner"} <= record.keys():
+        return _judged_twice(record)
     row = dict(_cells(record))
     if isinstance(record.get("label"), list) and find_annotator(record) is None:
         row["annotator"] = path.stem  # doccano writes one file per annotator
     return [row]
+
+
+def _judged_twice(record: dict[str, Any]) -> list[Row]:
+    """Return both games of a judgment of MT-bench: the second shows the models in the other order."""
+    row = dict(_cells({name: value for name, value in record.items() if not name.startswith(("g1_", "g2_"))}))
+    first, second = row.pop("model_1"), row.pop("model_2")
+    models = {"model_1": first, "model_2": second}
+    return [
+        {**row, "model_a": left, "model_b": right, "winner": models.get(winner, winner)}
+        for left, right, winner in (
+            (first, second, _text(record["g1_winner"])), (second, first, _text(record["g2_winner"])),
+        )
+    ]  # fmt: skip
 
 
 def _prodigy_row(path: Path, record: dict[str, Any]) -> Row:
@@ -157,8 +174,18 @@ def _cells(record: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Itera
         elif isinstance(value, list):
             if value and not any(isinstance(entry, dict | list) for entry in value):
                 yield prefix + name, _joined(value)
+            elif value and all(isinstance(entry, dict) and "content" in entry for entry in value):
+                yield prefix + name, _conversation(value)
         else:
             yield prefix + name, _text(value)
+
+
+def _conversation(messages: list[dict[str, Any]]) -> str:
+    """Return the messages of a conversation as a text, with who wrote each if there are several."""
+    texts = [(_text(message.get("role")), _text(message["content"])) for message in messages]
+    if len(texts) == 1:
+        return texts[0][1]
+    return "\n\n".join(f"{role}: {text}" if role else text for role, text in texts)
 
 
 def _joined(values: list[Any]) -> str:

@@ -288,6 +288,12 @@ class PairTable:
         Rows without an answer, which are skipped.
     notices : tuple of str
         Messages on how the file was read, one sentence each.
+    tasks : tuple of names
+        What the items were compared on: prompts that models answered. Empty if the file names none.
+    task : (E,) int32, optional
+        Index into `tasks`; -1 for none.
+    contents : TaskContents, optional
+        Texts of the tasks: prompts by column, and the answer of each item by the item's name.
     """
 
     path: Path
@@ -302,6 +308,9 @@ class PairTable:
     pictures: Mapping[int, str] = field(default_factory=dict)
     missing: int = 0
     notices: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    task: NDArray[np.int32] | None = None
+    contents: TaskContents | None = None
 
     def __len__(self) -> int:
         return len(self.choice)

@@ -58,7 +58,8 @@ COLUMN_NAMES = {
     "ymin": "ymin y1 ytl miny bboxymin",
     "xmax": "xmax x2 xbr maxx bboxxmax",
     "ymax": "ymax y2 ybr maxy bboxymax",
-    "time": "time times timestamp t ts tms timems seconds milliseconds createdat date datetime submittedat",
+    "time": "time times timestamp tstamp t ts tms timems seconds milliseconds createdat date datetime "
+    "submittedat",
     "label": "label answer response class category rating judgment judgement annotation vote choice decision "
     "value grade labels score",
     "truth": "truth gold goldlabel labelgold goldenlabel truelabel groundtruth gt correct correctlabel "

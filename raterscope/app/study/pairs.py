@@ -19,6 +19,7 @@ from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.records import RunEntry
 from raterscope.app.study.study import Study
+from raterscope.app.study.task_contents import add_contents
 from raterscope.app.study.vote_sets import pack_names, pairs_record, positions_of, records_of, unpack_names
 
 UNNAMED = "pairs"
@@ -48,6 +49,8 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
             (number, imported, write_object(connection, pairs_record(table, annotator_ids), watch)),
         )
     link_pictures(study, watch)
+    if table.contents is not None:
+        add_contents(study, table.contents, number)
     items = len(np.unique(np.concatenate([table.left, table.right])))
     words = (
         f"{counted(len(table), 'comparison')} of {counted(items, 'item')}"
@@ -93,6 +96,11 @@ def _given_again(study: Study, question: int, table: PairTable) -> int:
     present = comparisons.annotator.astype(np.int64) * item_count + comparisons.left
     present = present * item_count + comparisons.right
     codes = (annotator[known] * item_count + left[known]) * item_count + right[known]
+    if comparisons.task is not None and table.task is not None:
+        task = np.append(positions_of(table.tasks, comparisons.tasks), -1)[table.task]
+        count = len(comparisons.tasks) + 1
+        codes = codes * count + task[known] + 1
+        present = present * count + comparisons.task + 1
     return int(np.isin(codes, present).sum())
 
 

@@ -12,10 +12,13 @@ from raterscope.app.study.study import Study
 _INSERT = "INSERT OR REPLACE INTO contents(question, task, field, position, value) VALUES (?, ?, ?, ?, ?)"
 
 
-def add_contents(study: Study, contents: TaskContents) -> str:
-    """Store the contents of tasks; later ones replace earlier ones. Returns a sentence."""
+def add_contents(study: Study, contents: TaskContents, question: int = 0) -> str:
+    """Store the contents of tasks, of all questions or of one; later ones replace earlier ones.
+
+    Returns a sentence.
+    """
     rows = [
-        (0, task, field, position, text)
+        (question, task, field, position, text)
         for position, (field, texts) in enumerate(contents.fields.items())
         for task, text in texts.items()
     ]

@@ -414,6 +414,10 @@ class PairsRecord:
     choice : (E,) float64
         Above 0 for left.
     time : (E,) float64, optional
+    tasks : (B,) uint8, optional
+        The names of what the items were compared on, see `pack_names`.
+    task : (E,) int32, optional
+        -1 for none.
     """
 
     items: NDArray[np.uint8]
@@ -423,6 +427,8 @@ class PairsRecord:
     right: NDArray[np.int32]
     choice: NDArray[np.float64]
     time: NDArray[np.float64] | None = None
+    tasks: NDArray[np.uint8] | None = None
+    task: NDArray[np.int32] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -440,6 +446,8 @@ class ComparisonSet:
     annotator, left, right : (E,) int32
     choice : (E,) float64
     time : (E,) float64, optional
+    tasks : tuple of names
+    task : (E,) int32, optional
     """
 
     items: tuple[str, ...]
@@ -450,11 +458,15 @@ class ComparisonSet:
     right: NDArray[np.int32]
     choice: NDArray[np.float64]
     time: NDArray[np.float64] | None
+    tasks: tuple[str, ...] = ()
+    task: NDArray[np.int32] | None = None
 
     def pairs(self, annotators: Sequence[str]) -> Pairs:
         """Return the comparisons as input of a fusion; `annotators` lists all of the study's."""
         names = tuple(annotators[number] for number in self.annotator_ids.tolist())
-        return Pairs(self.annotator, self.left, self.right, self.choice, names, self.items, self.time)
+        return Pairs(
+            self.annotator, self.left, self.right, self.choice, names, self.items, self.time, self.task
+        )
 
 
 def pairs_record(table: PairTable, annotator_ids: NDArray[np.int32]) -> PairsRecord:
@@ -467,6 +479,8 @@ def pairs_record(table: PairTable, annotator_ids: NDArray[np.int32]) -> PairsRec
         right=table.right,
         choice=table.choice,
         time=table.time,
+        tasks=None if table.task is None else pack_names(table.tasks),
+        task=table.task,
     )
 
 
@@ -498,10 +512,13 @@ def join_comparisons(records: Sequence[PairsRecord], annotators: int) -> Compari
             raise ValueError("a choice is invalid")
         if record.time is not None and record.time.shape != record.choice.shape:
             raise ValueError("their columns differ in length")
+        if record.task is not None and record.task.shape != record.choice.shape:
+            raise ValueError("their columns differ in length")
     empty = np.empty(0, dtype=np.int32)
     annotator_id = np.concatenate([empty, *(record.annotator for record in records)])
     annotator_ids, annotator = occurring_annotators(annotator_id, annotators)
     columns = list(zip(tables, records, strict=True))
+    names, task = _join_tasks(records)
     return ComparisonSet(
         items=items,
         pictures=pictures,
@@ -511,4 +528,22 @@ def join_comparisons(records: Sequence[PairsRecord], annotators: int) -> Compari
         right=np.concatenate([empty, *(table[record.right] for table, record in columns)]),
         choice=np.concatenate([np.empty(0), *(record.choice for record in records)]),
         time=join_times([record.time for record in records], [len(record.choice) for record in records]),
+        tasks=names,
+        task=task,
     )
+
+
+def _join_tasks(records: Sequence[PairsRecord]) -> tuple[tuple[str, ...], NDArray[np.int32] | None]:
+    """Index the tasks of several records together; None without any."""
+    if all(record.task is None for record in records):
+        return (), None
+    number: dict[str, int] = {}
+    parts = []
+    for record in records:
+        if record.task is None or record.tasks is None:
+            parts.append(np.full(len(record.choice), -1, dtype=np.int32))
+            continue
+        names = unpack_names(record.tasks)
+        common = np.array([number.setdefault(name, len(number)) for name in names] + [-1], dtype=np.int32)
+        parts.append(common[record.task])
+    return tuple(number), np.concatenate(parts)

@@ -23,6 +23,13 @@ from raterscope.app.formats.labels.table import (
     select_rows,
     time_notices,
 )
+from raterscope.app.formats.pairs.tasks import (
+    TaskColumns,
+    contents_of_tasks,
+    find_task_columns,
+    number_tasks,
+    take_contents,
+)
 from raterscope.app.formats.records import PairTable
 from raterscope.app.formats.sources import File, open_source
 from raterscope.app.formats.tables import (
@@ -181,6 +188,7 @@ FIELDS = (
 """Fields of a column: name, label on screen, and whether it is required."""
 
 _NEEDED = ("annotator", "left", "right", "choice")
+_TASK = "task"
 _NO_SIDES = (
     "The table names winner and loser, but not their sides: sides were drawn at random, so a bias to a side "
     "cannot show."
@@ -205,8 +213,9 @@ def read_pair_table(
     """
     outcome = {} if mapping else find_outcomes(head.table)
     needed = _NEEDED[:3] if outcome else _NEEDED
-    column = assign_columns(head.table, needed, _WANTED, mapping or outcome)
-    columns = read_columns(head, column, part(watch, 0.0, 0.8))
+    column, shown = _assign(head.table, needed, mapping or outcome)
+    columns = read_columns(head, column | shown.to_read(), part(watch, 0.0, 0.8))
+    texts = take_contents(columns, shown)
     filled = find_filled_rows(columns, column, needed, _NEEDED[:3])
     watch(0.82, "sorting comparisons")
     coded = columns.coded
@@ -214,6 +223,8 @@ def read_pair_table(
         _draw_sides(columns)
         column["choice"] = column["left"]
     left, right, items = _unify_items(coded.pop("left"), coded.pop("right"))
+    if texts:
+        coded[_TASK] = number_tasks(texts, shown)
     question = coded.pop("question", None)
     questions = [("", filled)]
     if question is not None:
@@ -223,13 +234,39 @@ def read_pair_table(
     tables = []
     for (words, rows), step in steps_of(part(watch, 0.85, 1.0), questions):
         if rows.any():
-            tables += [*_tables(columns, column, words, rows, (left, right, items), step)]
+            tables += [
+                replace(
+                    table,
+                    contents=contents_of_tasks(
+                        columns, texts, shown, coded[_TASK], (left, right), items, rows
+                    ),
+                )
+                if texts
+                else table
+                for table in _tables(columns, column, words, rows, (left, right, items), step)
+            ]
     if tables and outcome:
         tables[0] = replace(tables[0], notices=(*tables[0].notices, _NO_SIDES))
     if not tables:
         problem = f"has no answers; expected {EXPECTED}"
         raise InputError(problem, file=head.table.path, field=column["choice"])
     return tuple(tables)
+
+
+def _assign(
+    table: Table, needed: Sequence[str], mapping: Mapping[str, str] | None
+) -> tuple[dict[str, str], TaskColumns]:
+    """Assign columns to fields, and find those of prompts and answers, to which "question" may belong."""
+    column = assign_columns(table, needed, _WANTED, mapping)
+    by_hand = mapping or {}
+    fields = {field: name for field, name in column.items() if field != "question" or name in by_hand}
+    ignored = [name for name, field in by_hand.items() if field == "ignore"]
+    shown = None if needed == _NEEDED[:3] else find_task_columns(table, [*fields.values(), *ignored])
+    if shown is None:
+        return column, TaskColumns()
+    if column.get("question") not in (*shown.prompts, shown.identifier):
+        fields = column
+    return fields, shown
 
 
 def find_outcomes(table: Table) -> dict[str, str]:
@@ -318,13 +355,23 @@ def _tables(
     annotator = renumber(coded["annotator"], rows)
     item = _select_items(left, right, items, rows)
     time = None if columns.time is None else select_rows(columns.time, kept)
+    task = renumber(coded[_TASK], kept) if _TASK in coded else None
     yield PairTable(
         path=path, question=question, annotators=tuple(annotator.names), items=tuple(item.names),
         annotator=select_rows(annotator.index, kept), left=item.index[select_rows(left, kept)],
         right=item.index[select_rows(right, kept)], choice=select_rows(reading.value, kept) + 0.0,
         time=None if time is None or np.isnan(time).all() else time,
         pictures=_pictures(coded, item, (left, right), rows), missing=missing, notices=tuple(messages),
+        tasks=() if task is None else tuple(task.names),
+        task=None if task is None else _without_empty(task, select_rows(task.index, kept)),
     )  # fmt: skip
+
+
+def _without_empty(task: Coded, index: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the task of each row, -1 where the cell is empty."""
+    if "" not in task.names:
+        return index
+    return np.where(index == task.names.index(""), -1, index).astype(np.int32)
 
 
 def _select_items(

@@ -48,7 +48,8 @@ def join_tables(tables: Sequence[PairTable], excluded: Collection[str] = ()) -> 
         kept = ~np.isin(record.annotator, [number[name] for name in excluded if name in number])
         columns = {name: getattr(record, name)[kept] for name in ("annotator", "left", "right", "choice")}
         time = None if record.time is None else record.time[kept]
-        records.append(replace(record, **columns, time=time))
+        task = None if record.task is None else record.task[kept]
+        records.append(replace(record, **columns, time=time, task=task))
     pairs = join_comparisons(records, len(number)).pairs(tuple(number))
     if not len(pairs):
         raise InputError("no comparisons are left without the annotators that --exclude names")

@@ -1,0 +1,155 @@
+"""Columns with what judges of language models saw: prompts, and the answers of two models.
+
+References
+----------
+Zheng, L., Chiang, W.-L., Sheng, Y. and others, "Judging LLM-as-a-judge with MT-bench and Chatbot Arena",
+Advances in Neural Information Processing Systems 36, 2023. https://doi.org/10.48550/arXiv.2306.05685
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.app.errors import counted
+from raterscope.app.formats.labels.columns import Coded, Columns
+from raterscope.app.formats.labels.contents import LONGEST_TEXT
+from raterscope.app.formats.records import TaskContents
+from raterscope.app.formats.tables import LONGEST_NAME, Table
+
+_IDENTIFIER = re.compile(
+    r"(question|prompt|instruction|task|example)[ _.-]?(id|key|no|number)", re.IGNORECASE
+)
+_PROMPT = re.compile(
+    r"((user|input)[ _.-]?)?(prompt|question|instruction|query|context|input|reference)([ _.-]?text)?",
+    re.IGNORECASE,
+)
+_ANSWER = re.compile(
+    r"(model[ _.-]?)?(response|answer|conversation|completion|output|reply|generation|text)[ _.-]?([ab12])"
+    r"|(left|right)[ _.-]?(response|answer|conversation|completion|output|reply|generation|text)",
+    re.IGNORECASE,
+)
+_TURN = "turn"
+_FIELD = "content of "
+
+
+@dataclass(frozen=True)
+class TaskColumns:
+    """Columns of tasks: the identifier, the prompts, and the answers of the left and the right item."""
+
+    identifier: str = ""
+    turn: str = ""
+    prompts: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+
+    def to_read(self) -> dict[str, str]:
+        """Return the columns by field, which are no names and can be long."""
+        names = (*filter(None, (self.identifier, self.turn)), *self.prompts, *self.answers)
+        return {_FIELD + name: name for name in names}
+
+
+def find_task_columns(table: Table, taken: Collection[str]) -> TaskColumns | None:
+    """Find the columns of prompts and answers among those that are not taken; None without them.
+
+    A column "question" holds prompts if the table has answers or identifiers of questions; otherwise it names
+    what all annotators were asked.
+    """
+    free = [name for name in table.header if name not in taken]
+    answers = [name for name in free if _ANSWER.fullmatch(name.strip())]
+    sides = {name: _side(name) for name in answers}
+    left, right = ([name for name in answers if sides[name] == side] for side in (0, 1))
+    pair = (left[0], right[0]) if left and right else ()
+    identifier = next((name for name in free if _IDENTIFIER.fullmatch(name.strip())), "")
+    if not pair and not identifier:
+        return None
+    prompts = tuple(name for name in free if _PROMPT.fullmatch(name.strip()))
+    turn = next((name for name in free if name.strip().casefold() == _TURN), "")
+    return TaskColumns(identifier, turn if identifier else "", prompts, pair)
+
+
+def _side(name: str) -> int:
+    text = name.strip().casefold()
+    return int(text[-1] in "b2" if not text.startswith(("left", "right")) else text.startswith("right"))
+
+
+def take_contents(columns: Columns, wanted: TaskColumns) -> dict[str, Coded]:
+    """Take the columns of tasks out of those that were read, because their texts are no names."""
+    return {name: columns.coded.pop(field) for field, name in wanted.to_read().items()}
+
+
+def number_tasks(texts: Mapping[str, Coded], wanted: TaskColumns) -> Coded:
+    """Return the task of each row: its identifier, with the turn if questions have several; or a number.
+
+    Without identifiers, rows with the same prompts are of one task, and without prompts those with the same
+    two answers in either order. An empty name is no task.
+    """
+    if wanted.identifier:
+        task = texts[wanted.identifier]
+        task = Coded([name[:LONGEST_NAME] for name in task.names], task.index)
+        return _with_turns(task, texts[wanted.turn]) if wanted.turn else task
+    if wanted.prompts:
+        keys = np.stack([texts[name].index for name in wanted.prompts], axis=1)
+    else:
+        names = list(dict.fromkeys(name for side in wanted.answers for name in texts[side].names))
+        number = {name: at for at, name in enumerate(names)}
+        keys = np.sort(np.stack([
+            np.array([number[name] for name in texts[side].names])[texts[side].index]
+            for side in wanted.answers
+        ], axis=1), axis=1)  # fmt: skip
+    _, first, index = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    order = np.empty(len(first), dtype=np.int32)
+    order[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
+    width = len(str(len(first)))
+    return Coded([f"task {at + 1:0{width}d}" for at in range(len(first))], order[index.ravel()])
+
+
+def _with_turns(task: Coded, turn: Coded) -> Coded:
+    both = task.index.astype(np.int64) * len(turn.names) + turn.index
+    seen, first, index = np.unique(both, return_index=True, return_inverse=True)
+    if len(np.unique(task.index[first])) == len(seen):
+        return task
+    names = [
+        f"{task.names[at // len(turn.names)]}, turn {turn.names[at % len(turn.names)]}"
+        for at in seen.tolist()
+    ]
+    return Coded(names, index.astype(np.int32))
+
+
+def contents_of_tasks(
+    columns: Columns,
+    texts: Mapping[str, Coded],
+    wanted: TaskColumns,
+    task: Coded,
+    sides: tuple[NDArray[np.int32], NDArray[np.int32]],
+    items: list[str],
+    rows: NDArray[np.bool_],
+) -> TaskContents | None:
+    """Return prompts by column, and the answer of each item by its name; None without any.
+
+    The first text counts; a notice counts those that differ from it.
+    """
+    fields: dict[str, dict[str, str]] = {name: {} for name in wanted.prompts}
+    differing = 0
+    numbers = np.flatnonzero(rows & (task.index >= 0))
+    tasks = [task.names[at] for at in task.index[numbers].tolist()]
+    for name in wanted.prompts:
+        coded = texts[name]
+        for of, at in zip(tasks, coded.index[numbers].tolist(), strict=True):
+            if of and coded.names[at]:
+                fields[name].setdefault(of, coded.names[at][:LONGEST_TEXT])
+    for name, side in zip(wanted.answers, sides, strict=False):
+        coded = texts[name]
+        for of, at, item in zip(tasks, coded.index[numbers].tolist(), side[numbers].tolist(), strict=True):
+            text = coded.names[at][:LONGEST_TEXT]
+            if of and text:
+                differing += fields.setdefault(items[item], {}).setdefault(of, text) != text
+    filled = {name: by_task for name, by_task in fields.items() if by_task}
+    notice = (
+        f"{counted(differing, 'answer')} differ from the first answer of their model to the same prompt, "
+        "which is shown."
+    )
+    return TaskContents(columns.head.table.path, filled, (notice,) if differing else ()) if filled else None
