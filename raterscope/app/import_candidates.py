@@ -272,6 +272,8 @@ def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch
         getattr(candidates, _LISTS[kind]).append(path)
     elif kind == "volume" or path.name.casefold() == _DICOMDIR:
         candidates.add_volumes(find_volumes(source, watch, candidates.sources))
+    elif path.suffix.casefold() == ".json" and has_pairs(source):
+        candidates.pairs.append(path)
     elif path.suffix.casefold() in SUFFIXES:
         candidates.put(path, candidates.masks)
     elif is_voxel_file(path):

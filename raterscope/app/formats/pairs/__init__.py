@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.labels.columns import Head
 from raterscope.app.formats.pairs.table import FIELDS, find_ambiguous_columns, holds_pairs, read_pair_table
 from raterscope.app.formats.records import PairTable
-from raterscope.app.formats.sources import File, open_source
+from raterscope.app.formats.sources import File, Source, open_source
 
 __all__ = ["FIELDS", "explain_assumed_kind", "has_pairs", "read_pairs"]
 
@@ -32,7 +33,7 @@ def has_pairs(file: File) -> bool:
     True
     """
     try:
-        return holds_pairs(open_source(file).head().table)
+        return holds_pairs(_head(open_source(file)).table)
     except InputError:
         return False
 
@@ -96,4 +97,10 @@ def read_pairs(
     """
     source = open_source(file)
     watch(0.0, f"reading {plain(source.path.name)}")
-    return read_pair_table(source.head(), mapping, watch)
+    return read_pair_table(_head(source), mapping, watch)
+
+
+def _head(source: Source) -> Head:
+    """Read the first rows of a table, or a JSON list of records, unless it is a known document."""
+    is_json = source.path.suffix.casefold() == ".json"
+    return source.records() if is_json and source.document() is None else source.head()
