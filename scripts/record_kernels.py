@@ -92,6 +92,12 @@ def _ordered(reached: Iterable[Call]) -> Iterator[Call]:
         yield call
 
 
+def _rank(call: Call) -> int:
+    """Sort the largest kernel to the front, and those for deep disputes, which few data have, to the end."""
+    module, name, _ = call
+    return -1 if name == "prune" else int(module.endswith("_flood_kernels"))
+
+
 def record(folder: Path) -> dict[str, dict[str, list[list[str]]]]:
     """Fuse by the default (recorded under ""), its variants and every algorithm of each kind."""
     Dispatcher.compile = _recorded
@@ -121,7 +127,8 @@ def record(folder: Path) -> dict[str, dict[str, list[list[str]]]]:
             status = main(command[1:])
             sys.stderr.write(f"{kind} {algorithm or 'default'}: status {status}, {len(calls)} kernels\n")
             if not status:
-                table[kind][algorithm] = [list(call) for call in dict.fromkeys(_ordered(calls))]
+                ordered = sorted(dict.fromkeys(_ordered(calls)), key=_rank)
+                table[kind][algorithm] = list(map(list, ordered))
     return table
 
 

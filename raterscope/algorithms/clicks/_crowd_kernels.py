@@ -390,24 +390,19 @@ def prune(
             n = click[p]
             total[n] = max(0.0, total[n] - message[p])
             message[p] = 0.0
-        after = before
-        for step in range(rounds + 1):
+        for step in range(rounds + 2 if count > 0 else 1):
             for k in range(count):
-                if step > 0:
+                if 0 < step <= rounds:
                     _maximise(active[k], marks, parts, pairs, hands, rules)
                 _expect(active[k], marks, parts, pairs, hands, rules)
-            visited += listed
-            if step == rounds or count == 0:
-                for k in range(count):
-                    _expect(active[k], marks, parts, pairs, hands, rules)
-                after = 0.0
-                for k in range(count):
-                    after += _value(active[k], marks, parts, pairs, hands, rules)
-                for k in range(clicks):
-                    n = touched[k]
-                    after += by_worth(np.log(1.0 + total[n]), hands.worth, marks.annotator[n])
-                if after > before or count == 0:
-                    break
+            if step <= rounds:
+                visited += listed
+        after = 0.0
+        for k in range(count):
+            after += _value(active[k], marks, parts, pairs, hands, rules)
+        for k in range(clicks):
+            n = touched[k]
+            after += by_worth(np.log(1.0 + total[n]), hands.worth, marks.annotator[n])
         if after > before:
             alive[m] = False
             living -= 1
