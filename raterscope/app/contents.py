@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from raterscope.algorithms.evaluation import RADIUS
+from raterscope.algorithms.image_display import Displays
 from raterscope.algorithms.progress import Watch
 from raterscope.app.review import (
     Decision,
@@ -42,6 +43,8 @@ class Contents:
     """The run chosen to be shown of each kind; without one, the latest of each item."""
     matching_radius: float = RADIUS
     """Pixels within which a detection matches a true position."""
+    displays: Displays = field(default_factory=dict)
+    """Displays of image channels that differ from the default."""
     cohort: tuple[CohortCase, ...] = ()
     """The cases of a gathered cohort; empty for any other study."""
     has_readers: bool = False
@@ -175,9 +178,16 @@ def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
         stale=journal.stale,
         chosen=chosen,
         matching_radius=study.settings.matching_radius(),
+        displays=study.settings.displays(),
         cohort=study.settings.cohort(),
         has_readers=study.settings.reader_study() is not None,
     )
+
+
+def set_displays(displays: Displays, study: Study, watch: Watch) -> None:
+    """Store the displays of image channels."""
+    watch(0.0, "writing")
+    study.settings.set_displays(displays)
 
 
 def set_matching_radius(radius: float, study: Study, watch: Watch) -> float:

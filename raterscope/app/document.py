@@ -15,6 +15,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal
 
+from raterscope.algorithms.image_display import Displays
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import review
 from raterscope.app.contents import (
@@ -25,6 +26,7 @@ from raterscope.app.contents import (
     choose_run,
     open_study,
     read_contents,
+    set_displays,
     set_matching_radius,
     write_decision,
 )
@@ -253,6 +255,20 @@ class Document(QObject):
         job = self.ask("Setting the matching radius", partial(set_matching_radius, radius))
         job.finished.connect(partial(self._on_radius, self._journal))
 
+    @property
+    def displays(self) -> Displays:
+        """Displays of image channels that differ from the default; none without a study."""
+        return {} if self.contents is None else self.contents.displays
+
+    @displays.setter
+    def displays(self, displays: Displays) -> None:
+        if self.contents is not None:
+            self.contents = replace(self.contents, displays=displays)
+
+    def store_displays(self) -> None:
+        """Store the displays of image channels; reports use them too."""
+        self.ask("Storing the contrast", partial(set_displays, self.displays))
+
     def hide_names(self, hidden: bool, by: str) -> None:
         """Hide or show the names of annotators in descriptions of decisions.
 
@@ -342,7 +358,8 @@ class Document(QObject):
 
     def _on_read(self, contents: Contents) -> None:
         if self.contents is not None and contents.path == self.contents.path:
-            self.contents = replace(contents, hidden=self.contents.hidden)
+            kept = self.contents
+            self.contents = replace(contents, hidden=kept.hidden, displays=kept.displays)
             self.changed.emit()
 
     def _on_chosen(self, journal: Journal, choice: Chosen) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -21,11 +22,12 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 
+from raterscope.algorithms.image_display import COLOUR, GREY, ChannelPlane, Colour, Displays, render
 from raterscope.app.errors import InputError
 from raterscope.app.formats.png import Chunks, read_chunks
 from raterscope.app.formats.records import ImageFile, refuse_special
 from raterscope.app.formats.sources import IMAGES, SNIFFED, File, Source, image_kind, open_source
-from raterscope.app.formats.tiff_pages import find_channels, find_levels, mix_channels, tiff_orientation
+from raterscope.app.formats.tiff_pages import find_channels, find_levels, tiff_orientation
 from raterscope.app.formats.untrusted import input_errors, open_file
 
 MOST_PIXELS = 179_000_000
@@ -43,8 +45,6 @@ _BAND = 256
 _UNSUPPORTED = (4, 8, 9, 10)
 """Photometric interpretations that are not read: masks for transparency, CIE Lab."""
 
-_DARKEST, _BRIGHTEST = 0.1, 99.9
-_SAMPLE = 1_000_000
 _ORIENTATION = 0x0112
 
 # Pillow warns at half the size at which it refuses; the limits of this module are their own.
@@ -215,32 +215,6 @@ def _from_luminance(samples: NDArray[Any]) -> NDArray[Any]:
     return np.stack([y + 1.402 * red, y - 0.344136 * blue - 0.714136 * red, y + 1.772 * blue], axis=-1)
 
 
-def find_contrast(pixels: NDArray[Any]) -> tuple[float, float]:
-    """Find the values shown as black and white: the darkest and brightest thousandth of a regular sample."""
-    step = max(1, math.isqrt(pixels.shape[0] * pixels.shape[1] // _SAMPLE))
-    sample = pixels[::step, ::step].astype(np.float64)
-    sample = sample[np.isfinite(sample)]
-    if not len(sample):
-        return 0.0, 0.0
-    low, high = np.percentile(sample, [_DARKEST, _BRIGHTEST])
-    if high <= low:
-        low, high = sample.min(), sample.max()
-    return float(low), float(high)
-
-
-def stretch(pixels: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]:
-    """Map to 8 bit, `low` to black and `high` to white; bytes stay as they are."""
-    if pixels.dtype == np.uint8:
-        return pixels
-    if high <= low:
-        return np.zeros(pixels.shape, dtype=np.uint8)
-    mapped = np.empty(pixels.shape, dtype=np.uint8)
-    for row in range(0, len(pixels), _BAND):  # all as floats would need eight times the memory
-        band = (pixels[row : row + _BAND].astype(np.float64) - low) * (255.0 / (high - low))
-        mapped[row : row + _BAND] = np.rint(np.clip(np.nan_to_num(band), 0.0, 255.0))
-    return mapped
-
-
 def apply_orientation(pixels: NDArray[Any], turn: int) -> NDArray[Any]:
     """Apply the EXIF orientation 1 to 8 to pixels."""
     if turn in (5, 6, 7, 8):
@@ -366,40 +340,65 @@ def _pages(path: Path, file: Any) -> Pages | InputError:
         return error
 
 
-def load_image(path: Path | str) -> NDArray[np.uint8]:
+def load_image(path: Path | str, displays: Displays = MappingProxyType({})) -> NDArray[np.uint8]:
     """Read the pixels for display.
 
-    Raises `InputError` as `read_image`, and for more than 179 million pixels, which are shown by tiles
-    instead (`raterscope.app.formats.pyramids`).
+    Raises `InputError` as `load_planes`.
+
+    Parameters
+    ----------
+    displays : mapping of str to ChannelDisplay
+        Displays of channels that differ from the default.
 
     Returns
     -------
     (height, width) or (height, width, 3) uint8
-        More than 8 bit are mapped so that the darkest thousandth is black and the brightest is white, the
-        same for all three colours. Transparency is dropped. Channels stored page by page are added up in
-        their colours, each with its own contrast.
+        By default, more than 8 bit are mapped so that the darkest thousandth is black and the brightest is
+        white, the same for all three colours. Channels stored page by page are added up in their colours,
+        each with its own contrast.
     """
     path = Path(path)
+    planes = load_planes(path)
+    with image_errors(path):
+        return np.ascontiguousarray(render(planes, displays))
+
+
+def load_planes(path: Path) -> tuple[ChannelPlane, ...]:
+    """Read the channels with the depth of the file; transparency is dropped.
+
+    Raises `InputError` as `read_image`, and for more than 179 million pixels, which are shown by tiles
+    instead (`raterscope.app.formats.pyramids`).
+    """
+    read: list[tuple[str, Colour | None, NDArray[Any]]]
     with image_errors(path):
         kind = detect_image_format(path)
         if kind == "TIFF":
             with open_tiff_page(path) as page:
-                pixels, turn = _tiff_pixels(path, page), tiff_orientation(page)
-                if channels := find_channels(page.parent):
-                    pages = (page.parent.pages[channel.page] for channel in channels)
-                    pixels = mix_channels(
-                        [_stretched(convert_samples(page, page.asarray())) for page in pages], channels
-                    )
+                turn = tiff_orientation(page)
+                pages = [
+                    (channel.name, channel.colour, page.parent.pages[channel.page])
+                    for channel in find_channels(page.parent)
+                ]
+                if pages:
+                    read = [
+                        (name, colour, convert_samples(page, channel.asarray()))
+                        for name, colour, channel in pages
+                    ]
+                else:
+                    read = [("", None, _tiff_pixels(path, page))]
         else:
             with open_image(path, kind) as image:
                 check_pixel_count(path, *image.size)
                 turn = read_orientation(image)
-                pixels = decode_pixels(image)
-        return np.ascontiguousarray(apply_orientation(_stretched(pixels), turn))
-
-
-def _stretched(pixels: NDArray[Any]) -> NDArray[np.uint8]:
-    return pixels if pixels.dtype == np.uint8 else stretch(pixels, *find_contrast(pixels))
+                read = [("", None, decode_pixels(image))]
+        return tuple(
+            ChannelPlane(
+                name or (COLOUR if pixels.ndim == 3 else GREY),
+                np.ascontiguousarray(apply_orientation(pixels, turn)),
+                colour,
+            )
+            for name, colour, pixels in read
+        )
 
 
 def _tiff_pixels(path: Path, page: Any) -> NDArray[Any]:

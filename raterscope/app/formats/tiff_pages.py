@@ -6,14 +6,12 @@ Channels of one plane, stored page by page, are shown as one image in colours.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from html import unescape
 from itertools import pairwise
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 _MOST_PAGES = 40
 _LARGEST_TILE = 4096 * 4096
@@ -97,6 +95,7 @@ def _is_piecewise(page: Any) -> bool:
 
 _LONGEST_DESCRIPTION = 1_000_000
 _MOST = 7
+_LONGEST_NAME = 40
 
 _RED, _GREEN, _BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
 _CYAN, _MAGENTA, _YELLOW = (0, 255, 255), (255, 0, 255), (255, 255, 0)
@@ -117,10 +116,13 @@ class Channel:
         Its number among the file's pages.
     colour : (red, green, blue)
         Its colour on screen, 0 to 255.
+    name : str
+        Name in the file, or "channel 1".
     """
 
     page: int
     colour: tuple[int, int, int]
+    name: str
 
 
 def find_channels(file: Any) -> tuple[Channel, ...]:
@@ -150,32 +152,6 @@ def find_channels(file: Any) -> tuple[Channel, ...]:
     return channels if all(_has_same_layout(page, first) for page in pages) else ()
 
 
-def mix_channels(planes: Sequence[NDArray[np.uint8]], channels: Sequence[Channel]) -> NDArray[np.uint8]:
-    """Add up channels, each in its colour.
-
-    Parameters
-    ----------
-    planes : sequence of (height, width) uint8
-
-    Returns
-    -------
-    (height, width, 3) uint8
-    """
-    height, width = planes[0].shape
-    shown = np.empty((height, width, 3), dtype=np.uint8)
-    for number in range(3):
-        light = np.zeros((height, width), dtype=np.uint16)
-        for plane, channel in zip(planes, channels, strict=True):
-            if channel.colour[number]:
-                light += plane if channel.colour[number] == 255 else _dim(plane, channel.colour[number])
-        shown[..., number] = np.minimum(light, 255)
-    return shown
-
-
-def _dim(plane: NDArray[np.uint8], share: int) -> NDArray[np.uint16]:
-    return (plane.astype(np.uint16) * np.uint16(share) // 255).astype(np.uint16)
-
-
 def _has_same_layout(page: Any, first: Any) -> bool:
     compared = ("shape", "dtype", "photometric", "chunks", "compression")
     return all(getattr(page, name) == getattr(first, name) for name in compared)
@@ -196,7 +172,9 @@ def _ome_channels(text: str) -> tuple[Channel, ...]:
     if counts[1:] != [1, 1] or counts[0] > _MOST:
         return ()
     inside = text[pixels.end() :].partition("</Pixels>")[0]
-    colours = [_colour(_attributes(element)) for element in re.findall(r"<Channel\b[^>]*>", inside)]
+    elements = [_attributes(element) for element in re.findall(r"<Channel\b[^>]*>", inside)]
+    colours = [_colour(attributes) for attributes in elements]
+    names = [unescape(attributes.get("Name", "")).strip()[:_LONGEST_NAME] for attributes in elements]
     pages = {}
     for attributes in map(_attributes, re.findall(r"<TiffData\b[^>]*>", inside)):
         if "IFD" in attributes and _count(attributes.get("PlaneCount", "1")) == 1:
@@ -205,9 +183,11 @@ def _ome_channels(text: str) -> tuple[Channel, ...]:
     own_colours = [colour for colour in colours if colour is not None]
     if len(own_colours) != len(preset) or len(set(own_colours)) < len(own_colours):
         own_colours = [channel.colour for channel in preset]
+    if len(names) != len(preset) or len(set(names)) < len(names) or not all(names):
+        names = [channel.name for channel in preset]
     return tuple(
-        Channel(pages.get(channel.page, channel.page), colour)
-        for channel, colour in zip(preset, own_colours, strict=True)
+        Channel(pages.get(channel.page, channel.page), colour, name)
+        for channel, colour, name in zip(preset, own_colours, names, strict=True)
     )
 
 
@@ -215,7 +195,7 @@ def _preset_channels(count: int) -> tuple[Channel, ...]:
     if not 2 <= count <= _MOST:
         return ()
     colours = _TWO if count == 2 else _SEVERAL
-    return tuple(Channel(number, colours[number]) for number in range(count))
+    return tuple(Channel(number, colours[number], f"channel {number + 1}") for number in range(count))
 
 
 def _attributes(element: str) -> Mapping[str, str]:

@@ -63,6 +63,7 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     A row per kind of annotation for which a run was selected. By default the latest run is shown.
 ``settings``
     A row per setting of the study that differs from its default: ``matching_radius``, in pixels. Also
+    ``displays`` (JSON), by name of a channel the values, gamma and colour with which it is shown;
     ``crowd_sizes`` (JSON), the last measurement of methods for clicks against the number of annotators, and
     ``cohort`` (JSON), the cases of a gathered cohort with the reasons of those that failed, and
     ``reader_study`` (JSON), the reads of a collected reader study with their times.

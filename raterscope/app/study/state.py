@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from raterscope.algorithms.evaluation import RADIUS
+from raterscope.algorithms.image_display import ChannelDisplay, Displays
 from raterscope.app.errors import counted, plain
 from raterscope.app.review import ReviewState, View, differ, fold
 from raterscope.app.study.file import StudyFile
@@ -268,6 +269,7 @@ LARGEST_RADIUS = 10_000.0
 _RADIUS = "matching_radius"
 _CROWDS, _METHODS, _FOLDS, _COHORT = "crowd_sizes", "compared_methods", "label_folds", "cohort"
 _READER_STUDY = "reader_study"
+_DISPLAYS = "displays"
 _SECOND_READ, _READS = "second_read", "reads"
 
 
@@ -365,6 +367,17 @@ class StudySettings:
     def set_reads(self, reads: Sequence[Read]) -> None:
         """Store the reads that were merged."""
         self._set(_READS, msgspec.json.encode(reads).decode())
+
+    def displays(self) -> dict[str, ChannelDisplay]:
+        """Return the displays of image channels that were changed, by name; empty if unreadable."""
+        try:
+            return self._decoded(_DISPLAYS, dict[str, ChannelDisplay]) or {}
+        except StudyError:
+            return {}
+
+    def set_displays(self, displays: Displays) -> None:
+        """Store the displays of image channels."""
+        self._set(_DISPLAYS, msgspec.json.encode(dict(displays)).decode())
 
     def _decoded(self, name: str, shape: type[Any]) -> Any:
         text = self._setting(name)

@@ -450,12 +450,12 @@ class PixelLoader(QObject):
             self.loading.emit("")
 
 
-def own_memory(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def own_memory(pixels: NDArray[Any]) -> NDArray[Any]:
     """Copy pixels into a memory mapping, which is returned to the system when they are dropped.
 
     On the C library's heaps, large arrays of short-lived threads leave gaps that no other thread fills.
     """
-    copied = np.frombuffer(mmap.mmap(-1, pixels.nbytes), dtype=np.uint8).reshape(pixels.shape)
+    copied = np.frombuffer(mmap.mmap(-1, pixels.nbytes), dtype=pixels.dtype).reshape(pixels.shape)
     np.copyto(copied, pixels)
     return copied
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import MappingProxyType
 
+from raterscope.algorithms.image_display import Displays
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.formats.images import detect_image_format, image_errors
 from raterscope.app.formats.pyramids.container import DamagedError, PyramidCache, write_pyramid
@@ -58,7 +60,9 @@ def open_pyramid(
     return PyramidReader(source)
 
 
-def load_overview(path: Path, longest: int, digest: str | None = None) -> Pixels:
+def load_overview(
+    path: Path, longest: int, digest: str | None = None, displays: Displays = MappingProxyType({})
+) -> Pixels:
     """Read an image at the resolution for a display of `longest` pixels along its longer side.
 
     Raises `InputError` as `load_image` and `open_pyramid`.
@@ -67,6 +71,8 @@ def load_overview(path: Path, longest: int, digest: str | None = None) -> Pixels
     ----------
     digest : str, optional
         As for `open_pyramid`, for large images.
+    displays : mapping of str to ChannelDisplay
+        Displays of channels that differ from the default.
 
     Returns
     -------
@@ -77,8 +83,8 @@ def load_overview(path: Path, longest: int, digest: str | None = None) -> Pixels
 
     file = read_image(path)
     if is_large(file.width, file.height):
-        return open_pyramid(path, digest).overview(longest)
-    return load_image(path)
+        return open_pyramid(path, digest).with_displays(displays).overview(longest)
+    return load_image(path, displays)
 
 
 def _open_tiled(path: Path) -> Source | None:

@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.image_display import default_range, mix_channels, to_bytes
 from raterscope.algorithms.progress import Watch, steps_of
 from raterscope.app.errors import InputError
 from raterscope.app.formats.images import (
@@ -26,15 +27,13 @@ from raterscope.app.formats.images import (
     convert_samples,
     decode_pixels,
     detect_image_format,
-    find_contrast,
     image_errors,
     open_image,
     open_tiff_page,
     read_orientation,
-    stretch,
 )
 from raterscope.app.formats.pyramids.pyramid import Pixels
-from raterscope.app.formats.tiff_pages import Channel, find_channels, mix_channels, tiff_orientation
+from raterscope.app.formats.tiff_pages import Channel, find_channels, tiff_orientation
 
 _SAMPLES = {0: 1, 2: 3, 4: 2, 6: 4}
 _HEAD = 33
@@ -129,13 +128,11 @@ class Flat:
         self.height, self.width = self._pixels.shape[:2]
         first = self._convert(self._pixels[:1, :1])
         self.colour = first.ndim == 3
-        self._contrast = (0.0, 0.0)
-        if first.dtype != np.uint8:
-            self._contrast = find_contrast(self._sample())
+        self._range = default_range(first if first.dtype == np.uint8 else self._sample())
 
     def band(self, top: int, bottom: int) -> Pixels:
         """Read some rows, (bottom - top, width[, 3])."""
-        rows = stretch(self._convert(self._pixels[top:bottom]), *self._contrast)
+        rows = to_bytes(self._convert(self._pixels[top:bottom]), shown=self._range)
         rows = np.array(rows, order="C")  # a copy, because the memory of the file's rows is released
         _release(self._mapped)
         return rows
@@ -168,7 +165,8 @@ class MixedFlat:
 
     def band(self, top: int, bottom: int) -> Pixels:
         """Read some rows, (bottom - top, width, 3)."""
-        return mix_channels([plane.band(top, bottom) for plane in self._planes], self._channels)
+        colours = [channel.colour for channel in self._channels]
+        return mix_channels([plane.band(top, bottom) for plane in self._planes], colours)
 
 
 @contextmanager

@@ -11,10 +11,21 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from types import MappingProxyType
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from raterscope.algorithms.image_display import (
+    COLOUR,
+    GREY,
+    ChannelPlane,
+    ChannelRange,
+    Displays,
+    describe_channel,
+    render,
+)
 
 KEPT = 0.25
 """Weight of the pixel that differs most from the mean of its block."""
@@ -95,6 +106,20 @@ class Source(Protocol):
         """Read a part within a level of the file. May be called from any thread."""
 
 
+@runtime_checkable
+class DisplayedSource(Source, Protocol):
+    """Source with the depth of the file, or with several channels."""
+
+    def with_displays(self, displays: Displays) -> Source:
+        """Return the same image with other displays of its channels."""
+
+    def describe(self) -> tuple[ChannelRange, ...]:
+        """Describe the values of the channels."""
+
+
+_OVERVIEW = 1024
+
+
 class PyramidReader:
     """Reader of tiles and parts of a large image; missing levels are computed from the next finer level.
 
@@ -104,9 +129,26 @@ class PyramidReader:
     nbytes = 32 << 20
     """Bytes that a source may hold in memory."""
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    def __init__(self, source: Source, displays: Displays = MappingProxyType({})) -> None:
+        self._source, self._displays = source, displays
         self.pyramid = source.pyramid
+
+    def with_displays(self, displays: Displays) -> PyramidReader:
+        """Return a reader of the same image with other displays of its channels."""
+        if isinstance(self._source, DisplayedSource):
+            return PyramidReader(self._source.with_displays(displays))
+        return PyramidReader(self._source, displays)
+
+    def describe(self) -> tuple[ChannelRange, ...]:
+        """Describe the values of the channels. Raises `InputError` if the file is missing or damaged."""
+        if isinstance(self._source, DisplayedSource):
+            return self._source.describe()
+        pixels = PyramidReader(self._source).overview(_OVERVIEW)
+        return (describe_channel(ChannelPlane(self._name, pixels)),)
+
+    @property
+    def _name(self) -> str:
+        return COLOUR if self.pyramid.colour else GREY
 
     @property
     def levels(self) -> tuple[tuple[int, int], ...]:
@@ -141,7 +183,8 @@ class PyramidReader:
         if right <= left or bottom <= top:
             return np.empty((0, 0, 3) if self.pyramid.colour else (0, 0), dtype=np.uint8)
         if level in self._source.levels:
-            return self._source.read(level, left, top, right - left, bottom - top)
+            pixels = self._source.read(level, left, top, right - left, bottom - top)
+            return render([ChannelPlane(self._name, pixels)], self._displays) if self._displays else pixels
         finer = self.region(level - 1, 2 * left, 2 * top, 2 * (right - left), 2 * (bottom - top))
         return halve(finer)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -12,16 +13,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.image_display import (
+    COLOUR,
+    DEFAULT,
+    GREY,
+    ChannelDisplay,
+    ChannelPlane,
+    ChannelRange,
+    Colour,
+    Displays,
+    combine,
+    default_range,
+    describe_channel,
+    to_bytes,
+)
 from raterscope.app.errors import InputError
 from raterscope.app.formats.images import (
     JPEG_COMPRESSIONS,
     convert_samples,
-    find_contrast,
     image_errors,
-    stretch,
 )
 from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid
-from raterscope.app.formats.tiff_pages import Channel, find_channels, find_levels, mix_channels
+from raterscope.app.formats.tiff_pages import Channel, find_channels, find_levels
 
 _KEPT_BYTES = 32 << 20
 
@@ -41,14 +54,34 @@ class ChannelSource:
 
     def __init__(self, path: Path, channels: Sequence[Channel]) -> None:
         self._channels = channels
+        self._displays: Displays = {}
         self._sources = [TiffSource(path, channel.page) for channel in channels]
         self.pyramid = replace(self._sources[0].pyramid, colour=True)
         self.levels = frozenset.intersection(*(source.levels for source in self._sources))
 
     def read(self, level: int, left: int, top: int, width: int, height: int) -> Pixels:
         """Read a part of a level."""
-        return mix_channels(
-            [source.read(level, left, top, width, height) for source in self._sources], self._channels
+        return combine(
+            [(channel.name, channel.colour) for channel in self._channels],
+            [source.read(level, left, top, width, height) for source in self._sources],
+            self._displays,
+        )
+
+    def with_displays(self, displays: Displays) -> ChannelSource:
+        """Return the same image with other displays."""
+        other = copy.copy(self)
+        other._displays = displays
+        other._sources = [
+            source.with_display(replace(displays.get(channel.name, DEFAULT), colour=None))
+            for source, channel in zip(self._sources, self._channels, strict=True)
+        ]
+        return other
+
+    def describe(self) -> tuple[ChannelRange, ...]:
+        """Describe the values of the channels."""
+        return tuple(
+            source.describe_as(channel.name, channel.colour)
+            for source, channel in zip(self._sources, self._channels, strict=True)
         )
 
 
@@ -99,15 +132,41 @@ class TiffSource:
         sizes = self.pyramid.levels
         self._levels = {n: _Level(page, *sizes[n]) for n, page in pages.items() if n < len(sizes)}
         self.levels = frozenset(self._levels)
-        self._contrast = (0.0, 0.0)
+        self._display, self._range = DEFAULT, (0.0, 255.0)
         if first.dtype != np.uint8:
-            smallest = max(self.levels)
-            self._contrast = find_contrast(self._samples(smallest, 0, 0, *sizes[smallest]))
+            self._range = default_range(self._smallest())
 
     def read(self, level: int, left: int, top: int, width: int, height: int) -> Pixels:
         """Read a part of a level."""
-        pixels = stretch(self._samples(level, left, top, width, height), *self._contrast)
-        return np.ascontiguousarray(pixels)
+        samples = self._samples(level, left, top, width, height)
+        pixels = to_bytes(samples, self._display, shown=self._range)
+        return np.ascontiguousarray(combine([("", None)], [pixels], {"": self._display}))
+
+    def with_displays(self, displays: Displays) -> TiffSource:
+        """Return the same image with another display."""
+        return self.with_display(displays.get(self._name, DEFAULT))
+
+    def with_display(self, display: ChannelDisplay) -> TiffSource:
+        """Return the same image with another display."""
+        other = copy.copy(self)
+        other._display = display
+        return other
+
+    def describe(self) -> tuple[ChannelRange, ...]:
+        """Describe the values."""
+        return (self.describe_as(self._name, None),)
+
+    def describe_as(self, name: str, colour: Colour | None) -> ChannelRange:
+        """Describe the values as those of a channel."""
+        return describe_channel(ChannelPlane(name, self._smallest(), colour), shown=self._range)
+
+    @property
+    def _name(self) -> str:
+        return COLOUR if self.pyramid.colour else GREY
+
+    def _smallest(self) -> NDArray[Any]:
+        level = max(self.levels)
+        return self._samples(level, 0, 0, *self.pyramid.levels[level])
 
     def _samples(self, level: int, left: int, top: int, width: int, height: int) -> NDArray[Any]:
         """Read a part as grey or RGB with the file's depth."""

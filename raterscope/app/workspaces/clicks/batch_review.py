@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QImage
 
+from raterscope.algorithms.image_display import Displays
 from raterscope.algorithms.progress import Watch
 from raterscope.app import review
 from raterscope.app.document import Document
@@ -150,6 +151,7 @@ class CropShelf(QObject):
             {number: (position.x, position.y) for number, position in on_image.items()},
             requested,
             half,
+            dict(self._document.displays),
         )
         job = self._jobs.start("Cutting out spots", work, quiet=True)
         self._task.follow(job, self._on_cut, stopped=partial(self._on_cut, dict.fromkeys(on_image)))
@@ -177,11 +179,12 @@ def _cut(
     positions: Mapping[int, tuple[float, float]],
     requested: Sequence[int],
     half: float,
+    displays: Displays,
     watch: Watch,
 ) -> dict[int, Crop | None]:
     """Cut crops out of an image: all if it is in memory, the requested ones of a larger image."""
     try:
-        image = load_pixels(entry, path, watch)
+        image = load_pixels(lambda: displays, entry, path, watch).image
     except InputError:
         return dict.fromkeys(positions)
     numbers = list(positions) if isinstance(image, np.ndarray) else requested
@@ -246,6 +249,13 @@ class BatchReview(ClicksPart):
         self._writing = False
         self.shelf.forget()
         self._grid.forget_pictures()
+
+    def cut_again(self) -> None:
+        """Cut all crops again: the display of the images changed."""
+        self.shelf.forget()
+        self._grid.forget_pictures()
+        if self._screen.grid_shown:
+            self.list_anew()
 
     def list_anew(self) -> None:
         """List the spots of the chosen kind, from the first on."""

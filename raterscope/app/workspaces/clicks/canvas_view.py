@@ -19,6 +19,7 @@ from raterscope.app.session import while_shown
 from raterscope.app.study import Study
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.batch_review import BatchReview, ListedSpot
+from raterscope.app.workspaces.clicks.image_display import ImageDisplay
 from raterscope.app.workspaces.clicks.measurements import Measurements
 from raterscope.app.workspaces.clicks.scene import Crops, Image, Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
@@ -32,10 +33,17 @@ from raterscope.widgets.parts import Menu, without_checked
 class CanvasContent(ClicksPart):
     """Keeps the canvas up to date with the scene, its pixels, and the state of its spots."""
 
-    def __init__(self, core: ClicksCore, reviewing: SpotReview, loader: PixelLoader, crops: Crops) -> None:
+    def __init__(
+        self,
+        core: ClicksCore,
+        reviewing: SpotReview,
+        loader: PixelLoader,
+        display: ImageDisplay,
+        crops: Crops,
+    ) -> None:
         super().__init__(core)
         self._canvas, self._reviewing, self._crops = core.screen.canvas, reviewing, crops
-        loader.pixels.connect(self._on_pixels)
+        display.rendered.connect(self._on_pixels)
         loader.loading.connect(self._canvas.set_waiting)
         reviewing.spots_changed.connect(self._on_spots)
         reviewing.selected.connect(self._on_selected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,8 +13,9 @@ from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.result import Fusion
+from raterscope.algorithms.image_display import ChannelPlane, ChannelRange, Displays, describe_channel, render
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.formats.images import load_image
+from raterscope.app.formats.images import image_errors, load_planes
 from raterscope.app.formats.pyramids import PyramidReader, is_large, open_pyramid
 from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask, Session
@@ -24,6 +26,47 @@ from raterscope.app.workspaces.navigation import missing_file_message, own_memor
 Image = NDArray[np.uint8] | PyramidReader
 Crop = NDArray[np.uint8]
 _Square = tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedImage:
+    """An image as shown, with what it can be rendered from again.
+
+    Attributes
+    ----------
+    image : array or PyramidReader
+    planes : tuple of ChannelPlane
+        Channels with the depth of the file; empty for an image that is read by tiles.
+    displays : mapping of str to ChannelDisplay
+        Displays that differ from the default.
+    """
+
+    image: Image
+    planes: tuple[ChannelPlane, ...]
+    displays: Displays
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        deep = [plane.values.nbytes for plane in self.planes if plane.values is not self.image]
+        return self.image.nbytes + sum(deep)
+
+    def with_displays(self, displays: Displays) -> LoadedImage:
+        """Render the image with other displays."""
+        if isinstance(self.image, PyramidReader):
+            return replace(self, image=self.image.with_displays(displays), displays=displays)
+        return replace(self, image=_rendered(self.planes, displays), displays=displays)
+
+    def describe(self) -> tuple[ChannelRange, ...]:
+        """Describe the values of the channels."""
+        if isinstance(self.image, PyramidReader):
+            return self.image.describe()
+        return tuple(map(describe_channel, self.planes))
+
+
+def _rendered(planes: tuple[ChannelPlane, ...], displays: Displays) -> NDArray[np.uint8]:
+    image = render(planes, displays)
+    return image if image is planes[0].values else own_memory(image)
 
 
 class Crops(QObject):
@@ -151,12 +194,16 @@ def _imported_since(image: int, run: RunEntry | None, study: Study) -> int:
     return len(study.clicks(image)) - len(study.clicks(image, replace(run, excluded=(), weights={})))
 
 
-def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> Image:
+def load_pixels(displays: Callable[[], Displays], entry: ImageEntry, path: Path, watch: Watch) -> LoadedImage:
     """Load an image, or prepare it for reading by tiles, after a check of its content."""
     watch(0.0, "loading")
     checking = part(watch, 0.0, 0.1)
     if entry.digest is not None and not has_digest(path, entry.digest, checking, "loading"):
         raise StudyError("is no longer the image that was added: its content differs", file=path)
     if is_large(entry.width, entry.height):
-        return open_pyramid(path, digest_of_image(path, checking), part(watch, 0.1, 1.0))
-    return own_memory(load_image(path))
+        reader = open_pyramid(path, digest_of_image(path, checking), part(watch, 0.1, 1.0))
+        return LoadedImage(reader, (), {}).with_displays(displays())
+    planes = tuple(replace(plane, values=own_memory(plane.values)) for plane in load_planes(path))
+    chosen = displays()
+    with image_errors(path):
+        return LoadedImage(_rendered(planes, chosen), planes, chosen)

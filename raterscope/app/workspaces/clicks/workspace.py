@@ -24,6 +24,7 @@ from raterscope.app.workspaces.clicks.canvas_view import CanvasContent, SpotMenu
 from raterscope.app.workspaces.clicks.crowd_planning import ActiveLearning, CrowdSizeCurves
 from raterscope.app.workspaces.clicks.evidence import Evidence
 from raterscope.app.workspaces.clicks.exclusion import Exclusion
+from raterscope.app.workspaces.clicks.image_display import ImageDisplay
 from raterscope.app.workspaces.clicks.image_notes import ControlMarks, ImageFlags, RunNotices
 from raterscope.app.workspaces.clicks.measurements import Measurements, Parasitaemia
 from raterscope.app.workspaces.clicks.plots import LinkedPlots
@@ -63,7 +64,9 @@ class ClicksWorkspace(ClicksScreen):
         self.session = ClicksSession(self)
         self.session.scene_changed.connect(self._prepare_canvas)
         self.core = core = ClicksCore(self, document, jobs, self.session, "clicks", BLIND)
-        self.loader = PixelLoader(document, jobs, load_pixels, self)
+        loading = partial(load_pixels, lambda: dict(document.displays))
+        self.loader = PixelLoader(document, jobs, loading, self)
+        self.display = ImageDisplay(core, self.loader)
         self.reviewing = SpotReview(document, self.session, self._go_elsewhere, self)
         self.review_queue = ReviewQueue(
             document, self.queue, "clicks", read_results, summarize, self, outline=read_outlines,
@@ -88,7 +91,7 @@ class ClicksWorkspace(ClicksScreen):
         self._to_find: Spot | SpotSubject | None = None
         """The spot to select once its image is on screen."""
         self.crops = Crops(jobs, self)
-        self.canvas_view = CanvasContent(core, self.reviewing, self.loader, self.crops)
+        self.canvas_view = CanvasContent(core, self.reviewing, self.loader, self.display, self.crops)
         self.viewing = ViewLog(document, self.canvas, self.crops, self.reviewing, self.batch_review)
         self.run_notices = RunNotices(core, self.review_queue)
         self.spot_evidence = Evidence(core, self.crops, self.reviewing, COVERAGES[-2])
@@ -123,6 +126,7 @@ class ClicksWorkspace(ClicksScreen):
         self.grid.left.connect(self._toggle_grid)
         self.batch_review.looked_at.connect(self._on_looked_at)
         self.batch_review.opened.connect(self._show_spot)
+        self.display.changed.connect(self.batch_review.cut_again)
         self.exclusion.opened.connect(self._show_spot)
         self.exclusion.message.connect(self.message)
         self.controls.message.connect(self.message)
@@ -159,6 +163,8 @@ class ClicksWorkspace(ClicksScreen):
             ("Measure an area", "O", partial(self.measurements.begin, "area")),
             ("Exclude or down-weight the annotator", "X", self.exclusion.exclude_chosen),
             ("Exclude or include the program's scores", "Shift+X", self.exclusion.toggle_program),
+            ("Brightness and contrast", "W", self.display.toggle),
+            ("Automatic contrast", "Shift+W", self.display.automatic),
             ("Flag the image", "F", partial(self._on_flag, None)),
             ("Mark or unmark a positive control", "C", partial(self._on_control, "positive")),
             ("Mark or unmark a negative control", "Shift+C", partial(self._on_control, "negative")),
@@ -183,7 +189,7 @@ class ClicksWorkspace(ClicksScreen):
     @property
     def _in_a_mode(self) -> bool:
         drawing = self.canvas.mode != "look" or self.measurements.busy
-        return super().has_to_leave or drawing or self.grid_shown
+        return super().has_to_leave or drawing or self.grid_shown or self.display.is_open
 
     def show_change(self, change: Change) -> None:
         """Select a spot that another run judges differently."""
@@ -385,6 +391,8 @@ class ClicksWorkspace(ClicksScreen):
     def _leave(self) -> None:
         if not self._in_a_mode:
             self.streaming.leave_replay()
+        if self.display.is_open:
+            self.display.close()
         self.measurements.leave()
         self.canvas.set_mode("look")
         if self.grid_shown and not self.fuse_panel.isVisible():

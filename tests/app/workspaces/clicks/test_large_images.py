@@ -65,7 +65,7 @@ def test_a_damaged_copy_is_reported_and_made_again(fused, qtbot, tmp_path):
         data[100] ^= 255
         file.write_bytes(data)
     scene = workspace.reviewing.session.scene
-    image = workspace.loader._cache[scene.image.id]
+    image = workspace.loader._cache[scene.image.id].image
     workspace.canvas.set_image(image, scene.image.extent)
     qtbot.waitUntil(lambda: messages != [], timeout=LONG)
     assert "was damaged; it is built again" in messages[0]

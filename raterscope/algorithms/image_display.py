@@ -1,0 +1,227 @@
+"""Display of images: value range, gamma, colour and visibility of each channel, as bytes for the screen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Colour = tuple[int, int, int]
+"""Red, green and blue, 0 to 255."""
+
+GREY, COLOUR = "grey", "colour"
+"""Names of the only channel of an image: of a grey image, and of one in red, green and blue."""
+
+LOWEST_GAMMA, HIGHEST_GAMMA = 0.1, 10.0
+BINS = 128
+_DARKEST, _BRIGHTEST = 0.1, 99.9
+_SAMPLE = 1_000_000
+_BAND = 256
+_TABLES = frozenset(np.dtype(kind) for kind in ("u1", "i2", "u2"))
+"""Types with so few values that a table of all is faster than arithmetic on each pixel."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelDisplay:
+    """How a channel is shown.
+
+    Attributes
+    ----------
+    shown : bool
+    colour : Colour, optional
+        None for the colour in the file.
+    low, high : float, optional
+        Values shown as black and as full brightness; None for those by default: bytes as they are, the
+        darkest and the brightest thousandth of deeper images.
+    gamma : float
+        Exponent of the brightness; below 1, dark parts are brighter.
+    """
+
+    shown: bool = True
+    colour: Colour | None = None
+    low: float | None = None
+    high: float | None = None
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not LOWEST_GAMMA <= self.gamma <= HIGHEST_GAMMA:
+            raise ValueError(f"gamma {self.gamma}; expected {LOWEST_GAMMA} to {HIGHEST_GAMMA}")
+        for value in (self.low, self.high):
+            if value is not None and not math.isfinite(value):
+                raise ValueError("a value range that is not finite")
+        if self.colour is not None and not all(0 <= part <= 255 for part in self.colour):
+            raise ValueError(f"colour {self.colour}; expected 0 to 255")
+
+
+DEFAULT = ChannelDisplay()
+Displays = Mapping[str, ChannelDisplay]
+"""Displays by the names of channels; those that are missing have the default."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelPlane:
+    """A channel with its values.
+
+    Attributes
+    ----------
+    values : (height, width) number, or (height, width, 3) number
+        The latter of an image in red, green and blue, whose name is `COLOUR`.
+    colour : Colour, optional
+        Colour in the file; None for grey, and for an image in red, green and blue.
+    """
+
+    name: str
+    values: NDArray[Any]
+    colour: Colour | None = None
+
+
+@dataclass(frozen=True)
+class ChannelRange:
+    """Values of a channel, as needed to choose its display.
+
+    Attributes
+    ----------
+    low, high : float
+        Values shown as black and white by default.
+    automatic : (float, float)
+        The darkest and the brightest thousandth.
+    lowest, highest : float
+        Extent of the histogram.
+    histogram : tuple of int
+        Pixels of a sample, in bins of equal width.
+    """
+
+    name: str
+    colour: Colour | None
+    low: float
+    high: float
+    automatic: tuple[float, float]
+    lowest: float
+    highest: float
+    histogram: tuple[int, ...]
+
+
+def find_contrast(pixels: NDArray[Any]) -> tuple[float, float]:
+    """Find the values shown as black and white: the darkest and brightest thousandth of a regular sample."""
+    sample = _sample(pixels)
+    if not len(sample):
+        return 0.0, 0.0
+    low, high = np.percentile(sample, [_DARKEST, _BRIGHTEST])
+    if high <= low:
+        low, high = sample.min(), sample.max()
+    return float(low), float(high)
+
+
+def _sample(pixels: NDArray[Any]) -> NDArray[np.float64]:
+    step = max(1, math.isqrt(pixels.shape[0] * pixels.shape[1] // _SAMPLE))
+    sample = pixels[::step, ::step].astype(np.float64).ravel()
+    return sample[np.isfinite(sample)]
+
+
+def default_range(pixels: NDArray[Any]) -> tuple[float, float]:
+    """Return the values shown as black and white by default."""
+    return (0.0, 255.0) if pixels.dtype == np.uint8 else find_contrast(pixels)
+
+
+def describe_channel(plane: ChannelPlane, *, shown: tuple[float, float] | None = None) -> ChannelRange:
+    """Describe the values of a channel; `shown` is its default range, if it is known."""
+    values, (low, high) = plane.values, shown or default_range(plane.values)
+    sample = _sample(values)
+    lowest, highest = (float(sample.min()), float(sample.max())) if len(sample) else (0.0, 0.0)
+    if values.dtype == np.uint8:
+        lowest, highest = 0.0, 255.0
+    lowest, highest = min(lowest, low), max(highest, high)
+    if highest <= lowest:
+        highest = lowest + 1.0
+    bins = np.histogram(sample, BINS, (lowest, highest))[0]
+    return ChannelRange(
+        plane.name, plane.colour, low, high, find_contrast(values), lowest, highest, tuple(bins.tolist())
+    )
+
+
+def stretch(pixels: NDArray[Any], low: float, high: float, gamma: float = 1.0) -> NDArray[np.uint8]:
+    """Map values to bytes, `low` to black and `high` to white; values that are not numbers are black."""
+    if high <= low:
+        return np.where(pixels > low, np.uint8(255), np.uint8(0))
+    if pixels.dtype in _TABLES and pixels.size > 65_536:
+        count = 1 << 8 * pixels.dtype.itemsize
+        every = np.arange(count, dtype=f"u{pixels.dtype.itemsize}")
+        # Negative values are found where their bits lie as unsigned ones.
+        table = _mapped(every.view(pixels.dtype), low, high, gamma)
+        return np.take(table, np.ascontiguousarray(pixels).view(every.dtype))
+    mapped = np.empty(pixels.shape, dtype=np.uint8)
+    for row in range(0, len(pixels), _BAND):  # all as floats would need eight times the memory
+        mapped[row : row + _BAND] = _mapped(pixels[row : row + _BAND], low, high, gamma)
+    return mapped
+
+
+def _mapped(pixels: NDArray[Any], low: float, high: float, gamma: float) -> NDArray[np.uint8]:
+    values = (pixels.astype(np.float64) - low) * (255.0 / (high - low))
+    np.nan_to_num(values, copy=False)
+    np.clip(values, 0.0, 255.0, out=values)
+    if gamma != 1.0:
+        values = 255.0 * (values / 255.0) ** gamma
+    return np.rint(values).astype(np.uint8)
+
+
+def to_bytes(
+    values: NDArray[Any], display: ChannelDisplay = DEFAULT, *, shown: tuple[float, float] | None = None
+) -> NDArray[np.uint8]:
+    """Convert the values of a channel to bytes; `shown` is its default range, if it is known."""
+    if values.dtype == np.uint8 and replace(display, shown=True, colour=None) == DEFAULT:
+        return values
+    low, high = display.low, display.high
+    if low is None or high is None:
+        default = shown or default_range(values)
+        low, high = default[0] if low is None else low, default[1] if high is None else high
+    return stretch(values, low, high, display.gamma)
+
+
+def mix_channels(planes: Sequence[NDArray[np.uint8]], colours: Sequence[Colour]) -> NDArray[np.uint8]:
+    """Add up channels, (height, width) each, every one in its colour, to (height, width, 3)."""
+    height, width = planes[0].shape
+    mixed = np.empty((height, width, 3), dtype=np.uint8)
+    for part in range(3):
+        light = np.zeros((height, width), dtype=np.uint16)
+        for plane, colour in zip(planes, colours, strict=True):
+            if colour[part]:
+                light += plane if colour[part] == 255 else _dim(plane, colour[part])
+        mixed[..., part] = np.minimum(light, 255)
+    return mixed
+
+
+def _dim(plane: NDArray[np.uint8], share: int) -> NDArray[np.uint16]:
+    return (plane.astype(np.uint16) * np.uint16(share) // 255).astype(np.uint16)
+
+
+def render(planes: Sequence[ChannelPlane], displays: Displays) -> NDArray[np.uint8]:
+    """Render an image for the screen, (height, width) or (height, width, 3)."""
+    return combine(
+        [(plane.name, plane.colour) for plane in planes],
+        [to_bytes(plane.values, displays.get(plane.name, DEFAULT)) for plane in planes],
+        displays,
+    )
+
+
+def combine(
+    channels: Sequence[tuple[str, Colour | None]], planes: Sequence[NDArray[np.uint8]], displays: Displays
+) -> NDArray[np.uint8]:
+    """Combine the bytes of channels, given by name and colour, as far as they are shown."""
+    chosen = [displays.get(name, DEFAULT) for name, _ in channels]
+    if len(planes) == 1:
+        colour = chosen[0].colour
+        if colour is None or planes[0].ndim == 3:
+            return planes[0]
+        return mix_channels(planes, [colour])
+    lit = [
+        (plane, display.colour or colour or (255, 255, 255))
+        for plane, display, (_, colour) in zip(planes, chosen, channels, strict=True)
+        if display.shown
+    ]
+    if not lit:
+        return np.zeros((*planes[0].shape, 3), dtype=np.uint8)
+    return mix_channels([plane for plane, _ in lit], [colour for _, colour in lit])
