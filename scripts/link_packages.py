@@ -1,8 +1,6 @@
 """Link installed packages and what they require into the folder of packages of another environment.
 
-    python scripts/link_packages.py FOLDER raterscope NAME...
-
-Of `raterscope` only the package itself is linked: an environment without Qt lacks some of its requirements.
+python scripts/link_packages.py FOLDER raterscope NAME...
 """
 
 from __future__ import annotations
@@ -12,8 +10,6 @@ from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
-
-WITHOUT_REQUIREMENTS = {"raterscope"}
 
 
 def with_requirements(names: list[str]) -> dict[str, Distribution]:
@@ -27,8 +23,6 @@ def with_requirements(names: list[str]) -> dict[str, Distribution]:
         if key in found:
             continue
         found[key] = installed
-        if key in WITHOUT_REQUIREMENTS:
-            continue
         requirements = [Requirement(text) for text in installed.requires or ()]
         waiting += [
             wanted.name

@@ -7,6 +7,18 @@ from pathlib import Path
 
 _LONGEST = 80
 
+_EXTRAS = {
+    "sklearn": ("scikit-learn", "full"),
+    "sknetwork": ("scikit-network", "full"),
+    "imagecodecs": ("imagecodecs", "full"),
+    "pydicom": ("pydicom", "full"),
+    "highdicom": ("highdicom", "full"),
+    "nibabel": ("nibabel", "full"),
+    "nrrd": ("pynrrd", "full"),
+    "PySide6": ("PySide6-Essentials", "app"),
+}
+"""Name in imports: the package, and the extra that installs it."""
+
 
 class InputError(Exception):
     """Something from outside cannot be used.
@@ -70,6 +82,21 @@ def refuse_unknown(names: Iterable[str], known: Iterable[str], act: str) -> None
             some = ", ".join(plain(known_name, 30) for known_name in list(present)[:8])
             more = f" and {len(present) - 8:,} more" if len(present) > 8 else ""
             raise InputError(f"there is no annotator {plain(name)} to {act}; expected one of {some}{more}")
+
+
+def missing_package(error: Exception) -> str | None:
+    """Say which package is not installed; None if the error has another cause.
+
+    Examples
+    --------
+    >>> missing_package(ModuleNotFoundError("No module named 'nrrd'", name="nrrd"))
+    "this needs pynrrd, which is not installed; `pip install 'raterscope[full]'` installs it"
+    """
+    name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if name not in _EXTRAS:
+        return None
+    package, extra = _EXTRAS[name]
+    return f"this needs {package}, which is not installed; `pip install 'raterscope[{extra}]'` installs it"
 
 
 def counted(number: int, noun: str) -> str:

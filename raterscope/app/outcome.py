@@ -6,7 +6,7 @@ import math
 import platform
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from raterscope import __version__
 from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, part, silent, steps_of, wrapping
 from raterscope.algorithms.settings import SettingsError
+from raterscope.app.errors import missing_package
 from raterscope.resources.bibliography import cite, cited_keys, references_text
 
 if TYPE_CHECKING:  # processes that fuse load no study
@@ -152,6 +153,8 @@ def attempt(work: Callable[[], Result]) -> tuple[Result | None, str, str]:
     except MemoryError:
         return None, "there is not enough memory to fuse it.", ""
     except Exception as error:
+        if (missing := missing_package(error)) is not None:
+            return None, f"{missing}.", ""
         return None, f"internal error ({type(error).__name__}: {error}).", traceback.format_exc()
 
 
@@ -191,17 +194,19 @@ def finite_or_none(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-_version = cache(metadata.version)  # it reads files
+@cache  # it reads files
+def _version(name: str) -> str | None:
+    """Return the version of a package; None if it is not installed."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
 
 
-def versions() -> dict[str, str]:
-    """Name the versions that a result depends on."""
-    names = ("numpy", "scipy", "numba", "scikit-learn")
-    return {
-        "raterscope": __version__,
-        "python": platform.python_version(),
-        **{name: _version(name) for name in names},
-    }
+def versions(names: Iterable[str] = ("numpy", "scipy", "numba", "scikit-learn")) -> dict[str, str]:
+    """Name the versions that a result depends on, of those packages that are installed."""
+    installed = {name: version for name in names if (version := _version(name)) is not None}
+    return {"raterscope": __version__, "python": platform.python_version(), **installed}
 
 
 def gather(

@@ -36,7 +36,7 @@ from raterscope.app.batch.records import (
 )
 from raterscope.app.command_line.output import one_line
 from raterscope.app.compiled import choose_folder
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, missing_package
 from raterscope.app.exports import Request, usual_format, write_export
 from raterscope.app.formats.output_files import flush_folder, flushed_later
 from raterscope.app.formats.remote import fetch_all
@@ -152,7 +152,9 @@ def _fetched(case: Case, output: Path) -> Case:
 def _explain(error: Exception, log: list[str]) -> tuple[Status, str]:
     """Return whose fault an error is, and a sentence."""
     status: Status
-    if isinstance(error, (InputError, RefusedError)):
+    if (missing := missing_package(error)) is not None:
+        status, reason = "internal error", missing
+    elif isinstance(error, (InputError, RefusedError)):
         status, reason = "bad input", str(error)
     elif isinstance(error, (OSError, MemoryError)):
         status, reason = "temporary fault", str(error) or "not enough memory"

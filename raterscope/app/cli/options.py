@@ -130,7 +130,10 @@ def _parser() -> Parser:
         epilog="`raterscope COMMAND --help` says more. A failure sets status 1 and says in one line what was "
         "wrong; RATERSCOPE_DEBUG=1 adds a traceback.",
     )
-    parser.add_argument("--version", action="version", version=f"raterscope {__version__}")
+    parser.add_argument(
+        "--version", action="version", version=f"raterscope {__version__}",
+        help="show the version and exit; with --verbose those of the libraries too",
+    )  # fmt: skip
     commands = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", prog="raterscope", parser_class=Parser
     )

@@ -97,6 +97,36 @@ def _run(options: argparse.Namespace) -> int:
         return run(options)
 
 
+def _versions() -> int:
+    """Print what a report of a fault should name."""
+    import platform
+
+    from raterscope.app.outcome import versions
+
+    names = (
+        "numpy",
+        "scipy",
+        "numba",
+        "pyarrow",
+        "scikit-learn",
+        "scikit-network",
+        "imagecodecs",
+        "pydicom",
+        "highdicom",
+        "nibabel",
+        "pynrrd",
+        "PySide6-Essentials",
+        "openslide-python",
+        "distributed",
+        "fsspec",
+    )
+    for name, version in versions(names).items():
+        print(f"{name} {version}")
+    print(f"system {platform.platform()}")
+    print(f"compiled algorithms in {os.environ.get('NUMBA_CACHE_DIR', 'the folder of the package')}")
+    return 0
+
+
 def _prepare(options: argparse.Namespace) -> int:
     from raterscope.app.command_line.output import ProgressLine
     from raterscope.app.compiled import prepare
@@ -153,6 +183,8 @@ def _act(arguments: list[str]) -> int:
     for name in THREADS:
         os.environ.setdefault(name, "1")
     choose_folder()
+    if sorted(arguments) == ["--verbose", "--version"]:
+        return _versions()
     if not arguments or (arguments[0] not in COMMANDS and not arguments[0].startswith("-")):
         return _window(arguments)
     options = options_of(arguments)
@@ -162,7 +194,7 @@ def _act(arguments: list[str]) -> int:
 def _window(names: list[str]) -> int:
     """Open the window with files; it needs a display and Qt's libraries."""
     from raterscope.app.command_line.output import has_display
-    from raterscope.app.errors import InputError
+    from raterscope.app.errors import InputError, missing_package
 
     paths = [Path(name) for name in names]
     for path in paths:
@@ -179,7 +211,8 @@ def _window(names: list[str]) -> int:
     try:
         from raterscope.app.window.startup import main as open_window
     except ImportError as error:  # a machine without Qt, or without the libraries that Qt needs
-        raise InputError(f"the window's libraries cannot be loaded: {error}") from error
+        reason = missing_package(error) or f"its libraries cannot be loaded: {error}"
+        raise InputError(f"the window cannot be opened: {reason}") from error
     return open_window(paths)
 
 
@@ -195,7 +228,7 @@ def _sentence(problem: Exception) -> str:
     """Describe a failure in one printable line."""
     from raterscope.algorithms.progress import RefusedError
     from raterscope.app.command_line.output import one_line
-    from raterscope.app.errors import InputError
+    from raterscope.app.errors import InputError, missing_package
 
     if isinstance(problem, (InputError, RefusedError, Misused)):
         text = str(problem)
@@ -203,6 +236,8 @@ def _sentence(problem: Exception) -> str:
         text = f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror
     elif isinstance(problem, MemoryError):
         text = "there is not enough memory for this"
+    elif (missing := missing_package(problem)) is not None:
+        text = missing
     else:
         text = f"internal error ({type(problem).__name__}: {problem}); RATERSCOPE_DEBUG=1 shows the traceback"
     return one_line(text)

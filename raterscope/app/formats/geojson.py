@@ -251,10 +251,13 @@ def _regions(objects: Sequence[_Object]) -> set[int]:
 
 
 def _count_within(ring: FloatArray, points: FloatArray) -> int:
-    """Count the points within a ring; they are sorted by x."""
-    from skimage.measure import points_in_poly
-
+    """Count the points within a ring, by the even-odd rule; they are sorted by x."""
     low, high = ring.min(axis=0), ring.max(axis=0)
-    inside = points[slice(*np.searchsorted(points[:, 0], [low[0], high[0]]))]
-    inside = inside[(inside[:, 1] >= low[1]) & (inside[:, 1] <= high[1])]
-    return int(points_in_poly(inside, ring).sum()) if len(inside) else 0
+    points = points[slice(*np.searchsorted(points[:, 0], [low[0], high[0]]))]
+    points = points[(points[:, 1] >= low[1]) & (points[:, 1] <= high[1])]
+    inside = np.zeros(len(points), dtype=bool)
+    for (x, y), (to_x, to_y) in zip(ring, np.roll(ring, -1, axis=0), strict=True):
+        crossed = np.flatnonzero((points[:, 1] < y) != (points[:, 1] < to_y))
+        across = x + (points[crossed, 1] - y) * (to_x - x) / (to_y - y)
+        inside[crossed] ^= points[crossed, 0] < across
+    return int(inside.sum())

@@ -16,7 +16,7 @@ import msgspec
 
 from raterscope.algorithms.masks.grid import GridError
 from raterscope.algorithms.progress import Cancelled
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, missing_package, plain
 from raterscope.app.formats.records import refuse_special
 
 MOST_VOXELS = 2**30
@@ -66,6 +66,8 @@ def input_errors(path: Path, expected: str) -> Iterator[None]:
     except MemoryError as error:
         raise InputError("does not fit into this computer's memory", file=path) from error
     except Exception as error:  # readers of damaged files raise anything
+        if (missing := missing_package(error)) is not None:
+            raise InputError(f"cannot be read: {missing}", file=path) from error
         noun = expected.split()[-1]
         raise InputError(f"cannot be read: the {noun} is damaged or cut short", file=path) from error
 

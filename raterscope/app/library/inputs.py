@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import RefusedError
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, counted, missing_package, plain
 from raterscope.app.formats.tables import Table, UnknownColumns
 from raterscope.app.formats.volumes.nifti import RAS_TO_LPS
 
@@ -67,6 +67,10 @@ def plain_errors() -> Iterator[None]:
         raise DataError(_sentence(error)) from error
     except RefusedError as error:
         raise DataError(str(error)) from error
+    except ModuleNotFoundError as error:
+        if (package := missing_package(error)) is None:
+            raise
+        raise ModuleNotFoundError(f"{package}.", name=error.name) from error
 
 
 def _sentence(error: InputError) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from raterscope import __version__
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, counted, missing_package, plain
 from raterscope.app.exports import Provenance, provenance_of_report
 from raterscope.app.formats.output_files import check_writable, write_bytes
 from raterscope.app.formats.records import STUDY_SUFFIX
@@ -71,7 +71,8 @@ def write_report(
         try:
             from raterscope.app.page.pdf import as_pdf
         except ImportError as error:  # a machine without Qt, or without the libraries that Qt needs
-            raise InputError(f"the libraries that write PDF cannot be loaded: {error}", file=path) from error
+            reason = missing_package(error) or f"the libraries cannot be loaded: {error}"
+            raise InputError(f"cannot be written as PDF: {reason}", file=path) from error
         data = as_pdf(contents, part(watch, 0.9, 1.0))
     else:
         from raterscope.app.page.rendering import as_html

@@ -160,7 +160,10 @@ def test_without_qt_the_window_is_refused_and_the_commands_work(tmp_path):
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     done = start(environment={"PYTHONPATH": path, "DISPLAY": ":0"})
     assert done.returncode == 1
-    assert done.stderr == "raterscope: the window's libraries cannot be loaded: libEGL.so.1: no such file.\n"
+    assert done.stderr == (
+        "raterscope: the window cannot be opened: "
+        "its libraries cannot be loaded: libEGL.so.1: no such file.\n"
+    )
     (tmp_path / "clicks.csv").write_text("annotator,image,x,y\na,i,3,4\nb,i,3,5\nc,i,4,4\n")
     arguments = ("fuse", "clicks", tmp_path / "clicks.csv", "--extent", 9, 9, "-o", tmp_path / "out")
     done = start(*arguments, environment={"PYTHONPATH": path})

@@ -23,6 +23,39 @@ def test_the_library_imports_no_qt_and_no_tables_of_others():
     assert done.returncode == 0, done.stderr
 
 
+LEAN = r"""
+import sys
+from importlib.abc import MetaPathFinder
+lacking = {"sklearn", "sknetwork", "imagecodecs", "pydicom", "highdicom", "nibabel", "nrrd", "PySide6"}
+class Lacking(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in lacking:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Lacking())
+import raterscope as rs
+from raterscope.app.cli import main
+page, table, nifti = sys.argv[1:]
+for example in open(page).read().split("```python\n")[1:]:
+    exec(example.split("```")[0])
+assert main(["fuse", "labels", table, "--algorithm", "majority", "-o", table + "-out"]) == 0
+assert main(["import", table + ".rscope", nifti]) == 1
+clicks = {"annotator": list("abcdef"), "image": ["i"] * 6, "x": [5] * 6, "y": [1, 2, 3, 6, 7, 8]}
+rs.fuse_clicks(clicks, algorithm="hdbscan", extent=(9, 9))
+"""
+
+
+def test_the_library_alone_says_which_package_a_method_or_format_needs(tmp_path):
+    table, nifti = tmp_path / "votes.csv", tmp_path / "ct.nii"
+    table.write_text("annotator,task,label\na,t,x\nb,t,x\na,u,y\nb,u,x\n")
+    nifti.write_bytes((348).to_bytes(4, "little") + bytes(340) + b"n+1\0" + bytes(100))
+    page = Path(raterscope.__file__).parent.parent / "docs" / "python.md"
+    command = [sys.executable, "-c", LEAN, str(page), str(table), str(nifti)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "ct.nii: cannot be read: this needs nibabel, which is not installed" in done.stderr
+    assert "this needs scikit-learn, which is not installed" in done.stderr.splitlines()[-1]
+    assert "pip install 'raterscope[full]'" in done.stderr.splitlines()[-1]
+
+
 def test_the_examples_of_the_page_on_python_run(capsys):
     page = Path(raterscope.__file__).parent.parent / "docs" / "python.md"
     examples = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
