@@ -21,6 +21,7 @@ from raterscope.app.review import (
     GoldSubject,
     ImageSubject,
     RegionSubject,
+    SampleSubject,
     SpotOf,
     SpotsSubject,
     SpotSubject,
@@ -146,6 +147,8 @@ class _Reader:
                 raise _Problem(refusal)
             weight = WeightSubject(weight=self._number("weight", row)) if verb == "weigh" else None
             return Decision(**common, annotators=names, subject=weight)
+        if verb in SampleSubject.verbs:
+            raise _Problem(f"to {verb} {_HELD_BACK}")
         make = {"clicks": self._on_clicks, "masks": self._on_masks, "labels": self._on_task,
                 "pairs": self._on_pairs}.get(kind)  # fmt: skip
         if make is None:

@@ -49,6 +49,11 @@ FORMATS = {
 READING = ("reader", "read", "case", "position", "seconds", "marks", "session_begun", "session_finished")
 """Columns of the export of a reader study's reads."""
 
+SAMPLE = (
+    "kind", "place", "item", "name", "number", "x", "y", "answer", "decision", "right", "count", "verdict"
+)  # fmt: skip
+"""Columns of the export of acceptance samples."""
+
 Item = TypeVar("Item")
 
 _ALSO = {"nifti": (".nii",), "seg.nrrd": (".nrrd",)}
@@ -282,6 +287,30 @@ def write_decisions(study: Study, request: Request, watch: Watch) -> list[Path]:
 
     watch(0.0, "writing decisions")
     return [write_table(request.path, DECISIONS, decision_rows(study.decisions(), study.names()))]
+
+
+def write_samples(study: Study, request: Request, watch: Watch) -> list[Path]:
+    """Write the items of the open acceptance samples, with what was re-read. See `Writer`."""
+    from raterscope.app.formats.output_files import format_number, write_table
+    from raterscope.app.review import REVIEWED, fold, read_sample
+
+    watch(0.0, "writing acceptance samples")
+    state, names = fold(study.decisions()), study.names()
+    samples = [sample for kind in REVIEWED if (sample := read_sample(state, kind)) is not None]
+    if not samples:
+        raise InputError("has no acceptance sample; `raterscope plan sample` draws one", file=study.path)
+    rows = []
+    for sample in samples:
+        subject = sample.subject
+        for place, item in enumerate(subject.items):
+            decision, right = sample.right.get(place, (None, None))
+            rows.append((
+                subject.of, place + 1, names.get((subject.of, item.item), ""), item.name, item.number,
+                *("" if value is None else format_number(value) for value in (item.x, item.y)),
+                item.answer, decision, right, sample.count_in_words(),
+                sample.verdict_in_words().casefold() or "open",
+            ))  # fmt: skip
+    return [write_table(request.path, SAMPLE, rows)]
 
 
 def write_reading(study: Study, request: Request, watch: Watch) -> list[Path]:

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-from scipy import special
+
+from raterscope.algorithms.settings import Settings, integer, number, switch
 
 Verdict = Literal["accept", "reject", "continue"]
 
@@ -127,6 +128,58 @@ class SequentialSampling:
             going[: accept + 1] = 0.0
             going[reject:] = 0.0
         return accepted, items
+
+
+@dataclass(frozen=True)
+class AcceptanceSettings(Settings):
+    """Limits and risks of a plan, and the seed of its sample."""
+
+    acceptable: float = number(
+        0.025, "Acceptable share of errors", "Work with this share of errors is accepted (AQL).", minimum=0.0,
+        maximum=1.0,
+    )  # fmt: skip
+    unacceptable: float = number(
+        0.16, "Unacceptable share of errors", "Work with this share of errors is rejected (LQ).", minimum=0.0,
+        maximum=1.0,
+    )  # fmt: skip
+    sequential: bool = switch(
+        False, "Decide after each item", "Wald's sequential plan: fewer items on average, more at most."
+    )
+    seed: int = integer(1, "Seed", "The same seed draws the same sample.", minimum=0, maximum=2**31 - 1)
+    producer_risk: float = number(
+        0.05, "Producer's risk", "Of rejecting work with the acceptable share of errors.", minimum=0.0,
+        maximum=0.5, advanced=True,
+    )  # fmt: skip
+    consumer_risk: float = number(
+        0.10, "Consumer's risk", "Of accepting work with the unacceptable share of errors.", minimum=0.0,
+        maximum=0.5, advanced=True,
+    )  # fmt: skip
+
+
+def make_plan(settings: AcceptanceSettings, lot: int | None = None) -> SingleSampling | SequentialSampling:
+    """Make the plan of some settings, for a lot of known size.
+
+    Raises
+    ------
+    ValueError
+        For shares or risks out of order, and where no plan for the lot keeps both risks.
+
+    Examples
+    --------
+    >>> plan = make_plan(AcceptanceSettings(), 840)
+    >>> plan.size, plan.accept
+    (32, 2)
+    """
+    shares = settings.acceptable, settings.unacceptable
+    risks = {"producer_risk": settings.producer_risk, "consumer_risk": settings.consumer_risk}
+    if not settings.sequential:
+        return single_sampling(*shares, lot=lot, **risks)
+    plan = sequential_sampling(*shares, **risks)
+    if lot is not None and plan.most > lot:
+        raise ValueError(
+            f"a sequential plan may need {plan.most:,} items, and there are {lot:,}; expected a single plan."
+        )
+    return plan
 
 
 def single_sampling(
@@ -248,7 +301,9 @@ def _check(acceptable: float, unacceptable: float, producer_risk: float, consume
 def _accepted(size: int, accept: int, share: float, lot: int | None) -> float:
     """Return the probability of at most `accept` errors."""
     if lot is None:
-        return float(special.bdtr(accept, size, share))
+        from scipy.special import bdtr
+
+        return float(bdtr(accept, size, share))
     errors = round(share * lot)
     numbers = np.arange(max(0, size - (lot - errors)), min(accept, errors, size) + 1)
     logs = _log_choose(errors, numbers) + _log_choose(lot - errors, size - numbers) - _log_choose(lot, size)
@@ -256,7 +311,8 @@ def _accepted(size: int, accept: int, share: float, lot: int | None) -> float:
 
 
 def _log_choose(total: int, chosen: int | np.ndarray) -> np.ndarray:
-    gamma = special.gammaln
+    from scipy.special import gammaln as gamma
+
     return np.asarray(gamma(total + 1) - gamma(np.add(chosen, 1)) - gamma(total - np.asarray(chosen) + 1))
 
 

@@ -99,6 +99,8 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "plan cases kappa --expected 0.7 --width 0.2 --rates 0.3 0.7",
         "plan acceptance --acceptable 0.025 --unacceptable 0.16",
         "plan acceptance --acceptable 0.02 --unacceptable 0.15 --sequential --checked 20 1",
+        "plan sample study.rscope --kind labels --acceptable 0.025 --unacceptable 0.16",
+        "plan progress study.rscope",
     ),
 }
 """What stands after `raterscope`, by command; those of `fuse` are with each kind."""
@@ -541,9 +543,13 @@ def _describe_plan(commands: Commands) -> None:
         "how many cases to read or check again: for an interval's width, or to accept a study",
         "`plan cases` gives the number of cases at which a 95 % interval is narrow enough.\n"
         "`plan acceptance` gives how many items to check again, and with how many errors to accept;\n"
-        "with --checked, the decision after some of them.",
+        "with --checked, the decision after some of them. `plan sample` draws these items at random from\n"
+        "the undecided answers of a study and stores them, for the queue of the window; `plan progress`\n"
+        "tells how many were re-read, and the verdict.",
     )
-    plans = parser.add_subparsers(dest="plan", required=True, metavar="cases | acceptance")
+    plans = parser.add_subparsers(
+        dest="plan", required=True, metavar="cases | acceptance | sample | progress"
+    )
     cases = plans.add_parser("cases", help="cases for the width of an interval")
     cases.add_argument("statistic", choices=("icc", "kappa", "proportion", "limits"))
     cases.add_argument("--expected", type=float, metavar="VALUE", help="of the statistic, 0 to 1")
@@ -556,16 +562,22 @@ def _describe_plan(commands: Commands) -> None:
     cases.add_argument("--rates", type=float, nargs="+", default=[0.5, 0.5], metavar="SHARE",
                        help="expected shares of the classes, for kappa (default: 0.5 0.5)")  # fmt: skip
     acceptance = plans.add_parser("acceptance", help="acceptance sampling by attributes")
-    acceptance.add_argument("--acceptable", type=float, required=True, metavar="SHARE",
-                            help="share of errors that should be accepted (AQL)")  # fmt: skip
-    acceptance.add_argument("--unacceptable", type=float, required=True, metavar="SHARE",
-                            help="share of errors that should be rejected (LQ)")  # fmt: skip
-    acceptance.add_argument("--producer-risk", type=float, default=0.05, metavar="RISK",
-                            help="of rejecting at the acceptable share (default: 0.05)")  # fmt: skip
-    acceptance.add_argument("--consumer-risk", type=float, default=0.10, metavar="RISK",
-                            help="of accepting at the unacceptable share (default: 0.10)")  # fmt: skip
+    sample = plans.add_parser("sample", help="draw the items of a study that are checked again")
+    add_study(sample)
+    sample.add_argument("--kind", choices=tuple(KINDS), help="needed if the study holds several kinds")
+    sample.add_argument("--seed", type=int, default=1, metavar="N", help="of the sample (default: 1)")
+    add_study(plans.add_parser("progress", help="how much of a sample was re-read, and the verdict"))
+    for plan in (acceptance, sample):
+        plan.add_argument("--acceptable", type=float, required=True, metavar="SHARE",
+                          help="share of errors that should be accepted (AQL)")  # fmt: skip
+        plan.add_argument("--unacceptable", type=float, required=True, metavar="SHARE",
+                          help="share of errors that should be rejected (LQ)")  # fmt: skip
+        plan.add_argument("--producer-risk", type=float, default=0.05, metavar="RISK",
+                          help="of rejecting at the acceptable share (default: 0.05)")  # fmt: skip
+        plan.add_argument("--consumer-risk", type=float, default=0.10, metavar="RISK",
+                          help="of accepting at the unacceptable share (default: 0.10)")  # fmt: skip
+        plan.add_argument("--sequential", action="store_true", help="decide after each item (Wald)")
     acceptance.add_argument("--lot", type=count, metavar="N", help="items in all (default: many)")
-    acceptance.add_argument("--sequential", action="store_true", help="decide after each item (Wald)")
     acceptance.add_argument("--checked", type=int, nargs=2, metavar=("ITEMS", "ERRORS"),
                             help="state what to do after these")  # fmt: skip
 

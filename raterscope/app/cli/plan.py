@@ -1,32 +1,27 @@
-"""The command `raterscope plan`: cases for an interval's width, and plans of acceptance sampling."""
+"""The command `raterscope plan`: cases for an interval's width, plans and samples of acceptance sampling."""
 
 from __future__ import annotations
 
 import argparse
 
-from raterscope.algorithms.annotators.acceptance import (
-    AcceptancePlan,
-    SequentialSampling,
-    SingleSampling,
-    decide,
-    sequential_sampling,
-    single_sampling,
-)
-from raterscope.app.errors import InputError, counted
-from raterscope.text import percent
+from raterscope.algorithms.annotators.acceptance import AcceptanceSettings, decide, make_plan
+from raterscope.app.annotators.acceptance import draw_sample, list_undecided, plan_in_words
+from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.kinds.registry import KINDS
+from raterscope.app.review import SampleSubject, fold, read_sample
+from raterscope.app.study import Study
 
 _VERDICTS = {
     "accept": "accept",
     "reject": "reject",
     "continue": "go on checking",
 }
-_ROWS = 12
 
 
 def plan(options: argparse.Namespace) -> int:
-    """Print the number of cases, the plan, or its decision."""
+    """Print the number of cases, the plan or its decision; draw a sample, or print how far it was re-read."""
     try:
-        print(_cases(options) if options.plan == "cases" else _acceptance(options))
+        print(_WORK[options.plan](options))
     except ValueError as problem:
         raise InputError(str(problem).rstrip(".")) from problem
     return 0
@@ -64,55 +59,42 @@ def _cases(options: argparse.Namespace) -> str:
 
 
 def _acceptance(options: argparse.Namespace) -> str:
-    risks = {"producer_risk": options.producer_risk, "consumer_risk": options.consumer_risk}
-    plan: AcceptancePlan
-    if options.sequential:
-        if options.lot is not None:
-            raise InputError("--lot is for a single plan; a sequential plan supposes a large lot")
-        sequential = sequential_sampling(options.acceptable, options.unacceptable, **risks)
-        plan, words = sequential, _sequential_in_words(sequential)
-    else:
-        single = single_sampling(options.acceptable, options.unacceptable, lot=options.lot, **risks)
-        plan, words = single, _single_in_words(single)
+    if options.sequential and options.lot is not None:
+        raise InputError("--lot is for a single plan; a sequential plan supposes a large lot")
+    plan = make_plan(_settings(options), options.lot)
     if options.checked is None:
-        return words
+        return plan_in_words(plan)
     checked, errors = options.checked
     verdict = decide(plan, checked, errors)
     return f"{counted(checked, 'item')} checked, {counted(errors, 'error')}: {_VERDICTS[verdict]}"
 
 
-def _single_in_words(plan: SingleSampling) -> str:
-    lot = "" if plan.lot is None else f" of {plan.lot:,}"
-    return (
-        f"Re-read {plan.size:,}{lot}, accept with at most {counted(plan.accept, 'error')}.\n"
-        + _risks(plan, 1 - plan.accepted(plan.acceptable), plan.accepted(plan.unacceptable))
-    )  # fmt: skip
+def _settings(options: argparse.Namespace) -> AcceptanceSettings:
+    names = (spec.name for spec in AcceptanceSettings.specs())
+    return AcceptanceSettings(**{name: getattr(options, name) for name in names if hasattr(options, name)})
 
 
-def _sequential_in_words(plan: SequentialSampling) -> str:
-    lines = [
-        "Re-read one by one, and decide after each:",
-        "items  accept with  reject with",
-    ]
-    shown = 0
-    before = None
-    for checked in range(1, plan.most + 1):
-        accept, reject = plan.limits(checked)
-        if (accept, reject) != before and (accept >= 0 or before is None) and shown < _ROWS:
-            lines.append(f"{checked:5d}  {accept if accept >= 0 else '-':>11}  {reject:>11}")
-            shown += 1
-            before = accept, reject
-    accept, reject = plan.limits(plan.most)
-    lines.append(f"{plan.most:5d}  {accept:>11}  {reject:>11}  (the last)")
-    items = (f"{plan.expected_items(share):.0f} at {percent(share, 1)}"
-             for share in (plan.acceptable, plan.unacceptable))  # fmt: skip
-    lines.append(f"Items until the decision, on average: {' and '.join(items)} of errors.")
-    accepted = plan.accepted
-    return "\n".join([*lines, _risks(plan, 1 - accepted(plan.acceptable), accepted(plan.unacceptable))])
+def _sample(options: argparse.Namespace) -> str:
+    with Study.open(options.study) as study:
+        kinds = [kind.name for kind in KINDS.values() if kind.items(study)]
+        kind = options.kind or (kinds[0] if len(kinds) == 1 else None)
+        if kind is None:
+            raise InputError(f"--kind is missing; the study holds {' and '.join(kinds) or 'nothing'}")
+        decision = study.record(draw_sample(kind, list_undecided(kind, study), _settings(options)))
+        subject = decision.subject
+        assert isinstance(subject, SampleSubject)
+        names = study.names()
+        items = (f"{names[kind, item.item]}: {item.in_words()}" for item in subject.items)
+        return "\n".join([f"{subject.in_words(decision.verb).capitalize()}.", *map(plain, items)])
 
 
-def _risks(plan: SingleSampling | SequentialSampling, producer: float, consumer: float) -> str:
-    return (
-        f"At {percent(plan.acceptable, 1)} of errors it is rejected in {percent(producer, 1)} of cases, at "
-        f"{percent(plan.unacceptable, 1)} of errors accepted in {percent(consumer, 1)}."
-    )
+def _progress(options: argparse.Namespace) -> str:
+    with Study.open(options.study, to_read=True) as study:
+        state = fold(study.decisions())
+    samples = [sample for kind in KINDS if (sample := read_sample(state, kind)) is not None]
+    if not samples:
+        raise InputError("has no acceptance sample; `raterscope plan sample` draws one", file=options.study)
+    return "\n".join(sample.in_words() for sample in samples)
+
+
+_WORK = {"cases": _cases, "acceptance": _acceptance, "sample": _sample, "progress": _progress}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from raterscope.app.formats.sources import Source
     from raterscope.app.outcome import Answer, Inputs
     from raterscope.app.page.contents import Section
-    from raterscope.app.review import ReviewState, View
+    from raterscope.app.review import ReviewState, SampledItem, View
     from raterscope.app.sample_files import Demonstrated, Tools
     from raterscope.app.study import RunEntry, Study
     from raterscope.app.study.kinds import StoredKind
@@ -127,6 +127,10 @@ def settings_of(options: argparse.Namespace) -> dict[str, str]:
     return dict(options.settings)
 
 
+def _nothing_undecided(_study: Study, _state: ReviewState, _watch: Watch) -> Sequence[SampledItem]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Functions:
     """The functions of a kind: the steps of a run over a study, and uses of its results.
@@ -154,6 +158,8 @@ class Functions:
     trust : callable
         ``trust(study, items, watch)`` compares the claims of the runs shown with what is known; None where
         nothing can be compared.
+    undecided : callable
+        ``undecided(study, state, watch)`` lists the answers of the runs shown that the expert did not decide.
     writers : mapping of the name of an export to Writer
     plan_texts : callable
         Returns the settings that the options of `run` name, as text.
@@ -170,6 +176,7 @@ class Functions:
     compare_runs: Callable[[ComparedItem, Differences], None]
     trust: Callable[[Study, Sequence[int], Watch], Trust | None]
     writers: Mapping[str, Writer]
+    undecided: Callable[[Study, ReviewState, Watch], Sequence[SampledItem]] = _nothing_undecided
     plan_texts: Callable[[argparse.Namespace], dict[str, str]] = settings_of
 
 

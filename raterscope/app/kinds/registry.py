@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raterscope.app.errors import InputError, plain
-from raterscope.app.exports import Export, Request, write_decisions, write_reading
+from raterscope.app.exports import Export, Request, write_decisions, write_reading, write_samples
 from raterscope.app.kinds.clicks.kind import CLICKS
 from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.labels.kind import LABELS
@@ -55,7 +55,10 @@ def exports() -> tuple[Export, ...]:
         "reading", "Reads of a reader study", ("csv",), of_run=False, of_readers=True, kinds=tuple(KINDS),
         write=write_reading,
     )  # fmt: skip
-    return *of_kinds, decisions, reading
+    samples = Export(
+        "acceptance", "Acceptance samples", ("csv",), of_run=False, kinds=tuple(KINDS), write=write_samples
+    )
+    return *of_kinds, decisions, samples, reading
 
 
 def _write(kind: Kind, study: Study, request: Request, watch: Watch) -> list[Path]:

@@ -23,6 +23,7 @@ from raterscope.app.review import (
     View,
     fold,
     groups,
+    read_sample,
     viewed_places,
 )
 from raterscope.app.review.decision import target_of
@@ -129,7 +130,7 @@ def decisions_section(
     if not entries:
         none: list[Block] = [Prose([("", "No decision has been made.")])]
         return Section(title, none + viewed)
-    blocks: list[Block] = [_by_whom([decision for decision, _ in entries], state), *viewed]
+    blocks: list[Block] = [_by_whom([decision for decision, _ in entries], state), *_samples(state), *viewed]
     is_plain = [not (decision.reason or decision.annotators) for decision, _ in entries]
     notable = sorted(range(len(entries)), key=is_plain.__getitem__)[:_MOST]
     listed = [entries[index] for index in sorted(notable)]
@@ -151,6 +152,13 @@ def decisions_section(
         )
     )  # fmt: skip
     return Section(title, blocks)
+
+
+def _samples(state: ReviewState) -> list[Block]:
+    """Describe the open acceptance samples: plan, items re-read, errors, verdict."""
+    samples = [read_sample(state, kind) for kind in KINDS]
+    words = " ".join(sample.in_words() for sample in samples if sample is not None)
+    return [Prose([("Acceptance sampling", words)])] if words else []
 
 
 def _viewed(views: Mapping[int, Sequence[View]], state: ReviewState) -> list[Block]:

@@ -18,6 +18,7 @@ from raterscope.app.review.journal import (
     reviewed,
     undo,
 )
+from raterscope.app.review.samples import SampledItem, SampleProgress, SampleSubject, read_sample
 from raterscope.app.review.spots import (
     LONG_ENOUGH,
     Control,
@@ -67,6 +68,9 @@ __all__ = [
     "RegionSubject",
     "ReviewState",
     "ReviewedKind",
+    "SampleProgress",
+    "SampleSubject",
+    "SampledItem",
     "ScaleSubject",
     "Shape",
     "ShapeSubject",
@@ -97,6 +101,7 @@ __all__ = [
     "match",
     "one_by_one",
     "read_measures",
+    "read_sample",
     "redo",
     "reviewed",
     "standing_names",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from raterscope.algorithms.masks.data import Settled
+from raterscope.app.review.samples import SampleSubject
 from raterscope.app.review.subjects import (
     SUBJECTS,
     BiasSubject,
@@ -118,6 +119,8 @@ class Decision:
         """Name the missing field that identifies the subject's owner, if any."""
         if isinstance(self.subject, WeightSubject):
             return "" if self.annotators else "annotators"
+        if isinstance(self.subject, SampleSubject):
+            return ""
         return "item" if self.item is None else ""
 
 

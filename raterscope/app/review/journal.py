@@ -19,6 +19,7 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.geometry import area_of, length_of
 from raterscope.app.review.aliases import all_names, read_aliases
 from raterscope.app.review.decision import Decision, in_words, target_of
+from raterscope.app.review.samples import SampledItem, SampleSubject
 from raterscope.app.review.spots import Control, Flag, Spot, SpotsOfImage
 from raterscope.app.review.subjects import (
     SUBJECTS,
@@ -66,6 +67,9 @@ class DecidedItem(Protocol):
 
     def undone_since(self, now: Any, dead: Container[int]) -> list[int]:
         """Return the decisions that a fusion used and that nothing replaces now."""
+
+    def verdict_on(self, sampled: SampledItem, since: int) -> tuple[int, bool] | None:
+        """Return the decision on an answer after an earlier one, and whether it confirms the answer."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ def reviewed(kind: ReviewedKind) -> Iterator[None]:
 
 _OF_ANNOTATORS = ("exclude", "weigh", "include")
 _OF_NAMES = ("join", "separate")
-_SINGLE = (ScaleSubject, ShapeSubject, CountingSubject, StructureSubject)
+_SINGLE = (ScaleSubject, ShapeSubject, CountingSubject, StructureSubject, SampleSubject)
 """Subjects that `DecidedItem` does not read: of each the last decision is in effect."""
 
 
@@ -159,6 +163,8 @@ class ReviewState:
     _dead: frozenset[int] = field(default=frozenset(), repr=False)
     _by_id: dict[int, Decision] = field(default_factory=dict, repr=False)
     _undo_of_redoable: int | None = None
+    _samples: dict[str, int] = field(default_factory=dict, repr=False)
+    """The last decision on a sample of each kind."""
 
     @property
     def weights(self) -> dict[str, float]:
@@ -227,6 +233,11 @@ class ReviewState:
         """Return the annotators of a question who are open again, and why: "anna: flag; ben: clear"."""
         decided = self._decided.get(("pairs", question))
         return dict(decided.contested) if isinstance(decided, BiasesOfQuestion) else {}
+
+    def sample(self, kind: str) -> Decision | None:
+        """Return the decision that drew the open sample of a kind; None without one."""
+        drawn = self._by_id.get(self._samples.get(kind, 0))
+        return drawn if drawn is not None and drawn.verb == "sample" else None
 
     def decided(self, kind: str, item: int) -> DecidedItem | None:
         """Return what was decided on an item of a kind; None without a decision."""
@@ -302,7 +313,7 @@ class ReviewState:
 
     @cached_property
     def _last_on_single(self) -> frozenset[int]:
-        """The last decision on each scale, shape, count and structure."""
+        """The last decision on each scale, shape, count, structure and sample."""
         last: dict[tuple[object, ...], int] = {}
         for decision in self._by_id.values():
             subject = decision.subject
@@ -313,6 +324,9 @@ class ReviewState:
                 continue
             if isinstance(subject, StructureSubject):
                 last[subject.form, subject.structure] = decision.id
+                continue
+            if isinstance(subject, SampleSubject):
+                last[subject.form, subject.of] = decision.id
                 continue
             if isinstance(subject, ScaleSubject) and subject.everywhere:
                 last = {key: number for key, number in last.items() if key[0] != subject.form}
@@ -372,6 +386,9 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
         for decision in standing:
             decided[key].take(decision, key[1])
         fixed[key] = decided[key].fixed()
+    samples = _samples(
+        decisions if "undo" in verbs else new, dead, {} if "undo" in verbs else before._samples
+    )
     redoable = None if redone is None else target_of(by_id[redone], by_id.get)[0]
     return ReviewState(
         excluded=excluded,
@@ -385,6 +402,7 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
         _dead=dead,
         _by_id=by_id,
         _undo_of_redoable=redone,
+        _samples=samples,
     )
 
 
@@ -428,6 +446,17 @@ def _set_apart(
             weight = Weighed(decision.subject.weight, decision.reason)
             weighed.update(dict.fromkeys(names, weight))
     return excluded, weighed
+
+
+def _samples(
+    decisions: Sequence[Decision], dead: frozenset[int], before: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the last standing decision on a sample of each kind."""
+    last = dict(before)
+    for decision in decisions:
+        if isinstance(decision.subject, SampleSubject) and decision.id not in dead:
+            last[decision.subject.of] = decision.id
+    return last
 
 
 def _touched(decision: Decision, by_id: Mapping[int, Decision]) -> set[tuple[str, int]]:

@@ -23,6 +23,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import FloatArray, KnownSpots
 from raterscope.app.errors import counted
 from raterscope.app.review.decision import Decision
+from raterscope.app.review.samples import SampledItem
 from raterscope.app.review.subjects import ImageSubject, SpotOf, SpotsSubject, SpotSubject
 from raterscope.app.review.tasks import LastWords
 
@@ -192,6 +193,17 @@ class SpotsOfImage:
             for decision in marked
             if decision in dead and (current is None or current.control is None)
         ]
+
+    def verdict_on(self, sampled: SampledItem, since: int) -> tuple[int, bool] | None:
+        """Return the decision on a detection; one that was accepted or moved is right."""
+        x, y = sampled.x or 0.0, sampled.y or 0.0
+        index = self._find(sampled.run, None, sampled.number, x, y)
+        if index is None:  # decided in another run
+            index = self._nearest(range(len(self.spots)), x, y, SHORTEST_REACH)
+        spot = None if index is None else self.spots[index]
+        if spot is None or spot.decision <= since or spot.verdict == "skipped":
+            return None
+        return spot.decision, spot.verdict != "rejected"
 
     def settles(self, x: float, y: float) -> bool:
         """Return whether an accepted, added or rejected spot is at a position."""

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
 
 from raterscope.app.coding import Coding
+from raterscope.app.review.samples import SampleSubject
 from raterscope.text import part_of_one
 
 COUNTED = ("leukocytes", "red_cells", "leukocytes_per_microlitre", "red_cells_per_microlitre", "thickness")
@@ -498,6 +499,6 @@ class BiasSubject:
 OfClicks = (
     SpotSubject | SpotsSubject | ImageSubject | WeightSubject | ScaleSubject | ShapeSubject | CountingSubject
 )
-Subject = OfClicks | RegionSubject | StructureSubject | TaskSubject | GoldSubject | BiasSubject
+Subject = OfClicks | RegionSubject | StructureSubject | TaskSubject | GoldSubject | BiasSubject | SampleSubject
 SUBJECTS: dict[str, type[Any]] = {subject.form: subject for subject in get_args(Subject)}
 """What is decided on, by the name under which the study keeps it."""

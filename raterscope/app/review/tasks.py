@@ -15,6 +15,7 @@ from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.app.coding import Coding
 from raterscope.app.errors import counted
 from raterscope.app.review.decision import Decision
+from raterscope.app.review.samples import SampledItem
 from raterscope.app.review.subjects import (
     BiasSubject,
     GoldSubject,
@@ -145,6 +146,13 @@ class TasksOfQuestion:
         settled = {} if current is None else current.tasks
         return [decided.decision for task, decided in self.tasks.items() if task not in settled]
 
+    def verdict_on(self, sampled: SampledItem, since: int) -> tuple[int, bool] | None:
+        """Return the decision on a task, and whether its class is the answer."""
+        decided = self.tasks.get(sampled.name)
+        if decided is None or decided.decision <= since:
+            return None
+        return decided.decision, decided.label == sampled.answer
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -188,6 +196,13 @@ class BiasesOfQuestion:
     def undone_since(self, _now: BiasesOfQuestion | None, _dead: Container[int]) -> list[int]:
         """Return nothing: a fusion of pairs holds nothing fixed."""
         return []
+
+    def verdict_on(self, sampled: SampledItem, since: int) -> tuple[int, bool] | None:
+        """Return the decision on an annotator, and whether it is the answer: flag or clear."""
+        judged = self.judged.get(sampled.name)
+        if judged is None or judged.decision <= since:
+            return None
+        return judged.decision, judged.verb == sampled.answer
 
 
 def described_structures(decisions: Sequence[Decision], state: ReviewState) -> dict[str, Coding]:
@@ -287,6 +302,20 @@ class RegionsOfImage:
             for region in self.regions
             if region.voxels is not None and region.decision in dead and not _is_settled(region, words)
         ]
+
+    def verdict_on(self, sampled: SampledItem, since: int) -> tuple[int, bool] | None:
+        """Return the last decision on a region; a region that was painted or taken from a rater is wrong."""
+        last, changed = None, False
+        for region in self.regions:
+            subject = region.subject
+            own = region.run == sampled.run and subject.number == sampled.number
+            if region.decision <= since or subject.structure != sampled.name or not (own or subject.whole):
+                continue
+            if region.verb == "reopen":
+                last, changed = None, False
+            elif region.verb != "skip":
+                last, changed = region.decision, changed or region.verb != "accept"
+        return None if last is None else (last, not changed)
 
 
 def _key(region: Region) -> Hashable:

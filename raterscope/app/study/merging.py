@@ -20,6 +20,7 @@ from raterscope.app.review import (
     Decision,
     RegionSubject,
     ReviewState,
+    SampleSubject,
     ShapeSubject,
     SpotsSubject,
     SpotSubject,
@@ -315,6 +316,9 @@ def _append(journals: Journals, watch: Watch) -> dict[int, int]:
             subject = replace(subject, spots=tuple(spots))
         elif isinstance(subject, RegionSubject) and decision.run not in runs:
             subject = replace(subject, number=None)
+        elif isinstance(subject, SampleSubject):
+            items = (replace(sampled, run=runs.get(sampled.run)) for sampled in subject.items)
+            subject = replace(subject, items=tuple(items))
         elif isinstance(subject, ShapeSubject):
             key = decision.item, subject.number
             if decision.verb == "measure":

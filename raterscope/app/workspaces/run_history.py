@@ -16,7 +16,7 @@ from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job
 from raterscope.app.kinds.registry import KINDS
-from raterscope.app.review import Decision, is_measure
+from raterscope.app.review import Decision, SampleSubject, is_measure
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry
 from raterscope.app.study.runs import run_name
@@ -121,7 +121,7 @@ def _is_held_fixed(contents: Contents, decision: Decision, kind: str) -> bool:
     target = contents.target(decision)
     if target is None or target.annotators:
         return True
-    about = "" if target.subject is None else target.subject.kind
+    about = "" if target.subject is None or isinstance(target.subject, SampleSubject) else target.subject.kind
     # Flags change the ranking of pairs at once: no fusion depends on them.
     return about == kind and KINDS[kind].holds_decisions and target.verb != "skip" and not is_measure(target)
 

@@ -34,7 +34,7 @@ from raterscope.algorithms.evaluation import (
     true_detections,
 )
 from raterscope.algorithms.evaluation import match as match_points
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.assessment import (
     DISPUTED,
     FEW,
@@ -49,8 +49,9 @@ from raterscope.app.assessment import (
 from raterscope.app.errors import InputError, counted
 from raterscope.app.formats.output_files import format_number, remove_file, write_table
 from raterscope.app.outcome import Outcome, finite_or_none, successful
-from raterscope.app.review import ReviewState, Spot, fold, match
+from raterscope.app.review import ReviewState, SampledItem, Spot, fold, match
 from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.runs import Answers
 
 _LOOKED_AT = 8
 """Images whose annotators are counted."""
@@ -457,3 +458,22 @@ def crowd_sizes_in_words(curves: Curves) -> Iterator[str]:
         )
         sizes = " to ".join(str(int(curve.annotators[at])) for at in dict.fromkeys((0, -1)))
         yield f"after {curve.stage}, {curve.method}: sensitivity/precision {ends} with {sizes} annotators"
+
+
+def undecided_detections(study: Study, state: ReviewState, watch: Watch = silent) -> list[SampledItem]:
+    """List the detections of the runs shown that the expert did not decide."""
+    outlines = study.shown.answers()
+    listed = []
+    for image, step in steps_of(watch, study.items()["clicks"]):
+        step(0.0, "listing detections")
+        run = study.shown.run(image.id, "clicks")
+        if run is None:
+            continue
+        answers = outlines.get(image.id) or Answers.of(study.runs.result(run, image.id))
+        spots = [spot for spot in state.spots(image.id) if spot.verdict != "skipped"]
+        decided = set(match(spots, answers.mean, answers.covariance))
+        for cluster in np.flatnonzero(answers.detected).tolist():
+            if cluster not in decided:
+                x, y = answers.mean[cluster].tolist()
+                listed.append(SampledItem(item=image.id, number=cluster + 1, run=run, x=x, y=y))
+    return listed

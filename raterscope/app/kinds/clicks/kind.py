@@ -96,7 +96,7 @@ def _functions() -> Functions:
     from raterscope.algorithms.clicks.fusion import FusionPlan
     from raterscope.algorithms.clicks.stream import StreamPlan
     from raterscope.app.kinds.clicks.command import fuse_clicks, plan_texts, summarise
-    from raterscope.app.kinds.clicks.evaluation import compare_runs, trust_in_clicks
+    from raterscope.app.kinds.clicks.evaluation import compare_runs, trust_in_clicks, undecided_detections
     from raterscope.app.kinds.clicks.exports import export_detections, export_measurements, export_table
     from raterscope.app.kinds.clicks.parasitaemia import export_counts
     from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
@@ -118,6 +118,7 @@ def _functions() -> Functions:
         annotators_of=lambda study, item, run: study.clicks(item, run).annotators,
         compare_runs=compare_runs,
         trust=trust_in_clicks,
+        undecided=undecided_detections,
         writers={
             "detections": export_detections,
             "annotators": export_table,

@@ -9,7 +9,7 @@ import numpy as np
 from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.result import LabelResult
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.assessment import (
     FEW,
     BoolArray,
@@ -26,7 +26,7 @@ from raterscope.app.assessment import (
 )
 from raterscope.app.errors import plain
 from raterscope.app.kinds.labels.runs import read_truths, unseen_truths
-from raterscope.app.review import fold
+from raterscope.app.review import ReviewState, SampledItem, fold
 from raterscope.app.study import RunEntry, Study
 
 _MEASURED = {"pooled": "labels", "ibcc": "labels, ibcc"}
@@ -120,3 +120,21 @@ def compare_runs(at: ComparedItem, differences: Differences) -> None:
             differences.newly_disputed += 1
             words = f"{step_in_words(*shares)}, {plain(new)}, disputed now: {plain(name)}"
             differences.changes.append(at.change(words, shares[0] - shares[1], name=name))
+
+
+def undecided_labels(study: Study, state: ReviewState, watch: Watch = silent) -> list[SampledItem]:
+    """List the labels of the runs shown whose tasks are neither decided nor of known truth."""
+    listed = []
+    for question, step in steps_of(watch, study.questions()):
+        step(0.0, "listing labels")
+        run, result = study.shown.run_and_result(question.id, "labels", None)
+        if run is None or not isinstance(result, LabelResult):
+            continue
+        fusion, decided = result.fusion, state.tasks(question.id)
+        tasks, labels = study.vote_set(question.id, run.imported).tasks, fusion.label()
+        listed += [
+            SampledItem(item=question.id, name=tasks[task], answer=fusion.classes[labels[task]], run=run.id)
+            for task in np.flatnonzero(fusion.known == OPEN).tolist()
+            if tasks[task] not in decided
+        ]
+    return listed

@@ -94,7 +94,7 @@ def _catalogues() -> Catalogues:
 def _functions() -> Functions:
     from raterscope.algorithms.labels.fusion import LabelPlan
     from raterscope.app.kinds.labels.command import fuse_labels, plan_texts, summarise
-    from raterscope.app.kinds.labels.evaluation import compare_runs, trust_in_labels
+    from raterscope.app.kinds.labels.evaluation import compare_runs, trust_in_labels, undecided_labels
     from raterscope.app.kinds.labels.exports import export_labels
     from raterscope.app.kinds.labels.runs import fuse_inputs, gather, keep
     from raterscope.app.study.labels import labels_of
@@ -111,6 +111,7 @@ def _functions() -> Functions:
         annotators_of=lambda study, item, run: labels_of(study, item, run).annotators,
         compare_runs=compare_runs,
         trust=lambda study, items, watch: trust_in_labels(study, items[0], watch),
+        undecided=undecided_labels,
         writers={export.what: export_labels for export in _EXPORTS},
     )
 

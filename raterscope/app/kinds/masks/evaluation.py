@@ -22,7 +22,7 @@ from raterscope.algorithms.masks.disputes import least_volume, tolerance_of
 from raterscope.algorithms.masks.fusion import CaseResult
 from raterscope.algorithms.masks.gold_cases import judge_with_truth, near_outline
 from raterscope.algorithms.masks.metrics import in_common_frame
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.assessment import (
     FEW,
     LEAST_ERROR,
@@ -35,7 +35,7 @@ from raterscope.app.assessment import (
 )
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.masks.runs import crop_truth
-from raterscope.app.review import Region, fold, known_voxels
+from raterscope.app.review import Region, ReviewState, SampledItem, fold, known_voxels
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import mask_entries, read_masks, settled_of
 from raterscope.text import percent
@@ -387,3 +387,24 @@ def _least_voxels(fusion: MaskFusion, old_fusion: MaskFusion) -> float:
     tolerance = tolerance_of(inside, fusion.spacing)
     flat = fusion.frame[0] == 1
     return least_volume(tolerance, fusion.spacing, inside.sum() * voxel, flat=flat) / voxel
+
+
+def undecided_regions(study: Study, state: ReviewState, watch: Watch = silent) -> list[SampledItem]:
+    """List the disputed regions of the runs shown that the expert did not settle."""
+    listed = []
+    for image, step in steps_of(watch, study.items()["masks"]):
+        step(0.0, "listing regions")
+        shown = study.shown.result(image.id, "masks")
+        if shown is None:
+            continue
+        run, result = shown
+        regions = [region for region in state.regions(image.id) if region.voxels is not None]
+        whole = {region.subject.structure for region in regions if region.subject.whole}
+        settled = {(region.subject.structure, region.run, region.subject.number) for region in regions}
+        for structure, report in zip(result.structures(), result.reports, strict=True):
+            listed += [
+                SampledItem(item=image.id, name=structure, number=number, run=run.id)
+                for number in range(1, len(report.disputes) + 1)
+                if structure not in whole and (structure, run.id, number) not in settled
+            ]
+    return listed

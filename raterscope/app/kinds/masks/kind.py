@@ -55,7 +55,7 @@ def _catalogues() -> Catalogues:
 def _functions() -> Functions:
     from raterscope.algorithms.masks.fusion import MaskPlan
     from raterscope.app.kinds.masks.command import fuse_masks, summarise
-    from raterscope.app.kinds.masks.evaluation import compare_runs, trust_in_masks
+    from raterscope.app.kinds.masks.evaluation import compare_runs, trust_in_masks, undecided_regions
     from raterscope.app.kinds.masks.exports import export_maps, export_table, export_variability
     from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
     from raterscope.app.study.masks import mask_entries
@@ -71,6 +71,7 @@ def _functions() -> Functions:
         annotators_of=lambda study, item, run: {mask.annotator for mask in mask_entries(study, item, run)},
         compare_runs=compare_runs,
         trust=trust_in_masks,
+        undecided=undecided_regions,
         writers={
             **{export.what: export_maps if export.by_case else export_table for export in _EXPORTS},
             "variability": export_variability,

@@ -19,7 +19,7 @@ from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import PairSettings
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.selection import LEVELS, RedrawnSides, check_redrawn_sides
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.assessment import (
     FEW,
     LEAST_ERROR,
@@ -31,7 +31,7 @@ from raterscope.app.assessment import (
 )
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.pairs.runs import plan_of, read_answer
-from raterscope.app.review import fold
+from raterscope.app.review import ReviewState, SampledItem, fold
 from raterscope.app.review.tasks import Judged
 from raterscope.app.study import Study
 from raterscope.text import percent
@@ -260,3 +260,23 @@ def _count_flagged(
         judged[names[annotator]].verb == "flag" if names[annotator] in judged else flag
         for annotator, (flag, _) in flags.items()
     )
+
+
+def undecided_annotators(study: Study, state: ReviewState, watch: Watch = silent) -> list[SampledItem]:
+    """List the annotators of the runs shown whom the expert neither flagged nor cleared."""
+    listed = []
+    for question, step in steps_of(watch, study.pair_questions()):
+        step(0.0, "listing annotators")
+        answered = read_answer(study, question)
+        if answered is None:
+            continue
+        names, judged = answered.pairs.annotators, state.judged(question.id)
+        listed += [
+            SampledItem(
+                item=question.id, name=names[at], run=answered.run.id,
+                answer="flag" if answered.fusion.flagged[at] else "clear",
+            )
+            for at in np.unique(answered.pairs.annotator).tolist()
+            if names[at] not in judged
+        ]  # fmt: skip
+    return listed

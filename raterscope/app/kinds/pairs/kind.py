@@ -51,7 +51,7 @@ def _catalogues() -> Catalogues:
 def _functions() -> Functions:
     from raterscope.algorithms.pairs.fusion import PairPlan
     from raterscope.app.kinds.pairs.command import fuse_pairs, summarise
-    from raterscope.app.kinds.pairs.evaluation import compare_runs, trust_in_pairs
+    from raterscope.app.kinds.pairs.evaluation import compare_runs, trust_in_pairs, undecided_annotators
     from raterscope.app.kinds.pairs.exports import export_pairs
     from raterscope.app.kinds.pairs.runs import fuse_inputs, gather, keep
     from raterscope.app.study.pairs import pairs_of
@@ -67,6 +67,7 @@ def _functions() -> Functions:
         annotators_of=lambda study, item, run: pairs_of(study, item, run).annotators,
         compare_runs=compare_runs,
         trust=lambda study, items, watch: trust_in_pairs(study, items[0], watch),
+        undecided=undecided_annotators,
         writers={export.what: export_pairs for export in _EXPORTS},
     )
 

@@ -1,0 +1,188 @@
+"""Acceptance sampling in the journal: the sample that an expert re-reads, and the errors found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from raterscope.algorithms.annotators.acceptance import (
+    AcceptancePlan,
+    SequentialSampling,
+    SingleSampling,
+    Verdict,
+    decide,
+)
+from raterscope.app.errors import counted
+
+if TYPE_CHECKING:
+    from raterscope.app.review.journal import ReviewState
+
+_NOUNS = {"clicks": "detection", "masks": "region", "labels": "task", "pairs": "annotator"}
+_VERDICTS: dict[Verdict, str] = {"accept": "accepted", "reject": "rejected", "continue": "continue"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledItem:
+    """An answer that is re-read: a detection, a disputed region, a task, an annotator of pairs.
+
+    Attributes
+    ----------
+    item : int
+        Number of the image or question in the study.
+    name : str
+        Name of the structure, task or annotator; empty for a detection.
+    answer : str
+        The class of a task; flag or clear for an annotator.
+    number, run : int or None
+        Number of a detection or region on screen, and the run that has it.
+    x, y : float or None
+        Position of a detection, pixels.
+    """
+
+    item: int
+    name: str = ""
+    answer: str = ""
+    number: int | None = None
+    run: int | None = None
+    x: float | None = None
+    y: float | None = None
+
+    def in_words(self) -> str:
+        """Name it: "spot 12", "liver, region 3", "task t7"."""
+        if self.x is not None:
+            return f"spot {self.number}"
+        return self.name if self.number is None else f"{self.name}, region {self.number}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleSubject:
+    """A sample of the answers of one kind, with the plan by which it is accepted or rejected.
+
+    Attributes
+    ----------
+    of : str
+        Kind of annotation.
+    items : tuple of SampledItem
+        In the order of the queue; empty for the verb close.
+    total : int
+        Answers from which the sample was drawn.
+    seed : int
+    single, sequential
+        The plan: one of them.
+    """
+
+    form: ClassVar[str] = "sample"
+    verbs: ClassVar[tuple[str, ...]] = ("sample", "close")
+
+    of: str
+    items: tuple[SampledItem, ...] = ()
+    total: int = 0
+    seed: int = 0
+    single: SingleSampling | None = None
+    sequential: SequentialSampling | None = None
+
+    def __post_init__(self) -> None:
+        if self.of not in _NOUNS:
+            raise ValueError(f"a sample of {self.of!r}; expected one of {', '.join(_NOUNS)}.")
+        if self.items and (self.single is None) == (self.sequential is None):
+            raise ValueError("a sample needs a single or a sequential plan.")
+
+    @property
+    def kind(self) -> str:
+        """Kind of annotation."""
+        return self.of
+
+    @property
+    def plan(self) -> AcceptancePlan:
+        """The plan."""
+        plan = self.single or self.sequential
+        assert plan is not None
+        return plan
+
+    def refuse(self, verb: str) -> str | None:
+        """Name the missing field for a verb; None if complete."""
+        return "items" if verb == "sample" and not self.items else None
+
+    def in_words(self, verb: str) -> str:
+        """Describe the decision: "re-read 32 of 840 tasks, accept with at most 2 errors"."""
+        if verb == "close":
+            return f"end the acceptance plan for {_NOUNS[self.of]}s"
+        of = f"of {counted(self.total, _NOUNS[self.of])}"
+        if self.single is not None:
+            return f"re-read {len(self.items):,} {of}, accept with at most {_errors(self.single.accept)}"
+        return f"re-read up to {len(self.items):,} {of}, decide after each"
+
+
+def _errors(number: int) -> str:
+    return counted(number, "error")
+
+
+@dataclass(frozen=True, eq=False)
+class SampleProgress:
+    """Result of a sample so far.
+
+    Attributes
+    ----------
+    decision : int
+        Number of the decision that drew the sample.
+    right : mapping of place in the sample to (int, bool)
+        The decision on each item that was re-read, and whether it confirms the answer.
+    """
+
+    decision: int
+    subject: SampleSubject
+    right: Mapping[int, tuple[int, bool]]
+
+    @property
+    def errors(self) -> int:
+        """Number of answers that the expert changed."""
+        return sum(not right for _, right in self.right.values())
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Decision by the plan: the first that it reached in the order of re-reading."""
+        errors = 0
+        for checked, (_, right) in enumerate(sorted(self.right.values()), start=1):
+            errors += not right
+            verdict = decide(self.subject.plan, checked, errors)
+            if verdict != "continue":
+                return verdict
+        return "continue"
+
+    def count_in_words(self) -> str:
+        """Count: "12 of 32 re-read, 1 error, at most 2"."""
+        checked, plan = len(self.right), self.subject
+        if plan.single is not None:
+            limit = f"at most {plan.single.accept:,}"
+        else:
+            accept, reject = plan.plan.limits(checked)
+            limit = f"reject from {reject:,}"
+            if accept >= 0:
+                limit = f"accept with at most {accept:,}, {limit}"
+        return f"{checked:,} of {len(plan.items):,} re-read, {_errors(self.errors)}, {limit}"
+
+    def verdict_in_words(self) -> str:
+        """Name the verdict: "Accepted", "Rejected"; empty while it is open."""
+        return "" if self.verdict == "continue" else _VERDICTS[self.verdict].capitalize()
+
+    def in_words(self) -> str:
+        """Describe plan, count and verdict in a sentence."""
+        verdict = self.verdict_in_words() or "Not decided yet"
+        words = self.subject.in_words("sample").capitalize()
+        return f"{words} (seed {self.subject.seed}): {self.count_in_words()}. {verdict}."
+
+
+def read_sample(state: ReviewState, kind: str) -> SampleProgress | None:
+    """Return the open sample of a kind with what was re-read since it was drawn; None without one."""
+    drawn = state.sample(kind)
+    if drawn is None or not isinstance(drawn.subject, SampleSubject):
+        return None
+    right = {}
+    for place, sampled in enumerate(drawn.subject.items):
+        decided = state.decided(kind, sampled.item)
+        verdict = None if decided is None else decided.verdict_on(sampled, drawn.id)
+        if verdict is not None:
+            right[place] = verdict
+    return SampleProgress(drawn.id, drawn.subject, right)
