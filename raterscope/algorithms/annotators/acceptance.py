@@ -135,15 +135,15 @@ class AcceptanceSettings(Settings):
     """Limits and risks of a plan, and the seed of its sample."""
 
     acceptable: float = number(
-        0.025, "Acceptable share of errors", "Work with this share of errors is accepted (AQL).", minimum=0.0,
+        0.025, "Acceptable errors", "Work with this share of errors is accepted (AQL).", minimum=0.0,
         maximum=1.0,
     )  # fmt: skip
     unacceptable: float = number(
-        0.16, "Unacceptable share of errors", "Work with this share of errors is rejected (LQ).", minimum=0.0,
+        0.16, "Unacceptable errors", "Work with this share of errors is rejected (LQ).", minimum=0.0,
         maximum=1.0,
     )  # fmt: skip
     sequential: bool = switch(
-        False, "Decide after each item", "Wald's sequential plan: fewer items on average, more at most."
+        False, "Sequential plan", "Decide after each item (Wald): fewer items on average, more at most."
     )
     seed: int = integer(1, "Seed", "The same seed draws the same sample.", minimum=0, maximum=2**31 - 1)
     producer_risk: float = number(

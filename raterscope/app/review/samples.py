@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from raterscope.algorithms.annotators.acceptance import (
-    AcceptancePlan,
     SequentialSampling,
     SingleSampling,
     Verdict,
@@ -95,7 +94,7 @@ class SampleSubject:
         return self.of
 
     @property
-    def plan(self) -> AcceptancePlan:
+    def plan(self) -> SingleSampling | SequentialSampling:
         """The plan."""
         plan = self.single or self.sequential
         assert plan is not None

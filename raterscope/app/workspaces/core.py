@@ -17,6 +17,7 @@ from raterscope.app.review import Decision
 from raterscope.app.session import Session
 from raterscope.app.workspaces.navigation import Navigation
 from raterscope.app.workspaces.runs import RunControl
+from raterscope.app.workspaces.sample_queue import SampleQueue
 from raterscope.widgets import theme
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
@@ -92,6 +93,8 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
         )  # fmt: skip
         self.blind_mode = BlindMode(document, session, kind, blind)
         self.runs = RunControl(document, jobs, screen, session, kind)
+        self.sample = SampleQueue(document, jobs, screen, screen.queue, kind)
+        self.sample.message.connect(screen.message)
         self.navigation: Navigation
         self._notices = ""
 
@@ -126,6 +129,8 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
             (self.blind_mode.texts.action, BLIND_KEY, self.toggle_blind),
             (f"Next {noun}", "PgDown", partial(self.navigation.step, 1)),
             (f"Previous {noun}", "PgUp", partial(self.navigation.step, -1)),
+            ("Start an acceptance plan…", "Ctrl+Shift+A", self.sample.begin),
+            ("End the acceptance plan", "", self.sample.end),
         )
 
     def toggle_blind(self) -> None:

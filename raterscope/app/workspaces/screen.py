@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from raterscope.app.workspaces.core import BlindMode, WorkspaceCore
     from raterscope.app.workspaces.runs import Fusing, FusionWork, RunControl
     from raterscope.widgets.panels.fuse_panel import RunRequest
+    from raterscope.widgets.panels.queue_panel import QueueFrame
 
 __all__ = ["TABS", "ActionEntry", "WorkspaceScreen", "split_widgets"]
 
@@ -39,6 +40,7 @@ class WorkspaceScreen(WorkspaceLayout):
     FUSES = True
 
     core: WorkspaceCore[Any, Any]
+    queue: QueueFrame
 
     def lay_out(
         self,

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSpinBox, QStyle, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSpinBox, QStackedLayout, QStyle, QVBoxLayout, QWidget
 
 from raterscope.text import count
 from raterscope.widgets import theme
+from raterscope.widgets.layouts import vertical
 from raterscope.widgets.painting import in_lines, paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList, LongList
 from raterscope.widgets.panels.queue_items import QueuedItems, QueueFilter, QueueItem, is_named
@@ -59,15 +60,25 @@ class QueueFrame(QWidget):
         self._top.setSpacing(8)
         for widget in (self.header, self._progress, self.doubt, self.filter, choice, self._nothing):
             self._top.addWidget(widget)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(self._top)
-        column.addWidget(view, 1)
+        own = QWidget()
+        vertical(self._top, (view, 1), inside=own)
+        self._pages = QStackedLayout(self)
+        self._pages.setContentsMargins(0, 0, 0, 0)
+        self._pages.addWidget(own)
 
     def add_above(self, widget: QWidget) -> None:
         """Add a widget above the title."""
         self._top.insertWidget(0, widget)
+
+    def add_below(self, widget: QWidget) -> None:
+        """Add a widget above the list."""
+        self._top.addWidget(widget)
+
+    def show_instead(self, panel: QWidget | None) -> None:
+        """Show another panel in place of title, filter and list; None shows these again."""
+        if panel is not None and self._pages.indexOf(panel) < 0:
+            self._pages.addWidget(panel)
+        self._pages.setCurrentIndex(0 if panel is None else self._pages.indexOf(panel))
 
     def set_progress(self, share: float, *words: str, tip: str = "") -> None:
         """Show the progress, one sentence a line; an empty text hides it. `tip` explains it."""

@@ -13,6 +13,7 @@ from raterscope.app.session import while_shown
 from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.app.workspaces.clicks.spots import Spot, spots_of
 from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, next_item
+from raterscope.app.workspaces.sample_queue import SampleQueue
 
 NEAR = 20.0
 
@@ -22,6 +23,8 @@ class SpotReview(QObject):
 
     Parameters
     ----------
+    sample : SampleQueue
+        Leads through an acceptance sample while there is one.
     elsewhere : callable
         Continues with other images; see `next_item`.
 
@@ -43,10 +46,15 @@ class SpotReview(QObject):
     message = Signal(str)
 
     def __init__(
-        self, document: Document, session: ClicksSession, elsewhere: Elsewhere, parent: QObject | None = None
+        self,
+        document: Document,
+        session: ClicksSession,
+        sample: SampleQueue,
+        elsewhere: Elsewhere,
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._document = document
+        self._document, self._sample = document, sample
         self.session = self._session = session
         self._elsewhere = elsewhere
         self._go_on = False
@@ -130,6 +138,11 @@ class SpotReview(QObject):
 
     def next_disputed(self, step: int = 1, *, finish: bool = False) -> None:
         """Go to the next disputed spot, the most disputed first, then to other images."""
+        if self._sample.active:
+            if not self._sample.go(step):
+                self.selected.emit(self.current)
+                self.exhausted.emit()
+            return
         following = next_item(self._waiting, self._rank, self._walked, step, self._elsewhere, finish=finish)
         if following is None:
             self.selected.emit(self.current)

@@ -14,7 +14,7 @@ from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_clicks
 from raterscope.app.kinds.clicks.runs import Draft, fuse_inputs, gather, keep
-from raterscope.app.review import Decision, SpotSubject
+from raterscope.app.review import Decision, SampledItem, SpotSubject
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.clicks import view
@@ -67,7 +67,7 @@ class ClicksWorkspace(ClicksScreen):
         loading = partial(load_pixels, lambda: dict(document.displays))
         self.loader = PixelLoader(document, jobs, loading, self)
         self.display = ImageDisplay(core, self.loader)
-        self.reviewing = SpotReview(document, self.session, self._go_elsewhere, self)
+        self.reviewing = SpotReview(document, self.session, core.sample, self._go_elsewhere, self)
         self.review_queue = ReviewQueue(
             document, self.queue, "clicks", read_results, summarize, self, outline=read_outlines,
             nouns=("image", "spot"),
@@ -115,6 +115,7 @@ class ClicksWorkspace(ClicksScreen):
         self.loader.refused.connect(self.refused)
         self.reviewing.spots_changed.connect(self._on_spots)
         self.reviewing.exhausted.connect(self._on_exhausted)
+        self.core.sample.chosen.connect(self._go_to_sampled)
         self.canvas.spot_clicked.connect(self.reviewing.select)
         self.canvas.place_chosen.connect(self._on_place_chosen)
         self.canvas.place_double_clicked.connect(self._on_place_chosen)
@@ -313,8 +314,21 @@ class ClicksWorkspace(ClicksScreen):
             self.navigation.visit(unit[0], partial(self.reviewing.enter, step, skipped))
         return unit is not None
 
+    def _go_to_sampled(self, sampled: SampledItem, by_hand: bool) -> None:
+        """Go to a spot of the acceptance sample."""
+        assert sampled.x is not None
+        assert sampled.y is not None
+        spot = SpotSubject(x=sampled.x, y=sampled.y, number=sampled.number)
+        if by_hand:
+            self._show_spot(sampled.item, spot)
+        elif self.core.item == sampled.item:
+            self.reviewing.go_to(self.reviewing.find(spot))
+        else:
+            self._to_find = spot
+            self.navigation.show(sampled.item)
+
     def _on_exhausted(self) -> None:
-        self.message.emit(self.review_queue.nothing_left())
+        self.message.emit(self.core.sample.nothing_left() or self.review_queue.nothing_left())
 
     # Decisions
 

@@ -193,6 +193,11 @@ class TaskReview(LabelsPart):
 
     def go(self, step: int, *, finish: bool = False) -> None:
         """Go to the next undecided task, of this question or another."""
+        if self._core.sample.active:
+            if not self._core.sample.go(step):
+                self._show_task()
+                self.exhausted.emit()
+            return
         if self._filter == DISPUTED and self._study.active and self._session.shown:
             scene, task = self._session.scene, self.current
             name = None if task is None else scene.labels.tasks[task]

@@ -15,7 +15,7 @@ from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_labels
 from raterscope.app.kinds.labels.runs import Draft, fuse_inputs, gather, keep
-from raterscope.app.review import Decision, GoldSubject, ReviewState, TaskSubject
+from raterscope.app.review import Decision, GoldSubject, ReviewState, SampledItem, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import set_scheme
@@ -105,6 +105,7 @@ class LabelsWorkspace(LabelsScreen):
         self.session.blind_changed.connect(self.study_queue.on_blind_changed)
         self.tasks.changed.connect(self._show_status)
         self.tasks.exhausted.connect(self._on_exhausted)
+        self.core.sample.chosen.connect(self._go_to_sampled)
         self.tasks.message.connect(self.message)
         self.task_panel.annotator_chosen.connect(self._on_voter)
         self.task_panel.found.connect(self.queue.view.setFocus)
@@ -280,7 +281,11 @@ class LabelsWorkspace(LabelsScreen):
     def _on_exhausted(self) -> None:
         if self.session.scene.fusion is not None:
             in_list = "No other task in this list is undecided."
-            self.message.emit(self.remaining.nothing_left() if self.tasks.walks_disputed else in_list)
+            left = self.remaining.nothing_left() if self.tasks.walks_disputed else in_list
+            self.message.emit(self.core.sample.nothing_left() or left)
+
+    def _go_to_sampled(self, sampled: SampledItem, by_hand: bool) -> None:
+        self._go_to_task(sampled.item, sampled.name, by_hand)
 
     def _go_to_task(self, question: int, name: str, by_hand: bool) -> None:
         """Go to a task of any question."""

@@ -24,6 +24,7 @@ from raterscope.app.study.masks import settle_by
 from raterscope.app.workspaces.masks.regions import DisputedRegion, drawn_whole, regions_of
 from raterscope.app.workspaces.masks.scene import MasksSession, Piece, Scene, consensus_of, read_settled
 from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, next_item
+from raterscope.app.workspaces.sample_queue import SampleQueue
 from raterscope.widgets.volume.scene import Stroke
 
 DRAW_FIRST = "Draw it first with the brush (B), or erase (E). Then press A to settle it as you drew it."
@@ -35,6 +36,8 @@ class RegionReview(QObject):
 
     Parameters
     ----------
+    sample : SampleQueue
+        Leads through an acceptance sample while there is one.
     elsewhere : callable
         Continues with other structures and cases; see `next_item`.
 
@@ -66,11 +69,12 @@ class RegionReview(QObject):
         document: Document,
         jobs: Jobs,
         session: MasksSession,
+        sample: SampleQueue,
         elsewhere: Elsewhere,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._document = document
+        self._document, self._sample = document, sample
         self._jobs = jobs
         self.session = self._session = session
         self._elsewhere = elsewhere
@@ -159,6 +163,11 @@ class RegionReview(QObject):
 
     def next_disputed(self, step: int = 1, *, finish: bool = False) -> None:
         """Go to the next disputed region, of this structure or of other structures and cases."""
+        if self._sample.active:
+            if not self._sample.go(step):
+                self.selected.emit(self.region)
+                self.exhausted.emit()
+            return
         current = None if self.current is None else self._rank(self.current)
         following = next_item(self._waiting, self._rank, current, step, self._elsewhere, finish=finish)
         if following is None:

@@ -12,7 +12,7 @@ from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_masks
 from raterscope.app.kinds.masks.runs import Draft, fuse_inputs, gather, keep
-from raterscope.app.review import Decision, RegionSubject
+from raterscope.app.review import Decision, RegionSubject, SampledItem
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.core import BlindTexts, finite_numbers
@@ -53,7 +53,7 @@ class MasksWorkspace(MasksScreen):
         self.session.scene_changed.connect(self._begin)
         self.core = core = MasksCore(self, document, jobs, self.session, "masks", BLIND)
         self.loader = PixelLoader(document, jobs, load_pixels, self)
-        self.reviewing = RegionReview(document, jobs, self.session, self._go_elsewhere, self)
+        self.reviewing = RegionReview(document, jobs, self.session, core.sample, self._go_elsewhere, self)
         self.review_queue = ReviewQueue(
             document,
             self.queue,
@@ -95,6 +95,7 @@ class MasksWorkspace(MasksScreen):
         review.regions_changed.connect(self._on_regions)
         review.selected.connect(self._on_selected)
         review.exhausted.connect(self._on_exhausted)
+        self.core.sample.chosen.connect(self._go_to_sampled)
         review.evidence_changed.connect(self._show_region)
         review.message.connect(self.message)
         self.session.view_changed.connect(self._on_view)
@@ -332,6 +333,22 @@ class MasksWorkspace(MasksScreen):
             self.navigation.visit(image, partial(self.reviewing.enter, step, skipped))
         return True
 
+    def _go_to_sampled(self, sampled: SampledItem, by_hand: bool) -> None:
+        """Go to a region of the acceptance sample."""
+        if sampled.item == self.core.item:
+            self._select_sampled(sampled, by_hand)
+        else:
+            self._next_structure = sampled.item, sampled.name
+            self.navigation.visit(sampled.item, partial(self._select_sampled, sampled, by_hand))
+
+    def _select_sampled(self, sampled: SampledItem, by_hand: bool) -> None:
+        self._show_structure(sampled.name)
+        run = self.session.scene.run
+        if run is None or run.id != sampled.run or sampled.number is None:
+            self.message.emit(f"{sampled.in_words()} is of run {sampled.run}: show that run to re-read it.")
+        else:
+            (self.reviewing.select if by_hand else self.reviewing.go_to)(sampled.number - 1)
+
     def _show_structure(self, structure: str) -> None:
         """Show a structure of the case on screen, unless it is shown."""
         structures = self.session.scene.structures
@@ -340,7 +357,7 @@ class MasksWorkspace(MasksScreen):
             self._on_structure(structure)
 
     def _on_exhausted(self) -> None:
-        self.message.emit(self.review_queue.nothing_left())
+        self.message.emit(self.core.sample.nothing_left() or self.review_queue.nothing_left())
 
     def _toggle_tool(self, tool: str) -> None:
         chosen = "look" if self.volume.tool == tool else tool

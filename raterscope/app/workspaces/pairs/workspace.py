@@ -17,7 +17,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.kinds.pairs.runs import fuse_inputs, gather, keep
-from raterscope.app.review import BiasSubject, Decision, ReviewState
+from raterscope.app.review import BiasSubject, Decision, ReviewState, SampledItem
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry
 from raterscope.app.study.records import ImageEntry
@@ -102,6 +102,7 @@ class PairsWorkspace(PairsScreen):
         self.rate_cut.refused.connect(self.refused)
         self.bias_review.message.connect(self.message)
         self.bias_review.exhausted.connect(self._on_exhausted)
+        self.core.sample.chosen.connect(self._go_to_sampled)
         self.ranking.pair_chosen.connect(self._on_pair)
         for grid in (self.ranking, self.comparisons, self.evidence.pairs):
             self.pictures.serve(grid)
@@ -403,12 +404,17 @@ class PairsWorkspace(PairsScreen):
                 self.choose_annotator(back.annotator)
 
     def _go_in_study(self, step: int) -> bool | None:
-        """Continue with the next annotator of all questions; None where questions are reviewed in turn."""
+        """Continue in the sample or with the next annotator of all questions; None to go on in this list."""
+        if self.core.sample.active:
+            return self.core.sample.go(step)
         if not (self.study_queue.active and self.session.shown and self._filter == ("", "undecided")):
             return None
         scene, current = self.session.scene, self.queue.current
         name = None if current is None else scene.pairs.annotators[current]
         return self.study_queue.go(scene.question.id, name, step)
+
+    def _go_to_sampled(self, sampled: SampledItem, by_hand: bool) -> None:
+        self._go_to_annotator(sampled.item, sampled.name, by_hand)
 
     def _go_to_annotator(self, question: int, name: str, by_hand: bool) -> None:
         """Go to an annotator of any question."""
@@ -431,7 +437,7 @@ class PairsWorkspace(PairsScreen):
         return question is not None
 
     def _on_exhausted(self) -> None:
-        self.message.emit(self.remaining.nothing_left())
+        self.message.emit(self.core.sample.nothing_left() or self.remaining.nothing_left())
 
     def _show_judgement(self, *, ranks: bool) -> None:
         """Show decisions, and their effect if the flags changed."""

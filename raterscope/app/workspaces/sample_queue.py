@@ -1,0 +1,243 @@
+"""The queue of an acceptance sample: drawn in a dialog, re-read item by item, until the plan decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QPushButton
+
+from raterscope.algorithms.annotators.acceptance import AcceptanceSettings
+from raterscope.algorithms.progress import Watch
+from raterscope.app.annotators.acceptance import draw_sample, list_undecided, plan_in_words
+from raterscope.app.contents import Contents
+from raterscope.app.document import Document
+from raterscope.app.errors import counted
+from raterscope.app.jobs import Jobs
+from raterscope.app.kinds.registry import KINDS
+from raterscope.app.review import Decision, SampledItem, SampleProgress, SampleSubject, read_sample
+from raterscope.app.session import LatestTask
+from raterscope.app.workspaces.layout import WorkspaceLayout
+from raterscope.widgets import theme
+from raterscope.widgets.dialogs.acceptance_dialog import AcceptanceDialog
+from raterscope.widgets.panels.queue_items import QueueItem
+from raterscope.widgets.panels.queue_panel import FILTERS, QueueFrame, QueuePanel
+
+
+class SampleQueue(QObject):
+    """Shows the open sample of a kind in place of its queue, and leads through it.
+
+    Parameters
+    ----------
+    queue : QueueFrame
+        The queue of the workspace.
+
+    Signals
+    -------
+    chosen(item, by_hand)
+        The sampled item to go to, and whether it was selected in the list.
+    message(str)
+        Why there is nothing to do.
+    """
+
+    chosen = Signal(object, bool)
+    message = Signal(str)
+
+    def __init__(
+        self, document: Document, jobs: Jobs, screen: WorkspaceLayout, queue: QueueFrame, kind: str
+    ) -> None:
+        super().__init__(screen)
+        self._document, self._jobs, self._screen, self._queue = document, jobs, screen, queue
+        self._kind = kind
+        self._panel: QueuePanel | None = None
+        self._shown: tuple[tuple[object, ...], Mapping[int, tuple[int, bool]]] = (), {}
+        """The sample that the panel lists, and what was re-read."""
+        self._task = LatestTask()
+        self.dialog: AcceptanceDialog | None = None
+        self._drawn: Decision | None = None
+        for signal in (document.replaced, document.changed, document.decided, document.names_changed):
+            signal.connect(self._show)
+
+    @property
+    def progress(self) -> SampleProgress | None:
+        """The open sample; None without one."""
+        contents = self._document.contents
+        return None if contents is None else read_sample(contents.review, self._kind)
+
+    @property
+    def active(self) -> bool:
+        """Whether the review follows a sample."""
+        contents = self._document.contents
+        return contents is not None and contents.review.sample(self._kind) is not None
+
+    def nothing_left(self) -> str:
+        """Return the message that the sample is decided or read; empty without one."""
+        progress = self.progress
+        if progress is None:
+            return ""
+        verdict = progress.verdict_in_words()
+        if verdict:
+            return f"{verdict}: {progress.count_in_words()}. Review > End the acceptance plan."
+        return "The other items of the sample are re-read."
+
+    def go(self, step: int) -> bool:
+        """Go to the next item that was not re-read; returns whether there is one. None once decided."""
+        progress = self.progress
+        if progress is None or progress.verdict != "continue":
+            return False
+        count = len(progress.subject.items)
+        current = None if self._panel is None else self._panel.current
+        at = current if isinstance(current, int) else (-1 if step > 0 else count)
+        following = ((at + step * far) % count for far in range(1, count + 1))
+        place = next((place for place in following if place not in progress.right and place != current), None)
+        if place is None:
+            return False
+        self._go_to(place, by_hand=False)
+        return True
+
+    # Begin and end
+
+    def begin(self) -> None:
+        """Count the answers, and ask for the plan."""
+        if self._document.contents is None:
+            return
+        job = self._document.read_beside("Listing answers", partial(list_undecided, self._kind), quiet=True)
+        self._task.follow(job, self._on_listed)
+
+    def end(self) -> None:
+        """End the plan; the queue is the whole study again."""
+        if self.active:
+            self._document.record(Decision(verb="close", subject=SampleSubject(of=self._kind)))
+        else:
+            self.message.emit("No acceptance plan is open.")
+
+    def _on_listed(self, listed: Sequence[SampledItem]) -> None:
+        noun = KINDS[self._kind].detail
+        self.dialog = dialog = AcceptanceDialog(
+            f"{counted(len(listed), f'undecided {noun}')} in the runs shown", AcceptanceSettings,
+            self._screen.window(),
+        )  # fmt: skip
+        dialog.form.changed.connect(partial(self._plan, listed))
+        dialog.accepted.connect(self._on_accepted)
+        dialog.finished.connect(self._on_closed)
+        dialog.open()
+        self._plan(listed)
+
+    def _plan(self, listed: Sequence[SampledItem]) -> None:
+        """Draw the sample with the settings entered, and show its plan."""
+        dialog, self._drawn = self.dialog, None
+        self._task.cancel()
+        if dialog is None or dialog.form.error():
+            if dialog is not None:
+                dialog.show_plan("", ready=False)
+            return
+        settings = dialog.form.settings()
+        assert isinstance(settings, AcceptanceSettings)
+        job = self._jobs.start("Planning", partial(_draw, self._kind, listed, settings), quiet=True)
+        self._task.follow(job, self._on_drawn)
+
+    def _on_drawn(self, drawn: tuple[Decision | None, str]) -> None:
+        self._drawn, words = drawn
+        if self.dialog is not None:
+            self.dialog.show_plan(words, ready=self._drawn is not None)
+
+    def _on_accepted(self) -> None:
+        if self._drawn is not None:
+            self._document.record(self._drawn).finished.connect(self._on_recorded)
+
+    def _on_recorded(self) -> None:
+        self.go(1)
+
+    def _on_closed(self) -> None:
+        self._task.cancel()
+        self.dialog = None
+
+    # Display
+
+    def _show(self) -> None:
+        """Show the sample in place of the queue, or the queue."""
+        progress, contents = self.progress, self._document.contents
+        if progress is None or contents is None:
+            self._shown = (), {}
+            if self._panel is not None:
+                self._queue.show_instead(None)
+            return
+        if self._panel is None:
+            self._panel = self._make_panel()
+        standing = (contents.path, progress.decision, contents.hidden), progress.right
+        if standing != self._shown:
+            if self._shown[:1] != standing[:1]:
+                self._panel.set_current(None)
+                opened = []
+            else:
+                opened = [place for place in self._shown[1] if place not in progress.right]
+            self._shown = standing
+            self._fill(self._panel, progress, contents)
+            if opened:  # by undo, which the workspace follows
+                self._panel.set_current(opened[-1])
+        self._queue.show_instead(self._panel)
+
+    def _make_panel(self) -> QueuePanel:
+        panel = QueuePanel("Acceptance sample", FILTERS)
+        panel.filter.hide()
+        end = QPushButton("End the plan")
+        theme.set_role(end, "link")
+        end.setToolTip("The queue shows the whole study again; the sample stays in the history.")
+        end.clicked.connect(self.end)
+        panel.add_below(end)
+        panel.item_chosen.connect(partial(self._go_to, by_hand=True))
+        for action in self._screen.actions_made:
+            if "Tab" in action.shortcut().toString():
+                panel.view.addAction(action)
+        return panel
+
+    def _fill(self, panel: QueuePanel, progress: SampleProgress, contents: Contents) -> None:
+        names = {item.id: item.name for item in contents.of(self._kind)}
+        items = []
+        for place, sampled in enumerate(progress.subject.items):
+            _, right = progress.right.get(place, (0, None))
+            detail = "not re-read" if right is None else "confirmed" if right else "error"
+            title, where = self._title(sampled, contents), names.get(sampled.item, "")
+            if sampled.number is not None:
+                title, where = where, title
+            several = sampled.number is not None or len(names) > 1
+            items.append(
+                QueueItem(
+                    place, title, f"{detail}, {where}" if several else detail, None, right is not None,
+                    flag="error" if right is False else None,
+                )
+            )  # fmt: skip
+        panel.set_items(items)
+        verdict = progress.verdict_in_words()
+        panel.set_progress(
+            len(progress.right) / len(items), progress.count_in_words(),
+            f"{verdict} by the plan" if verdict else "Not decided yet",
+            tip=plan_in_words(progress.subject.plan),
+        )  # fmt: skip
+
+    def _title(self, sampled: SampledItem, contents: Contents) -> str:
+        if self._kind == "pairs" and contents.hidden:
+            return f"annotator {contents.numbers.get(sampled.name, 0) + 1}"
+        return sampled.in_words()
+
+    def _go_to(self, place: object, *, by_hand: bool) -> None:
+        progress = self.progress
+        if progress is None or not isinstance(place, int) or self._panel is None:
+            return
+        self._panel.set_current(place)
+        self.chosen.emit(progress.subject.items[place], by_hand)
+
+
+def _draw(
+    kind: str, listed: Sequence[SampledItem], settings: AcceptanceSettings, watch: Watch
+) -> tuple[Decision | None, str]:
+    """Draw a sample; return the decision and the plan in words, or None and why there is no plan."""
+    watch(0.0, "planning")
+    try:
+        drawn = draw_sample(kind, listed, settings)
+    except ValueError as problem:
+        sentence = str(problem)
+        return None, f"{sentence[0].upper()}{sentence[1:]}"
+    assert isinstance(drawn.subject, SampleSubject)
+    return drawn, plan_in_words(drawn.subject.plan)
