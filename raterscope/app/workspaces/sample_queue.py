@@ -58,6 +58,7 @@ class SampleQueue(QObject):
         self._drawn: Decision | None = None
         for signal in (document.replaced, document.changed, document.decided, document.names_changed):
             signal.connect(self._show)
+        self._show()
 
     @property
     def progress(self) -> SampleProgress | None:

@@ -101,6 +101,6 @@ def test_every_kind_goes_to_its_sampled_items(window, qtbot, four_study, kind):
         if kind == "clicks":
             workspace.reviewing.decide("reject")
         else:
-            workspace.reviewing.take(workspace.session.scene.fusion("target").annotators[0])
+            workspace.reviewing.take(next(iter(workspace.session.scene.masks[items[0].name])))
     idle(window, qtbot)
     assert workspace.core.sample.progress.verdict == "reject"
