@@ -499,6 +499,8 @@ class BiasSubject:
 OfClicks = (
     SpotSubject | SpotsSubject | ImageSubject | WeightSubject | ScaleSubject | ShapeSubject | CountingSubject
 )
-Subject = OfClicks | RegionSubject | StructureSubject | TaskSubject | GoldSubject | BiasSubject | SampleSubject
+Subject = (
+    OfClicks | RegionSubject | StructureSubject | TaskSubject | GoldSubject | BiasSubject | SampleSubject
+)
 SUBJECTS: dict[str, type[Any]] = {subject.form: subject for subject in get_args(Subject)}
 """What is decided on, by the name under which the study keeps it."""
