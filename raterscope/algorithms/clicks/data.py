@@ -36,11 +36,14 @@ class KnownSpots:
         Position, in the units of the clicks.
     present : (K,) bool
         True where the structure is there, False where it is not.
+    classes : tuple of K names
+        Class of each structure, empty where it is not known; () without classes.
     """
 
     x: FloatArray
     y: FloatArray
     present: BoolArray
+    classes: tuple[str, ...] = ()
 
     @classmethod
     @cache
@@ -53,6 +56,8 @@ class KnownSpots:
         present = np.asarray(self.present, dtype=bool)
         if not len(x) == len(y) == len(present):
             raise ClicksError(f"known spots: {len(x)} x, {len(y)} y and {len(present)} verdicts differ.")
+        if self.classes and len(self.classes) != len(x):
+            raise ClicksError(f"{len(self.classes)} classes for {len(x)} known spots.")
         for name, value in (("x", x), ("y", y), ("present", present)):
             object.__setattr__(self, name, _frozen(value))
 
@@ -89,6 +94,10 @@ class Clicks:
     weights : (R,) float64, optional
         Weight of each annotator, above 0 and at most 1; None where all count fully. The log likelihood of an
         annotator is multiplied by the weight, as that of historical data in [ibrahim2000]_.
+    classes : tuple of names
+        Classes that clicks may have, such as ring and trophozoite; () without classes.
+    label : (N,) int64, optional
+        Index into `classes` of each click, -1 for a click without class; None without classes.
 
     References
     ----------
@@ -107,6 +116,8 @@ class Clicks:
     control: bool | None = field(default=None, kw_only=True)
     scores: FloatArray | None = field(default=None, kw_only=True)
     weights: FloatArray | None = None
+    classes: tuple[str, ...] = ()
+    label: IntArray | None = None
 
     def __post_init__(self) -> None:
         x, y = _coordinates(self.x, "x"), _coordinates(self.y, "y")
@@ -125,13 +136,25 @@ class Clicks:
         time = None if self.time is None else np.asarray(self.time, dtype=np.float64)
         if time is not None and len(time) != len(x):
             raise ClicksError(f"{len(time)} times for {len(x)} clicks.")
+        label = None if self.label is None else np.asarray(self.label, dtype=np.int64)
+        if label is not None and (
+            label.shape != x.shape or not ((label >= -1) & (label < len(self.classes))).all()
+        ):
+            raise ClicksError(f"classes of the clicks: expected {len(x)} indices below {len(self.classes)}.")
         viewed = None if self.viewed is None else np.asarray(self.viewed, dtype=np.float64)
         if viewed is not None and (viewed.ndim != 2 or viewed.shape[1] != 2 or not np.isfinite(viewed).all()):
             raise ClicksError("viewed spots: expected two finite coordinates each.")
         scores = None if self.scores is None else np.asarray(self.scores, dtype=np.float64)
         if scores is not None and (scores.ndim != 2 or scores.shape[1] != 3 or not np.isfinite(scores).all()):
             raise ClicksError("scores of a program: expected x, y and a score, all finite.")
-        columns = ("x", x), ("y", y), ("annotator", annotator), ("time", time), ("viewed", viewed)
+        columns = (
+            ("x", x),
+            ("y", y),
+            ("annotator", annotator),
+            ("time", time),
+            ("viewed", viewed),
+            ("label", label),
+        )
         for name, value in (
             *columns,
             ("scores", scores),
@@ -185,6 +208,7 @@ class Clicks:
             annotator=index[self.annotator[rows]],
             annotators=tuple(self.annotators[i] for i in keep),
             time=None if self.time is None else self.time[rows],
+            label=None if self.label is None else self.label[rows],
             weights=None if self.weights is None else self.weights[keep],
             scores=None if PROGRAM in names else self.scores,
         )
@@ -238,6 +262,7 @@ class Clicks:
             y=self.y[rows],
             annotator=self.annotator[rows],
             time=None if self.time is None else self.time[rows],
+            label=None if self.label is None else self.label[rows],
         )
         return clicks, mark
 

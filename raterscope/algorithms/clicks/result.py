@@ -82,7 +82,7 @@ def precision_of(hit: FloatArray, marks: IntArray, spread: FloatArray) -> FloatA
     return np.where((marks > 0)[:, None], rate, np.nan)
 
 
-Record = TypeVar("Record", "Clustering", "Detection", "AnnotatorRates")
+Record = TypeVar("Record", "Clustering", "Detection", "AnnotatorRates", "SpotClasses")
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,6 +286,34 @@ class Detection:
     undecided: FloatArray = field(default_factory=lambda: np.empty(0))
 
 
+@dataclass(frozen=True, eq=False)
+class SpotClasses:
+    """Classes of M clusters: C classes, voted by R annotators.
+
+    Attributes
+    ----------
+    names : tuple of C names
+    posterior : (M, C) float64
+        Probability of each class, given that the cluster is a structure; rows add up to 1.
+    votes : (M, C) int64
+        Annotators who gave each class.
+    known : (M,) int64
+        Class that was held fixed, -1 elsewhere.
+    accuracy : (R,) float64
+        Expected share of an annotator's classes that are right; NaN without votes.
+    """
+
+    names: tuple[str, ...]
+    posterior: FloatArray
+    votes: IntArray
+    known: IntArray
+    accuracy: FloatArray
+
+    def label(self) -> IntArray:
+        """Return the most probable class of each cluster, (M,)."""
+        return np.asarray(self.posterior.argmax(axis=1), dtype=np.int64)
+
+
 def _no_rates() -> FloatArray:
     return np.empty((0, 3))
 
@@ -335,6 +363,8 @@ class Fusion:
     score : (M,) float64, optional
         Score of a program's detection on each cluster, NaN without one; None where no program searched the
         image.
+    classes : SpotClasses, optional
+        Classes of the clusters; None where the clicks have none.
     """
 
     clustering: Clustering
@@ -345,6 +375,7 @@ class Fusion:
     mark: IntArray
     halves: BoolArray = field(default_factory=lambda: np.empty((0, 0), dtype=np.bool_))
     score: FloatArray | None = None
+    classes: SpotClasses | None = None
 
     def __post_init__(self) -> None:
         """Estimate a missing precision, as in results of earlier versions."""
@@ -401,6 +432,7 @@ class Fusion:
             marked=self.marked[order],
             detection=_taken(self.detection, order, *of_votes, *counts),
             rates=_taken(self.rates, order, "clicks", "reliability", "sensitivity", "precision"),
+            classes=None if self.classes is None else _taken(self.classes, order, "accuracy"),
         )
 
 

@@ -122,21 +122,28 @@ def apply_known_spots(
     verdict = np.full(len(clustering), -1 if clicks.control is not False else 0, dtype=np.int8)
     if not len(known):
         return clustering, verdict
-    scatter = _scatter(clicks, clustering)
-    spots = np.column_stack([known.x, known.y])
-    spot, cluster, distance = _near_pairs(spots, clustering.mean, floored(clustering.covariance, scatter**2))
-    free, open_ = np.ones(len(known), dtype=bool), np.ones(len(clustering), dtype=bool)
-    for row in np.argsort(distance, kind="stable"):
-        if free[spot[row]] and open_[cluster[row]]:
-            free[spot[row]] = open_[cluster[row]] = False
-            verdict[cluster[row]] = known.present[spot[row]]
-    missed = spots[free & known.present]
+    cluster = clusters_of_spots(clicks, clustering, known)
+    verdict[cluster[cluster >= 0]] = known.present[cluster >= 0]
+    missed = np.column_stack([known.x, known.y])[(cluster < 0) & known.present]
     if not len(missed):
         return clustering, verdict
     return (
-        _with_appended(clicks, clustering, missed, scatter, votes),
+        _with_appended(clicks, clustering, missed, _scatter(clicks, clustering), votes),
         np.concatenate([verdict, np.ones(len(missed), dtype=np.int8)]),
     )
+
+
+def clusters_of_spots(clicks: Clicks, clustering: Clustering, known: KnownSpots) -> IntArray:
+    """Return the cluster of each known spot, (K,), as `apply_known_spots` matches them; -1 for none."""
+    cluster_of = np.full(len(known), -1, dtype=np.int64)
+    covariance = floored(clustering.covariance, _scatter(clicks, clustering) ** 2)
+    spot, cluster, distance = _near_pairs(np.column_stack([known.x, known.y]), clustering.mean, covariance)
+    taken = np.zeros(len(clustering), dtype=bool)
+    for row in np.argsort(distance, kind="stable"):
+        if cluster_of[spot[row]] < 0 and not taken[cluster[row]]:
+            cluster_of[spot[row]] = cluster[row]
+            taken[cluster[row]] = True
+    return cluster_of
 
 
 def viewed_clusters(clicks: Clicks, clustering: Clustering, verdict: NDArray[np.int8]) -> BoolArray | None:

@@ -21,6 +21,8 @@ from raterscope.app.formats.long_tables import CodedCells
 
 STUDY_SUFFIX = ".rscope"
 READING_SUFFIX = ".rsread"
+MOST_CLASSES = 50
+"""Most classes of marks; a column with more values is no column of classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,10 @@ class ClickTable:
         Pixels, y down.
     time : (N,) float64, optional
         Seconds, from any origin.
+    classes : tuple of names
+        Classes of the marks, in the order of first appearance; () without classes.
+    label : (N,) int64, optional
+        Index into `classes`, -1 for a mark without class.
     looked : frozenset of (annotator, image)
         Annotators and the images they viewed, if the file lists them; those with marks may be missing.
     extents : mapping of image index to (width, height)
@@ -61,6 +67,8 @@ class ClickTable:
     extents: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     lines: tuple[int, ...] = ()
     notices: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    label: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.x)
@@ -168,6 +176,24 @@ def first_seen(names: Sequence[Any]) -> tuple[tuple[str, ...], IntArray]:
     number: dict[str, int] = {}
     index = [number.setdefault(name, len(number)) for name in names]
     return tuple(number), np.array(index, dtype=np.int64)
+
+
+def number_classes(cells: Sequence[str]) -> tuple[tuple[str, ...], IntArray | None, tuple[str, ...]]:
+    """Return the classes of marks, the index of each mark's class, and notices; an empty cell is -1.
+
+    A column with too many values for classes is skipped with a notice.
+    """
+    stripped = [cell.strip() for cell in cells]
+    names = tuple(name for name in dict.fromkeys(stripped) if name)
+    if not names:
+        return (), None, ()
+    if len(names) > MOST_CLASSES:
+        words = (
+            f"The classes of the marks were skipped: {len(names):,} values, expected at most {MOST_CLASSES}."
+        )
+        return (), None, (words,)
+    index = {name: number for number, name in enumerate(names)} | {"": -1}
+    return names, np.array([index[name] for name in stripped], dtype=np.int64), ()
 
 
 @dataclass(frozen=True, eq=False)

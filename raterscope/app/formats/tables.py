@@ -65,6 +65,8 @@ COLUMN_NAMES = {
     "truth": "truth gold goldlabel labelgold goldenlabel truelabel groundtruth gt correct correctlabel "
     "correctanswer reference golden expert expertlabel",
     "score": "score scores confidence conf probability prob likelihood",
+    "class": "class classname classlabel category categoryname label labelname tool toollabel toolname stage "
+    "species type celltype objecttype",
     "question": "question field attribute",
     "picture": "imageurl imagepath picture pictureurl filename filepath path url image imagefile img photo "
     "file",
@@ -292,8 +294,8 @@ def assign_columns(
 
 
 def is_usual(name: str) -> bool:
-    """Return whether a column's name is a usual one of any field."""
-    return any(_key(name) in _keys(field) for field in COLUMN_NAMES)
+    """Return whether a column's name is a usual one of any field, other than the class of a mark."""
+    return any(_key(name) in _keys(field) for field in COLUMN_NAMES if field != "class")
 
 
 def find_columns(table: Table, needed: Sequence[str]) -> dict[str, str] | None:

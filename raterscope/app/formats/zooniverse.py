@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from pathlib import PurePath
 from typing import Any, ClassVar, NamedTuple, TypeGuard
 
@@ -52,6 +54,8 @@ class Classification:
     Attributes
     ----------
     points : list of (frame, x, y)
+    tools : list of str
+        Label of the tool of each point.
     time : str
         As in the export.
     """
@@ -61,6 +65,7 @@ class Classification:
     subject: str
     workflow: str
     points: list[tuple[int, float, float]] = field(default_factory=list)
+    tools: list[str] = field(default_factory=list)
     time: str = ""
 
 
@@ -135,8 +140,15 @@ class ZooniverseDocument(Document):
                     name = names[classification.subject] + (f" frame {frame + 1}" if frame else "")
                     width, height = sizes.get(key, (None, None))
                     items[key] = Item(name, width=width, height=height, line=table.lines[classification.row])
-                points = [point[1:] for point in classification.points if point[0] == frame]
-                marks = (Annotation("points", "annotations", (Points(points),)),) if points else ()
+                marked = [
+                    (tool, point[1:])
+                    for tool, point in zip(classification.tools, classification.points, strict=True)
+                    if point[0] == frame
+                ]
+                marks = tuple(
+                    Annotation("points", "annotations", (Points([point for _, point in group]),), tool)
+                    for tool, group in groupby(marked, itemgetter(0))
+                )
                 yield AnnotationSet(
                     items[key], classification.annotator, marks, is_complete=True, time=classification.time
                 )
@@ -270,8 +282,16 @@ def _add_point(
         problem = f"has a point on frame {plain(frame, 20)}; expected a number"
     else:
         classification.points.append((frame or 0, float(x), float(y)))
+        classification.tools.append(_tool_of(mark))
         return
     faults.add([classification.row], "annotations", problem)
+
+
+def _tool_of(mark: dict[str, Any]) -> str:
+    """Return the label of a mark's tool, else its number."""
+    label = text_of(mark.get("tool_label"))
+    number = mark.get("toolIndex", mark.get("tool"))
+    return label or (f"tool {number + 1}" if type(number) is int and number >= 0 else "")
 
 
 def _is_coordinate(value: Any) -> TypeGuard[float]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import Clicks
-from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
+from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.result import LabelResult as LabelFusionResult
@@ -27,13 +27,10 @@ from raterscope.app.formats.labels.writing import CONFUSION, label_columns
 from raterscope.app.formats.pairs.writing import ANNOTATORS as PAIR_ANNOTATORS
 from raterscope.app.formats.pairs.writing import RANKING, annotator_columns, ranking_rows
 from raterscope.app.kinds.clicks.exports import (
-    ANNOTATORS,
-    DETECTIONS,
-    SCORED_DETECTIONS,
     Results,
-    annotator_rows,
+    annotator_table,
     click_columns,
-    detection_rows,
+    detection_table,
 )
 from raterscope.app.kinds.labels import runs as label_runs
 from raterscope.app.kinds.labels.exports import (
@@ -181,15 +178,9 @@ class ClickResult(Result):
     def _frame(self, table: str) -> Frame:
         fusions = successful(self.outcomes)
         if table == "detections":
-            scored = any(fusion.score is not None for fusion in fusions.values())
-            header = SCORED_DETECTIONS if scored else DETECTIONS
-            rows = (row for name, fusion in fusions.items() for row in detection_rows(name, fusion))
-            return frame_of_rows(header, (row[: len(header)] for row in rows))
+            return frame_of_rows(*detection_table(fusions))
         if table == "annotators":
-            names, rates = pool_rates(
-                list(fusions.values()), [self.clicks[name].annotators for name in fusions]
-            )
-            return frame_of_rows(ANNOTATORS, annotator_rows(names, rates))
+            return frame_of_rows(*annotator_table(fusions, self.clicks))
         results = Results(self.clicks, self.outcomes, self.plan, {}, order=self.order)
         return make_frame(*click_columns(results, fusions))
 

@@ -191,7 +191,9 @@ def one_by_one(decision: Decision) -> tuple[Decision, ...]:
         replace(
             decision,
             item=spot.image,
-            subject=SpotSubject(x=spot.x, y=spot.y, number=spot.number, blind=several.blind),
+            subject=SpotSubject(
+                x=spot.x, y=spot.y, number=spot.number, blind=several.blind, label=several.label
+            ),
             run=spot.run,
             about=spot.about,
         )

@@ -65,6 +65,8 @@ class Spot:
         The number that it had on screen.
     contested : str
         Why a skipped spot is open again: "anna: reject; ben: accept". Empty for other spots.
+    label : str
+        Class that the expert gave it; empty where it is not decided.
     """
 
     x: float
@@ -75,6 +77,7 @@ class Spot:
     anchor_y: float
     number: int | None = None
     contested: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,11 +125,11 @@ class SpotsOfImage:
             self._mark(decision)
         elif isinstance(subject, SpotsSubject):
             for spot in subject.by_image.get(image, ()):
-                self._judge(decision, spot, spot.x, spot.y, spot.run, spot.about)
+                self._judge(decision, spot, spot.x, spot.y, spot.run, spot.about, subject.label)
         elif isinstance(subject, SpotSubject):
             at_x = subject.x if subject.from_x is None else subject.from_x
             at_y = subject.y if subject.from_y is None else subject.from_y
-            self._judge(decision, subject, at_x, at_y, decision.run, decision.about)
+            self._judge(decision, subject, at_x, at_y, decision.run, decision.about, subject.label)
 
     def _mark(self, decision: Decision) -> None:
         """Apply a decision on the whole image to its flag or control mark."""
@@ -140,7 +143,7 @@ class SpotsOfImage:
 
     def _judge(
         self, decision: Decision, subject: SpotSubject | SpotOf, at_x: float, at_y: float, run: int | None,
-        about: int | None,
+        about: int | None, label: str,
     ) -> None:  # fmt: skip
         verb = decision.verb
         index = None if verb == "add" else self._find(run, about, subject.number, at_x, at_y)
@@ -150,10 +153,13 @@ class SpotsOfImage:
         before = self.spots[index]
         after = replace(before, number=before.number if subject.number is None else subject.number)
         if verb == "reopen":
-            after = replace(after, verdict="skipped", decision=decision.id, contested=decision.reason)
+            after = replace(
+                after, verdict="skipped", decision=decision.id, contested=decision.reason, label=""
+            )
         elif verb != "skip":
             verdict = _verdict(before.verdict, verb)
-            after = replace(after, verdict=verdict, decision=decision.id, contested="")
+            label = "" if verdict == "rejected" else label or before.label
+            after = replace(after, verdict=verdict, decision=decision.id, contested="", label=label)
         if verb == "move":
             after = replace(after, x=subject.x, y=subject.y)
             if before.verdict == "added":
@@ -169,7 +175,7 @@ class SpotsOfImage:
     def fixed(self) -> list[object]:
         """Return what a fusion holds fixed: spots, and the control mark."""
         spots = sorted(
-            (spot.anchor_x, spot.anchor_y, spot.verdict != "rejected")
+            (spot.anchor_x, spot.anchor_y, spot.verdict != "rejected", spot.label)
             for spot in self.spots
             if spot.verdict != "skipped"
         )
@@ -255,13 +261,18 @@ def known_spots(spots: Sequence[Spot], truth: tuple[FloatArray, FloatArray] | No
     x = [spot.anchor_x for spot in decided]
     y = [spot.anchor_y for spot in decided]
     present = [spot.verdict != "rejected" for spot in decided]
+    classes = [spot.label for spot in decided]
     if truth is not None:
         for true_x, true_y in zip(*truth, strict=True):
             if all(math.hypot(true_x - a, true_y - b) > SAME_PLACE for a, b in zip(x, y, strict=True)):
                 x.append(float(true_x))
                 y.append(float(true_y))
                 present.append(True)
-    return KnownSpots(np.array(x, dtype=float), np.array(y, dtype=float), np.array(present, dtype=bool))
+                classes.append("")
+    return KnownSpots(
+        np.array(x, dtype=float), np.array(y, dtype=float), np.array(present, dtype=bool),
+        tuple(classes) if any(classes) else (),
+    )  # fmt: skip
 
 
 def match(spots: Sequence[Spot], mean: FloatArray, covariance: FloatArray) -> list[int | None]:

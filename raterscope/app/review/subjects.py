@@ -177,6 +177,8 @@ class SpotSubject:
         For a move, where it was.
     blind : bool
         Whether the votes, who gave them and what the model says of the spot were hidden.
+    label : str
+        Class of an accepted, added or moved spot; empty where it is not decided.
     """
 
     kind: ClassVar[str] = "clicks"
@@ -189,6 +191,7 @@ class SpotSubject:
     from_x: float | None = None
     from_y: float | None = None
     blind: bool = False
+    label: str = ""
 
     def __post_init__(self) -> None:
         for name in ("x", "y", "from_x", "from_y"):
@@ -207,6 +210,8 @@ class SpotSubject:
         noun = f"spot {self.number}" if self.number is not None else "a spot"
         if verb == "add" or self.number is None:
             noun += f" at {self.x:.0f}, {self.y:.0f}"
+        if self.label:
+            noun += f" as {self.label}"
         return f"{verb} {noun}{_BLIND if self.blind else ''}"
 
 
@@ -246,6 +251,8 @@ class SpotsSubject:
     ----------
     blind : bool
         As of a `SpotSubject`.
+    label : str
+        As of a `SpotSubject`.
     """
 
     kind: ClassVar[str] = "clicks"
@@ -254,6 +261,7 @@ class SpotsSubject:
 
     spots: tuple[SpotOf, ...]
     blind: bool = False
+    label: str = ""
 
     @cached_property
     def by_image(self) -> dict[int, list[SpotOf]]:
@@ -277,6 +285,7 @@ class SpotsSubject:
         count, images = len(self.spots), len(self.images)
         noun = f"{count:,} spots" if count > 1 else "1 spot"
         where = f" in {images:,} images" if images > 1 else ""
+        where += f" as {self.label}" if self.label else ""
         return f"{verb} {noun}{where}{_BLIND if self.blind else ''}"
 
 

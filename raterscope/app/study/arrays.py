@@ -409,6 +409,11 @@ def digest_of(clicks: Mapping[str, Clicks]) -> str:
         if image_clicks.scores is not None:
             fingerprint.texts("scores")
             columns.append(image_clicks.scores)
+        if image_clicks.label is not None:
+            fingerprint.texts("classes", *image_clicks.classes)
+            columns.append(image_clicks.label)
+        if any(image_clicks.known.classes):
+            fingerprint.texts("known classes", *image_clicks.known.classes)
         for column in columns:
             little = np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("<"))
             fingerprint.content(len(little).to_bytes(8, "little") + little.tobytes())

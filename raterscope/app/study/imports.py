@@ -148,7 +148,10 @@ def write_marks(
             markers = np.unique(annotator)
             lookers = np.union1d(markers, looks[image]) if image in looks else markers
             time = None if table.time is None else table.time[rows]
-            record = MarksRecord(x, y, annotator, lookers.astype(np.int64), time)
+            label = None if table.label is None else table.label[rows]
+            record = MarksRecord(
+                x, y, annotator, lookers.astype(np.int64), time, classes=table.classes, label=label
+            )
             visited.update(lookers.tolist())
             empty += len(lookers) - len(markers)
         else:

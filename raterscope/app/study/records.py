@@ -229,6 +229,10 @@ class MarksRecord:
     time : (N,) float64, optional
     score : (N,) float64, optional
         Of the detections of a program.
+    classes : tuple of names
+        Classes of the marks; () without classes.
+    label : (N,) int64, optional
+        Index into `classes`, -1 for a mark without class.
     """
 
     x: FloatArray
@@ -237,6 +241,8 @@ class MarksRecord:
     looked: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     time: FloatArray | None = None
     score: FloatArray | None = None
+    classes: tuple[str, ...] = ()
+    label: IntArray | None = None
 
 
 class CohortCase(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -159,17 +160,19 @@ def read_imports(
         (import_id, read_object(connection, number, MarksRecord, path)) for import_id, number in numbers
     ]
     for _, record in records:
-        columns = [record.y, record.annotator] if kind == "clicks" else [record.y]
+        columns: list[np.ndarray] = [record.y, record.annotator] if kind == "clicks" else [record.y]
         if kind == "scores":
             columns.append(np.empty(0) if record.score is None else record.score)
-        if record.time is not None:
-            columns.append(record.time)
+        columns += [column for column in (record.time, record.label) if column is not None]
         if (
             record.looked.ndim != 1
             or record.x.ndim != 1
             or any(column.shape != (len(record.x),) for column in columns)
         ):
             raise StudyError("is damaged: the columns of its marks differ in length", file=path)
+        label = record.label
+        if label is not None and not ((label >= -1) & (label < len(record.classes))).all():
+            raise StudyError(f"is damaged: a class on image {image_id} does not exist", file=path)
         if record.score is not None and not np.isfinite(record.score).all():
             raise StudyError(f"is damaged: a score on image {image_id} is no number", file=path)
         if not ((np.abs(record.x) <= FARTHEST).all() and (np.abs(record.y) <= FARTHEST).all()):
@@ -186,17 +189,26 @@ def read_marks(
     if len(records) == 1:
         return records[0]
     timed = any(record.time is not None for record in records)
+    classes = tuple(dict.fromkeys(name for record in records for name in record.classes))
     return MarksRecord(
         x=_joined(records, lambda record: record.x),
         y=_joined(records, lambda record: record.y),
         annotator=_joined(records, lambda record: record.annotator).astype(np.int64),
         looked=np.unique(_joined(records, lambda record: record.looked)).astype(np.int64),
         time=_joined(records, _time) if timed else None,
+        classes=classes,
+        label=_joined(records, partial(_label, classes)).astype(np.int64) if classes else None,
     )
 
 
 def _joined(records: list[MarksRecord], column: Callable[[MarksRecord], np.ndarray]) -> np.ndarray:
     return np.concatenate([np.empty(0), *(column(record) for record in records)])
+
+
+def _label(classes: tuple[str, ...], record: MarksRecord) -> np.ndarray:
+    if record.label is None:
+        return np.full(len(record.x), -1)
+    return np.array([*(classes.index(name) for name in record.classes), -1])[record.label]
 
 
 def _time(record: MarksRecord) -> np.ndarray:

@@ -43,7 +43,7 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     original identifier leads to the new one; no export contains it.
 ``marks``
     A row per import and image. ``object`` holds the marks of that import on that image: of clicks the
-    annotators, x, y, time and views; of truth x and y; of scores of a program also the score.
+    annotators, x, y, time, class and views; of truth x and y; of scores of a program also the score.
 ``runs``
     A row per run of an algorithm: kind, algorithm, settings (JSON), seed, versions (JSON), digest of the
     input, start, duration in seconds, log (JSON). ``known`` is the last decision and ``import`` the last
@@ -86,8 +86,8 @@ the columns of a spot instead of the subject. Version 2 had only images as items
 and no ``questions``, ``votes`` and ``pictures``. Later versions added ``streams`` and ``watched`` (4),
 ``outlines`` (5), ``slice_offsets`` (6), ``structures`` and ``keys`` (7), ``shown`` (8), ``settings`` (9),
 ``viewed`` (10), control images (11), the verb reopen (12), the verbs join and separate (13),
-``contents`` (14), the verbs sample and close (16), gold and ungold (17), and tasks of pairs and intervals
-of ranks in objects (18).
+``contents`` (14), classes of clicks in marks, results and decisions (15), the verbs sample and close (16),
+gold and ungold (17), and tasks of pairs and intervals of ranks in objects (18).
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """

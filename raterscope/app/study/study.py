@@ -372,6 +372,8 @@ class Study:
                 extent=entry.extent,
                 time=marks.time,
                 scores=scores,
+                classes=marks.classes,
+                label=marks.label,
             )
         except ClicksError as error:
             raise StudyError(f"is damaged: {error}", file=self.path) from error

@@ -65,8 +65,8 @@ def as_an_older_format(path: Path, version: int) -> None:
     The first had a spot's columns, the second one annotator a decision, the third watched nothing, the fourth
     kept no outlines, the fifth no slice positions, the sixth no codes of structures and no key of exports,
     the seventh no run shown, the eighth no settings, the ninth no views of spots, the tenth no
-    control images, the eleventh nothing reopened, the thirteenth no contents of tasks, the
-    sixteenth no gold tasks.
+    control images, the eleventh nothing reopened, the thirteenth no contents of tasks, the fourteenth no
+    classes of clicks, the sixteenth no gold tasks.
     """
     with edited(path) as connection:
         for table in TABLES_SINCE[version]:

@@ -14,7 +14,7 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import Annotation, Document, Points, Remarks
-from raterscope.app.formats.records import ClickTable, PointTable
+from raterscope.app.formats.records import ClickTable, PointTable, number_classes
 from raterscope.app.formats.tables import FARTHEST, seconds_or_nan
 from raterscope.app.formats.untrusted import is_number
 
@@ -68,6 +68,7 @@ class PointCollector:
     _extents: dict[int, tuple[float, float]] = field(default_factory=dict)
     _looked: set[tuple[int, int]] = field(default_factory=set)
     _pieces: list[tuple[int, int, float, FloatArray]] = field(default_factory=list)
+    _classes: list[str] = field(default_factory=list)
     _lines: dict[int, int] = field(default_factory=dict)
     _true: list[tuple[int, FloatArray]] = field(default_factory=list)
 
@@ -88,12 +89,14 @@ class PointCollector:
         self._looked.add((annotator_index, self.add_image(image)))
 
     def add(
-        self, annotator: str | None, image: str | None, points: FloatArray, time: float = math.nan
-    ) -> None:
-        """Add an annotator's points: (N, 2), x and y in pixels, and the time in seconds."""
+        self, annotator: str | None, image: str | None, points: FloatArray, time: float = math.nan,
+        classes: Sequence[str] | None = None,
+    ) -> None:  # fmt: skip
+        """Add an annotator's points: (N, 2), x and y in pixels, the time in seconds, the class of each."""
         self.look(annotator, image)
         annotator_index = self._annotators[annotator or UNKNOWN]
         self._pieces.append((annotator_index, self.add_image(image), time, points))
+        self._classes += [""] * len(points) if classes is None else classes
 
     def add_truth(self, image: str | None, points: FloatArray) -> None:
         """Add points of the ground truth, (N, 2)."""
@@ -120,13 +123,14 @@ class PointCollector:
         counts = [len(points) for *_, points in self._pieces]
         annotator, image, time = (np.repeat([piece[at] for piece in self._pieces], counts) for at in range(3))
         points = _concatenate([points for *_, points in self._pieces])
+        classes, label, class_notices = number_classes(self._classes)
         clicks = ClickTable(
             path=self.path, annotators=tuple(self._annotators), images=images,
             annotator=annotator.astype(np.int64), image=image.astype(np.int64),
             x=points[:, 0], y=points[:, 1],
             time=time if np.isfinite(time).any() else None, looked=frozenset(self._looked),
             extents=self._extents, lines=tuple(self._lines[number] for number in sorted(self._lines)),
-            notices=tuple(messages),
+            notices=(*messages, *class_notices), classes=classes, label=label,
         )  # fmt: skip
         if not self._true:
             return PointFile(clicks, detections=self.detections)
@@ -202,22 +206,27 @@ def collect_points(path: Path, document: Document, watch: Watch = silent) -> Poi
             size_of(annotation_set.item.width, annotation_set.item.height),
         )
         collector.add_image(title, size, annotation_set.item.line)
-        pieces = []
+        pieces: list[FloatArray] = []
+        classes: list[str] = []
         for annotation in annotation_set.annotations:
             points = _points_of(path, annotation, size)
             if points is None:
                 collector.left_out[annotation.noun] += 1
                 continue
             pieces.append(points)
-            collector.detections |= is_detection(annotation.attributes)
+            own = is_detection(annotation.attributes)
+            collector.detections |= own
+            named = annotation.label not in ("", annotation_set.annotator) and not own
+            classes += [annotation.label if named else ""] * len(points)
         if pieces and not annotation_set.is_truth:
             annotators[annotation_set.annotator] = None
         if annotation_set.is_truth:
             collector.add_truth(title, _concatenate(pieces))
         elif pieces or annotation_set.is_complete:
             collector.add(
-                annotation_set.annotator, title, _concatenate(pieces), seconds_or_nan(annotation_set.time)
-            )
+                annotation_set.annotator, title, _concatenate(pieces), seconds_or_nan(annotation_set.time),
+                classes,
+            )  # fmt: skip
     if not annotators:
         collector.detections = document.is_own
     if len(annotators) == 1 or is_empty:

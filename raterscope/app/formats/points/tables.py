@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from raterscope.app.formats.annotations import Document
 from raterscope.app.formats.coco import CocoDocument
 from raterscope.app.formats.points.collector import STATES, PointCollector, PointFile, size_of
 from raterscope.app.formats.points.positions import assign_positions, has_boxes, read_extents, read_positions
-from raterscope.app.formats.records import ClickTable, PointTable, first_seen
+from raterscope.app.formats.records import ClickTable, PointTable, first_seen, number_classes
 from raterscope.app.formats.sources import File, Source, open_source
 from raterscope.app.formats.tables import (
     CORNERS,
@@ -46,11 +47,12 @@ FIELDS = (
     ("y", "y, pixels", True),
     ("time", "time", False),
     ("read", "number of the read", False),
+    ("class", "class", False),
 )
 """Fields of a column: name, label on screen, and whether it is required."""
 
 NEEDED = ("annotator", "image", "x", "y")
-WANTED = ("time", "width", "height", "read")
+WANTED = ("time", "width", "height", "read", "class")
 SIZES = ("image", "width", "height")
 _MOST_EMPTY = 100_000
 
@@ -65,7 +67,7 @@ def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: W
     Parameters
     ----------
     mapping : mapping of column to field, optional
-        Fields: annotator, image, x, y, time, width, height, read, ignore.
+        Fields: annotator, image, x, y, time, width, height, read, class, ignore.
     """
     column = assign_positions(table, NEEDED, WANTED, mapping)
     faults = Faults(table)
@@ -81,11 +83,13 @@ def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: W
     kept = ~positions.empty
     looked = frozenset(zip(annotator[~kept].tolist(), image[~kept].tolist(), strict=True))
     time, notices = _times(table, column.get("time"))
+    cells = table.column(column["class"]) if "class" in column else ()
+    classes, label, class_notices = number_classes(list(compress(cells, kept.tolist())))
     return ClickTable(
         path=table.path, annotators=annotators, images=images, annotator=annotator[kept], image=image[kept],
         x=positions.x[kept], y=positions.y[kept], time=None if time is None else time[kept], looked=looked,
         extents=positions.extents, lines=find_first_lines(table.lines, image),
-        notices=(*positions.notices, *notices),
+        notices=(*positions.notices, *notices, *class_notices), classes=classes, label=label,
     )  # fmt: skip
 
 

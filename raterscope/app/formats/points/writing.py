@@ -6,7 +6,7 @@ import json
 import math
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,10 @@ class Detection:
         Posterior probability of the detection in the run.
     spread : (across, down), optional
         Standard deviations of its clicks, pixels.
+    label : str
+        Class; empty without classes.
+    shares : mapping of class to float
+        Probability of each class.
     """
 
     x: float
@@ -52,6 +56,8 @@ class Detection:
     votes: int | None = None
     posterior: float | None = None
     spread: tuple[float, float] | None = None
+    label: str = ""
+    shares: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def score(self) -> float | None:
@@ -102,7 +108,7 @@ def write_geojson(path: Path, image: ImageDetections) -> Path:
 
 
 def write_coco(path: Path, images: Sequence[ImageDetections]) -> Path:
-    """Write the detections of images as objects of one category with one keypoint each.
+    """Write the detections of images as objects with one keypoint each, of a category for each class.
 
     The box extends two standard deviations of the clicks to each side. The score is the posterior, or 1 if
     the expert accepted or added the detection. Raises `InputError` if it cannot be written.
@@ -119,14 +125,19 @@ def write_coco(path: Path, images: Sequence[ImageDetections]) -> Path:
     numbered = [
         (number, detection) for number, image in enumerate(images, start=1) for detection in image.detections
     ]
-    category = {"id": 1, "name": _NAME, "supercategory": "", "keypoints": ["centre"], "skeleton": []}
+    names = sorted({detection.label or _NAME for _, detection in numbered}, key=str.casefold) or [_NAME]
+    category = {name: number for number, name in enumerate(names, start=1)}
     content = {
         "info": {"description": _described(images)},
         "licenses": [],
         "images": pictures,
-        "categories": [category],
+        "categories": [
+            {"id": number, "name": name, "supercategory": "", "keypoints": ["centre"], "skeleton": []}
+            for name, number in category.items()
+        ],
         "annotations": [
-            _object(at, image, detection) for at, (image, detection) in enumerate(numbered, start=1)
+            _object(at, image, detection, category[detection.label or _NAME])
+            for at, (image, detection) in enumerate(numbered, start=1)
         ],
     }
     return _write(path, content)
@@ -143,6 +154,7 @@ def write_layer(path: Path, image: ImageDetections) -> Path:
     Raises `InputError` if it cannot be written.
     """
     columns = ("index", "axis-0", "axis-1", "image", "cluster", "votes", "posterior", "state")
+    named = any(detection.label for detection in image.detections)
     rows = (
         (
             at,
@@ -153,14 +165,16 @@ def write_layer(path: Path, image: ImageDetections) -> Path:
             detection.votes,
             detection.posterior,
             detection.state,
+            *((detection.label,) if named else ()),
         )
         for at, detection in enumerate(image.detections)
     )
-    return write_table(path, columns, rows)
+    return write_table(path, (*columns, "class") if named else columns, rows)
 
 
 def _feature(image: str, number: int, detection: Detection, size: float) -> dict[str, Any]:
     measured = {"Cluster": detection.cluster, "Votes": detection.votes, "Posterior": detection.posterior}
+    measured |= {f"P({name})": share for name, share in detection.shares.items()}
     measured |= {"X µm": detection.x * size, "Y µm": detection.y * size}
     return {
         "type": "Feature",
@@ -168,20 +182,22 @@ def _feature(image: str, number: int, detection: Detection, size: float) -> dict
         "geometry": {"type": "Point", "coordinates": [detection.x, detection.y]},
         "properties": {
             "objectType": "annotation",
-            "classification": {"name": _NAME, "color": _COLOUR},
+            "classification": {"name": _NAME, "color": _COLOUR}
+            if not detection.label
+            else {"name": detection.label},
             "measurements": _finite_values(measured),
             "metadata": {"state": detection.state},
         },
     }
 
 
-def _object(number: int, image: int, detection: Detection) -> dict[str, Any]:
+def _object(number: int, image: int, detection: Detection, category: int) -> dict[str, Any]:
     across, down = detection.spread or (0.0, 0.0)
     width, height = (max(2 * _SPREAD * side, _BARE_SIDE) for side in (across, down))
     return {
         "id": number,
         "image_id": image,
-        "category_id": 1,
+        "category_id": category,
         "iscrowd": 0,
         "keypoints": [detection.x, detection.y, 2],
         "num_keypoints": 1,
@@ -193,6 +209,7 @@ def _object(number: int, image: int, detection: Detection) -> dict[str, Any]:
                 {"cluster": detection.cluster, "votes": detection.votes, "posterior": detection.posterior}
             ),
             "state": detection.state,
+            **({"class_probabilities": dict(detection.shares)} if detection.shares else {}),
         },
     }
 

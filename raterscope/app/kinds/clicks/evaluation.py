@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from raterscope.algorithms.click_classes import sort_classes
 from raterscope.algorithms.clicks.crowd_size import (
     STAGES,
     CrowdSizeCurve,
@@ -228,6 +229,8 @@ class DecidedSpots:
     posterior, low, high : (M,) float64
         0 or 1 where the expert decided; low and high are the ends of the 95 % interval.
     decided : (M,) bool
+    shares : mapping of class to (M,) float64
+        Probability of each class, given a structure; NaN for an added spot without class.
     """
 
     x: FloatArray
@@ -237,6 +240,7 @@ class DecidedSpots:
     low: FloatArray
     high: FloatArray
     decided: np.ndarray
+    shares: Mapping[str, FloatArray] = field(default_factory=dict)
 
 
 def apply_decisions(fusion: Fusion | None, spots: Sequence[Spot]) -> DecidedSpots:
@@ -260,7 +264,31 @@ def apply_decisions(fusion: Fusion | None, spots: Sequence[Spot]) -> DecidedSpot
             table[cluster] = row
     columns = np.concatenate([table, np.array(added).reshape(-1, 7)]).T.copy()
     x, y, present, posterior, low, high, decided = columns
-    return DecidedSpots(x, y, present > 0, posterior, low, high, decided > 0)
+    shares = _class_shares(fusion, spots, clusters_of_spots, len(x))
+    return DecidedSpots(x, y, present > 0, posterior, low, high, decided > 0, shares)
+
+
+def _class_shares(
+    fusion: Fusion | None, spots: Sequence[Spot], clusters: Sequence[int | None], count: int
+) -> dict[str, FloatArray]:
+    """Return the probability of each class of the spots of an image, decisions applied."""
+    classes = None if fusion is None else fusion.classes
+    names = sort_classes([*(() if classes is None else classes.names), *(spot.label for spot in spots)])
+    if not names:
+        return {}
+    table = np.full((count, len(names)), np.nan)
+    if classes is not None:
+        table[: len(classes.posterior)] = 0.0
+        columns = [names.index(name) for name in classes.names]
+        table[: len(classes.posterior), columns] = classes.posterior
+    added = 0 if fusion is None else len(fusion.clustering)
+    for spot, cluster in zip(spots, clusters, strict=True):
+        if spot.verdict != "skipped":
+            row = added if cluster is None else cluster
+            added += cluster is None
+            if spot.label:
+                table[row] = [name == spot.label for name in names]
+    return dict(zip(names, table.T.copy(), strict=True))
 
 
 def compare_runs(at: ComparedItem, differences: Differences) -> None:

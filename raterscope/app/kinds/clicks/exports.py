@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.click_classes import class_names, sort_classes
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
 from raterscope.algorithms.clicks.result import AnnotatorRates, Fusion
@@ -44,6 +45,7 @@ Row = Sequence[object]
 
 DETECTIONS = ("image", "cluster", "x", "y", "sxx", "sxy", "syy", "weight", "votes", "posterior", "detected")
 SCORED_DETECTIONS = (*DETECTIONS, "score")
+CLASS_COLUMNS = ("class", "class_posterior")
 ANNOTATORS = ("annotator", "clicks", "reliability", "sensitivity", "precision")
 CLICKS = ("annotator", "image", "x", "y", "inlier_probability", "cluster", "vote")
 TIMED_CLICKS = ("annotator", "image", "x", "y", "time", "inlier_probability", "cluster", "vote")
@@ -83,17 +85,9 @@ def write_results(folder: Path, results: Results) -> list[Path]:
     """
     remove_file(folder / "run.json")
     fusions = successful(results.outcomes)
-    scored = any(fusion.score is not None for fusion in fusions.values())
-    header = SCORED_DETECTIONS if scored else DETECTIONS
-    detections = (
-        row[: len(header)]
-        for name, image_fusion in fusions.items()
-        for row in detection_rows(name, image_fusion)
-    )
-    names, rates = pool_rates(list(fusions.values()), [results.clicks[name].annotators for name in fusions])
     paths = [
-        write_table(folder / "detections.csv", header, detections),
-        write_table(folder / "annotators.csv", ANNOTATORS, annotator_rows(names, rates)),
+        write_table(folder / "detections.csv", *detection_table(fusions)),
+        write_table(folder / "annotators.csv", *annotator_table(fusions, results.clicks)),
         write_columns(folder / "clicks.csv", *click_columns(results, fusions)),
     ]
     if results.evaluations is not None:
@@ -144,11 +138,74 @@ def click_columns(results: Results, fusions: Mapping[str, Fusion]) -> tuple[tupl
         columns.append(time[rows])
     clusters = ("", *map(str, range(1, int(cluster.max(initial=-1)) + 2)))
     columns += [inlier[rows], (clusters, cluster[rows] + 1), (("", "0", "1"), vote[rows] + 1)]
-    return (TIMED_CLICKS if timed else CLICKS), columns
+    header = TIMED_CLICKS if timed else CLICKS
+    classes = class_names(list(results.clicks.values()))
+    if not classes:
+        return header, columns
+    number = {name: row for row, name in enumerate(("", *classes))}
+    label = [number[name] for clicks in results.clicks.values() for name in _class_cells(clicks)]
+    columns.append((("", *classes), np.array(label, dtype=np.int64)[rows]))
+    return (*header, "class"), columns
 
 
-def detection_rows(image: str, fusion: Fusion) -> Iterator[Row]:
-    """Return the rows of detections.csv for one image, with a program's scores; clusters count from 1."""
+def _class_cells(clicks: Clicks) -> list[str]:
+    """Return the class of each click, empty for none."""
+    if clicks.label is None:
+        return [""] * len(clicks)
+    names = (*clicks.classes, "")
+    return [names[label] for label in clicks.label.tolist()]
+
+
+def detection_table(fusions: Mapping[str, Fusion]) -> tuple[tuple[str, ...], Iterator[Row]]:
+    """Return header and rows of detections.csv; scores and classes have columns if there are any."""
+    scored = any(fusion.score is not None for fusion in fusions.values())
+    names = fused_classes(fusions.values())
+    rows = (row for name, fusion in fusions.items() for row in detection_rows(name, fusion, names))
+    score = len(DETECTIONS)
+    header = (*SCORED_DETECTIONS, *class_columns(names))
+    if scored:
+        return header, rows
+    return (*header[:score], *header[score + 1 :]), ((*row[:score], *row[score + 1 :]) for row in rows)
+
+
+def fused_classes(fusions: Iterable[Fusion], spots: Iterable[Spot] = ()) -> tuple[str, ...]:
+    """Return the classes of results and decisions, in alphabetical order."""
+    used = {name for fusion in fusions if fusion.classes is not None for name in fusion.classes.names}
+    return sort_classes(used | {spot.label for spot in spots})
+
+
+def class_columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of classes: the most probable, its posterior, and that of each class."""
+    return (*CLASS_COLUMNS, *(f"p({name})" for name in names)) if names else ()
+
+
+def annotator_table(
+    fusions: Mapping[str, Fusion], clicks: Mapping[str, Clicks]
+) -> tuple[tuple[str, ...], Iterator[Row]]:
+    """Return header and rows of annotators.csv, with the accuracy of their classes if they gave any."""
+    people = [clicks[name].annotators for name in fusions]
+    names, rates = pool_rates(list(fusions.values()), people)
+    rows = annotator_rows(names, rates)
+    accuracy = class_accuracy(list(fusions.values()), people)
+    if not accuracy:
+        return ANNOTATORS, rows
+    extended = ((*row, accuracy.get(name)) for name, row in zip(names, rows, strict=True))
+    return (*ANNOTATORS, "class_accuracy"), extended
+
+
+def class_accuracy(fusions: Sequence[Fusion], people: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Return the expected share of right classes of the annotators who gave some."""
+    return {
+        name: float(value)
+        for fusion, names in zip(fusions, people, strict=True)
+        if fusion.classes is not None
+        for name, value in zip(names, fusion.classes.accuracy, strict=True)
+        if np.isfinite(value)
+    }
+
+
+def detection_rows(image: str, fusion: Fusion, names: Sequence[str] = ()) -> Iterator[Row]:
+    """Return the rows of detections.csv for one image, with scores and classes; clusters count from 1."""
     clusters, detection = fusion.clustering, fusion.detection
     count = len(clusters)
     columns = (
@@ -163,8 +220,22 @@ def detection_rows(image: str, fusion: Fusion) -> Iterator[Row]:
         _texts(detection.posterior),
         detection.detected.astype(np.int64).tolist(),
         [""] * count if fusion.score is None else _texts(fusion.score),
+        *_classes_of(fusion, names),
         strict=True,
     )
+
+
+def _classes_of(fusion: Fusion, names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Return the cells of `class_columns`, by column."""
+    classes, count = fusion.classes, len(fusion.clustering)
+    if classes is None:
+        yield from [[""] * count for _ in class_columns(names)]
+        return
+    yield [classes.names[label] for label in classes.label().tolist()]
+    yield _texts(classes.posterior.max(axis=1))
+    column = {name: classes.posterior[:, number] for number, name in enumerate(classes.names)}
+    for name in names:
+        yield _texts(column.get(name, np.zeros(count)))
 
 
 def _texts(values: FloatArray) -> list[str]:
@@ -215,12 +286,13 @@ def judge_clicks(
 
 
 def click_rows(
-    image: str, clicks: Clicks, inlier: FloatArray, cluster: IntArray, vote: IntArray, *, timed: bool
-) -> Iterator[Row]:
+    image: str, clicks: Clicks, inlier: FloatArray, cluster: IntArray, vote: IntArray, *, timed: bool,
+    named: bool = False,
+) -> Iterator[Row]:  # fmt: skip
     """Return the rows of clicks.csv for one image, see `judge_clicks`.
 
-    With `timed` there is a column of times. An annotator without clicks on the image has a row without
-    position.
+    With `timed` there is a column of times, with `named` one of classes. An annotator without clicks on the
+    image has a row without position.
     """
     columns = [_texts(clicks.x), _texts(clicks.y)]
     if timed:
@@ -232,10 +304,11 @@ def click_rows(
         _texts(inlier),
         ["" if index < 0 else index + 1 for index in cluster.tolist()],
         ["" if answer < 0 else answer for answer in vote.tolist()],
+        *([_class_cells(clicks)] if named else []),
         strict=True,
     )
     for idle in np.flatnonzero(clicks.counts() == 0):
-        yield (clicks.annotators[idle], image, *[""] * (6 if timed else 5))
+        yield (clicks.annotators[idle], image, *[""] * (5 + timed + named))
 
 
 def evaluation_rows(evaluations: Mapping[str, Evaluation]) -> Iterator[Row]:
@@ -256,8 +329,6 @@ def evaluation_rows(evaluations: Mapping[str, Evaluation]) -> Iterator[Row]:
     yield ("mean", truths, hits + mean.false_positive, hits, *map(format_number, figures))
 
 
-_COLUMNS = (*SCORED_DETECTIONS, "verdict")
-_UNSCORED = (*DETECTIONS, "verdict")
 _X, _Y, _DETECTED = (DETECTIONS.index(name) for name in ("x", "y", "detected"))
 _WRITERS = {"geojson": write_geojson, "napari": write_layer}
 """Formats that hold one image a file."""
@@ -274,25 +345,38 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
     decisions = study.decisions()
     state = fold(decisions)
     entries = [entry for entry in study.images() if not request.items or entry.id in request.items]
-    rows: list[tuple[ImageEntry, list[Row]]] = []
+    found: list[tuple[ImageEntry, Fusion | None]] = []
     runs: dict[int, RunEntry] = {}
     for step, entry in enumerate(entries):
-        result, spots = study.shown.result(entry.id), state.spots(entry.id)
-        if result is not None or spots:
-            fusion = None if result is None else result[1]
+        result = study.shown.result(entry.id)
+        if result is not None or state.spots(entry.id):
+            found.append((entry, None if result is None else result[1]))
             if result is not None:
                 runs[entry.id] = result[0]
-            rows.append((entry, list(_decided_rows(entry.name, fusion, spots))))
         watch((step + 1) / len(entries) / 2, f"reading {plain(entry.name)}")
-    if not rows:
+    if not found:
         raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
+    names = fused_classes(
+        (fusion for _, fusion in found if fusion is not None),
+        (spot for entry, _ in found for spot in state.spots(entry.id)),
+    )
+    rows = [
+        (entry, list(_decided_rows(entry.name, fusion, state.spots(entry.id), names)))
+        for entry, fusion in found
+    ]
+    header = (*SCORED_DETECTIONS, *class_columns(names), "verdict")
     if request.format == "csv":
         all_rows = [row for _, image_rows in rows for row in image_rows]
-        if any(row[-2] != "" for row in all_rows):
-            return [write_table(request.path, _COLUMNS, all_rows)]
-        return [write_table(request.path, _UNSCORED, ((*row[:-2], row[-1]) for row in all_rows))]
+        score = len(DETECTIONS)
+        if not any(row[score] != "" for row in all_rows):
+            header = (*header[:score], *header[score + 1 :])
+            all_rows = [(*row[:score], *row[score + 1 :]) for row in all_rows]
+        return [write_table(request.path, header, all_rows)]
     measures = read_measures(decisions, state)
-    images = [_on_image(entry, image_rows, measures, runs.get(entry.id)) for entry, image_rows in rows]
+    images = [
+        _on_image(entry, [dict(zip(header, row, strict=True)) for row in image_rows], measures, runs)
+        for entry, image_rows in rows
+    ]
     if request.format == "coco":
         return [write_coco(request.path, images)]
     if request.format == "napari":  # which opens no layer without points
@@ -304,17 +388,19 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
 
 
 def _on_image(
-    entry: ImageEntry, rows: Sequence[Row], measures: Measures, run: RunEntry | None
+    entry: ImageEntry,
+    rows: Sequence[Mapping[str, object]],
+    measures: Measures,
+    runs: Mapping[int, RunEntry],
 ) -> ImageDetections:
-    detections = [_detection(row) for row in rows if row[_DETECTED]]
-    size = measures.pixel_size(entry.id, entry.pixel_size)
+    detections = [_detection(row) for row in rows if row["detected"]]
+    size, run = measures.pixel_size(entry.id, entry.pixel_size), runs.get(entry.id)
     return ImageDetections(
         entry.name, entry.width, entry.height, detections, size, "" if run is None else description_of(run)
     )
 
 
-def _detection(row: Row) -> Detection:
-    cells = dict(zip(_COLUMNS, row, strict=True))
+def _detection(cells: Mapping[str, object]) -> Detection:
     x, y, sxx, syy, posterior = (
         None if cells[name] == "" else float(str(cells[name]))
         for name in ("x", "y", "sxx", "syy", "posterior")
@@ -323,10 +409,16 @@ def _detection(row: Row) -> Detection:
     assert y is not None
     cluster, votes = (None if cells[name] == "" else int(str(cells[name])) for name in ("cluster", "votes"))
     spread = None if sxx is None or syy is None else (math.sqrt(max(sxx, 0.0)), math.sqrt(max(syy, 0.0)))
-    return Detection(x, y, str(cells["verdict"]) or "undecided", cluster, votes, posterior, spread)
+    shares = {name[2:-1]: float(str(cell or 0)) for name, cell in cells.items() if name.startswith("p(")}
+    return Detection(
+        x, y, str(cells["verdict"]) or "undecided", cluster, votes, posterior, spread,
+        str(cells.get("class", "")), shares,
+    )  # fmt: skip
 
 
-def _decided_rows(image: str, fusion: Fusion | None, spots: Sequence[Spot]) -> Iterator[Row]:
+def _decided_rows(
+    image: str, fusion: Fusion | None, spots: Sequence[Spot], names: Sequence[str]
+) -> Iterator[Row]:
     """Return the rows of an image's clusters with the expert's verdicts. Added spots have no cluster."""
     clusters: list[int | None] = [None] * len(spots)
     if fusion is not None:
@@ -334,19 +426,22 @@ def _decided_rows(image: str, fusion: Fusion | None, spots: Sequence[Spot]) -> I
         spot_of = {
             cluster: spot for spot, cluster in zip(spots, clusters, strict=True) if cluster is not None
         }
-        for number, row in enumerate(detection_rows(image, fusion)):
-            yield _with_verdict(list(row), spot_of.get(number))
+        for number, row in enumerate(detection_rows(image, fusion, names)):
+            yield _with_verdict(list(row), spot_of.get(number), names)
     for spot, cluster in zip(spots, clusters, strict=True):
         if cluster is None and spot.verdict != "skipped":
-            yield _with_verdict([image, *[""] * (len(SCORED_DETECTIONS) - 1)], spot)
+            blank = [""] * (len(SCORED_DETECTIONS) - 1 + len(class_columns(names)))
+            yield _with_verdict([image, *blank], spot, names)
 
 
-def _with_verdict(row: list[object], spot: Spot | None) -> Row:
+def _with_verdict(row: list[object], spot: Spot | None, names: Sequence[str]) -> Row:
     if spot is None:
         return [*row, ""]
     if spot.verdict != "skipped":
         row[_X], row[_Y] = spot.x, spot.y
         row[_DETECTED] = int(spot.verdict != "rejected")
+        if spot.label:
+            row[len(SCORED_DETECTIONS) :] = [spot.label, "1", *(str(int(n == spot.label)) for n in names)]
     return [*row, spot.verdict]
 
 
@@ -369,22 +464,27 @@ def _write_annotators(study: Study, path: Path) -> Path:
     counted = reduced_weights(max(runs, key=attrgetter("id")), study.decisions())
     annotators, rates = pool_rates(fusions, names)
     rates_rows = dict(zip(annotators, annotator_rows(annotators, rates), strict=True))
+    accuracy = class_accuracy(fusions, names)
     untold = [None] * (len(ANNOTATORS) - 1)
     rows = []
     for name in dict.fromkeys([*rates_rows, *(name for name in counted if name not in aliases)]):
         weighed = counted.get(name, Weighed(1.0, ""))
-        rows.append((*rates_rows.get(name, (name, *untold)), f"{weighed.weight:g}", weighed.reason))
-    return write_table(path, (*ANNOTATORS, "weight", "reason"), rows)
+        named = (accuracy.get(name),) if accuracy else ()
+        rows.append((*rates_rows.get(name, (name, *untold)), *named, f"{weighed.weight:g}", weighed.reason))
+    header = (*ANNOTATORS, "class_accuracy") if accuracy else ANNOTATORS
+    return write_table(path, (*header, "weight", "reason"), rows)
 
 
 def _write_clicks(study: Study, path: Path) -> Path:
     entries = study.images()
     timed = any(study.clicks(entry.id).time is not None for entry in entries)
-    rows = (row for entry in entries for row in _click_rows(study, entry, timed))
-    return write_table(path, TIMED_CLICKS if timed else CLICKS, rows)
+    named = any(study.clicks(entry.id).label is not None for entry in entries)
+    rows = (row for entry in entries for row in _click_rows(study, entry, timed, named))
+    header = TIMED_CLICKS if timed else CLICKS
+    return write_table(path, (*header, "class") if named else header, rows)
 
 
-def _click_rows(study: Study, entry: ImageEntry, timed: bool) -> Iterator[Row]:
+def _click_rows(study: Study, entry: ImageEntry, timed: bool, named: bool) -> Iterator[Row]:
     clicks, result = study.clicks(entry.id), study.shown.result(entry.id)
     inlier, cluster, vote = judge_clicks(None, clicks.annotator, 0.0)
     if result is not None:
@@ -397,7 +497,7 @@ def _click_rows(study: Study, entry: ImageEntry, timed: bool) -> Iterator[Row]:
         )
         fused = study.clicks(entry.id, run).annotator
         inlier[used], cluster[used], vote[used] = judge_clicks(fusion, fused, threshold)
-    return click_rows(entry.name, clicks, inlier, cluster, vote, timed=timed)
+    return click_rows(entry.name, clicks, inlier, cluster, vote, timed=timed, named=named)
 
 
 def _results(study: Study) -> Iterator[tuple[ImageEntry, tuple[RunEntry, Fusion]]]:

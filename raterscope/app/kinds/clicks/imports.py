@@ -206,7 +206,7 @@ def _split_truth(
     clicks = replace(
         table, annotators=names, images=images, annotator=number_of[table.annotator][~true],
         image=where[table.image][~true], x=table.x[~true], y=table.y[~true], looked=frozenset(looked),
-        extents=extents,
+        extents=extents, label=None if table.label is None else table.label[~true],
     )  # fmt: skip
     truth_points = file.truth
     searched = {int(where[at]) for row, at in table.looked if number_of[row] < 0}
@@ -233,7 +233,8 @@ class _ImagePieces:
     table: ClickTable
     line: int | None
     people: dict[str, int] = field(default_factory=dict)
-    pieces: list[tuple[FloatArray, FloatArray, IntArray, FloatArray]] = field(default_factory=list)
+    pieces: list[tuple[FloatArray, FloatArray, IntArray, FloatArray, IntArray]] = field(default_factory=list)
+    classes: dict[str, int] = field(default_factory=dict)
 
     def number(self, name: str) -> int:
         return self.people.setdefault(name, len(self.people))
@@ -329,7 +330,12 @@ def _add_marks(table: ClickTable, images: dict[str, _ImagePieces]) -> None:
             [image_pieces.number(table.annotators[a]) for a in table.annotator[rows]], dtype=np.int64
         )
         time = np.full(len(rows), np.nan) if table.time is None else table.time[rows]
-        image_pieces.pieces.append((table.x[rows], table.y[rows], annotators, time))
+        label = np.full(len(rows), -1)
+        if table.label is not None:
+            classes = image_pieces.classes
+            numbers = [classes.setdefault(name, len(classes)) for name in table.classes]
+            label = np.array([*numbers, -1], dtype=np.int64)[table.label[rows]]
+        image_pieces.pieces.append((table.x[rows], table.y[rows], annotators, time, label))
 
 
 def _add_looks(table: ClickTable, images: dict[str, _ImagePieces], names: ImageNames) -> None:
@@ -358,8 +364,9 @@ def _size(known_sizes: ImageNames, name: str) -> Size:
 
 
 def _clicks(pieces: _ImagePieces, size: Size) -> Clicks:
-    x, y, annotator, time = (np.concatenate(column) for column in zip(*pieces.pieces, strict=True))
+    x, y, annotator, time, label = (np.concatenate(column) for column in zip(*pieces.pieces, strict=True))
     return Clicks(
         x=x, y=y, annotator=annotator, annotators=tuple(pieces.people), extent=(0.0, 0.0, *size),
         time=None if np.isnan(time).all() else time,
+        classes=tuple(pieces.classes), label=label if pieces.classes else None,
     )  # fmt: skip

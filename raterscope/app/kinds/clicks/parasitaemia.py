@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from raterscope.algorithms.click_classes import sort_classes
 from raterscope.algorithms.clicks.counting import (
     LEUKOCYTES_PER_MICROLITRE,
     RED_CELLS_PER_MICROLITRE,
@@ -21,7 +23,7 @@ from raterscope.algorithms.clicks.counting import (
     per_volume,
     volume_of,
 )
-from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.clicks.data import BoolArray, FloatArray
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, counted, plain
@@ -45,6 +47,13 @@ FEW, MANY = 200, 500
 ENOUGH = 100
 """Parasites below which they are few."""
 
+_CELLS: Mapping[str, tuple[str, ...]] = {
+    "leukocytes": ("leukocyte", "leucocyte", "white blood", "white cell", "wbc"),
+    "red_cells": ("erythrocyte", "red blood", "red cell", "rbc"),
+    "others": ("platelet", "thrombocyte", "artefact", "artifact", "debris"),
+}
+"""Parts of the names of classes that are no parasites."""
+
 _COLUMNS = ("image", "quantity", "value", "low", "high", "unit", "formula")
 
 
@@ -58,19 +67,47 @@ class Field:
         The image's number in the study.
     area : float or None
         Square micrometres; None where the size of a pixel is not known.
-    detected : int
-        Spots that count as parasites.
+    present : (M,) bool
+        Spots that count as structures.
     posterior, low, high : (M,) float64
         0 or 1 where the expert decided; low and high are NaN where there is no interval.
+    shares : mapping of class to (M,) float64
+        Probability of each class, given a structure; NaN for an added spot without class.
     """
 
     image: int
     name: str
     area: float | None
-    detected: int
+    present: BoolArray
     posterior: FloatArray
     low: FloatArray
     high: FloatArray
+    shares: Mapping[str, FloatArray] = dataclasses.field(default_factory=dict)
+
+    @property
+    def detected(self) -> int:
+        """The number of spots that count as structures."""
+        return int(self.present.sum())
+
+    def weighed(self, share: FloatArray, present: BoolArray) -> Field:
+        """Return the field with posteriors multiplied by a share of each spot, and without classes."""
+        ends = (self.posterior * share, self.low * share, self.high * share)
+        return Field(self.image, self.name, self.area, self.present & present, *ends)
+
+    def of_class(self, name: str) -> Field:
+        """Return the spots of one class."""
+        share = np.nan_to_num(self.shares.get(name, np.zeros(len(self.posterior))))
+        top = np.max([np.nan_to_num(shares) for shares in self.shares.values()], axis=0, initial=1e-9)
+        return self.weighed(share, share >= top)
+
+    def parasites(self) -> Field:
+        """Return the field without the spots of other cells, such as leukocytes."""
+        others = [name for name in self.shares if kind_of_cell(name)]
+        if not others:
+            return self
+        fields = [self.of_class(name) for name in others]
+        share = np.sum([np.nan_to_num(self.shares[name]) for name in others], axis=0)
+        return self.weighed(1.0 - share, ~np.any([each.present for each in fields], axis=0))
 
     @property
     def expected(self) -> float:
@@ -110,6 +147,20 @@ class Quantity:
         return f"{figure(low, low, high)} to {figure(high, low, high)}"
 
 
+def kind_of_cell(name: str) -> str:
+    """Return which cells a class stands for: leukocytes, red_cells, others; empty for parasites.
+
+    Examples
+    --------
+    >>> kind_of_cell("White blood cells"), kind_of_cell("ring"), kind_of_cell("infected red cell")
+    ('leukocytes', '', '')
+    """
+    words = name.casefold()
+    if "infected" in words.replace("uninfected", "") or "parasit" in words:
+        return ""
+    return next((cells for cells, stems in _CELLS.items() if any(stem in words for stem in stems)), "")
+
+
 def count_field(
     entry: ImageEntry, fusion: Fusion | None, spots: Sequence[Spot], measures: Measures
 ) -> Field | None:
@@ -121,10 +172,11 @@ def count_field(
         image=entry.id,
         name=entry.name,
         area=None if pixel is None else entry.width * entry.height * pixel**2,
-        detected=int(spots_now.present.sum()),
+        present=spots_now.present,
         posterior=spots_now.posterior,
         low=spots_now.low,
         high=spots_now.high,
+        shares=spots_now.shares,
     )
 
 
@@ -144,10 +196,45 @@ def compute_quantities(
         fields = [field for field in fields if field.image == image]
     if not fields:
         return ()
+    cells = _cells_by_class(fields)
+    quantities = _quantities_of([field.parasites() for field in fields], measures, image, cells, "Parasites")
+    for name in sort_classes({name for field in fields for name in field.shares}):
+        own = _quantities_of([field.of_class(name) for field in fields], measures, image, cells, name)
+        wanted = own[:1] if kind_of_cell(name) else own
+        quantities += [
+            replace(quantity, title=quantity.title if at == 0 else f"{name}: {_lower(quantity.title)}")
+            for at, quantity in enumerate(wanted)
+            if quantity.rate is not None
+        ]
+    return tuple(quantities)
+
+
+def _lower(title: str) -> str:
+    return title[0].lower() + title[1:]
+
+
+def _cells_by_class(fields: Sequence[Field]) -> dict[str, float]:
+    """Return the expected numbers of leukocytes and red cells, where classes stand for them."""
+    counts: dict[str, float] = {}
+    for field in fields:
+        for name in field.shares:
+            cells = kind_of_cell(name)
+            counts[cells] = counts.get(cells, 0.0) + field.of_class(name).expected
+    return {cells: count for cells, count in counts.items() if cells in NEEDED and count >= 1}
+
+
+def _quantities_of(
+    fields: Sequence[Field],
+    measures: Measures,
+    image: int | None,
+    cells: Mapping[str, float],
+    title: str,
+) -> list[Quantity]:
+    """Compute the figures of one class of spots, or of all parasites."""
     study = measures.counting.get(None, CountingSubject())
     chance, number = _sum_of(fields)
     spread = dispersion(np.array([field.expected for field in fields]))
-    quantities = [_parasites(fields, chance, number)]
+    quantities = [_parasites(title, fields, chance, number)]
     if image is None and len(fields) > 1:
         rate = per_field(chance, len(fields), spread)
         quantities.append(
@@ -159,10 +246,10 @@ def compute_quantities(
                 f"{_format_number(number)} / {len(fields):,} fields",
             )
         )
-    quantities += _by_leukocytes(*_counted(fields, measures, "leukocytes", image), study)
+    quantities += _by_leukocytes(*_counted(fields, measures, "leukocytes", image, cells), study)
     quantities.append(_by_volume(fields, chance, number, spread, study.thickness))
-    quantities += _by_red_cells(*_counted(fields, measures, "red_cells", image), study)
-    return tuple(quantities)
+    quantities += _by_red_cells(*_counted(fields, measures, "red_cells", image, cells), study)
+    return quantities
 
 
 def describe_intervals(fields: Sequence[Field], measures: Measures, image: int | None = None) -> str:
@@ -170,16 +257,20 @@ def describe_intervals(fields: Sequence[Field], measures: Measures, image: int |
     if image is not None:
         fields = [field for field in fields if field.image == image]
     sentences = ["95 % intervals include the uncertainty of the detections and of counting"]
+    others = sort_classes({name for field in fields for name in field.shares if kind_of_cell(name)})
+    if others:
+        sentences.append(f"{', '.join(others)} are not counted as parasites")
+    cells, fields = _cells_by_class(fields), [field.parasites() for field in fields]
     spread = dispersion(np.array([field.expected for field in fields]))
     if spread > 1:
         sentences.append(
             f"counts vary {spread:.1f} times as much between fields as by chance, which widens them"
         )
     study = measures.counting.get(None, CountingSubject())
-    on, leukocytes = _counted(fields, measures, "leukocytes", image)
+    on, leukocytes = _counted(fields, measures, "leukocytes", image, cells)
     if leukocytes is not None and study.leukocytes_per_microlitre is None:
         sentences.append(f"{_format_number(LEUKOCYTES_PER_MICROLITRE)} leukocytes/µl are assumed")
-    if study.red_cells_per_microlitre is None and _counted(fields, measures, "red_cells", image)[1]:
+    if study.red_cells_per_microlitre is None and _counted(fields, measures, "red_cells", image, cells)[1]:
         sentences.append(f"{_format_number(RED_CELLS_PER_MICROLITRE)} red cells/µl are assumed")
     note = "; ".join(sentences) + ". Structures without clicks are not included."
     if leukocytes is not None and leukocytes < MANY and sum(field.expected for field in on) < ENOUGH:
@@ -212,7 +303,8 @@ def _rows(fields: Sequence[Field], measures: Measures) -> Iterator[Sequence[obje
     for image in (*all_images, *(field.image for field in fields)):
         image_fields = [field for field in fields if image in (None, field.image)]
         name = "" if image is None else image_fields[0].name
-        yield name, "Found", sum(field.detected for field in image_fields), None, None, "", ""
+        found = sum(field.parasites().detected for field in image_fields)
+        yield name, "Found", found, None, None, "", ""
         for quantity in compute_quantities(fields, measures, image):
             if quantity.rate is not None:
                 yield (
@@ -234,20 +326,25 @@ def _sum_of(fields: Sequence[Field]) -> tuple[FloatArray, float]:
     return count_distribution(posterior, low, high), float(posterior.sum())
 
 
-def _parasites(fields: Sequence[Field], chance: FloatArray, number: float) -> Quantity:
+def _parasites(title: str, fields: Sequence[Field], chance: FloatArray, number: float) -> Quantity:
     below = np.cumsum(chance)
     low, high = (float(np.count_nonzero(below < share)) for share in (0.025, 0.975))
     spot_count = sum(field.detected for field in fields)
     on = f" on {counted(len(fields), 'field')}" if len(fields) > 1 else ""
-    return Quantity("Parasites", "expected", Rate(number, low, high), f"{spot_count:,} found{on}")
+    return Quantity(title, "expected", Rate(number, low, high), f"{spot_count:,} found{on}")
 
 
 def _counted(
-    fields: Sequence[Field], measures: Measures, cells: str, image: int | None
+    fields: Sequence[Field],
+    measures: Measures,
+    cells: str,
+    image: int | None,
+    by_class: Mapping[str, float],
 ) -> tuple[Sequence[Field], float | None]:
     """Return the fields on which cells were counted, and their number.
 
-    A count for all images together comes first, then the images with their own counts.
+    A count for all images together comes first, then the images with their own counts, then the spots whose
+    class stands for the cells.
     """
     together: float | None = getattr(measures.counting.get(None), cells, None)
     if image is None and together is not None:
@@ -256,6 +353,9 @@ def _counted(
         key: getattr(counting, cells) for key, counting in measures.counting.items() if key is not None
     }
     counted_fields = [field for field in fields if counts_of.get(field.image) is not None]
+    if not counted_fields and cells in by_class:
+        infected = sum(field.expected for field in fields) if cells == "red_cells" else 0.0
+        return fields, by_class[cells] + infected
     return counted_fields, sum(
         counts_of[field.image] or 0.0 for field in counted_fields
     ) if counted_fields else None

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from raterscope.algorithms.click_classes import add_classes, class_names
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.fusion import (
     FusionPlan,
@@ -365,6 +366,7 @@ _WORTH_PROCESSES = 4.0  # seconds of work left from which processes, which take 
 # Library calls that hold the GIL and cannot be cancelled: with so many clicks for 50 ms.
 _HOLDS_GIL = ("hac", "hdbscan")
 _HOLDS_GIL_FROM = 2500
+_NAMED = 0.9  # share of the time for positions, where the clicks have classes
 _ALONE = 0.85  # share of the time for each image by itself, where they learn from each other then
 
 
@@ -419,10 +421,31 @@ def fuse_images(
     if carries_reliability(plan):
         jobs, workers = 1, None
     with Workers(jobs) if workers is None else nullcontext(workers) as workers:
+        named = len(class_names([*clicks.values(), *(other_clicks for other_clicks, _ in others)])) > 1
+        end = _NAMED if named else 1.0
         if learns_across_images(plan):
-            separate = _fuse_separately(clicks, plan, workers, part(watch, 0.0, _ALONE))
-            return _fuse_jointly(clicks, separate, plan, others, workers, part(watch, _ALONE, 1.0))
-        return _fuse_separately(clicks, plan, workers, watch)
+            separate = _fuse_separately(clicks, plan, workers, part(watch, 0.0, _ALONE * end))
+            outcomes = _fuse_jointly(clicks, separate, plan, others, workers, part(watch, _ALONE * end, end))
+        else:
+            outcomes = _fuse_separately(clicks, plan, workers, part(watch, 0.0, end))
+        return _classify(clicks, outcomes, others, part(watch, end, 1.0)) if named else outcomes
+
+
+def _classify(
+    clicks: Mapping[str, Clicks],
+    outcomes: Mapping[str, Outcome[Fusion]],
+    others: Sequence[tuple[Clicks, Fusion]],
+    watch: Watch,
+) -> dict[str, Outcome[Fusion]]:
+    """Estimate the classes of the clusters of all images together. If it fails, all fail."""
+    fused = outcome.successful(outcomes)
+    images = [clicks[name] for name in fused]
+    classified, problem, details = attempt(lambda: add_classes(images, list(fused.values()), others, watch))
+    done = dict(outcomes)
+    for index, name in enumerate(fused):
+        fusion = classified[index] if classified else None
+        done[name] = replace(outcomes[name], fusion=fusion, problem=problem, details=details)
+    return done
 
 
 def _fuse_separately(

@@ -42,7 +42,7 @@ def count(image=1, **values):
 
 def sure(image, number):
     share = np.ones(number)
-    return Field(image, f"field {image}", None, number, share, share, share)
+    return Field(image, f"field {image}", None, share > 0, share, share, share)
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_a_figure_that_lacks_something_says_what_it_lacks():
 def test_parasites_in_doubt_are_reported_with_the_interval_of_their_distribution():
     """Ten spots that are each as probably one as none make a binomial distribution."""
     half = np.full(10, 0.5)
-    rate = quantities_of([Field(1, "field 1", None, 7, half, half, half)])["Parasites"].rate
+    rate = quantities_of([Field(1, "field 1", None, np.arange(10) < 7, half, half, half)])["Parasites"].rate
     low, high = stats.binom.ppf((0.025, 0.975), 10, 0.5)
     assert (rate.value, rate.low, rate.high) == (pytest.approx(5.0), low, high)
 
@@ -231,7 +231,7 @@ def test_leukocytes_counted_image_by_image_tell_for_those_images_alone():
 def test_volume_comes_from_the_scale_and_the_thickness_of_the_film():
     area = 1_280 * 960 * 0.1**2
     posterior = np.ones(4)
-    field = Field(1, "one", area, 4, posterior, posterior, posterior)
+    field = Field(1, "one", area, posterior > 0, posterior, posterior, posterior)
     rate = quantities_of([field], count(thickness=5.0))["Per microlitre, by volume"].rate
     assert rate.value == pytest.approx(4 / (area * 5 * 1e-9))
 
