@@ -80,6 +80,10 @@ class Request:
         Called with every message for the user.
     run : int or None
         The run whose results are written, of the items that it has; None for the run shown of each item.
+    settings : mapping of str to str, optional
+        Settings of the export as text, see `Export.budgeted`; by default those kept with the study.
+    costs : Path, optional
+        Table of what annotators cost.
     """
 
     what: str
@@ -91,6 +95,8 @@ class Request:
     with_images: bool = False
     say: Callable[[str], object] = lambda _sentence: None
     run: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    costs: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -142,6 +148,8 @@ class Export:
         Whether several questions are written as several files, into a folder.
     of_readers : bool
         Whether only a collected reader study has it.
+    budgeted : bool
+        Whether it distributes a budget, and so has settings and costs.
     kinds : tuple of str
         The kinds of annotation that have it; the registry of kinds fills them in, and `write`.
     write : Writer, optional
@@ -156,6 +164,7 @@ class Export:
     of_run: bool = True
     by_question: bool = False
     of_readers: bool = False
+    budgeted: bool = False
     kinds: tuple[str, ...] = ()
     write: Writer | None = field(default=None, compare=False)
 
@@ -259,6 +268,8 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
         raise InputError("--with-images needs --deidentify; original images are not exported")
     if request.with_images and not export.by_case:
         raise InputError(f"{export.what} is a table; --with-images is for masks and maps")
+    if (request.settings or request.costs) and not export.budgeted:
+        raise InputError(f"--set and --costs are for exports of assignments, not for {export.what}")
     assert export.write is not None
     made = provenance(export, study, request)
     folder = _folder_of(request)

@@ -6,10 +6,11 @@ information gain about the tasks' classes. Here it is computed for one more vote
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
-from heapq import heapify, heappop, heappushpop
+from heapq import heapify, heappop, heappush, heappushpop
 from typing import Any
 
 import numpy as np
@@ -36,13 +37,14 @@ _ORDERED = 50
 _CELLS = 1_000_000
 """Of those, between two reports."""
 
-_SPREAD = 10
-"""Inverse of the largest share of votes of one annotator, with at least as many annotators."""
+_SPREAD, _SHARES = 10, 2
+"""Of fewer than ten annotators each is asked for an equal share at most; of more, for a tenth of all votes
+and two equal shares."""
 
 
 @dataclass(frozen=True, eq=False)
 class NextVotes:
-    """M votes to ask for, the most informative first, each on another task.
+    """M votes to ask for, the most informative first.
 
     Attributes
     ----------
@@ -50,7 +52,8 @@ class NextVotes:
     annotator : (M,) int32
         Annotator to ask; `OPEN` for a new annotator, if all others voted on the task or have enough tasks.
     gain : (M,) float64
-        Expected information gain of the vote about the task's class, in bits.
+        Expected information gain of the vote about the task's class, in bits; of further votes on the same
+        task what they are expected to add.
     gain_of_new : (M,) float64
         The same for a new annotator with the prior's rates.
     """
@@ -62,6 +65,31 @@ class NextVotes:
 
     def __len__(self) -> int:
         return len(self.task)
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Limits within which votes are asked for.
+
+    Attributes
+    ----------
+    cost : (K,) float64, optional
+        Cost of a vote of each annotator, above 0; by default 1. A new annotator costs the median.
+    most : (K,) int64, optional
+        Votes to ask each annotator for, at most; by default `equal_load`.
+    tasks : (N,) bool, optional
+        Tasks to ask for; by default all.
+    per_task : int
+        Votes to ask for on one task, at most.
+    spend : float
+        Cost of all votes, at most.
+    """
+
+    cost: FloatArray | None = None
+    most: NDArray[np.int64] | None = None
+    tasks: NDArray[np.bool_] | None = None
+    per_task: int = 1
+    spend: float = math.inf
 
 
 def expected_information(posterior: FloatArray, rates: FloatArray) -> FloatArray:
@@ -94,11 +122,14 @@ def next_votes(
     count: int = 100,
     annotators: Collection[str] | None = None,
     watch: Watch = silent,
+    terms: Terms | None = None,
 ) -> NextVotes:
     """Select the votes to ask for next.
 
-    No annotator is asked for a second vote on a task, nor for more than a tenth of all votes (with fewer than
-    ten annotators, an equal share). Votes are selected greedily, the most informative first.
+    No annotator is asked for a second vote on a task, nor for more than two equal shares of the votes or a
+    tenth of them (with fewer than ten annotators, an equal share). Votes are selected greedily, those with
+    most information for their cost first. A further vote on a task counts by the share of its entropy that
+    the votes before it are expected to leave.
 
     Not all pairs are evaluated. The gain of a vote is at most the task's entropy; tasks are therefore visited
     by falling entropy, until it is below the gains found. A first selection uses a few annotators: those with
@@ -117,6 +148,8 @@ def next_votes(
         Candidates by name; by default all annotators with votes. A name without votes counts as a new
         annotator.
     watch : Watch
+    terms : Terms, optional
+        Loads and costs of the annotators, and the tasks to ask for.
 
     Returns
     -------
@@ -133,22 +166,37 @@ def next_votes(
     >>> votes.gain.shape, bool(votes.gain[0] >= votes.gain[-1])
     ((3,), True)
     """
+    terms = terms or Terms()
     eligible = _eligible(labels, annotators)
+    cost = np.ones(len(labels.annotators)) if terms.cost is None else terms.cost
+    most = np.full(len(cost), equal_load(count, len(eligible)))
+    if terms.most is not None:
+        most = terms.most
+        eligible = eligible[most[eligible] > 0]
     rates = fusion.confusion.mean()
     newcomer = (fusion.confusion.prior / fusion.confusion.prior.sum(axis=1, keepdims=True))[None]
     all_rates = np.concatenate([rates[eligible], newcomer])
     posterior = fusion.posterior
+    if terms.tasks is not None:
+        certain = np.eye(1, posterior.shape[1])  # nothing is asked about the other tasks
+        posterior = np.where(terms.tasks[:, None], posterior, certain)
     room = _PAIRS // (len(all_rates) * len(labels.outputs))
     many = max(2 * count, min(max(_SIFTED[0] * count, _SIFTED[1]), room))
     sifted = _sift(posterior, all_rates, many, part(watch, 0.0, 0.6))
-    most = max(-(-count // _SPREAD), -(-count // max(1, len(eligible))))
-    keep = min(len(eligible), count // most + 1)
+    full = int((np.cumsum(np.sort(most[eligible])) <= count).sum())
+    keep = min(len(eligible), full + terms.per_task)
     annotator, gain = _rank_annotators(
-        labels, posterior, sifted, eligible, rates, keep, part(watch, 0.6, 1.0)
+        labels, posterior, sifted, eligible, rates, cost, keep, part(watch, 0.6, 1.0)
     )
     new = expected_information(posterior[sifted], newcomer)[:, 0]
-    rows, chosen, gains = _assign(annotator, gain, new, count, most)
+    rows, chosen, gains = _assign(annotator, gain, new, _entropy(posterior[sifted]), count, most, cost, terms)
     return NextVotes(sifted[rows].astype(np.int32), chosen, gains, new[rows])
+
+
+def equal_load(count: int, annotators: int) -> int:
+    """Return for how many votes one of some annotators is asked at most by default; see `next_votes`."""
+    each = max(1, annotators)
+    return max(-(-count // each), min(-(-count // _SPREAD), -(-_SHARES * count // each)))
 
 
 def _entropy(chances: FloatArray) -> FloatArray:
@@ -226,13 +274,14 @@ def _rank_annotators(
     tasks: NDArray[np.int64],
     eligible: NDArray[np.int64],
     rates: FloatArray,
+    cost: FloatArray,
     keep: int,
     watch: Watch,
 ) -> tuple[IndexArray, FloatArray]:
-    """Rank annotators for every task, the best first, (M, keep), and return their gains.
+    """Rank annotators for every task by gain for their cost, the best first, (M, keep); return their gains.
 
-    With fewer candidates, the gain of the rest is -inf. At most `keep` - 1 annotators can have enough tasks,
-    so that no more are needed.
+    With fewer candidates, the gain of the rest is -inf. So many annotators are kept that some remain where
+    others have enough tasks.
     """
     annotator = np.zeros((len(tasks), keep), dtype=np.int32)
     gain = np.full((len(tasks), keep), -np.inf)
@@ -249,19 +298,20 @@ def _rank_annotators(
     dtype: Any = np.float32 if single else np.float64
     candidates = rates[eligible].astype(dtype)
     cells = len(eligible) * rates.shape[2]
+    price = cost[eligible].astype(dtype)
 
     def rank(first: int, last: int) -> None:
         span = slice(first, last)
         gains = expected_information(posterior[tasks[span]].astype(dtype), candidates)
         in_span = (voted_row >= first) & (voted_row < last)
         gains[voted_row[in_span] - first, voted_column[in_span]] = -np.inf
-        top = np.argpartition(-gains, keep - 1, axis=1)[:, :keep]
+        top = np.argpartition(-gains / price, keep - 1, axis=1)[:, :keep]
         value = np.take_along_axis(gains, top, axis=1).astype(np.float64)
         if single:
             for at, task in enumerate(tasks[span]):
                 exact = expected_information(posterior[task][None], rates[eligible[top[at]]])[0]
                 value[at] = np.where(np.isfinite(value[at]), exact, value[at])
-        order = np.lexsort((top, -value), axis=1)
+        order = np.lexsort((top, -value / price[top]), axis=1)
         annotator[span] = eligible[np.take_along_axis(top, order, axis=1)]
         gain[span] = np.take_along_axis(value, order, axis=1)
 
@@ -278,33 +328,60 @@ def _spans(many: int, cells: int, watch: Watch = silent, words: str = "") -> Ite
 
 
 def _assign(
-    ranked: IndexArray, gain: FloatArray, new: FloatArray, count: int, most: int
+    ranked: IndexArray,
+    gain: FloatArray,
+    new: FloatArray,
+    entropy: FloatArray,
+    count: int,
+    most: NDArray[np.integer],
+    cost: FloatArray,
+    terms: Terms,
 ) -> tuple[NDArray[np.int64], IndexArray, FloatArray]:
-    """Repeatedly select the most informative vote; each task once, each annotator at most `most` times."""
+    """Repeatedly select the vote with most information for its cost, within all limits."""
     choices = ranked.shape[1]
+    remains, votes = entropy.copy(), np.zeros(len(ranked), dtype=np.int64)
+    usual = float(np.median(cost)) if len(cost) else 1.0
+    assigned = np.zeros(len(cost), dtype=np.int64)
+    spent = 0.0
+
+    def price(row: int, at: int) -> float:
+        return float(cost[ranked[row, at]]) if at < choices else usual
+
+    def value(row: int, at: int) -> float:
+        of_vote = gain[row, at] if at < choices else new[row]
+        return float(of_vote * remains[row] / max(entropy[row], _LEAST))
 
     def offer(row: int, at: int) -> tuple[float, int, int]:
-        if at < choices and gain[row, at] >= 0.0:
-            return -float(gain[row, at]), row, at
-        return -float(new[row]), row, choices
+        if at < choices and gain[row, at] < 0.0:
+            at = choices
+        return -value(row, at) / price(row, at), row, at
+
+    def refused(row: int, at: int) -> bool:
+        full = at < choices and assigned[ranked[row, at]] >= most[ranked[row, at]]
+        return full or spent + price(row, at) > terms.spend
 
     offers = [offer(row, 0) for row in range(len(ranked))]
     heapify(offers)
-    assigned: dict[int, int] = {}
     rows: list[int] = []
     chosen: list[int] = []
     gains: list[float] = []
     while offers and len(rows) < count:
-        value, row, at = heappop(offers)
-        while at < choices and assigned.get(int(ranked[row, at]), 0) >= most:
-            value, row, at = heappushpop(offers, offer(row, at + 1))
-        if -value < _LEAST:
-            break
-        annotator = int(ranked[row, at]) if at < choices else OPEN
-        assigned[annotator] = assigned.get(annotator, 0) + 1
+        _, row, at = heappop(offers)
+        while at < choices and refused(row, at):
+            _, row, at = heappushpop(offers, offer(row, at + 1))
+        gained = value(row, at)
+        if gained < _LEAST or refused(row, at):
+            continue
+        if at < choices:
+            assigned[ranked[row, at]] += 1
+        spent += price(row, at)
         rows.append(row)
-        chosen.append(annotator)
-        gains.append(-value)
+        chosen.append(int(ranked[row, at]) if at < choices else OPEN)
+        gains.append(gained)
+        votes[row] += 1
+        remains[row] -= gained
+        if votes[row] < terms.per_task:
+            heappush(offers, offer(row, min(at + 1, choices)))
     return (
         np.array(rows, dtype=np.int64),
         np.array(chosen, dtype=np.int32),

@@ -27,6 +27,7 @@ from raterscope.app.command_line.arguments import (
     add_study,
     count,
     length,
+    pair,
     seconds,
 )
 from raterscope.app.kinds.kind import Kind
@@ -55,6 +56,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "export study.rscope --what detections --format geojson -o detections/",
         "export study.rscope --what consensus --format rtstruct -o consensus.dcm",
         "export study.rscope --what labels --run 3 -o run3.csv",
+        "export study.rscope --what assignments --set votes=500 each=40 --costs costs.csv -o assignments.csv",
     ),
     "report": (
         "report study.rscope -o report.pdf",
@@ -295,6 +297,12 @@ def _describe_study_commands(commands: Commands) -> None:
     leaving.add_argument("--resample", action="store_true",
                          help="write uneven or tilted slices on a regular grid, in formats "
                               "that need one (nifti, seg.nrrd)")  # fmt: skip
+    leaving.add_argument("--set", nargs="+", action="extend", default=[], type=pair, metavar="field=value",
+                         dest="settings", help="budget of assignments: votes, each, per_task, enough, "
+                                               "spend, hours (default: as in the window)")  # fmt: skip
+    leaving.add_argument("--costs", type=Path, metavar="CSV",
+                         help="of assignments: a table with the columns annotator, cost of a vote, and "
+                              "most, the votes that they give at most")  # fmt: skip
     add_output(leaving, "OUT", "a file; masks of several images, or tables of several questions, go into a "
                "folder of this name")  # fmt: skip
 

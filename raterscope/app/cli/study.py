@@ -207,6 +207,8 @@ def export(options: argparse.Namespace) -> int:
             with_images=options.with_images,
             say=notices.append,
             run=options.run,
+            settings=dict(options.settings),
+            costs=options.costs,
         )
         tell(provenance(chosen_export, study, request).outdated, ())
         results = write_export(chosen_export, study, request, watch)

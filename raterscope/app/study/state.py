@@ -268,7 +268,7 @@ class ShownRuns:
 LARGEST_RADIUS = 10_000.0
 _RADIUS = "matching_radius"
 _CROWDS, _METHODS, _FOLDS, _COHORT = "crowd_sizes", "compared_methods", "label_folds", "cohort"
-_READER_STUDY = "reader_study"
+_READER_STUDY, _BUDGET = "reader_study", "vote_budget"
 _DISPLAYS = "displays"
 _SECOND_READ, _READS = "second_read", "reads"
 
@@ -324,6 +324,14 @@ class StudySettings:
     def keep_folds(self, question: int, record: Mapping[str, Any]) -> None:
         """Store the last cross-validation of methods for labels on a question."""
         self._set(f"{_FOLDS}_{question}", json.dumps(record, allow_nan=False))
+
+    def vote_budget(self) -> Mapping[str, Any] | None:
+        """Return the budget of votes to ask for; None if unreadable."""
+        return self._record(_BUDGET)
+
+    def keep_vote_budget(self, record: Mapping[str, Any]) -> None:
+        """Store the budget of votes to ask for."""
+        self._set(_BUDGET, json.dumps(record, allow_nan=False))
 
     def cohort(self) -> tuple[CohortCase, ...]:
         """Return the cases of the cohort that were gathered into the study; empty for any other study."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.labels import active_learning
-from raterscope.algorithms.labels.active_learning import expected_information, next_votes
+from raterscope.algorithms.labels.active_learning import equal_load, expected_information, next_votes
 from raterscope.algorithms.labels.data import OPEN, Confusion, LabelFusion, Labels, LabelTrace
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.voting import majority
@@ -47,7 +47,7 @@ def plainly(labels: Labels, fusion: LabelFusion, count: int) -> tuple[list[tuple
     """Try all pairs, take the best that is left again and again."""
     gain = expected_information(fusion.posterior, fusion.confusion.mean())
     gain[labels.task, labels.annotator] = -1.0
-    most = max(-(-count // 10), -(-count // gain.shape[1]))
+    most = equal_load(count, gain.shape[1])
     pairs, values, requests = [], [], np.zeros(gain.shape[1], dtype=int)
     while len(pairs) < count and gain.max() > 1e-6:
         task, annotator = map(int, np.unravel_index(gain.argmax(), gain.shape))
@@ -93,7 +93,7 @@ def test_sifting_loses_next_to_nothing() -> None:
     labels, fusion = specialists(20_000, 300, 4, 5)
     result = next_votes(labels, fusion, 100)
     _, values = plainly(labels, fusion, 100)
-    assert result.gain.sum() > 0.99 * sum(values)
+    assert result.gain.sum() > 0.98 * sum(values)
 
 
 @pytest.mark.parametrize("ordered", [1, 3, 10_000])
@@ -113,7 +113,7 @@ def test_nobody_is_asked_again_nor_for_all() -> None:
     voted = set(zip(labels.task.tolist(), labels.annotator.tolist(), strict=True))
     assert not voted & set(zip(result.task.tolist(), result.annotator.tolist(), strict=True))
     assert len(np.unique(result.task)) == len(result) == 100
-    assert np.bincount(result.annotator).max() <= 10
+    assert np.bincount(result.annotator).max() <= 4  # two equal shares
     assert (np.diff(result.gain) <= 1e-12).all()
 
 

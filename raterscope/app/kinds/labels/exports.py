@@ -38,7 +38,9 @@ from raterscope.app.formats.labels.writing import (
 )
 from raterscope.app.formats.output_files import format_number, remove_file, write_record, write_table
 from raterscope.app.kinds.labels.agreement import AGREEMENT, agreement_rows
+from raterscope.app.kinds.labels.assignments import ASSIGNMENTS, Budget, assign, assignment_rows, read_budget
 from raterscope.app.kinds.labels.community_charts import CHART_FILES, GroupedAnswer, write_all
+from raterscope.app.kinds.labels.cost import COST, cost_rows, measure_cost
 from raterscope.app.kinds.labels.cross_validation import (
     ROC_FILES,
     cross_validate,
@@ -314,7 +316,9 @@ def export_labels(study: Study, request: Request, watch: Watch = silent) -> list
     See `exports.Writer`. Raises `InputError` when there are no labels, nothing was fused or decided yet, or a
     file cannot be written.
     """
-    write = _WRITERS[request.what]
+    budget = None
+    if request.what == "assignments":
+        budget = read_budget(study, request.settings, request.costs)
     requested = [entry for entry in study.questions() if not request.items or entry.id in request.items]
     if not requested:
         raise InputError("holds no labels; `raterscope import` reads them", file=study.path)
@@ -323,7 +327,10 @@ def export_labels(study: Study, request: Request, watch: Watch = silent) -> list
         raise InputError(_why_missing(request.what), file=study.path)
     files: list[Path] = []
     for entry, path, step in files_for(request, [(entry, entry.name) for entry in entries], watch):
-        files += write(study, entry, request.format, path, step)
+        if budget is not None:
+            files += _write_assignments(budget, request.say, study, entry, path, step)
+        else:
+            files += _WRITERS[request.what](study, entry, request.format, path, step)
     return files
 
 
@@ -507,6 +514,27 @@ def _write_next(study: Study, entry: QuestionEntry, _: str, path: Path, watch: W
     return [write_table(path, NEXT_VOTES, rows)]
 
 
+def _write_assignments(
+    budget: Budget, say: Callable[[str], object], study: Study, entry: QuestionEntry, path: Path, watch: Watch
+) -> list[Path]:
+    """Write the tasks of each annotator within a budget."""
+    answered = _answer(study, entry)
+    labels, fusion = answered.question.labels, answered.result.fusion
+    decided = np.full(len(labels.tasks), OPEN, dtype=np.int16)
+    for at, decision in apply_decisions(study, answered).decided.items():
+        decided[at] = fusion.classes.index(decision.label) if decision.label in fusion.classes else 0
+    assigned = assign(labels, fusion, budget, decided, watch)
+    say(assigned.in_words())
+    return [write_table(path, ASSIGNMENTS, assignment_rows(labels, fusion, assigned, budget))]
+
+
+def _write_cost(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
+    """Measure and write the accuracy against votes per task, and what stopping would have saved."""
+    answered = _answer(study, entry)
+    cost = measure_cost(answered.question, plan_of(answered.run), watch=watch)
+    return [write_table(path, COST, cost_rows(cost))]
+
+
 def _write_votes(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
     labels = labels_of(study, entry.id)
     return [(write_crowdkit_votes if form == "crowd-kit" else write_votes)(path, labels, watch)]
@@ -566,5 +594,6 @@ _WRITERS: Mapping[str, _Write] = {
     "agreement": _write_agreement,
     "variability": _write_variability,
     "next-votes": _write_next,
+    "cost": _write_cost,
     "decided": _write_decided,
 }

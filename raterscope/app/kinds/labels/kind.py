@@ -153,6 +153,8 @@ _EXPORTS = (
     _table("agreement", "Agreement", of_run=False),
     _table("variability", "Observer variability", of_run=False),
     _table("next-votes", "Votes to ask for"),
+    _table("assignments", "Assignments", budgeted=True),
+    _table("cost", "Accuracy against votes"),
     _table("decided", "Decided tasks", ("csv", "crowd-kit"), of_run=False),
 )
 
