@@ -24,7 +24,8 @@ LABELLERS: dict[str, Algorithm] = {
             "pooled", "pooled consensus", "Hierarchical Dawid-Skene, EBCC, mixed membership and the vote, "
             "pooled: probabilities that are right about as often as they claim. Recommended.",
             "logarithmic opinion pool, [@genest1986], of tempered hierarchical Dawid-Skene models, "
-            "[@paun2018], of mixed membership, [@airoldi2008], and of EBCC, [@li2019]",
+            "[@paun2018], of mixed membership, [@airoldi2008], and of EBCC, [@li2019]; for ordered classes "
+            "of an ordinal model, [@lakshminarayanan2013]",
             PooledSettings, pooled,
         ),
         Algorithm(

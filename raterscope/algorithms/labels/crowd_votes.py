@@ -25,6 +25,7 @@ from raterscope.algorithms.labels.data import (
     sort_by_task,
     task_spans,
 )
+from raterscope.algorithms.labels.ordinal import OrdinalTypes, class_positions, is_ordinal, ordinal_types
 from raterscope.algorithms.progress import Watch
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
@@ -68,6 +69,8 @@ class Crowd:
     prior : (J, L) float64, optional
     parts : tuple of tuples of (first, last)
         Spans of tasks in parts with counts of their own.
+    ordinal : OrdinalTypes, optional
+        Grid of the annotators' parameters for ordered classes.
     """
 
     start: NDArray[np.int64]
@@ -82,6 +85,7 @@ class Crowd:
     votes: FloatArray
     prior: FloatArray | None
     parts: tuple[Spans, ...]
+    ordinal: OrdinalTypes | None = None
 
     @property
     def by_task(self) -> tuple[NDArray[np.int64], IndexArray, IndexArray]:
@@ -139,9 +143,11 @@ def sort_votes(labels: Labels, watch: Watch) -> Crowd:
     stands = labels.meaning[:, None] == np.arange(votes.classes)
     given = np.bincount(labels.annotator, minlength=votes.annotators).astype(np.float64)
     parts = _divide(votes.start, votes.classes, large=len(labels) * votes.classes >= LARGE)
+    positions = class_positions(labels.meaning, votes.classes) if is_ordinal(labels) else None
+    ordinal = None if positions is None else ordinal_types(positions, votes.outputs)
     return Crowd(
         votes.start, number[votes.pair], np.searchsorted(owner, np.arange(votes.annotators + 1)), owner,
-        output, votes.known, labels.meaning, stands, use / use.sum(), given, labels.prior, parts,
+        output, votes.known, labels.meaning, stands, use / use.sum(), given, labels.prior, parts, ordinal,
     )  # fmt: skip
 
 

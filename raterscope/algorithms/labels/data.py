@@ -54,6 +54,8 @@ class Labels:
         The true class of the tasks where it is known, `OPEN` elsewhere. Fusion holds it fixed.
     prior : (J, L) float64, optional
         Pseudo-counts of every annotator's confusion matrix; by default what the algorithm's settings say.
+    ordered : bool
+        Whether the classes are grades, from the lowest to the highest.
     """
 
     task: IndexArray
@@ -67,6 +69,7 @@ class Labels:
     time: FloatArray | None = None
     known: ClassArray | None = None
     prior: FloatArray | None = None
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         for name, dtype in (("task", np.int32), ("annotator", np.int32), ("label", np.int16)):

@@ -28,6 +28,7 @@ from raterscope.algorithms.labels.copying import copying_in_words, find_copies
 from raterscope.algorithms.labels.cross_validation import cross_validate
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels, PriorSettings
 from raterscope.algorithms.labels.drift import changes_in_words, constancy
+from raterscope.algorithms.labels.ordinal import is_ordinal
 from raterscope.algorithms.labels.pooled import PooledSettings
 from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.result import LabelResult
@@ -53,7 +54,11 @@ def unvoted_tasks(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
     assert labels.meaning is not None
     meant = labels.meaning[labels.label]
     tasks = len(fusion.posterior)
-    voted = np.bincount(labels.task, meant == fusion.label()[labels.task], minlength=tasks) > 0
+    label = fusion.label()[labels.task]
+    voted = np.bincount(labels.task, meant == label, minlength=tasks) > 0
+    if is_ordinal(labels):
+        above = np.bincount(labels.task, meant > label, minlength=tasks) > 0
+        voted |= above & (np.bincount(labels.task, meant < label, minlength=tasks) > 0)
     named = np.bincount(labels.task, meant != OPEN, minlength=tasks) > 0
     return np.flatnonzero(named & ~voted & (fusion.known == OPEN))
 
@@ -61,9 +66,10 @@ def unvoted_tasks(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
 def exclude_unvoted(labels: Labels, fusion: LabelFusion) -> LabelFusion:
     """Allow a class without votes as consensus only if confident cases support it.
 
-    It stays if its posterior is .8 or more and the same annotators gave the same labels in at least `CASES`
-    votes on confident cases of that class, and in more of them than of any class with votes. Elsewhere its
-    probability is reduced to just below that of the most probable class with votes.
+    Of ordered classes, those between two classes with votes count as having votes. Another one stays if its
+    posterior is .8 or more and the same annotators gave the same labels in at least `CASES` votes on
+    confident cases of that class, and in more of them than of any class with votes. Elsewhere its probability
+    is reduced to just below that of the most probable class with votes.
 
     Parameters
     ----------
@@ -89,6 +95,9 @@ def exclude_unvoted(labels: Labels, fusion: LabelFusion) -> LabelFusion:
     meant = labels.meaning[labels.label[votes]]
     voted = np.zeros((len(doubtful), classes), dtype=bool)
     voted[row[meant != OPEN], meant[meant != OPEN]] = True
+    if is_ordinal(labels):
+        rising = np.maximum.accumulate(voted, axis=1)
+        voted = rising & np.maximum.accumulate(voted[:, ::-1], axis=1)[:, ::-1]
     index = np.arange(len(doubtful))
     best = fusion.label()[doubtful]
     own = support[index, best]

@@ -35,6 +35,7 @@ from raterscope.algorithms.labels.data import (
     run_spans,
     task_spans,
 )
+from raterscope.algorithms.labels.ordinal import FREE_ROUNDS, OrdinalAnnotators
 from raterscope.algorithms.progress import Watch, part
 
 _LEAST_OF_LARGE = 3
@@ -97,6 +98,8 @@ class Fit:
         Prior mean of the outputs that stand for a class, together.
     right, wrong : (L, J) float64
         The crowd's shares of the outputs that stand for a class, and of those that do not.
+    ordinal : OrdinalAnnotators, optional
+        For ordered classes, in place of the accuracies and shares.
     """
 
     counts: FloatArray
@@ -108,6 +111,7 @@ class Fit:
     accuracy: FloatArray
     right: FloatArray
     wrong: FloatArray
+    ordinal: OrdinalAnnotators | None = None
 
     def tables(self, crowd: Crowd, dtype: Any = None) -> tuple[FloatArray, FloatArray]:
         """Return numerators (P, J) and denominators (K, J) of the expected rates; by default of its type."""
@@ -122,6 +126,8 @@ class Fit:
         base = np.zeros((len(self.rows), *crowd.stands.shape))
         if crowd.prior is not None:
             base[:] = (crowd.prior / crowd.prior.sum(axis=1, keepdims=True)).T
+        elif self.ordinal is not None:
+            base[:] = self.ordinal.rates()
         else:
             own = np.zeros(base.shape[:2])
             own[crowd.owner, crowd.output] = (self.counts * ~crowd.stands[crowd.output]).sum(axis=1)
@@ -264,10 +270,11 @@ def empty_fit(crowd: Crowd, like: Fit | None = None) -> Fit:
     outputs, classes = crowd.stands.shape
     rows, by_output = np.zeros((len(crowd.votes), classes)), np.zeros((outputs, classes))
     pairs = len(crowd.owner), classes
+    annotators = None if crowd.ordinal is None else OrdinalAnnotators.begin(crowd.ordinal, len(rows))
     return Fit(
         np.zeros(pairs), rows, np.zeros(pairs, dtype=np.float32),
         _USUAL[0] if like is None else like.strength, (0.7, _USUAL[0]) if like is None else like.skill,
-        np.full(classes, 1 / classes), rows, by_output, by_output,
+        np.full(classes, 1 / classes), rows, by_output, by_output, annotators,
     )  # fmt: skip
 
 
@@ -296,6 +303,14 @@ def estimate_priors(
         shares = crowd.prior / crowd.prior.sum(axis=1, keepdims=True)
         fit.base[:] = shares.T[crowd.output]
         fit.strength = float(crowd.prior.sum(axis=1).mean())
+        return
+    if fit.ordinal is not None:
+        if turn in _SKILL_ROUNDS:
+            watch(done, "estimating the annotators' use of the grades")
+            fit.ordinal.estimate(crowd.owner, crowd.output, fit.counts, crowd.votes)
+            fit.ordinal.fill(crowd.owner, crowd.output, fit.base)
+        if strengthen and turn > FREE_ROUNDS:
+            fit.strength = _strength(crowd, fit, watch, done)
         return
     hits = right.sum(axis=1)
     if turn in _SKILL_ROUNDS:

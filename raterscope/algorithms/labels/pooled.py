@@ -6,6 +6,9 @@ correlated votes after the fit. In a mixed-membership model every vote has its o
 view is the smoothed vote. The pool is the mean of their logarithmic and their linear opinion pool. It is
 mixed with the untempered models by the probability that the votes are independent (see `independence`).
 
+For ordered classes the ordinal model (`ordinal`) replaces the Dawid-Skene models and EBCC. The mixed
+membership takes its prior from it too.
+
 Votes alone do not reveal errors that the crowd shares. Tasks of known class do, but only for tasks of similar
 confidence: decisions on the most disputed tasks carry no information on those that seem certain. The
 logarithm of the power is therefore a Gaussian process in the confidence, with mean zero. Three biases are
@@ -85,6 +88,7 @@ from raterscope.algorithms.labels.hierarchical import (
     tempered_posteriors,
 )
 from raterscope.algorithms.labels.mixed_membership import mixed_membership
+from raterscope.algorithms.labels.ordinal import order_notices
 from raterscope.algorithms.labels.result import convergence_notices, make_fusion
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 from raterscope.algorithms.settings import integer, number
@@ -384,6 +388,9 @@ These, the least correlation and the mixture's strength were chosen on ten publi
 alone cannot identify them, and on these crowds many other weights do as well.
 """
 
+_ORDINAL_WEIGHTS = {"ordinal": 0.49, "membership": 0.34, "vote": 0.17}
+"""For ordered classes: the ordinal model in place of the two Dawid-Skene models and EBCC."""
+
 _MATRIX_STRENGTH = 4.0
 """Maximum of votes that the crowd's mean rates count as in a reported confusion matrix."""
 
@@ -497,12 +504,13 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     limits = (settings.iterations, settings.tolerance)
     known = np.flatnonzero(crowd.known != OPEN)
     judged = known[np.diff(crowd.start)[known] > 0]
+    weights = _WEIGHTS if crowd.ordinal is None else _ORDINAL_WEIGHTS
     pool = _Pool(np.zeros_like(vote), np.zeros_like(vote))
     if len(judged):
         votes_alone = replace(crowd, known=np.full_like(crowd.known, OPEN))
-        pool.add(smoothed_vote(labels, votes_alone, silent), _WEIGHTS["vote"])
+        pool.add(smoothed_vote(labels, votes_alone, silent), weights["vote"])
     else:
-        pool.add(vote, _WEIGHTS["vote"])
+        pool.add(vote, weights["vote"])
     free = np.zeros_like(vote)
     traces: list[LabelTrace] = []
     unheld: FloatArray | None = None
@@ -510,13 +518,11 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     correlation = settings.correlation
     posterior = vote
     with _Beside[tuple[FloatArray, Fit]]() as beside:
-        for name, by_class, step in (
-            ("by class", True, part(watch, 0.03, 0.3)),
-            ("by skill", False, part(watch, 0.3, 0.5)),
-        ):
+        models = ("ordinal",) if crowd.ordinal is not None else ("by class", "by skill")
+        for name, step in zip(models, (part(watch, 0.03, 0.3), part(watch, 0.3, 0.5)), strict=False):
             posterior = (vote if like is None else posterior).copy()
             fit, trace = dawid_skene(
-                crowd, posterior, by_class, *limits, part(step, 0.0, 0.7), show, like
+                crowd, posterior, name != "by skill", *limits, part(step, 0.0, 0.7), show, like
             )  # fmt: skip
             estimated = correlation_of(crowd, fit, posterior, part(step, 0.7, 0.8))
             used = max(settings.correlation, estimated)
@@ -527,20 +533,20 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
                 if crowd.large:
                     like = replace(fit)
                     begin = crowd, posterior, settings.mixture, part(step, 0.8, 0.9), judged, unheld, like
-                    pool.add(mixed_membership(*begin, settings.tolerance)[0], _WEIGHTS["membership"])
+                    pool.add(mixed_membership(*begin, settings.tolerance)[0], weights["membership"])
                 else:  # half of the time, on one processor
                     alone = crowd, posterior, settings.mixture, beside.watch, judged, unheld
                     beside.start(partial(mixed_membership, *alone))
             effects = [used] if estimated == used else [used, estimated]
             views = tempered_posteriors(crowd, fit, posterior, effects, part(step, 0.9, 1.0))
-            pool.add(views[0], _WEIGHTS[name])
+            pool.add(views[0], weights[name])
             for rows in _blocks(len(free)):
-                free[rows] += np.log(views[-1][rows] + FLOOR) / 2
+                free[rows] += np.log(views[-1][rows] + FLOOR) / len(models)
             traces.append(trace)
             del fit, views
         del posterior
         subtypes = None
-        if labels.prior is None:
+        if labels.prior is None and "subtypes" in weights:
             subtypes = tempered_subtypes(labels, vote, correlation, *limits, part(watch, 0.5, 0.65))
         chance = 0.0
         if settings.correlation > 0:
@@ -548,10 +554,10 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
             chance = independence(labels, settings.correlation, settings.mixture, *limits, step)
         if not crowd.large:
             mixture, _ = beside.result(lambda: watch(0.8, "fitting mixed membership"))
-            pool.add(mixture, _WEIGHTS["membership"])
+            pool.add(mixture, weights["membership"])
             del mixture
     if subtypes is not None:
-        pool.add(subtypes, _WEIGHTS["subtypes"])
+        pool.add(subtypes, weights["subtypes"])
     answer = pool.answer()
     del pool
     if settings.correlation > 0:
@@ -563,7 +569,8 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     answer[known] = np.eye(answer.shape[1])[crowd.known[known]]
     watch(0.97, "counting votes")
     trace = next((trace for trace in traces if not trace.converged), traces[0])
-    return _fusion(labels, answer, trace, convergence_notices(trace))
+    notices = [*order_notices(labels), *convergence_notices(trace)]
+    return _fusion(labels, answer, trace, notices)
 
 
 class _Beside(Generic[_T]):

@@ -180,6 +180,7 @@ def fuse_labels(
     truth: TableLike | None = None,
     algorithm: str | None = None,
     columns: Mapping[str, str] | None = None,
+    ordered: bool | Sequence[str] | None = None,
     **settings: object,
 ) -> LabelResult:
     """Find the labels of tasks from the votes of many annotators.
@@ -195,6 +196,9 @@ def fuse_labels(
         By default the pooled models. `raterscope fuse labels --list-settings` lists all.
     columns : mapping of column to field, optional
         Names columns by hand: ``{"who": "annotator"}``.
+    ordered : bool or sequence of str, optional
+        Whether the labels are grades, or the grades from the lowest to the highest. By default it is detected
+        for labels that are numbers. Of grades the table of labels has median and 95 % interval.
     **settings
         Settings of the algorithm and of the question.
 
@@ -227,8 +231,12 @@ def fuse_labels(
             tables += read_true_labels(head_of(truth, "truth"))
         question_tables, notices = group_by_question(tables)
         questions = {}
+        if ordered is None or isinstance(ordered, bool):
+            understanding = LabelInterpretation(ordered=ordered)
+        else:
+            understanding = LabelInterpretation(tuple(map(str, ordered)), ordered=True)
         for files in question_tables:
-            questions[files.name], understood = join_question(files, LabelInterpretation())
+            questions[files.name], understood = join_question(files, understanding)
             notices += understood
         if plan.about.truths != "measure" and not any((q.truth != OPEN).any() for q in questions.values()):
             raise InputError("there are no truths to hold fixed; expected some in truth")

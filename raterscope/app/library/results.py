@@ -15,6 +15,7 @@ from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.labels.assessment import Assessment
+from raterscope.algorithms.labels.ordinal import grade_summary
 from raterscope.algorithms.labels.result import LabelResult as LabelFusionResult
 from raterscope.algorithms.masks.fusion import CaseResult
 from raterscope.algorithms.masks.grid import Grid
@@ -379,11 +380,13 @@ class LabelResult(_QuestionResult):
         question, fusion = self.answer.inputs.given[name], result.fusion
         labels = question.labels
         if table == "labels":
+            grades = grade_summary(fusion.posterior) if labels.ordered else ()
             columns = (
-                list(labels.tasks), ((*fusion.classes, ""), fusion.label()), *fusion.posterior.T,
+                list(labels.tasks), ((*fusion.classes, ""), fusion.label()),
+                *((fusion.classes, grade) for grade in grades), *fusion.posterior.T,
                 fusion.entropy(), fusion.votes,
             )  # fmt: skip
-            return make_frame(label_columns(fusion.classes), columns)
+            return make_frame(label_columns(fusion.classes, ordered=labels.ordered), columns)
         if table == "evaluation":
             return frame_of_rows(EVALUATION, self._evaluations(name))
         rates = label_runs.rates_for(question, result)

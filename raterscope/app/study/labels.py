@@ -236,9 +236,10 @@ def widened(scheme: Scheme | None, outputs: Sequence[str]) -> Scheme:
     if tuple(scheme.outputs) == _ordered(scheme.outputs):
         together = _ordered(together)
     if scheme.classes == scheme.outputs:
-        return Scheme(together, together, tuple(range(len(together))))
+        return Scheme(together, together, tuple(range(len(together))), ordered=scheme.ordered)
     meaning = dict(zip(scheme.outputs, scheme.meaning, strict=True))
-    return Scheme(together, scheme.classes, tuple(meaning.get(name, OPEN) for name in together))
+    stands = tuple(meaning.get(name, OPEN) for name in together)
+    return Scheme(together, scheme.classes, stands, ordered=scheme.ordered)
 
 
 def with_classes(scheme: Scheme, classes: Sequence[str], remedy: str) -> tuple[Scheme, list[str]]:
@@ -257,11 +258,15 @@ def with_classes(scheme: Scheme, classes: Sequence[str], remedy: str) -> tuple[S
             for output, index in zip(scheme.outputs, meaning, strict=True)
         )
         return (
-            Scheme(scheme.outputs, tuple(classes), meaning),
+            Scheme(scheme.outputs, tuple(classes), meaning, ordered=scheme.ordered),
             [f"The answers are assumed to mean: {pairings}; {remedy}."],
         )
     together = (*scheme.classes, *new)
-    return replace(scheme, classes=together, prior=None), []
+    if all(np.isfinite(number_or_nan(name)) for name in together):
+        together = _ordered(together)
+    names = [scheme.classes[index] if index != OPEN else "" for index in scheme.meaning]
+    meaning = tuple(together.index(name) if name in together else OPEN for name in names)
+    return replace(scheme, classes=together, meaning=meaning, prior=None), []
 
 
 def _taken_up(study: Study, question: QuestionEntry | None, name: str, scheme: Scheme) -> int:

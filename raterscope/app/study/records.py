@@ -127,12 +127,15 @@ class Scheme:
         For each output the class that it stands for, -1 for one that stands for none.
     prior : tuple of rows of pseudo-counts, optional
         Of every annotator's confusion matrix, a row a class and a number an output.
+    ordered : bool, optional
+        Whether the classes are grades, from the lowest to the highest; None to detect it from the votes.
     """
 
     outputs: tuple[str, ...]
     classes: tuple[str, ...]
     meaning: tuple[int, ...]
     prior: tuple[tuple[float, ...], ...] | None = None
+    ordered: bool | None = None
 
     def __post_init__(self) -> None:
         for names in (self.outputs, self.classes):

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels, LabelsError
+from raterscope.algorithms.labels.ordinal import detect_order
 from raterscope.algorithms.pairs.data import Pairs
 from raterscope.app.formats.records import LabelTable, PairTable, TrueLabels
 from raterscope.app.study.arrays import read_object
@@ -265,6 +266,14 @@ class VoteSet:
         """The number of each task, by its name."""
         return {name: number for number, name in enumerate(self.tasks)}
 
+    @cached_property
+    def ordered(self) -> bool:
+        """Whether the classes are grades: as the curator set it, or as the votes suggest."""
+        if self.scheme.ordered is not None:
+            return self.scheme.ordered
+        outputs = self.scheme.outputs, self.scheme.classes, np.array(self.scheme.meaning)
+        return detect_order(self.task, self.label, *outputs)
+
     def labels(self, annotators: Sequence[str], known: ClassArray | None = None) -> Labels:
         """Return the votes as input of a fusion.
 
@@ -288,6 +297,7 @@ class VoteSet:
             time=self.time,
             known=known,
             prior=None if scheme.prior is None else np.array(scheme.prior),
+            ordered=self.ordered,
         )
 
 

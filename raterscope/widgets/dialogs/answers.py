@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QCheckBox,
     QDialog,
     QHBoxLayout,
     QListWidget,
@@ -41,12 +42,15 @@ class Answers:
         The class that each output stands for, -1 for none.
     prior : (J, L) float, optional
         Pseudo-counts set for this question.
+    ordered : bool
+        Whether the classes are grades, from the first to the last.
     """
 
     outputs: tuple[str, ...]
     classes: tuple[str, ...]
     meaning: tuple[int, ...]
     prior: NDArray[np.float64] | None = None
+    ordered: bool = False
 
 
 class AnswersDialog(QDialog):
@@ -67,6 +71,8 @@ class AnswersDialog(QDialog):
         self.outputs.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.classes = QListWidget()
         self.classes.setAccessibleName("Classes")
+        self.ordered = QCheckBox("ordered, from the lowest grade to the highest")
+        self.ordered.setChecked(answers.ordered)
         self.prior = PriorForm(PriorSettings)
         self._error = plain_label("", "error", wrap=True)
         self._lay_out(question)
@@ -84,7 +90,7 @@ class AnswersDialog(QDialog):
         """Answers and classes entered in the dialog."""
         classes = self._classes()
         meaning = tuple(classes.index(name) if name in classes else OPEN for name in self._stands())
-        return Answers(self._outputs(), classes, meaning, self._prior())
+        return Answers(self._outputs(), classes, meaning, self._prior(), self.ordered.isChecked())
 
     def _lay_out(self, question: str) -> None:
         of_outputs = _buttons(
@@ -98,7 +104,9 @@ class AnswersDialog(QDialog):
             ("Remove", "Remove the selected class", self._on_remove),
         )
         left = vertical(plain_label("ANSWERS", "caption"), (self.outputs, 1), of_outputs, spacing=4)
-        right = vertical(plain_label("CLASSES", "caption"), (self.classes, 1), of_classes, spacing=4)
+        right = vertical(
+            plain_label("CLASSES", "caption"), (self.classes, 1), of_classes, self.ordered, spacing=4
+        )
         inner = QWidget()
         area = scroll_area(inner)
         vertical(self.prior, inside=inner, margins=(12, 8, 8, 8))

@@ -182,6 +182,8 @@ class TaskView:
         Number of votes for each class; None if unknown.
     fixed : bool
         The run held the class of the task fixed, so that its posterior is no evidence.
+    grades : tuple of three int, optional
+        Median and ends of the 95 % interval of ordered classes.
     """
 
     name: str
@@ -199,6 +201,7 @@ class TaskView:
     contested: str = ""
     tally: NDArray[np.integer] | None = None
     fixed: bool = False
+    grades: tuple[int, int, int] | None = None
 
     @property
     def covered(self) -> bool:
@@ -410,6 +413,10 @@ class TaskPanel(QWidget):
         self._number.setText(f"{share:.2f}" if known else "–")
         theme.set_role(self._number, f"number-{_tone(share)}")
         caption = f"posterior {view.classes[lead]}" if known else ""
+        if known and view.grades is not None:
+            median, low, high = (view.classes[grade] for grade in view.grades)
+            ends = low if low == high else f"{low} to {high}"
+            caption += f" | median {median}, 95 % interval {ends}"
         self._caption.setText(caption)
         self._number.setAccessibleName(f"Task {view.name}, {caption} {self._number.text()}".strip())
 

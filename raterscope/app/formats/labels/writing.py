@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import ClassArray, Confusion, Drift, FloatArray, Labels
+from raterscope.algorithms.labels.ordinal import grade_summary
 from raterscope.algorithms.labels.rates import Rates, credible
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.formats.output_files import open_output, quoted, write_table
@@ -72,8 +73,12 @@ def write_labels(
     entropy: FloatArray,
     votes: NDArray[np.integer],
     watch: Watch = silent,
+    *,
+    ordered: bool = False,
 ) -> Path:
     """Write one row per task: task, label, the probability of each class, entropy, votes.
+
+    Of ordered classes median and 95 % interval follow the label; see `grade_summary`.
 
     Raises `InputError` if it cannot be written.
 
@@ -85,26 +90,31 @@ def write_labels(
         Index into `classes`; below 0 for none.
     entropy : (N,) float64
     votes : (N,) integer
+    ordered : bool
+        Whether the classes are grades.
     """
-    header = label_columns(classes)
+    header = label_columns(classes, ordered=ordered)
     chosen = _texts([*classes, ""])
 
     digits = (12,) * len(classes) + (6, 12)
-    large = len(tasks) * len(digits) >= _COMPILED_FROM
+    large = len(tasks) * len(digits) >= _COMPILED_FROM and not ordered  # compiled for two texts a row
 
     def block(rows: slice) -> bytes | memoryview:
         index = np.where(label[rows] < 0, len(classes), label[rows])
         names = _texts(tasks[rows])
-        heads = (names, np.arange(len(names))), (chosen, index)
+        heads = [(names, np.arange(len(names))), (chosen, index)]
+        if ordered:
+            heads += [(chosen, grade) for grade in grade_summary(posterior[rows])]
         return _rows(heads, [*posterior[rows].T, entropy[rows], votes[rows]], digits, large)
 
     return _write(path, header, _blocks(len(tasks), block, watch))
 
 
-def label_columns(classes: Sequence[str]) -> tuple[str, ...]:
+def label_columns(classes: Sequence[str], *, ordered: bool = False) -> tuple[str, ...]:
     """Name the columns of labels.csv."""
-    fixed = ("task", "label", "entropy", "votes")
-    return ("task", "label", *_class_columns(classes, fixed), "entropy", "votes")
+    grades = ("median", "low", "high") if ordered else ()
+    fixed = ("task", "label", *grades, "entropy", "votes")
+    return ("task", "label", *grades, *_class_columns(classes, fixed), "entropy", "votes")
 
 
 def write_annotators(
@@ -365,22 +375,22 @@ def _class_columns(classes: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def _rows(
-    heads: tuple[tuple[Any, NDArray[np.integer]], tuple[Any, NDArray[np.integer]]],
+    heads: Sequence[tuple[Any, NDArray[np.integer]]],
     values: Sequence[NDArray[Any]],
     digits: Sequence[int],
     large: bool,
 ) -> bytes | memoryview:
-    """Format rows of two texts and some numbers.
+    """Format rows of texts and some numbers.
 
     Parameters
     ----------
-    heads : two tuples
+    heads : sequence of tuples
         An Arrow column of texts, and the text of each row.
     values : sequence of (N,)
     digits : sequence of int
         Significant digits of each column.
     large : bool
-        Whether the table is worth compiled code.
+        Whether the table is worth compiled code, which takes two texts.
     """
     if large:
         from raterscope.app.formats._row_kernels import write_rows

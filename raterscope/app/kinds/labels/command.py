@@ -76,6 +76,7 @@ _OF_FILES = {
     "classes": "--classes",
     "stands": "--stands",
     "prior": "--prior",
+    "ordered": "--ordered",
     "annotator": "--annotator",
     "subsample": "--subsample",
     "mapping": "--map",
@@ -113,7 +114,9 @@ def fuse_study(
     path: Path = options.labels[0]
     if len(options.labels) > 1:
         raise InputError("is a study; expected no other file beside it", file=path)
-    misplaced = next((option for name, option in _OF_FILES.items() if getattr(options, name)), None)
+    misplaced = next(
+        (option for name, option in _OF_FILES.items() if getattr(options, name) not in (None, [], ())), None
+    )
     if misplaced is not None:
         raise InputError(
             f"is a study, which contains what {misplaced} gives; expected no {misplaced}", file=path
@@ -304,6 +307,7 @@ def _interpretation(options: argparse.Namespace) -> LabelInterpretation:
         classes=tuple(options.classes),
         stands=tuple(options.stands),
         prior=None if options.prior is None else read_prior(options.prior),
+        ordered=options.ordered,
     )
 
 

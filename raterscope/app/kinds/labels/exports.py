@@ -141,7 +141,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     files = [
         write_labels(
             folder / "labels.csv", labels.tasks, fusion.classes, fusion.posterior, fusion.label(),
-            fusion.entropy(), fusion.votes, part(watch, 0.0, 0.2),
+            fusion.entropy(), fusion.votes, part(watch, 0.0, 0.2), ordered=labels.ordered,
         ),
         write_annotators_table(
             folder / "annotators.csv", output.question, output.result, rates, votes, part(watch, 0.2, 0.3)
@@ -196,6 +196,7 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
         "outputs": list(labels.outputs),
         "classes": list(labels.classes),
         "stands_for": dict(zip(labels.outputs, stands, strict=True)),
+        "ordered": labels.ordered,
         "prior": None if labels.prior is None else labels.prior.tolist(),
         "questions": [question_record(outcome, question)],
     }
@@ -432,11 +433,9 @@ def _write_labels(study: Study, entry: QuestionEntry, form: str, path: Path, wat
             pictures=_pictures(study, entry), watch=watch,
         )  # fmt: skip
     votes = answered.result.fusion.votes
-    return [
-        write_labels(
-            path, tasks, answer.classes, answer.posterior, answer.label, answer.entropy, votes, watch
-        )
-    ]
+    ordered = answered.question.labels.ordered
+    columns = answer.classes, answer.posterior, answer.label, answer.entropy
+    return [write_labels(path, tasks, *columns, votes, watch, ordered=ordered)]
 
 
 def _write_probability(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:

@@ -60,12 +60,15 @@ class LabelInterpretation:
         An output, and the class that it stands for; an empty one for none.
     prior : tuple of rows of float, optional
         Pseudo-counts, a row a class and a number an output.
+    ordered : bool, optional
+        Whether the classes are grades; None to detect it.
     """
 
     outputs: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     stands: tuple[tuple[str, str], ...] = ()
     prior: tuple[tuple[float, ...], ...] | None = None
+    ordered: bool | None = None
 
     def scheme(self, labels_given: Sequence[str], truths: Sequence[TrueLabels]) -> tuple[Scheme, list[str]]:
         """Return the scheme of a question with these outputs, and the assumptions made, in sentences.
@@ -90,7 +93,7 @@ class LabelInterpretation:
             for truth in truths:
                 scheme, guessed = with_classes(scheme, truth.classes, _REMEDY)
                 notices += [] if self.stands else guessed
-        scheme = self._standing(scheme)
+        scheme = replace(self._standing(scheme), ordered=self.ordered)
         if self.prior is None:
             return scheme, notices
         try:

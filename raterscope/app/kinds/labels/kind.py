@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,6 +69,9 @@ def _add_fuse_options(parser: Parser) -> None:
     parser.add_argument("--prior", metavar="PRIOR",
                         help="pseudo-counts of each annotator's confusion matrix, a row per class, as in "
                              "'2 1; 1 2', or a CSV file of them")  # fmt: skip
+    parser.add_argument("--ordered", action=argparse.BooleanOptionalAction, default=None,
+                        help="the classes are grades, from the lowest to the highest, such as 1 to 5 "
+                             "(default: detected from the votes)")  # fmt: skip
     parser.add_argument("--steps", type=steps, default=1, metavar="STEPS",
                         help="how many of an annotator's matrices over time to write: last, all, or a "
                              "number (default: last)")  # fmt: skip

@@ -169,6 +169,8 @@ def digest_of(questions: Mapping[str, Question]) -> str:
             labels.task, labels.annotator, labels.label, labels.meaning, labels.time, labels.known,
             labels.prior, question.truth,
         )  # fmt: skip
+        if labels.ordered:
+            fingerprint.texts("ordered")
     return str(fingerprint)
 
 

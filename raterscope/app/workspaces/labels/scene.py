@@ -274,7 +274,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
 
 def _class_order(crowd: FloatArray, labels: Labels) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     assert labels.meaning is not None
-    return similar_order(crowd, labels.meaning) if len(crowd) > SORTED_FROM else None
+    return similar_order(crowd, labels.meaning) if len(crowd) > SORTED_FROM and not labels.ordered else None
 
 
 def _steps(vote: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -12,6 +12,7 @@ from PySide6.QtGui import QImage
 from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
+from raterscope.algorithms.labels.ordinal import grade_summary
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.text import count, estimate, figure
 from raterscope.widgets.figures.confusion_matrix import MatrixView
@@ -215,7 +216,16 @@ def task_view(
         contested=contested,
         tally=tally,
         fixed=fusion is not None and int(fusion.known[task]) != OPEN,
+        grades=_grades(posterior) if labels.ordered else None,
     )
+
+
+def _grades(posterior: FloatArray | None) -> tuple[int, int, int] | None:
+    """Return median and interval of a task's grade."""
+    if posterior is None:
+        return None
+    median, low, high = (int(value[0]) for value in grade_summary(posterior[None]))
+    return median, low, high
 
 
 def time_of(times: FloatArray | None, vote: int) -> str:

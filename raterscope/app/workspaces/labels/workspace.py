@@ -303,8 +303,9 @@ class LabelsWorkspace(LabelsScreen):
 
     @while_shown
     def _on_describe(self) -> None:
-        question = self.session.scene.question
-        dialog = AnswersDialog(question.name, answers_of(question.scheme), self)
+        scene = self.session.scene
+        question, answers = scene.question, answers_of(scene.question.scheme, scene.labels.ordered)
+        dialog = AnswersDialog(question.name, answers, self)
         dialog.accepted.connect(partial(self._on_described, question.id, dialog))
         dialog.open()
 
@@ -367,14 +368,18 @@ def _cell_tasks(
     return cell_tasks(scene, annotators, true, output, blind=blind)
 
 
-def answers_of(scheme: Scheme) -> Answers:
+def answers_of(scheme: Scheme, ordered: bool) -> Answers:
     """Convert a scheme to the values of the dialog."""
     prior = None if scheme.prior is None else np.array(scheme.prior)
-    return Answers(scheme.outputs, scheme.classes, scheme.meaning, prior)
+    return Answers(scheme.outputs, scheme.classes, scheme.meaning, prior, ordered)
 
 
 def store_answers(question: int, answers: Answers, study: Study, watch: Watch) -> None:
     """Store the values of the dialog."""
     watch(0.0, "keeping the answers")
     prior = None if answers.prior is None else tuple(tuple(row) for row in answers.prior.tolist())
-    set_scheme(study, question, Scheme(answers.outputs, answers.classes, answers.meaning, prior))
+    present = study.vote_set(question)
+    stored = Scheme(answers.outputs, answers.classes, answers.meaning, prior, present.scheme.ordered)
+    if answers.ordered != present.ordered or answers.classes != present.scheme.classes:
+        stored = replace(stored, ordered=answers.ordered)
+    set_scheme(study, question, stored)
