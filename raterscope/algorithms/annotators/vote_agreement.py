@@ -25,8 +25,9 @@ from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 
-Scale = Literal["nominal", "ordinal", "interval"]
-"""nominal: answers are alike or not; ordinal: by their order; interval: by the squared difference."""
+Scale = Literal["nominal", "ordinal", "linear", "interval"]
+"""nominal: answers are alike or not; ordinal: by their order; linear, interval: by the absolute and by the
+squared difference (linear and quadratic weights)."""
 
 BLOCKS = 2000
 """Most blocks of tasks that the bootstrap draws: more tasks are put together at random."""
@@ -56,9 +57,9 @@ class VoteAgreement:
     Attributes
     ----------
     percent : Coefficient
-        Share of pairs of votes on a task that agree, weighted on an ordinal or interval scale.
+        Share of pairs of votes on a task that agree, weighted unless nominal.
     fleiss, gwet, krippendorff : Coefficient
-        Fleiss' kappa; Gwet's AC1, or AC2 on an ordinal or interval scale; Krippendorff's alpha.
+        Fleiss' kappa; Gwet's AC1, or AC2 on another scale than nominal; Krippendorff's alpha.
     tasks : int
         Tasks with two votes or more.
     votes : int
@@ -96,10 +97,10 @@ def vote_agreement(
         The task and the answer of each vote, from 0; at most one vote of an annotator on a task.
     answers : int
         Number of possible answers.
-    scale : {"nominal", "ordinal", "interval"}
+    scale : {"nominal", "ordinal", "linear", "interval"}
         Of the answers, in their order.
     values : sequence of float, optional
-        Of the answers on an interval scale; by default 0, 1, 2 ...
+        Of the answers on a linear or interval scale; by default 0, 1, 2 ...
     seed : int
 
     Raises
@@ -111,7 +112,8 @@ def vote_agreement(
     -----
     Agreement and expected agreement by Fleiss and Gwet: [gwet2014]_, equations 2.11 to 2.14 (nominal) and 3.5
     to 3.12 (weighted); alpha: [krippendorff2018]_, section 12.3. On an ordinal scale kappa and AC2 use
-    Gwet's ordinal weights, and alpha its ordinal metric; on an interval scale all use squared differences.
+    Gwet's ordinal weights, and alpha its ordinal metric; on a linear scale all use absolute differences, on
+    an interval scale squared ones.
 
     Examples
     --------
@@ -156,8 +158,8 @@ def _weights(scale: Scale, points: FloatArray) -> FloatArray:
     count = len(points)
     if scale == "nominal" or count < 2:
         return np.eye(count)
-    if scale == "interval":
-        apart = (points[:, None] - points[None, :]) ** 2
+    if scale in ("linear", "interval"):
+        apart = np.abs(points[:, None] - points[None, :]) ** (1 if scale == "linear" else 2)
         return np.asarray(1 - apart / apart.max()) if apart.max() > 0 else np.ones((count, count))
     # Gwet's ordinal weights: pairs of answers from one to the other, of all pairs.
     rank = np.argsort(np.argsort(points, kind="stable"))
@@ -170,8 +172,8 @@ def _distances(scale: Scale, points: FloatArray, marginal: FloatArray) -> FloatA
     """Return Krippendorff's squared distances between answers: (J, J)."""
     if scale == "nominal":
         return 1 - np.eye(len(points))
-    if scale == "interval":
-        return np.asarray((points[:, None] - points[None, :]) ** 2)
+    if scale in ("linear", "interval"):
+        return np.asarray(np.abs(points[:, None] - points[None, :]) ** (1 if scale == "linear" else 2))
     order = np.argsort(points, kind="stable")
     middle = np.empty(len(points))
     middle[order] = np.cumsum(marginal[order]) - marginal[order] / 2

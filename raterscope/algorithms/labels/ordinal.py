@@ -147,10 +147,9 @@ def order_notices(labels: Labels) -> list[str]:
             "The order of the classes is not used: it needs three classes or more, answers in the same order,"
             " and no prior set for the question."
         ]
-    first, last = labels.classes[0], labels.classes[-1]
     return [
-        f"The classes are fused as grades from {first} to {last}. If they are codes without order, uncheck"
-        " “ordered” in the question's answers (command line: --no-ordered)."
+        f"Fused as grades from {labels.classes[0]} to {labels.classes[-1]}; if the classes have no order, say"
+        " so in Answers… or with --no-ordered."
     ]
 
 

@@ -416,7 +416,7 @@ class TaskPanel(QWidget):
         if known and view.grades is not None:
             median, low, high = (view.classes[grade] for grade in view.grades)
             ends = low if low == high else f"{low} to {high}"
-            caption += f" | median {median}, 95 % interval {ends}"
+            caption += f" | median {median} ({ends})"
         self._caption.setText(caption)
         self._number.setAccessibleName(f"Task {view.name}, {caption} {self._number.text()}".strip())
 

@@ -47,6 +47,27 @@ def test_other_implementations_agree():
     assert result.krippendorff.value == pytest.approx(krippendorff_alpha(ratings.T), abs=1e-12)
 
 
+@pytest.mark.parametrize(("scale", "power"), [("linear", 1), ("interval", 2)])
+def test_weighted_kappa_is_that_of_all_pairs_of_votes(scale, power):
+    ratings = np.random.default_rng(6).integers(0, 5, (3, 40))
+    annotator, task = np.indices(ratings.shape).reshape(2, -1)
+    result = vote_agreement(task, ratings[annotator, task], 5, scale=scale)
+
+    def alike(first, second):
+        return 1 - (np.abs(first - second) / 4) ** power
+
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    observed = np.mean([alike(ratings[first], ratings[second]).mean() for first, second in pairs])
+    given = ratings.ravel()
+    expected = alike(given[:, None], given[None]).mean()
+    assert result.percent.value == pytest.approx(observed, abs=1e-12)
+    assert result.fleiss.value == pytest.approx((observed - expected) / (1 - expected), abs=1e-12)
+    distance = np.abs(given[:, None] - given[None]).astype(float) ** power
+    within = np.mean([np.abs(ratings[a] - ratings[b]).astype(float) ** power for a, b in pairs])
+    alpha = 1 - within / (distance.sum() / (len(given) * (len(given) - 1)))
+    assert result.krippendorff.value == pytest.approx(alpha, abs=1e-12)
+
+
 def test_intervals_cover_the_agreement_of_the_population():
     rng = np.random.default_rng(7)
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.vote_agreement import Coefficient, Scale, VoteAgreement, vote_agreement
 from raterscope.algorithms.labels.data import Labels
+from raterscope.algorithms.labels.ordinal import is_ordinal
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.formats.output_files import format_number
 from raterscope.app.page.contents import Table
@@ -34,14 +35,17 @@ def coefficients(agreement: VoteAgreement, scale: Scale) -> dict[str, Coefficien
 
 
 def scales_of(labels: Labels) -> dict[Scale, tuple[float, ...] | None]:
-    """Return the scales that fit the answers: all three for more than two numbers, else nominal."""
+    """Return the scales that fit the answers: all for more than two grades or numbers, else nominal.
+
+    Grades that are no numbers have the distance 1 to the next.
+    """
     try:
         values = tuple(float(name) for name in labels.outputs)
     except ValueError:
-        values = ()
+        values = tuple(map(float, range(len(labels.outputs)))) if is_ordinal(labels) else ()
     if len(values) < 3 or not np.isfinite(values).all():
         return {"nominal": None}
-    return {"nominal": None, "ordinal": values, "interval": values}
+    return {"nominal": None, "ordinal": values, "linear": values, "interval": values}
 
 
 def measure_agreement(labels: Labels) -> dict[Scale, VoteAgreement]:
@@ -81,9 +85,13 @@ def agreement_table(labels: Labels) -> Table:
         f"Of {votes} with two votes or more, with 95 % intervals by a bootstrap over tasks. "
         "Agreement: share of pairs of votes on a task that agree. The others subtract what chance explains, "
         "and estimate that differently: Fleiss' kappa and alpha are low where one answer is much more "
-        "frequent than the others, Gwet's AC is not. On the ordinal and the interval scale near answers "
-        "agree in part, which applies if the numbers are grades."
+        "frequent than the others, Gwet's AC is not."
     )
+    if len(agreements) > 1:
+        note += (
+            " On the other scales near grades agree in part: by their order, with linear weights, or with "
+            "quadratic weights (interval)."
+        )
     heads = ("Scale", "Agreement", "Fleiss' kappa", "Gwet's AC", "Krippendorff's alpha")
     return Table("Agreement of the annotators", heads, rows, note)
 

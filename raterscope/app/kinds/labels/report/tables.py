@@ -14,6 +14,7 @@ from raterscope.algorithms.labels.assessment import Assessment, compare_accuracy
 from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.data import FloatArray
 from raterscope.algorithms.labels.drift import FALSE_ALARMS, RIGHT, ChangePoint
+from raterscope.algorithms.labels.ordinal import grade_summary
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, mean_area
 from raterscope.app.assessment import DISPUTED, disputed_tasks, matters_in_words
@@ -298,11 +299,13 @@ def disputed_table(answered: Answered, answer: DecidedAnswer, tasks: Sequence[in
     rows_of_votes: NDArray[np.int64] = where[labels.task]
     voted = rows_of_votes >= 0
     np.add.at(counts, (rows_of_votes[voted], labels.label[voted]), 1)
+    grades = grade_summary(answer.posterior[list(tasks)]) if labels.ordered else None
     rows = []
     for row, task in enumerate(tasks):
         rows.append(
             (
                 plain(labels.tasks[task], 60),
+                *([] if grades is None else [_grade(answer.classes, *(value[row] for value in grades))]),
                 _ranked(answer.classes, answer.posterior[task], lambda value: share(value, 2), _FEWEST),
                 significant(float(answer.entropy[task]), 2),
                 _ranked(fusion.outputs, counts[row], lambda value: f"{value:.0f}", 0.5),
@@ -313,8 +316,15 @@ def disputed_table(answered: Answered, answer: DecidedAnswer, tasks: Sequence[in
     rejected = disputed_tasks(fusion) & (wrong > 1 - DISPUTED[1])
     if rejected.any():
         note += " " + matters_in_words(wrong[rejected], "disputed task")
-    columns = ("Task", "Probabilities", "Doubt", "Votes")
-    return Table("Tasks in dispute", columns, rows, note, frozenset({1, 3}))
+    added = () if grades is None else ("Median (95 % interval)",)
+    columns = ("Task", *added, "Probabilities", "Doubt", "Votes")
+    wide = frozenset({1 + len(added), 3 + len(added)})
+    return Table("Tasks in dispute", columns, rows, note, wide)
+
+
+def _grade(classes: Sequence[str], median: int, low: int, high: int) -> str:
+    ends = named(classes[low]) if low == high else f"{named(classes[low])} to {named(classes[high])}"
+    return f"{named(classes[median])} ({ends})"
 
 
 def _ranked(names: Sequence[str], values: NDArray[Any], write: Callable[[float], str], least: float) -> str:
