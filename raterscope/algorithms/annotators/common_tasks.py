@@ -281,7 +281,7 @@ def _left_out(tasks: Float32Array, alone: int, settings: CommonTaskSettings) -> 
     most = np.inf if settings.most_tasks is None else settings.most_tasks
     groups = (
         (
-            np.count_nonzero(tasks < settings.least_tasks),
+            np.count_nonzero((tasks > 0) & (tasks < settings.least_tasks)),
             f"labelled fewer than {settings.least_tasks:,} tasks",
         ),
         (np.count_nonzero(tasks > most), f"labelled more than {most:,.0f} tasks"),

@@ -477,11 +477,12 @@ def _nobody(shape: tuple[int, ...], settings: CommunitySettings, notices: tuple[
 
 def _left_out(votes: NDArray[Any], settings: CommunitySettings) -> tuple[str, ...]:
     most = np.inf if settings.most_votes is None else settings.most_votes
+    few = np.count_nonzero((votes > 0) & (votes < settings.least_votes))
     return tuple(
         f"{'1 annotator has' if count == 1 else f'{count:,} annotators have'} {bound} votes and "
         f"{'belongs' if count == 1 else 'belong'} to no community."
         for count, bound in (
-            (np.count_nonzero(votes < settings.least_votes), f"fewer than {settings.least_votes:,}"),
+            (few, f"fewer than {settings.least_votes:,}"),
             (np.count_nonzero(votes > most), f"more than {most:,.0f}"),
         )
         if count

@@ -56,6 +56,8 @@ class Labels:
         Pseudo-counts of every annotator's confusion matrix; by default what the algorithm's settings say.
     ordered : bool
         Whether the classes are grades, from the lowest to the highest.
+    aliases : frozenset of str
+        Annotators whose votes count as another's; see `joined`.
     """
 
     task: IndexArray
@@ -70,6 +72,7 @@ class Labels:
     known: ClassArray | None = None
     prior: FloatArray | None = None
     ordered: bool = False
+    aliases: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for name, dtype in (("task", np.int32), ("annotator", np.int32), ("label", np.int16)):
@@ -162,7 +165,11 @@ class Labels:
             return self
         rows = {name: row for row, name in enumerate(self.annotators)}
         stand = np.array([rows[names.get(name, name)] for name in self.annotators])
-        return replace(self, annotator=stand[self.annotator].astype(self.annotator.dtype))
+        return replace(
+            self,
+            annotator=stand[self.annotator].astype(self.annotator.dtype),
+            aliases=self.aliases | {name for name, main in names.items() if main != name},
+        )
 
     def subset(self, votes: NDArray[np.bool_]) -> Labels:
         """Keep the votes of a mask (V,)."""

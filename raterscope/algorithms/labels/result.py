@@ -156,10 +156,10 @@ def _missing_notices(labels: Labels, voteless: int, silent: int) -> list[str]:
             " without either, a task gets the classes' shares as probabilities."
         )
     present = labels.votes_of_annotators() > 0
-    mute = len(present) - int(present.sum())
+    mute = len(present) - int(present.sum()) - len(labels.aliases)
     if mute:
         sentences.append(f"{_many(mute, 'annotator has', 'annotators have')} no votes that count.")
-    if len(present) - mute == 1:
+    if present.sum() == 1:
         sentences.append("Only one annotator voted: the accuracy of the votes cannot be estimated.")
     assert labels.meaning is not None
     meant = labels.meaning[np.bincount(labels.label, minlength=len(labels.outputs)) > 0]

@@ -29,8 +29,9 @@ def merge(options: argparse.Namespace) -> int:
         merged = merge_studies(options.studies, options.output, watch, incomplete=options.incomplete)
     conflicts = [conflict for study in merged for conflict in study.conflicts]
     for study in merged:
-        print(f"{one_line(study.path.name)}: {counted(study.added, 'decision')} added, "
-              f"{counted(len(study.conflicts), 'conflict')}")  # fmt: skip
+        added = (f"{counted(study.added, 'decision')} added, {counted(len(study.conflicts), 'conflict')}"
+                 if study.added else "nothing to add; all its decisions are in the other study")  # fmt: skip
+        print(f"{one_line(study.path.name)}: {added}")
         for kind, agreement in study.agreements().items():
             print(f"  {kind}: {agreement.in_words()}")
     for conflict in conflicts[:_LISTED]:

@@ -185,7 +185,8 @@ def _about(study: Study) -> str:
     """Describe what was fused: "24 images of clicks, 1 question of labels; 39 annotators"."""
     counts = {kind: len(_fused(study, kind, kind.items(study))) for kind in KINDS.values()}
     phrases = [f"{counted(number, kind.item)} of {kind.name}" for kind, number in counts.items() if number]
-    return f"{', '.join(phrases)}; {counted(len(study.annotators()), 'annotator')}"
+    number = len(study.annotators()) - len(fold(study.decisions()).aliases)
+    return f"{', '.join(phrases)}; {counted(number, 'annotator')}"
 
 
 def _fused(study: Study, kind: Kind, entries: Sequence[Item]) -> list[Item]:

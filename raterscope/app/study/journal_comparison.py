@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.boxes import box_around, overlap, slices_of
-from raterscope.algorithms.masks.data import OPEN, Settled
-from raterscope.algorithms.masks.disputes import Dispute
+from raterscope.algorithms.masks.data import OPEN, Box, Settled
 from raterscope.algorithms.masks.fusion import CaseResult
 from raterscope.app.review import (
     BiasSubject,
@@ -359,27 +358,54 @@ def _reopen_regions(
     if not isinstance(result, CaseResult) or structure not in result.structures():
         return
     disputes = result.reports[result.structures().index(structure)].disputes
-    for number, dispute in enumerate(disputes, start=1):
-        in_region, in_part = overlap(dispute.origin, dispute.shape, origin, differs.shape)
-        if not (dispute.voxels()[in_region] & differs[in_part]).any():
-            continue
+
+    def reopen(number: int, origin: Box, shape: Box) -> Decision:
         words = []
         for side, regions in enumerate(sides):
-            last = _last_in(regions, dispute, run, number)
+            last = _last_in(regions, origin, shape, run, number)
             words.append(journals.in_words(side, last.decision, _verb_in_words(last)))
-        subject = RegionSubject(
-            structure=structure, origin=dispute.origin, shape=dispute.shape, number=number
+        subject = RegionSubject(structure=structure, origin=origin, shape=shape, number=number)
+        return Decision(verb="reopen", item=image, run=run, subject=subject, reason="; ".join(words))
+
+    beside = differs.copy()
+    for number, dispute in enumerate(disputes, start=1):
+        in_region, in_part = overlap(dispute.origin, dispute.shape, origin, differs.shape)
+        voxels = dispute.voxels()[in_region]
+        if (voxels & differs[in_part]).any():
+            yield reopen(number, dispute.origin, dispute.shape)
+        beside[in_part] &= ~voxels
+    for at, (corner, shape) in enumerate(_parts(beside), start=1):
+        z, y, x = np.add(origin, corner).tolist()
+        yield reopen(len(disputes) + at, (z, y, x), shape)
+
+
+_MOST_PARTS = 50
+"""Parts outside disputed regions that are reopened one by one; a last one holds all smaller ones."""
+
+
+def _parts(voxels: NDArray[np.bool_]) -> list[tuple[Box, Box]]:
+    """Return corner and shape of the boxes around connected voxels, the largest first."""
+    from scipy import ndimage
+
+    labels, count = ndimage.label(voxels, np.ones((3, 3, 3)))
+    order = 1 + np.argsort(-np.bincount(labels.ravel(), minlength=count + 1)[1:], kind="stable")
+    labels = np.concatenate([[0], np.minimum(np.argsort(order), _MOST_PARTS - 1) + 1])[labels]
+    return [
+        (
+            (box[0].start, box[1].start, box[2].start),
+            (box[0].stop - box[0].start, box[1].stop - box[1].start, box[2].stop - box[2].start),
         )
-        yield Decision(verb="reopen", item=image, run=run, subject=subject, reason="; ".join(words))
+        for box in ndimage.find_objects(labels)
+    ]
 
 
-def _last_in(regions: Sequence[Region], dispute: Dispute, run: int | None, number: int) -> Region:
+def _last_in(regions: Sequence[Region], origin: Box, shape: Box, run: int | None, number: int) -> Region:
     """Return the last decision on a region, or else the last that overlaps its box."""
     for region in reversed(regions):
         if region.run == run and region.subject.number == number:
             return region
     for region in reversed(regions):
-        box, _ = overlap(dispute.origin, dispute.shape, region.subject.origin, region.subject.shape)
+        box, _ = overlap(origin, shape, region.subject.origin, region.subject.shape)
         if all(side.stop > side.start for side in box):
             return region
     return regions[-1]

@@ -166,7 +166,12 @@ def missing_in_words(compared: MergedStudy) -> str:
 
 
 def _refuse_other_data(study: Study, other: Study) -> None:
-    """Refuse a study with images, questions, annotators or imports that the first one lacks."""
+    """Refuse the same file, and images, questions, annotators or imports that the first study lacks."""
+    if other.path.samefile(study.path):
+        raise StudyError(
+            "is the same file as the study that it is merged with; each expert reviews a copy of one study",
+            file=other.path,
+        )
     parts: dict[str, Callable[[Study], Iterable[Hashable]]] = {
         "image": lambda copy: ((entry.id, entry.name, entry.digest) for entry in copy.images()),
         "question": lambda copy: ((entry.id, entry.name) for entry in copy.questions()),

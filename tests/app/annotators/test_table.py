@@ -146,7 +146,7 @@ def test_an_exclusion_of_a_joined_name_is_of_all_its_names():
     assert fold([join, exclude, Decision(verb="undo", id=3, undoes=1)]).excluded == {"anna": "test account"}
 
 
-def test_joined_names_count_as_one_annotator_in_fusions(four_study):
+def test_joined_names_count_as_one_annotator_in_fusions(four_study, capsys):
     with Study.open(four_study) as study:
         study.record(Decision(verb="join", annotators=("ben", "cleo")))
         (question,) = study.questions()
@@ -157,6 +157,10 @@ def test_joined_names_count_as_one_annotator_in_fusions(four_study):
         assert "cleo" not in clicks.annotators
         assert len(clicks) == len(study.clicks(1))
     fuse_all(four_study)
+    told = capsys.readouterr()
+    assert "300 votes by 4 annotators on 60 tasks" in told.out
+    assert "no votes that count" not in told.err
+    assert "no community" not in told.err
     with Study.open(four_study) as study:
         runs = study.runs.all()
         assert runs[-1].aliases == {"cleo": "ben"}

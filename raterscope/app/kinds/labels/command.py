@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.fusion import LabelPlan
@@ -232,7 +234,11 @@ def summary_of(
 ) -> Iterator[str]:
     """Summarise the results in a few lines, with an assessment by method where there are truths."""
     questions = answer.inputs.given
-    annotators = {name for question in questions.values() for name in question.labels.annotators}
+    annotators = {
+        question.labels.annotators[row]
+        for question in questions.values()
+        for row in np.unique(question.labels.annotator).tolist()
+    }
     tasks = sum(len(question.labels.tasks) for question in questions.values())
     about = "" if len(questions) == 1 else f" of {len(questions):,} questions"
     yield (

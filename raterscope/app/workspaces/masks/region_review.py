@@ -377,8 +377,8 @@ class RegionReview(QObject):
 
     def _on_written(self, region: DisputedRegion, covered: bool, _written: object) -> None:
         """Go to the next region, unless the expert selected another one or the structure was uncovered."""
-        region_now = self.region
-        if region_now is None or region_now.dispute is not region.dispute:
+        now = self.region
+        if now is None or (now.structure, now.number) != (region.structure, region.number):
             return
         if covered and not self.covered:
             self.message.emit(UNCOVERED)

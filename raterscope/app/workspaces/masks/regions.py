@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
+from raterscope.algorithms.masks.data import OPEN
 from raterscope.algorithms.masks.disputes import Dispute
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch
 from raterscope.app.assessment import MATTERS
-from raterscope.app.review import Region, ReviewState
-from raterscope.app.study import Study
+from raterscope.app.review import Region, ReviewState, known_voxels
+from raterscope.app.study import RunEntry, Study
 from raterscope.app.workspaces.masks.scene import Scene
 from raterscope.app.workspaces.review_order import Part
 
@@ -108,7 +111,53 @@ def regions_of(scene: Scene, structure: str, decided: Sequence[Region]) -> tuple
                 decision.reason if decision.verb == "reopen" else "",
             )  # fmt: skip
         regions.append(region)
-    return tuple(regions)
+    return (*regions, *_reopened_beside(scene, structure, decided, last, len(regions)))
+
+
+def _reopened_beside(
+    scene: Scene, structure: str, decided: Sequence[Region], last: Mapping[int | None, Region], first: int
+) -> Iterator[DisputedRegion]:
+    """Yield the voxels outside disputed regions on which two experts differed, with decisions since."""
+    fusion = scene.fusion(structure)
+    for number, region in _beside(decided, structure, scene.run, first).items():
+        subject = region.subject
+        before = [other for other in decided if other.decision < region.decision]
+        known = known_voxels(before, scene.settled, structure, subject.origin, subject.shape)
+        voxels = np.ones(subject.shape, dtype=bool) if known is None else known == OPEN
+        volume = 0.0 if fusion is None else float(voxels.sum()) * fusion.voxel_volume / 1000
+        unknown = float("nan")
+        dispute = Dispute(
+            0,
+            subject.origin,
+            subject.shape,
+            np.packbits(voxels),
+            volume,
+            volume,
+            (),
+            (),
+            -1,
+            unknown,
+            unknown,
+        )
+        decision = last.get(number, last.get(None, region))
+        yield DisputedRegion(
+            number, structure, dispute, _STATES[decision.verb], decision.subject.rater, decision.decision,
+            decision.reason if decision.verb == "reopen" else "",
+        )  # fmt: skip
+
+
+def _beside(
+    decided: Sequence[Region], structure: str, run: RunEntry | int | None, regions: int
+) -> dict[int, Region]:
+    """Return by number the decisions that reopened voxels outside the disputed regions of a run."""
+    run_id = run.id if isinstance(run, RunEntry) else run
+    reopened: dict[int, Region] = {}
+    for region in decided:
+        number = region.subject.number
+        own = region.subject.structure == structure and region.run == run_id
+        if own and region.verb == "reopen" and number is not None and number > regions:
+            reopened.setdefault(number, region)
+    return dict(sorted(reopened.items()))
 
 
 _FEW = 100
@@ -156,7 +205,9 @@ def summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
         name = str(structure.get("structure", ""))
         last = _last_words(decided, name, run)
         volumes = structure.get("disputed_ml", [])
-        verbs = {number: last.get(number, last.get(None)) for number in range(1, len(volumes) + 1)}
+        beside = _beside(decided, name, run, len(volumes))
+        numbers = (*range(1, len(volumes) + 1), *beside)
+        verbs = {number: last.get(number, last.get(None)) for number in numbers}
         reopened = {
             number for number, decision in verbs.items() if decision is not None and decision.verb == "reopen"
         }
@@ -165,14 +216,16 @@ def summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
         skipped = [
             number for number, decision in verbs.items() if decision is not None and decision.verb == "skip"
         ]
-        doubt += sum(float(volumes[number - 1]) for number in (*opened, *skipped))
+        left = [number for number in (*opened, *skipped) if number <= len(volumes)]
+        doubt += sum(float(volumes[number - 1]) for number in left)
         wrong = structure.get("disputed_wrong", [])
         matter = None
         if len(wrong) == len(volumes):
             matter = sum(
-                number in reopened or float(wrong[number - 1]) >= MATTERS for number in (*opened, *skipped)
+                number in reopened or number > len(wrong) or float(wrong[number - 1]) >= MATTERS
+                for number in (*opened, *skipped)
             )
-        parts.append(Part(name, len(volumes), len(opened), len(skipped), matter))
+        parts.append(Part(name, len(numbers), len(opened), len(skipped), matter))
     total, remaining = sum(part.total for part in parts), sum(part.remaining for part in parts)
     return CaseSummary(raters, True, total, remaining, doubt, unit, tuple(parts), contested)
 

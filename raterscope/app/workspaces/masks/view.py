@@ -185,7 +185,8 @@ def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -
     names = () if fusion is None else fusion.annotators
     dispute = region.dispute
     doubt, unit = amount_of(dispute.doubt_ml, unit_of(scene.image.lattice))
-    sentence = in_words(dispute, names, length_unit(scene.image.lattice)) if names else ""
+    of_raters = bool(names) and dispute.leader >= 0
+    sentence = in_words(dispute, names, length_unit(scene.image.lattice)) if of_raters else ""
     if region.contested:
         sentence = f"Experts differ: {region.contested}.\n{sentence}".rstrip()
     return RegionEvidence(
@@ -397,7 +398,7 @@ def _line(region: DisputedRegion, names: Sequence[str]) -> str:
         [rater for rater in side if rater < len(names)] for side in (dispute.beyond, dispute.short)
     )
     if not beyond and not short:
-        return "the model is uncertain"
+        return "the experts differ" if dispute.leader < 0 else "the model is uncertain"
     if len(beyond) + len(short) == 1:
         return f"{names[(*beyond, *short)[0]]} alone"
     parts = ((len(beyond), "beyond"), (len(short), "short of it"))

@@ -274,7 +274,8 @@ class MasksWorkspace(MasksScreen):
     def _on_selected(self, region: DisputedRegion | None) -> None:
         self._show_region(region)
         fusion = None if region is None else self.session.scene.fusion(self.session.part)
-        if region is not None and fusion is not None and not self.session.covered:
+        by_rater = region is not None and region.dispute.leader >= 0
+        if by_rater and region is not None and fusion is not None and not self.session.covered:
             self.raters.choose(fusion.annotators[region.dispute.leader])
 
     def _show_region(self, region: DisputedRegion | None) -> None:
