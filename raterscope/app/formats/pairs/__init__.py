@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.labels.columns import Head
 from raterscope.app.formats.pairs.table import FIELDS, find_ambiguous_columns, holds_pairs, read_pair_table
 from raterscope.app.formats.records import PairTable
 from raterscope.app.formats.sources import File, Source, open_source
@@ -33,7 +32,10 @@ def has_pairs(file: File) -> bool:
     True
     """
     try:
-        return holds_pairs(_head(open_source(file)).table)
+        source = open_source(file)
+        if _is_json(source):
+            return source.document() is None and holds_pairs(source.records().table)
+        return holds_pairs(source.head().table)
     except InputError:
         return False
 
@@ -97,10 +99,8 @@ def read_pairs(
     """
     source = open_source(file)
     watch(0.0, f"reading {plain(source.path.name)}")
-    return read_pair_table(_head(source), mapping, watch)
+    return read_pair_table(source.records() if _is_json(source) else source.head(), mapping, watch)
 
 
-def _head(source: Source) -> Head:
-    """Read the first rows of a table, or a JSON list of records, unless it is a known document."""
-    is_json = source.path.suffix.casefold() == ".json"
-    return source.records() if is_json and source.document() is None else source.head()
+def _is_json(source: Source) -> bool:
+    return source.path.suffix.casefold() == ".json"
