@@ -130,7 +130,12 @@ class PairConsistency:
 
 
 def pair_consistency(
-    annotator: ArrayLike, left: ArrayLike, right: ArrayLike, choice: ArrayLike, names: Sequence[str]
+    annotator: ArrayLike,
+    left: ArrayLike,
+    right: ArrayLike,
+    choice: ArrayLike,
+    names: Sequence[str],
+    task: ArrayLike | None = None,
 ) -> list[PairConsistency]:
     """Compare each comparison with the one that the same person made of the same two items before.
 
@@ -139,6 +144,8 @@ def pair_consistency(
     annotator, left, right : (E,) int
     choice : (E,) float
         Above 0 for the left item, below for the right one, 0 for a tie.
+    task : (E,) int, optional
+        What the items were compared on; only comparisons on the same task are repeats.
 
     Returns
     -------
@@ -149,7 +156,10 @@ def pair_consistency(
     turned = lefts > rights
     sign = np.sign(np.asarray(choice, dtype=np.float64)).astype(np.int64)
     low, high = np.minimum(lefts, rights), np.maximum(lefts, rights)
-    _, pair = np.unique(low * (int(high.max(initial=0)) + 1) + high, return_inverse=True)
+    key = low * (int(high.max(initial=0)) + 1) + high
+    if task is not None:
+        key = np.unique(np.stack([key, np.asarray(task, dtype=np.int64)]), axis=1, return_inverse=True)[1]
+    _, pair = np.unique(key, return_inverse=True)
     # One code for the choice by item, and the sides that the items had.
     code = (np.where(turned, -sign, sign) + 1) * 2 + turned
     first, second, who, people = _repeats(pair, annotator, code, names)

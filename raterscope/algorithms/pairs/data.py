@@ -192,6 +192,8 @@ class PairFusion:
     crowd_p, gate : float
         The p value of the crowd (`crowd_probability`), and its limit, above which the flip test flags no
         annotator.
+    rank_low, rank_high : (n,) int32, optional
+        95 % intervals of the corrected ranks within components; 0 where unknown.
     sides : str
         Evidence that sides were not drawn at random, in words; empty without any.
     """
@@ -233,6 +235,8 @@ class PairFusion:
     crowd_p: float = 0.0
     gate: float = 1.0
     sides: str = ""
+    rank_low: IndexArray | None = None
+    rank_high: IndexArray | None = None
 
     def reordered(self, order: NDArray[np.int64]) -> PairFusion:
         """Put the annotators into another order: first the one now at `order[0]`, and so on.

@@ -323,6 +323,8 @@ def _fit(pairs: Pairs, name: str, way: PathMethod, settings: PairSettings, watch
         crowd_p=flips.crowd_p,
         gate=settings.gate,
         sides=sides,
+        rank_low=after.rank_low,
+        rank_high=after.rank_high,
     )
 
 

@@ -2,6 +2,12 @@
 
 Comparisons are counted in tables of items and annotators, and items that comparisons link form components.
 Scores of different components cannot be compared.
+
+References
+----------
+.. [davidson1970] R. R. Davidson, "On extending the Bradley-Terry model to accommodate ties in paired
+   comparison experiments", Journal of the American Statistical Association 65 (1970) 317-328,
+   doi:10.1080/01621459.1970.10481082.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
 from raterscope.algorithms.pairs.linear_algebra import invert_definite, one_thread
+from raterscope.algorithms.pairs.wins import MOST_COMPARED, rank_intervals
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
 _DENSE = 4_000_000
@@ -96,6 +103,9 @@ class Scores:
         Of the noise: the residual over the degrees of freedom; NaN without any.
     freedom : int
         Comparisons less the rank of the design; not above 0 where there are too few comparisons.
+    rank_low, rank_high : (n,) int32
+        95 % intervals of the ranks within components, see `wins.rank_intervals`; 0 where they are unknown:
+        for items that were never compared, without degrees of freedom, and in components of too many items.
     """
 
     score: FloatArray
@@ -107,6 +117,8 @@ class Scores:
     residual: float
     variance: float
     freedom: int
+    rank_low: IndexArray
+    rank_high: IndexArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +166,9 @@ def components(pairs: Pairs) -> IndexArray:
 
 def scores(pairs: Pairs, biased: BoolArray | None = None, watch: Watch = silent) -> Scores:
     """Estimate scores by least squares, together with the biases of some annotators (eq. 11).
+
+    A tie is the choice 0, half a vote for either item, as in the sufficient statistics of Davidson's model of
+    ties [davidson1970]_.
 
     With L the Laplacian of the comparisons and M = A' delta0, both small, the biases solve (N - M L+ M') bias
     = A'y - M L+ delta0'y; the scores are L+ (delta0'y - M' bias). Each component of items is a block of L.
@@ -229,9 +244,10 @@ def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Sco
     own = np.full(len(annotators), np.nan)
     rank = int((linked.component >= 0).sum()) - len(linked.items)
     shift = np.zeros(len(annotators))
+    uncertain = np.zeros((0, 0))
     if small is not None:
         inverse, null = _symmetric_inverse(small.gram, float(small.count.max()), watch)
-        value = inverse @ small.right
+        value, uncertain = inverse @ small.right, inverse
         rank += len(value) - null.shape[1]
         known = (null**2).sum(axis=1) < _SINGULAR
         shift[members] = value
@@ -248,8 +264,26 @@ def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Sco
     variance = residual / freedom if freedom > 0 else float("nan")
     wide = _quantile(freedom) * np.sqrt(variance * np.maximum(spread, 0.0))
     far = _quantile(freedom) * np.sqrt(variance * np.maximum(own, 0.0))
+    throughs = [through for _, through in kept] or [np.zeros((0, len(items))) for items in linked.items]
+    rank_low, rank_high = np.zeros(count, dtype=np.int32), np.zeros(count, dtype=np.int32)
+    for items, inverse, through in zip(linked.items, linked.inverse, throughs, strict=True):
+        known = np.isfinite(spread[items]).all() and freedom > 0
+        if known and 1 < len(items) <= MOST_COMPARED:
+            covariance = variance * (inverse + through.T @ uncertain @ through)
+            quantile = _quantile(freedom, 1 - (1 - _LEVEL) / (len(items) - 1))
+            rank_low[items], rank_high[items] = rank_intervals(score[items], covariance, quantile)
     return Scores(
-        score, score - wide, score + wide, bias, bias - far, bias + far, residual, variance, freedom
+        score,
+        score - wide,
+        score + wide,
+        bias,
+        bias - far,
+        bias + far,
+        residual,
+        variance,
+        freedom,
+        rank_low,
+        rank_high,
     )
 
 
@@ -322,11 +356,11 @@ def _symmetric_inverse(gram: FloatArray, scale: float, watch: Watch) -> tuple[Fl
     return (kept / value[good]) @ kept.T, vector[:, ~good]
 
 
-def _quantile(freedom: int) -> float:
+def _quantile(freedom: int, level: float = _LEVEL) -> float:
     """Return the half width of the interval in standard errors, of Student's t."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, 0.5 + _LEVEL / 2)) if freedom > 0 else float("nan")
+    return float(stdtrit(freedom, 0.5 + level / 2)) if freedom > 0 else float("nan")
 
 
 def ranks(score: FloatArray, component: IndexArray) -> IndexArray:

@@ -19,6 +19,9 @@ from raterscope.widgets.painting import paint_words
 BEFORE, AFTER = 0, 1
 GUTTER, MARGIN, SPACE = 48.0, 6.0, 7.0
 SMALLEST, LARGEST = 22.0, 60.0
+WIDEST_NAME, PAD = 180.0, 6.0
+TWO_LINES = 34.0
+"""From this height on a card has the name below the rank."""
 STRIP_SHARE, STRIP_LEAST, STRIP_MOST = 0.25, 24.0, 80.0
 REACH = 6.0
 
@@ -122,6 +125,8 @@ class Rows:
         Offset of the rows to the left.
     intervals : bool
         Whether a strip beside each row has the scores.
+    name_width : float
+        Width of the longest name; longer ones than `WIDEST_NAME` are shortened.
     """
 
     view: RankingView
@@ -129,6 +134,7 @@ class Rows:
     height: float
     scrolled: float
     intervals: bool
+    name_width: float = 0.0
 
     @property
     def strip(self) -> float:
@@ -138,13 +144,19 @@ class Rows:
 
     @property
     def side(self) -> float:
-        """Width and height of a card."""
+        """Height of a card, and width of its picture."""
         return min(max(0.29 * (self.height - 2 * self.strip), SMALLEST), LARGEST)
+
+    @property
+    def card_width(self) -> float:
+        """Width of a card: its picture, if any, and its name."""
+        name = min(self.name_width, WIDEST_NAME) + 2 * PAD + (0 if self.side >= TWO_LINES else 24)
+        return self.side + name if self.view.pictures else max(self.side, name)
 
     @property
     def pitch(self) -> float:
         """From one card to the next."""
-        return self.side + SPACE
+        return self.card_width + SPACE
 
     @property
     def total_width(self) -> float:
@@ -163,18 +175,18 @@ class Rows:
         """Return the rectangle of an item's card."""
         place_in_row = (self.view.place_before, self.view.place_after)[row][item]
         left = GUTTER + float(place_in_row) * self.pitch - self.scrolled
-        return QRectF(left, self.top(row), self.side, self.side)
+        return QRectF(left, self.top(row), self.card_width, self.side)
 
     def visible(self, row: int) -> NDArray[np.bool_]:
         """Return which cards of a row are visible."""
         left = self.x((self.view.place_before, self.view.place_after)[row])
-        return np.asarray((left + self.side >= GUTTER) & (left <= self.width))
+        return np.asarray((left + self.card_width >= GUTTER) & (left <= self.width))
 
     def passing(self) -> NDArray[np.bool_]:
         """Return which lines may be visible though neither card is."""
         before, after = self.x(self.view.place_before), self.x(self.view.place_after)
         return np.asarray(
-            (np.fmax(before, after) + self.side >= GUTTER) & (np.fmin(before, after) <= self.width)
+            (np.fmax(before, after) + self.card_width >= GUTTER) & (np.fmin(before, after) <= self.width)
         )
 
     def parts_at(self, position: QPointF) -> tuple[int, ...]:
@@ -185,14 +197,14 @@ class Rows:
         for row, positions in ((BEFORE, view.place_before), (AFTER, view.place_after)):
             if self.top(row) <= position.y() <= self.top(row) + self.side:
                 left = self.x(positions)
-                items = np.flatnonzero((left <= position.x()) & (position.x() <= left + self.side))
+                items = np.flatnonzero((left <= position.x()) & (position.x() <= left + self.card_width))
                 return tuple(items[:1].tolist())
         begin, end = self.top(BEFORE) + self.side, self.top(AFTER)
         if not begin < position.y() < end:
             return ()
         share = (position.y() - begin) / (end - begin)
         middle = view.place_before + share * (view.place_after - view.place_before)
-        away = np.abs(self.x(middle) + self.side / 2 - position.x())
+        away = np.abs(self.x(middle) + self.card_width / 2 - position.x())
         near = np.flatnonzero(away <= REACH)
         near = near[np.argsort(away[near], kind="stable")]
         if not len(near):
@@ -240,7 +252,8 @@ def paint_rows(
             width = 2.0 if item in chosen else 1.4
             ink = look.text if item in chosen or item in pointed else look.accent
             framed = item in chosen or item in pointed or bool(rows.view.swapped[item])
-            _paint_card(painter, rows.card(item, row), int(rows.view.rank_before[item]), picture)
+            rank, name = int(rows.view.rank_before[item]), rows.view.names[item]
+            _paint_card(painter, rows.card(item, row), f"{rank:,}", name, picture, rows.view.pictures)
             if framed:
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.setPen(QPen(QColor(ink), width))
@@ -254,7 +267,7 @@ def paint_rows(
 
 
 def _paint_lines(painter: QPainter, rows: Rows, lit: set[int]) -> None:
-    view, look, half = rows.view, theme.current(), rows.side / 2
+    view, look, half = rows.view, theme.current(), rows.card_width / 2
     begin, end = rows.top(BEFORE) + rows.side + 3, rows.top(AFTER) - 3
     starts, ends = rows.x(view.place_before) + half, rows.x(view.place_after) + half
     visible = rows.passing()
@@ -275,25 +288,29 @@ def _paint_lines(painter: QPainter, rows: Rows, lit: set[int]) -> None:
             painter.drawLine(QPointF(top, begin), QPointF(bottom, end))
 
 
-def _paint_card(painter: QPainter, box: QRectF, rank: int, picture: QPixmap | None) -> None:
-    """Paint an item with its rank before correction, on either row, to identify it."""
-    look, middle = theme.current(), Qt.AlignmentFlag.AlignHCenter
+def _paint_card(
+    painter: QPainter, box: QRectF, rank: str, name: str, picture: QPixmap | None, has_picture: bool
+) -> None:
+    """Paint an item: picture, rank before correction, on either row to identify it, and name."""
+    look = theme.current()
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(QColor(look.raised))
     painter.drawRoundedRect(box, 4, 4)
-    if picture is None:
-        paint_words(painter, box, f"{rank:,}", look.text, side=middle)
-        return
-    fitting = picture.size().toSizeF().scaled(box.size(), Qt.AspectRatioMode.KeepAspectRatio)
-    target = QRectF(QPointF(), fitting)
-    target.moveCenter(box.center())
-    painter.drawPixmap(target, picture, QRectF(picture.rect()))
-    width = painter.fontMetrics().horizontalAdvance(f"{rank:,}") + 6.0
-    room = QRectF(box.left() + 2, box.bottom() - 16, width, 14)
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(theme.colour(theme.DARK.canvas, 200))
-    painter.drawRoundedRect(room, 3, 3)
-    paint_words(painter, room, f"{rank:,}", theme.DARK.text, side=middle)
+    room = box.adjusted(PAD + (box.height() if has_picture else 0), 0, -PAD, 0)
+    if picture is not None:
+        square = QRectF(box.left(), box.top(), box.height(), box.height())
+        fitting = picture.size().toSizeF().scaled(square.size(), Qt.AspectRatioMode.KeepAspectRatio)
+        target = QRectF(QPointF(), fitting)
+        target.moveCenter(square.center())
+        painter.drawPixmap(target, picture, QRectF(picture.rect()))
+    if box.height() >= TWO_LINES:
+        line = QRectF(room.left(), room.center().y() - 16, room.width(), 16)
+        paint_words(painter, line, rank, look.second)
+        room = line.translated(0, 16)
+    else:
+        paint_words(painter, QRectF(room.left(), room.top(), 22, room.height()), rank, look.second)
+        room = room.adjusted(24, 0, 0, 0)
+    paint_words(painter, room, name, look.text, elide=Qt.TextElideMode.ElideMiddle)
 
 
 def _paint_scores(painter: QPainter, rows: Rows) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
+    QFontMetricsF,
     QHelpEvent,
     QImage,
     QKeyEvent,
@@ -37,6 +39,10 @@ from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.painting import PictureShelf
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths, text_size, usual
+
+LONGEST_MEASURED = 50
+ROOMY = 1.08
+"""Letters are wider on some screens than their font says."""
 
 WIDEST = 8000
 """Pixels of a saved picture, in those of the usual size: some hundreds of cards."""
@@ -69,6 +75,7 @@ class RankingRows(QAbstractScrollArea):
         self._pointed: tuple[int, ...] = ()
         self._row = BEFORE
         self._intervals = False
+        self._name_width = 0.0
         self.pictures = PictureShelf(round(LARGEST), self._in_sight, self)
         self.pictures.changed.connect(self.viewport().update)
         self.horizontalScrollBar().valueChanged.connect(self._on_scrolled)
@@ -80,6 +87,7 @@ class RankingRows(QAbstractScrollArea):
         number = 0 if view is None else len(view.names)
         self._chosen = tuple(item for item in self._chosen if item < number)
         self._pointed = ()
+        self._measure()
         self.pictures.ask_again()
         self._settle()
 
@@ -121,7 +129,9 @@ class RankingRows(QAbstractScrollArea):
 
     def _rows_in(self, size: QSize, scrolled: int) -> Rows | None:
         view = self._view
-        return None if view is None else Rows(view, size.width(), size.height(), scrolled, self._intervals)
+        if view is None:
+            return None
+        return Rows(view, size.width(), size.height(), scrolled, self._intervals, self._name_width)
 
     def full_size(self) -> QSize:
         """Return the size of all rows, up to a width of `WIDEST`; never less than is visible."""
@@ -137,6 +147,12 @@ class RankingRows(QAbstractScrollArea):
         """Return the item at a position; two where their lines cross, none on the background."""
         rows = self.rows()
         return () if rows is None else rows.parts_at(position)
+
+    def _measure(self) -> None:
+        """Measure the longest name, which is among those with the most letters."""
+        metrics = QFontMetricsF(theme.font(theme.CAPTION))
+        names = [] if self._view is None else heapq.nlargest(LONGEST_MEASURED, self._view.names, key=len)
+        self._name_width = ROOMY * max(map(metrics.horizontalAdvance, names), default=0.0)
 
     def _settle(self) -> None:
         bar, rows = self.horizontalScrollBar(), self.rows()

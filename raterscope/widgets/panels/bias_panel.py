@@ -29,6 +29,7 @@ FACTS = {
     "test": "t test, Benjamini-Hochberg",
     "doubtful": "when doubtful (close pairs)",
     "clear": "when clear (far pairs)",
+    "swapped": "when A and B are swapped",
 }
 
 
@@ -65,6 +66,8 @@ class BiasView:
         Why the annotator was not tested; empty if it was.
     sentence : str
         Conclusion in words.
+    swapped : str
+        How often the choice stays when the sides are swapped; empty without such comparisons.
     """
 
     name: str
@@ -92,6 +95,7 @@ class BiasView:
     by_flips: bool = False
     untested: str = ""
     sentence: str = ""
+    swapped: str = ""
 
     @property
     def state(self) -> str:
@@ -132,6 +136,8 @@ class BiasView:
         for key, left in (("doubtful", self.doubtful_left), ("clear", self.clear_left)):
             if math.isfinite(left):
                 texts[key] = f"left in {percent(left)}" if left >= 0.5 else f"right in {percent(1 - left)}"
+        if self.swapped:
+            texts["swapped"] = self.swapped
         return texts
 
 

@@ -269,11 +269,14 @@ class PairGrid(QWidget):
     -------
     chosen : int
         Number of the selected comparison.
+    listed : int
+        Number of the first of other comparisons that are listed now.
     picture_wanted : int
         Number of a visible item without a picture; answer with `set_picture`.
     """
 
     chosen = Signal(int)
+    listed = Signal(int)
     picture_wanted = Signal(int)
 
     def __init__(self, *, of_items: bool = False) -> None:
@@ -344,6 +347,8 @@ class PairGrid(QWidget):
         self._nothing.setVisible(not len(self._rows))
         self.view.setVisible(len(self._rows) > 0)
         self.pictures.ask_again()
+        if view is not None and len(self._rows):
+            self.listed.emit(int(view.comparison[self._rows[0]]))
 
     def _whole(self, view: PairsView | None) -> bool:
         """Return whether all comparisons are listed, without separating evidence for and against."""

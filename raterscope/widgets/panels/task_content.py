@@ -48,12 +48,15 @@ class TaskContent:
         The picture, once it is read.
     texts : mapping of field to text
         In order; empty if the file held none.
+    beside : pair of fields
+        Fields that are shown side by side, as those whose names end in a and b.
     """
 
     name: str
     has_picture: bool = False
     pixels: NDArray[np.uint8] | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
+    beside: tuple[str, str] = ("", "")
 
 
 class ContentBrowser(QTextBrowser):
@@ -78,7 +81,7 @@ class ContentBrowser(QTextBrowser):
         """Load nothing: texts come from untrusted files."""
         return None
 
-    def show_texts(self, texts: Mapping[str, str]) -> None:
+    def show_texts(self, texts: Mapping[str, str], sides: tuple[str, str] = ("", "")) -> None:
         """Show texts, with their fields as headings if there are several.
 
         A field called html or markdown is formatted, without scripts, pictures and styles of other files. A
@@ -89,7 +92,8 @@ class ContentBrowser(QTextBrowser):
         names = list(texts)
         at = 0
         while at < len(names):
-            beside = names[at : at + 2] if _are_sides(names[at : at + 2]) else names[at : at + 1]
+            two = names[at : at + 2]
+            beside = two if tuple(two) == sides or _are_sides(two) else names[at : at + 1]
             if len(beside) == 2:
                 table = cursor.insertTable(1, 2, _side_by_side())
                 for column, name in enumerate(beside):
@@ -180,16 +184,24 @@ class TaskContentView(QWidget):
     back_wanted = Signal()
     link_chosen = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        parent: QWidget | None = None,
+        *,
+        title: str = "Task",
+        back: str = "annotators",
+        nothing: str = _NOTHING,
+    ) -> None:
         super().__init__(parent)
-        self.header = Header("Task")
-        self.back = KeyButton("D", "annotators", "second", "Back to the annotators")
+        self._title = title
+        self.header = Header(title)
+        self.back = KeyButton("D", back, "second", f"Back to the {back}")
         self.back.clicked.connect(self.back_wanted)
         self.picture = MarkingCanvas(marks=False)
         self.picture.setAccessibleName("Image of the task")
         self.texts = ContentBrowser()
         self.texts.link_chosen.connect(self.link_chosen)
-        self._pages = stacked(placeholder(_NOTHING), self.picture, self.texts)
+        self._pages = stacked(placeholder(nothing), self.picture, self.texts)
         top = horizontal((self.header, 1), self.back, spacing=8)
         vertical(top, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=6)
         self._shown: tuple[str, bool] | None = None
@@ -198,16 +210,16 @@ class TaskContentView(QWidget):
         """Show a task; None shows the empty state."""
         if content is None:
             self._shown = None
-            self.header.set_title("Task")
+            self.header.set_title(self._title)
             self._pages.setCurrentIndex(0)
             return
         is_named = content.has_picture or bool(content.texts)
-        self.header.set_title("Task", content.name if is_named else "")
+        self.header.set_title(self._title, content.name if is_named else "")
         if content.has_picture:
             self._show_picture(content)
             self._pages.setCurrentWidget(self.picture)
         else:
-            self.texts.show_texts(content.texts or {"": content.name})
+            self.texts.show_texts(content.texts or {"": content.name}, content.beside)
             self._pages.setCurrentWidget(self.texts)
 
     def _show_picture(self, content: TaskContent) -> None:

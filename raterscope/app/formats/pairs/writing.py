@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import BEHAVIOURS, FloatArray, PairFusion, Pairs
 from raterscope.algorithms.pairs.ranking import ranks
+from raterscope.algorithms.pairs.wins import MOST_COMPARED, count_wins
 from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError
 from raterscope.app.formats.output_files import escape_formula, open_text_output, write_table
 
 ANNOTATORS = (
@@ -24,7 +26,9 @@ ANNOTATORS = (
 RANKING = (
     "item", "score", "rank", "score_corrected", "rank_corrected",
     "score_low", "score_high", "score_corrected_low", "score_corrected_high", "component",
+    "rank_low", "rank_high",
 )  # fmt: skip
+WINS = ("item", "other", "won", "lost", "tied", "share", "share_low", "share_high")
 PAIRS = ("annotator", "left", "right", "choice", "time")
 PATH = "at"
 
@@ -97,9 +101,36 @@ def ranking_rows(items: Sequence[str], fusion: PairFusion) -> list[tuple[Any, ..
         items, _figures(fusion.score), _counted(before), _figures(fusion.corrected), _counted(after),
         *map(_figures, (fusion.score_low, fusion.score_high, fusion.corrected_low, fusion.corrected_high)),
         _counted(number),
+        *(
+            [None] * len(items) if end is None else _counted(end)
+            for end in (fusion.rank_low, fusion.rank_high)
+        ),
     )  # fmt: skip
     rows = list(zip(*columns, strict=True))
     return [rows[at] for at in order.tolist()]
+
+
+def write_wins(path: Path, pairs: Pairs) -> Path:
+    """Write one row per item and other item with comparisons: wins, losses, ties, and share with interval.
+
+    Raises `InputError` if there are too many items, or if it cannot be written.
+    """
+    count = len(pairs.items)
+    if count > MOST_COMPARED:
+        problem = f"would have a row for every two of {count:,} items; expected at most {MOST_COMPARED:,}"
+        raise InputError(problem, file=path)
+    wins = count_wins(pairs)
+    compared, share = wins.compared(), wins.share()
+
+    def rows() -> Iterator[Sequence[object]]:
+        for item, other in zip(*map(np.ndarray.tolist, np.nonzero(compared)), strict=True):
+            figures = np.array([share[item, other], *wins.interval(item, other)])
+            yield (
+                pairs.items[item], pairs.items[other], int(wins.won[item, other]),
+                int(wins.won[other, item]), int(wins.ties[item, other]), *_figures(figures),
+            )  # fmt: skip
+
+    return write_table(path, WINS, rows())
 
 
 def write_pairs(path: Path, pairs: Pairs, watch: Watch = silent) -> Path:

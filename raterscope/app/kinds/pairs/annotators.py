@@ -7,6 +7,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.annotators.vote_agreement import Coefficient
+from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.algorithms.pairs.fusion import fuse
 from raterscope.algorithms.pairs.ranking import ranks
@@ -23,6 +25,7 @@ from raterscope.app.annotator_evidence import (
 )
 from raterscope.app.errors import plain
 from raterscope.app.kinds.pairs.runs import Answered, apply_decisions, plan_of, read_answer
+from raterscope.app.kinds.pairs.variability import consistency_of
 from raterscope.app.review import fold
 from raterscope.app.study import Study
 
@@ -37,7 +40,17 @@ MATCH = Measure(
     "match", "match", "Share of choices that agree with the corrected ranking", ideal=1.0, is_share=True
 )
 LEFT = Measure("left_share", "left", "Share of the left among choices of a side", is_share=True)
-MEASURES = (BIAS, MATCH, LEFT)
+SWAPPED = Measure(
+    "swapped_consistency",
+    "swapped",
+    "Share of equal choices when the same comparison is made again with the sides swapped",
+    ideal=1.0,
+    is_share=True,
+)
+MEASURES = (BIAS, MATCH, LEFT, SWAPPED)
+
+MOST_REPEATED = 2_000_000
+"""Comparisons up to which swapped ones are searched."""
 
 LISTED = 200
 """Changed ranks that a preview lists, at most."""
@@ -73,6 +86,8 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
             answers_of = number + int(fusion.ties[row])
             match = float(fusion.match[row])
             values[row, 1] = (match, *wilson(match * answers_of, answers_of))
+        for row, swapped in swapped_consistency(answered.pairs).items():
+            values[row, 3] = (swapped.value, swapped.low, swapped.high)
         pool.add(names, values, sided + fusion.ties)
         rows = pool.rows_of(names).tolist()
         for at in np.flatnonzero(fusion.flagged).tolist():
@@ -103,6 +118,18 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
         accepted=nothing,
         rejected=nothing,
     )
+
+
+def swapped_consistency(pairs: Pairs) -> dict[int, Coefficient]:
+    """Return the consistency of each annotator who made a comparison with both orders of its items."""
+    if len(pairs) > MOST_REPEATED:
+        return {}
+    rows = {name: row for row, name in enumerate(pairs.annotators)}
+    return {
+        rows[each.person]: each.swapped
+        for each in consistency_of(pairs)
+        if each.swapped_repeats and each.person in rows
+    }
 
 
 def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Course]:

@@ -15,7 +15,13 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request, files_for
 from raterscope.app.formats.output_files import remove_file, write_record, write_table
-from raterscope.app.formats.pairs.writing import write_annotators, write_pairs, write_path, write_ranking
+from raterscope.app.formats.pairs.writing import (
+    write_annotators,
+    write_pairs,
+    write_path,
+    write_ranking,
+    write_wins,
+)
 from raterscope.app.kinds.pairs.runs import (
     Answer,
     Answered,
@@ -155,6 +161,10 @@ def _write_ranking(study: Study, answered: Answered, path: Path, watch: Watch) -
     return write_ranking(path, answered.pairs.items, apply_decisions(study, answered, watch))
 
 
+def _write_wins(_: Study, answered: Answered, path: Path, _watch: Watch) -> Path:
+    return write_wins(path, answered.pairs)
+
+
 def _write_path(_: Study, answered: Answered, path: Path, watch: Watch) -> Path:
     return write_path(path, answered.pairs.annotators, answered.fusion, watch)
 
@@ -162,5 +172,6 @@ def _write_path(_: Study, answered: Answered, path: Path, watch: Watch) -> Path:
 _WRITERS: Mapping[str, _Write] = {
     "annotators": _write_annotators,
     "ranking": _write_ranking,
+    "wins": _write_wins,
     "path": _write_path,
 }

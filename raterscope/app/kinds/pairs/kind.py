@@ -94,6 +94,7 @@ _table = partial(Export, by_question=True)
 _EXPORTS = (
     _table("annotators", "Annotators"),
     _table("ranking", "Ranking"),
+    _table("wins", "Wins"),
     _table("path", "Path"),
     _table("pairs", "Comparisons", of_run=False),
     _table("variability", "Observer variability", of_run=False),

@@ -170,6 +170,8 @@ def apply_decisions(study: Study, answered: Answered, watch: Watch = silent) -> 
         corrected=corrected.score,
         corrected_low=corrected.low,
         corrected_high=corrected.high,
+        rank_low=corrected.rank_low,
+        rank_high=corrected.rank_high,
     )
 
 

@@ -64,9 +64,16 @@ def measure_pairs(question: str, pairs: Pairs, watch: Watch = silent) -> PairVar
     last = last[is_first[last]]
     agreement = vote_agreement(pair[last], answer[last], _CHOICES)
     watch(0.5, "comparing repeated comparisons")
-    consistency = pair_consistency(pairs.annotator, pairs.left, pairs.right, pairs.choice, pairs.annotators)
+    consistency = consistency_of(pairs)
     people = {split_read(pairs.annotators[at])[0] for at in np.unique(pairs.annotator)}
     return PairVariability(question, agreement, len(people), consistency)
+
+
+def consistency_of(pairs: Pairs) -> list[PairConsistency]:
+    """Compare repeated comparisons, on the same task where tasks are known."""
+    return pair_consistency(
+        pairs.annotator, pairs.left, pairs.right, pairs.choice, pairs.annotators, pairs.task
+    )
 
 
 def pair_statistics(variability: PairVariability) -> Iterator[Statistic]:

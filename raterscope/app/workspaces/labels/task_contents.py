@@ -7,22 +7,16 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QUrl
-from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QMessageBox
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app.errors import InputError, plain
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import Study
 from raterscope.app.study.records import ImageEntry
 from raterscope.app.study.task_contents import read_contents
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.labels.tasks import TaskReview
+from raterscope.app.workspaces.task_links import ask_to_open, load_picture
 from raterscope.widgets.panels.task_content import TaskContent
-
-LONGEST_SIDE = 4096
-"""Pixels of the longer side of a picture on screen; a larger one is reduced."""
 
 
 class TaskContents(LabelsPart):
@@ -40,7 +34,7 @@ class TaskContents(LabelsPart):
         core.session.cleared.connect(self._clear)
         self._tabs.currentChanged.connect(self._show)
         self._view.back_wanted.connect(self.toggle)
-        self._view.link_chosen.connect(self._ask_to_open)
+        self._view.link_chosen.connect(partial(ask_to_open, self._view))
 
     def toggle(self) -> None:
         """Show the task in the centre, or the view that was there before."""
@@ -74,7 +68,7 @@ class TaskContents(LabelsPart):
         self._loading.cancel()
         self._view.show_content(self._content)
         if path is not None:
-            job = self._jobs.start("Reading a picture", partial(_load, path), quiet=True)
+            job = self._jobs.start("Reading a picture", partial(load_picture, path), quiet=True)
             self._loading.follow(job, self._on_loaded)
 
     def _on_loaded(self, pixels: NDArray[np.uint8] | None) -> None:
@@ -83,14 +77,6 @@ class TaskContents(LabelsPart):
             self._content = TaskContent(content.name, pixels is not None, pixels, content.texts)
             self._view.show_content(self._content)
 
-    def _ask_to_open(self, address: str) -> None:
-        box = QMessageBox(
-            QMessageBox.Icon.Question, "Open a link", f"Open {plain(address, 200)} in the web browser?",
-            QMessageBox.StandardButton.Open | QMessageBox.StandardButton.Cancel, self._view,
-        )  # fmt: skip
-        box.accepted.connect(lambda: QDesktopServices.openUrl(QUrl(address)))
-        box.open()
-
 
 def _read(
     name: str, question: int, entry: ImageEntry | None, study: Study, watch: Watch
@@ -98,14 +84,3 @@ def _read(
     watch(0.0, "reading the task")
     path = None if entry is None else study.locate(entry)
     return TaskContent(name, path is not None, None, read_contents(study, question, name)), path
-
-
-def _load(path: Path, watch: Watch) -> NDArray[np.uint8] | None:
-    """Read a picture as grey or RGB; None if it cannot be read."""
-    from raterscope.app.formats.pyramids import load_overview
-
-    watch(0.0, "reading a picture")
-    try:
-        return np.ascontiguousarray(load_overview(path, LONGEST_SIDE))
-    except InputError:
-        return None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.annotators.vote_agreement import Coefficient
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
 from raterscope.algorithms.pairs.evidence import (
@@ -29,7 +30,9 @@ from raterscope.algorithms.pairs.selection import (
     t_test_flags,
     wrong_probabilities,
 )
+from raterscope.algorithms.pairs.wins import Totals, Wins, count_totals, count_wins
 from raterscope.algorithms.progress import Watch
+from raterscope.app.kinds.pairs.annotators import swapped_consistency
 from raterscope.app.kinds.pairs.runs import RankingAgreements, compare_with_truth, plan_of, why_not_guaranteed
 from raterscope.app.session import Session
 from raterscope.app.study import RunEntry, Study
@@ -37,6 +40,8 @@ from raterscope.app.study.pairs import item_pictures, pairs_of, true_ranking_of
 from raterscope.app.study.records import ImageEntry, PairQuestion
 
 OPEN, FLAGGED, CLEARED = 0, 1, 2
+MOST_SHOWN = 60
+"""Largest number of items with a column for each in the table of wins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +57,8 @@ class Scene:
         Number of comparisons that were imported after the run.
     truth : TrueRanking or None
         The imported ground-truth ranking.
+    tasks : tuple of names
+        What the items were compared on, by the numbers in `pairs`.
     blind : bool
         Whether names are hidden, and the evidence on annotators until they are decided.
     """
@@ -64,6 +71,7 @@ class Scene:
     pictures: Mapping[int, ImageEntry]
     later: int = 0
     truth: TrueRanking | None = None
+    tasks: tuple[str, ...] = ()
     blind: bool = False
 
     @property
@@ -123,7 +131,8 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     later = 0 if run_shown is None else len(study.comparison_set(question).choice) - len(comparisons.choice)
     truth = true_ranking_of(study, question, comparisons.items)
     pairs = pairs_of(study, question, run_shown)
-    return Scene(entry, run_shown, fusion, pairs, comparisons.annotator_ids, pictures, later, truth)
+    ids, tasks = comparisons.annotator_ids, comparisons.tasks
+    return Scene(entry, run_shown, fusion, pairs, ids, pictures, later, truth, tasks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,6 +260,12 @@ class Analysis:
         Share of each annotator's answers that agree with the ranking of all answers.
     agreement : Agreements or None
         Agreement of the rankings with the ground truth; None without one.
+    totals : tuple of (n,) int64
+        Each item's wins, losses and ties.
+    wins : Wins or None
+        Of every two items; None for too many items.
+    swapped : mapping of annotator to Coefficient
+        Consistency of those who made a comparison with both orders of its items.
     not_promised : str
         Why the false discovery rate is not guaranteed; empty if it is.
     test : (p,) bool or None
@@ -269,6 +284,9 @@ class Analysis:
     not_promised: str = ""
     test: BoolArray | None = None
     agreement: RankingAgreements | None = None
+    totals: Totals | None = None
+    wins: Wins | None = None
+    swapped: Mapping[int, Coefficient] = field(default_factory=dict)
 
     @property
     def took_part(self) -> BoolArray:
@@ -308,4 +326,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         "" if plan is None else why_not_guaranteed(plan, fusion),
         t_test_flags(fusion),
         _agreement(scene, fusion),
+        count_totals(scene.pairs),
+        count_wins(scene.pairs) if len(scene.pairs.items) <= MOST_SHOWN else None,
+        swapped_consistency(scene.pairs),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QTabWidget
 
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
@@ -19,10 +20,14 @@ from raterscope.widgets.panels.bias_panel import BiasPanel
 from raterscope.widgets.panels.evaluation_panels import TrustPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.pair_browser import AnnotatorList, PairGrid
+from raterscope.widgets.panels.task_content import TaskContentView
 from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.tables.comparison_table import ComparisonTable, Measure
+from raterscope.widgets.tables.ranking_table import RankingTable
 
 NO_TRUST = "Press Fuse (F5) to see how often the test is wrong on these comparisons."
+
+NO_COMPARISON = "Select a comparison in the list at the right to see it here."
 
 NOTHING = (
     "Press Fuse (F5) to list runs, the annotators that each flags, and how they differ from the run shown."
@@ -65,7 +70,15 @@ class PairsScreen(WorkspaceScreen):
         self.path, self.sides, self.bars = BiasPath(), SideCounts(), KnockoffBars()
         above = split_widgets(Qt.Orientation.Horizontal, (self.path, self.sides), (520, 320))
         middle = split_widgets(Qt.Orientation.Vertical, (above, self.bars), (390, 210))
-        middle.setFocusProxy(self.bars)
+        self.middle_tabs = QTabWidget()
+        self.middle_tabs.addTab(middle, "Biases")
+        yield
+        self.ranking_table = RankingTable()
+        self.content = TaskContentView(title="Comparison", back="biases", nothing=NO_COMPARISON)
+        self.middle_tabs.addTab(self.ranking_table, "Ranking and wins")
+        self.middle_tabs.addTab(self.content, "Comparison")
+        self.middle_tabs.setFocusProxy(self.bars)
+        self.middle_tabs.tabBar().setAccessibleName("Biases, ranking, comparison")
         yield
         queue, evidence, self.ranking = AnnotatorList(), BiasPanel(), RankingShift()
         yield
@@ -73,7 +86,7 @@ class PairsScreen(WorkspaceScreen):
             PATHS, titles=("Find biased annotators by",), item="question", all_compared=True
         )
         yield
-        yield from self.lay_out(queue, middle, evidence, (self.ranking,), fuse_panel, (680, 520))
+        yield from self.lay_out(queue, self.middle_tabs, evidence, (self.ranking,), fuse_panel, (680, 520))
         self.comparisons = PairGrid(of_items=True)
         self.methods = ComparisonTable(MEASURES, NOTHING)
         self.trust = TrustPanel(("p value", "share below"), NO_TRUST)

@@ -8,6 +8,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.annotators.proportions import wilson
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.data import BEHAVIOURS, BoolArray
 from raterscope.algorithms.pairs.evidence import Evidence, OverTime, Side, Speaking
@@ -20,6 +21,7 @@ from raterscope.widgets.figures.position_bias import OverTimeView, SidesView
 from raterscope.widgets.figures.ranking_painter import RankingView
 from raterscope.widgets.panels.bias_panel import BiasView
 from raterscope.widgets.panels.pair_browser import AnnotatorsView, PairsView
+from raterscope.widgets.tables.ranking_table import RankingRows
 
 AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda"}
 GOOD, UNDECIDABLE = BEHAVIOURS.index("good"), BEHAVIOURS.index("not decidable")
@@ -221,6 +223,54 @@ def ranking_view(scene: Scene, ranking: Ranking | None) -> RankingView | None:
     )  # fmt: skip
 
 
+def ranking_rows(scene: Scene, analysis: Analysis, ranking: Ranking | None) -> RankingRows | None:
+    """Return the items by corrected rank with their wins; None without a result."""
+    if scene.fusion is None or ranking is None or analysis.totals is None:
+        return None
+    after, corrected = ranking.after, ranking.corrected
+    ranked = np.flatnonzero(after)
+    order = ranked[np.lexsort((after[ranked], scene.fusion.component[ranked]))]
+    names = [scene.pairs.items[item] for item in order.tolist()]
+    won, lost, tied = analysis.totals
+    cells = []
+    for item in order.tolist():
+        low, high = int(corrected.rank_low[item]), int(corrected.rank_high[item])
+        compared = int(won[item] + lost[item] + tied[item])
+        hits = float(won[item] + tied[item] / 2)
+        cells.append(
+            (
+                f"{after[item]:,}" + (f" ({low:,} to {high:,})" if low < high else ""),
+                interval_text(corrected.score[item], corrected.low[item], corrected.high[item]),
+                f"{won[item]:,}", f"{lost[item]:,}", f"{tied[item]:,}",
+                share_text(hits / compared, *wilson(hits, compared)),
+            )
+        )  # fmt: skip
+    wins = analysis.wins
+    share = None if wins is None else wins.share()[np.ix_(order, order)]
+
+    def against(row: int, column: int) -> str:
+        assert wins is not None
+        first, second = int(order[row]), int(order[column])
+        compared, beaten = int(wins.compared()[first, second]), int(wins.won[first, second])
+        return (
+            f"{names[row]} against {names[column]}: {beaten:,} won, {int(wins.won[second, first]):,} lost, "
+            f"{int(wins.ties[first, second]):,} tied, "
+            f"{share_text((beaten + wins.ties[first, second] / 2) / compared, *wins.interval(first, second))}"
+        )
+
+    return RankingRows(order, names, cells, share, against, bool(scene.pictures))
+
+
+def interval_text(value: float, low: float, high: float) -> str:
+    """Return a score with its interval."""
+    return f"{value:.2f}" + (f" ({low:.2f} to {high:.2f})" if np.isfinite([low, high]).all() else "")
+
+
+def share_text(value: float, low: float, high: float) -> str:
+    """Return a share in percent with its interval."""
+    return f"{100 * value:.0f} % ({100 * low:.0f} to {100 * high:.0f})"
+
+
 def bias_view(
     scene: Scene,
     analysis: Analysis,
@@ -259,8 +309,13 @@ def bias_view(
         p_value=float(fusion.p_value[annotator]),
         doubtful_left=_left_share(evidence.doubtful) if evidence else float("nan"),
         clear_left=_left_share(evidence.clear) if evidence else float("nan"), untested=reason,
-        sentence=counted.sentence,
+        sentence=counted.sentence, swapped=_swapped(analysis, annotator),
     )  # fmt: skip
+
+
+def _swapped(analysis: Analysis, annotator: int) -> str:
+    share = analysis.swapped.get(annotator)
+    return "" if share is None else f"same in {share_text(share.value, share.low, share.high)}"
 
 
 def _value_of(values: NDArray[np.float64] | None, annotator: int) -> float:

@@ -39,6 +39,7 @@ from raterscope.app.workspaces.pairs.scene import (
     read_scene,
 )
 from raterscope.app.workspaces.pairs.screen import PairsCore, PairsScreen
+from raterscope.app.workspaces.pairs.task_view import ComparisonContents
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
 from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
@@ -77,6 +78,7 @@ class PairsWorkspace(PairsScreen):
             f"probability of {MATTERS:g} or more, by the p values of all annotators.",
         )  # fmt: skip
         self.study_queue = StudyQueue(document, self, self.remaining, lambda: self.session.blind)
+        self.contents = ComparisonContents(core)
         self.run_comparison = RunComparison(core)
         self.calibration = Calibration(document, self.trust, self.queue, "pairs", costly=True)
         self.pictures = TaskPictures(document, jobs, self)
@@ -104,7 +106,8 @@ class PairsWorkspace(PairsScreen):
         self.bias_review.exhausted.connect(self._on_exhausted)
         self.core.sample.chosen.connect(self._go_to_sampled)
         self.ranking.pair_chosen.connect(self._on_pair)
-        for grid in (self.ranking, self.comparisons, self.evidence.pairs):
+        self.ranking_table.pair_chosen.connect(self._on_pair)
+        for grid in (self.ranking, self.ranking_table, self.comparisons, self.evidence.pairs):
             self.pictures.serve(grid)
         self.left_tabs.currentChanged.connect(self.run_comparison.read_runs)
 
@@ -117,6 +120,7 @@ class PairsWorkspace(PairsScreen):
             ("Skip", "S", partial(self.bias_review.judge, "skip")),
             ("Exclude flagged annotators", "X", self._exclude_flagged),
             ("Exclude annotator, or restore", "Shift+X", self.bias_review.exclusions.exclude),
+            ("Show the comparison large, or the biases again", "D", self.contents.toggle),
             *self.core.navigation_actions("question"),
             ("Leave the panel", "Esc", self.close_fuse_panel),
         )
@@ -206,8 +210,9 @@ class PairsWorkspace(PairsScreen):
         self._evidence = self._pair = None
         self.pictures.set_tasks(pictures)
         self.ranking.show_ranking(None)
+        self.ranking_table.show_ranking(None)
         self.comparisons.show_pairs(None)
-        for widget in (self.ranking, self.comparisons, self.evidence.pairs):
+        for widget in (self.ranking, self.ranking_table, self.comparisons, self.evidence.pairs):
             widget.forget_pictures()
 
     def _calibrate(self) -> None:
@@ -295,7 +300,9 @@ class PairsWorkspace(PairsScreen):
         self._flags_changed()
 
     def _on_ranked(self) -> None:
-        self.ranking.show_ranking(view.ranking_view(self.session.scene, self.rate_cut.ranking))
+        scene, ranking = self.session.scene, self.rate_cut.ranking
+        self.ranking.show_ranking(view.ranking_view(scene, ranking))
+        self.ranking_table.show_ranking(view.ranking_rows(scene, self.session.analysis, ranking))
 
     @while_shown
     def _on_pair(self, first: int, second: int) -> None:

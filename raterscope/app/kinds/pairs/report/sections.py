@@ -18,7 +18,9 @@ from raterscope.app.kinds.pairs.report.tables import (
     flagged_table,
     ranking_table,
     read_compared,
+    swapped_table,
     truth_table,
+    wins_table,
 )
 from raterscope.app.kinds.pairs.runs import why_not_guaranteed
 from raterscope.app.kinds.pairs.variability import variability_section
@@ -42,11 +44,13 @@ def compared_section(question: ComparedQuestion, watch: Watch = silent) -> Secti
                 ]
             )
         )
-    truth = truth_table(question)
+    truth, swapped = truth_table(question), swapped_table(question)
     blocks += [
         _charts(question),
         flagged_table(question),
+        *([swapped] if swapped else []),
         ranking_table(question),
+        wins_table(question),
         *([truth] if truth else []),
     ]
     return Section(plain(question.entry.name), blocks, breaks=True)
@@ -179,7 +183,8 @@ _MEASURES = (
         "Model of a choice",
         "The score of the item on the left, less that of the item on the right, and the annotator's bias to "
         "a side, and noise ([@xu2016]). Scores and biases are those of least "
-        "squares, intervals those of Student's t at 95 %.",
+        "squares, intervals those of Student's t at 95 %. A tie is half a choice for either item, as in the "
+        "sufficient statistics of [@davidson1970].",
     ),
     (
         "Flip test",

@@ -9,14 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.annotators.proportions import wilson
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS, BoolArray, FloatArray
 from raterscope.algorithms.pairs.evidence import BAD_SHARE, behaviours, crowd_match_ratio, match_ratio
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.ranking import ranks, scores
 from raterscope.algorithms.pairs.selection import draw_shares
+from raterscope.algorithms.pairs.wins import count_totals, count_wins
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import plain
+from raterscope.app.kinds.pairs.annotators import swapped_consistency
 from raterscope.app.kinds.pairs.runs import (
     OtherResults,
     RankingAgreements,
@@ -60,6 +63,8 @@ class ComparedQuestion:
         Without the biases of flagged annotators.
     before, after : (n,) int32
         Ranks within components.
+    rank_low, rank_high : (n,) int32
+        Intervals of `after`; 0 where unknown.
     match : (p,) float64
         Share of the answers that go with the ranking.
     crowd_match : float
@@ -88,6 +93,8 @@ class ComparedQuestion:
     high: FloatArray
     before: NDArray[np.int32]
     after: NDArray[np.int32]
+    rank_low: NDArray[np.int32]
+    rank_high: NDArray[np.int32]
     match: FloatArray
     crowd_match: float
     match_original: FloatArray
@@ -117,9 +124,12 @@ def read_compared(
     )
     flagged = (fusion.flagged & ~cleared) | by_expert
     score, low, high = fusion.corrected, fusion.corrected_low, fusion.corrected_high
+    nothing = np.zeros(len(score), dtype=np.int32)
+    rank_low, rank_high = (nothing if end is None else end for end in (fusion.rank_low, fusion.rank_high))
     if (flagged != fusion.flagged).any():
         corrected = scores(pairs, flagged, part(watch, 0.1, 0.4))
         score, low, high = corrected.score, corrected.low, corrected.high
+        rank_low, rank_high = corrected.rank_low, corrected.rank_high
     fused = len(study.comparison_set(entry.id, run.imported).choice)
     truth = true_ranking_of(study, entry.id, pairs.items)
     return ComparedQuestion(
@@ -139,6 +149,8 @@ def read_compared(
         high=high,
         before=ranks(fusion.score, fusion.component),
         after=ranks(score, fusion.component),
+        rank_low=rank_low,
+        rank_high=rank_high,
         match=match_ratio(pairs, score),
         crowd_match=crowd_match_ratio(pairs, score),
         match_original=match_ratio(pairs, fusion.score),
@@ -226,6 +238,9 @@ _MOST = 60
 
 _ENDS, _MOVED = 5, 10
 """Items from either end of the ranking, and of those that moved the most."""
+
+_MOST_WINS = 60
+"""Items with their wins."""
 
 _REASON = 48
 """Letters of a reason; all of it is among the decisions."""
@@ -377,6 +392,76 @@ def ranking_table(question: ComparedQuestion) -> Table:
         note += f" This is the largest of {groups:,} groups of items, whose scores are not comparable."
     columns = ("Item", "Rank before", "Rank after", "Moved", "Score before", "Score after")
     return Table("The ranking before and after", columns, rows, note)
+
+
+_MOST_IN_MATRIX = 12
+
+
+def wins_table(question: ComparedQuestion) -> Table:
+    """List the items by rank with wins, losses, ties and shares; few items also against each other."""
+    pairs = question.pairs
+    won, lost, tied = count_totals(pairs)
+    ranked = np.flatnonzero(question.after)
+    order = ranked[np.lexsort((question.after[ranked], question.fusion.component[ranked]))]
+    few = len(order) <= _MOST_IN_MATRIX
+    order = order[:_MOST_WINS]
+    wins = count_wins(pairs) if few else None
+    columns = ["Item", "Rank", "Won", "Lost", "Tied", "Share"]
+    if few:
+        columns += [plain(pairs.items[item], 30) for item in order.tolist()]
+    rows = []
+    for item in order.tolist():
+        number = int(won[item] + lost[item] + tied[item])
+        hits = float(won[item] + tied[item] / 2)
+        row = [
+            plain(pairs.items[item], 60), _rank(question, item), f"{won[item]:,}", f"{lost[item]:,}",
+            f"{tied[item]:,}", _score(hits / number, *wilson(hits, number)),
+        ]  # fmt: skip
+        if wins is not None:
+            shares = wins.share()[item, order]
+            row += [share(value, 2) if np.isfinite(value) else NONE for value in shares.tolist()]
+        rows.append(row)
+    note = (
+        "Rank: after the biases of flagged annotators are removed, with the interval that holds it with 95 % "
+        "([@mogstad2024]). Won, lost and tied: all comparisons as given. Share: of comparisons won, a tie "
+        "counted as half, with Wilson's 95 % interval"
+        + ("; on the right, the share won against each item." if few else ".")
+    )
+    if len(ranked) > len(order):
+        note += f" The first {len(order):,} of {len(ranked):,} items are listed; the export has all."
+    return Table("Wins, losses and ties", columns, rows, cite(note))
+
+
+def _rank(question: ComparedQuestion, item: int) -> str:
+    low, high = int(question.rank_low[item]), int(question.rank_high[item])
+    ends = f" ({low:,} to {high:,})" if low < high else ""
+    return f"{int(question.after[item]):,}{ends}"
+
+
+def swapped_table(question: ComparedQuestion) -> Table | None:
+    """List the annotators who made comparisons with both orders, the least consistent first; None without."""
+    names = question.pairs.annotators
+    swapped = sorted(swapped_consistency(question.pairs).items(), key=lambda entry: entry[1].value)
+    if not swapped:
+        return None
+    rows = [
+        (
+            plain(names[k], 40),
+            _score(each.value, each.low, each.high),
+            _bias(question, k),
+            _behaviour(question, k),
+        )
+        for k, each in swapped[:_MOST]
+    ]
+    note = (
+        "Share of equal choices when the same two items were compared again, on the same task if tasks are "
+        "known, with the sides swapped ([@zheng2023]), with Wilson's 95 % interval. Bias: as in the table of "
+        "flagged annotators."
+    )
+    if len(swapped) > _MOST:
+        note += f" The {_MOST} least consistent of {len(swapped):,} annotators are listed."
+    heads = ("Annotator", "Consistency", "Bias", "Behaviour")
+    return Table("Consistency when sides are swapped", heads, rows, cite(note))
 
 
 def _bias(question: ComparedQuestion, k: int) -> str:

@@ -1,0 +1,118 @@
+"""Wins, losses and ties of every two items, and intervals of ranks.
+
+References
+----------
+.. [wilson1927] E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal
+   of the American Statistical Association 22 (1927) 209-212, doi:10.1080/01621459.1927.10502953.
+.. [mogstad2024] M. Mogstad, J. P. Romano, A. M. Shaikh and D. Wilhelm, "Inference for ranks with applications
+   to mobility across neighbourhoods and academic achievement across countries", The Review of Economic
+   Studies 91 (2024) 476-518, doi:10.1093/restud/rdad006.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.pairs.data import FloatArray, IndexArray, Pairs
+
+MOST_COMPARED = 1000
+"""Largest number of items of a table of wins, and of a component whose ranks get intervals."""
+
+
+@dataclass(frozen=True, eq=False)
+class Wins:
+    """How often each of n items, by row, was preferred to each other item, by column.
+
+    Attributes
+    ----------
+    won : (n, n) int64
+        Comparisons in which the item of the row was preferred; the losses are its transpose.
+    ties : (n, n) int64
+    """
+
+    won: NDArray[np.int64]
+    ties: NDArray[np.int64]
+
+    def compared(self) -> NDArray[np.int64]:
+        """Return the number of comparisons of every two items."""
+        return self.won + self.won.T + self.ties
+
+    def share(self) -> FloatArray:
+        """Return the share that the item of the row won, a tie as half; NaN without a comparison."""
+        number = self.compared()
+        return np.where(number > 0, (self.won + self.ties / 2) / np.maximum(number, 1), np.nan)
+
+    def interval(self, first: int, second: int) -> tuple[float, float]:
+        """Return the 95 % interval of a share, [wilson1927]_; ties make it wider than necessary.
+
+        Answers of the same annotator are counted as independent.
+        """
+        number = int(self.compared()[first, second])
+        return wilson(float(self.won[first, second] + self.ties[first, second] / 2), number)
+
+
+Totals = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""Wins, losses and ties of each item, (n,) each."""
+
+
+def count_totals(pairs: Pairs) -> Totals:
+    """Count each item's wins, losses and ties."""
+    count = len(pairs.items)
+    both = np.concatenate([pairs.left, pairs.right])
+    choice = np.concatenate([pairs.choice, -pairs.choice])
+    won, lost, tied = (
+        np.bincount(both[rows], minlength=count) for rows in (choice > 0, choice < 0, choice == 0)
+    )
+    return won, lost, tied
+
+
+def count_wins(pairs: Pairs) -> Wins:
+    """Count wins and ties of all items.
+
+    Examples
+    --------
+    >>> pairs = Pairs([0, 0, 1], [0, 1, 0], [1, 0, 1], [1.0, -1.0, 0.0], ("kim", "lee"), ("a", "b"))
+    >>> wins = count_wins(pairs)
+    >>> wins.won.tolist(), wins.ties.tolist()
+    ([[0, 2], [0, 0]], [[0, 1], [1, 0]])
+    """
+    count = len(pairs.items)
+    left_wins = pairs.choice > 0
+    winner, loser = np.where(left_wins, (pairs.left, pairs.right), (pairs.right, pairs.left))
+    cell, is_tie = winner.astype(np.int64) * count + loser, pairs.choice == 0
+    won, tied = (
+        np.bincount(cell[rows], minlength=count * count).reshape(count, count) for rows in (~is_tie, is_tie)
+    )
+    return Wins(won, tied + tied.T)
+
+
+def rank_intervals(
+    score: FloatArray, covariance: FloatArray, quantile: float
+) -> tuple[IndexArray, IndexArray]:
+    """Return the 95 % intervals of the ranks of linked items, each item's by itself, [mogstad2024]_.
+
+    An item ranks below those that are better with certainty, and above those that are worse: the two-sided
+    tests of its differences from all others, with Bonferroni's correction, give a marginal confidence set.
+
+    Parameters
+    ----------
+    score : (m,) float64
+    covariance : (m, m) float64
+        Of the scores.
+    quantile : float
+        The quantile of the distribution of a standardised difference at 1 - 0.025 / (m - 1).
+
+    Returns
+    -------
+    low, high : (m,) int32
+    """
+    own = np.diagonal(covariance)
+    spread = np.sqrt(np.maximum(own[:, None] + own[None, :] - 2 * covariance, 0.0))
+    gap = score[:, None] - score[None, :]
+    certain = np.where(np.isfinite(spread), np.abs(gap) > quantile * spread, False)
+    better, worse = (certain & (gap < 0)).sum(axis=1), (certain & (gap > 0)).sum(axis=1)
+    return (1 + better).astype(np.int32), (len(score) - worse).astype(np.int32)
