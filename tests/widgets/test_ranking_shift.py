@@ -1,16 +1,17 @@
 """The ranking before and after: who stands where, which lines cross, what is chosen and asked for."""
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QObject, QPointF, Qt
-from PySide6.QtGui import QColor, QImage
+from PySide6.QtGui import QColor, QFontMetricsF, QImage
 
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import paint_svg
-from raterscope.widgets.figures.ranking_painter import AFTER, BEFORE, RankingView
+from raterscope.widgets.figures.ranking_painter import AFTER, BEFORE, PAD, RankingView
 from raterscope.widgets.figures.ranking_shift import WIDEST, RankingShift
 from tests.reading import visible_words
 
@@ -152,6 +153,22 @@ def test_the_next_swap_is_gone_to_wherever_it_is(ranking, qtbot):
     assert ranking.items == [300, 301, 300]
 
 
+def _picture(ranking, item):
+    """Return the middle of the picture of an item, which is at the left of its card."""
+    card = ranking.figure.rows().card(item, BEFORE)
+    return QPointF(card.left() + card.height() / 2, card.center().y())
+
+
+def test_names_are_whole_up_to_a_width(ranking):
+    names = ("vicuna-13b-v1.2", "a", "b", "c")
+    ranking.show_ranking(replace(SWAP, names=names))
+    rows = ranking.figure.rows()
+    metrics = QFontMetricsF(theme.font(theme.CAPTION))
+    assert rows.card(1, BEFORE).width() - 2 * PAD >= metrics.horizontalAdvance(names[0])
+    ranking.show_ranking(replace(SWAP, names=("x" * 400, "a", "b", "c")))
+    assert ranking.figure.rows().card_width < 240
+
+
 def test_pictures_are_asked_for_in_sight_alone_and_once(ranking, qtbot):
     ranking.show_ranking(view(-np.arange(500.0), pictures=True))
     qtbot.waitUntil(lambda: len(ranking.wanted) > 3)
@@ -161,8 +178,8 @@ def test_pictures_are_asked_for_in_sight_alone_and_once(ranking, qtbot):
     for item in ranking.wanted:
         ranking.set_picture(item, picture if item else None)
     drawn = ranking.figure.viewport().grab().toImage()
-    assert drawn.pixelColor(middle(ranking, 1).toPoint()).name() == "#ff0000"
-    assert drawn.pixelColor(middle(ranking, 0).toPoint()).name() != "#ff0000"
+    assert drawn.pixelColor(_picture(ranking, 1).toPoint()).name() == "#ff0000"
+    assert drawn.pixelColor(_picture(ranking, 0).toPoint()).name() != "#ff0000"
     count = len(ranking.wanted)
     ranking.figure.horizontalScrollBar().setValue(ranking.figure.horizontalScrollBar().maximum())
     qtbot.waitUntil(lambda: len(ranking.wanted) > count)
@@ -179,7 +196,7 @@ def test_without_pictures_none_is_asked_for(ranking, qtbot):
 
 
 def test_rows_that_just_fit_come_to_rest(ranking, qapp):
-    ranking.show_ranking(view(-np.arange(12.0)))
+    ranking.show_ranking(replace(view(-np.arange(12.0)), names=("a",) * 12))
     bar, visited = ranking.figure.horizontalScrollBar(), set()
     for height in range(180, 230):
         ranking.resize(720, height)

@@ -101,6 +101,8 @@ TOPICS: dict[str, dict[str, str]] = {
         "bars": "pairs/draws",
         "evidence": "pairs/bias",
         "ranking": "pairs/ranking",
+        "ranking_table": "pairs/ranking",
+        "content": "pairs/comparisons",
         "comparisons": "pairs/comparisons",
         "methods": "pairs/methods",
         "trust": "pairs/trust",

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QCheckBox, QLabel, QMenu
 
 from raterscope.algorithms.pairs.data import BEHAVIOURS
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
+from raterscope.algorithms.pairs.wins import count_wins
 from raterscope.app.workspaces.run_history import run_lines
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from tests.app.driving import LONG, idle
@@ -223,6 +224,32 @@ def test_the_queue_is_narrowed_by_behaviour_and_by_name_and_a_pair_of_items_list
     assert {line.title for line in workspace.queue.view.lines[:]} == {f"ann 3{n}" for n in range(10)}
     workspace.ranking.pair_chosen.emit(0, 1)
     assert workspace.left_tabs.currentWidget() is workspace.comparisons
+
+
+def test_the_ranking_shows_wins_and_a_share_lists_the_comparisons(fused, qtbot):
+    workspace = fused.workspace
+    workspace.middle_tabs.setCurrentWidget(workspace.ranking_table)
+    model = workspace.ranking_table.model
+    texts = [[model.index(row, column).data() for column in range(7 + ITEMS)] for row in range(ITEMS)]
+    assert [row[1] for row in texts] == [f"cell {n}" for n in range(ITEMS)]
+    wins = count_wins(crowd())
+    assert [int(row[3]) for row in texts] == wins.won.sum(axis=1).tolist()
+    assert texts[0][7 + 9] == f"{100 * wins.share()[0, 9]:.0f} %"
+    workspace.ranking_table.view.clicked.emit(model.index(0, 7 + 9))
+    assert workspace.comparisons._view.name == "cell 0 and cell 9"
+
+
+def test_d_shows_a_comparison_with_its_choice_and_goes_back(fused, qtbot):
+    workspace = fused.workspace
+    before = workspace.middle_tabs.currentIndex()
+    key(fused, qtbot, Qt.Key.Key_D)
+    idle(fused, qtbot)
+    assert workspace.middle_tabs.currentWidget() is workspace.content
+    text = workspace.content.texts.toPlainText()
+    assert "A: cell" in text
+    assert ", preferred" in text
+    workspace.content.back.click()
+    assert workspace.middle_tabs.currentIndex() == before
 
 
 def test_a_cleared_annotator_loses_the_flag_and_leaves_the_list_until_undo(fused, qtbot):
