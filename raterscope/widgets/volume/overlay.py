@@ -61,15 +61,16 @@ def paint_letters(painter: QPainter, viewport: Viewport, plane: Plane, lift: flo
     painter.restore()
 
 
-def paint_title(painter: QPainter, title: str, line: str) -> None:
-    """Paint which plane this is and which of its slices, and a line below."""
+def paint_title(painter: QPainter, title: str, *lines: str) -> None:
+    """Paint which plane this is and which of its slices, and lines below."""
     painter.save()
     enlarge(painter, QRectF())
     painter.setFont(theme.font(theme.CAPTION, bold=True))
     metrics = QFontMetrics(painter.font())
-    for words, top in ((title, EDGE - 4.0), (line, EDGE + 14.0)):
+    written = [words for words in (title, *lines) if words]
+    for row, words in enumerate(written):
         if words:
-            room = QRectF(EDGE, top, metrics.horizontalAdvance(words) + 4, 20)
+            room = QRectF(EDGE, EDGE - 4.0 + 18.0 * row, metrics.horizontalAdvance(words) + 4, 20)
             _shaded(painter, room, _LEFT, words, theme.DARK.text if words is title else theme.DARK.second)
     painter.restore()
 

@@ -52,6 +52,8 @@ class Plane:
         The nominal distance between slices that are uneven.
     letters : (left, right, top, bottom)
         The patient's sides; empty if unknown.
+    oblique : float
+        Degrees between the slices and the patient's plane of this name.
     slabs : tuple of (begin, position, end), optional
         Of slices at uneven distances, mm from the begin of the first; see `Grid.bounds`.
     """
@@ -65,6 +67,7 @@ class Plane:
     spacing: tuple[float, float, float]
     letters: tuple[str, str, str, str]
     slabs: tuple[tuple[float, float, float], ...] | None = None
+    oblique: float = 0.0
 
     @property
     def slices(self) -> int:
@@ -251,9 +254,13 @@ def planes_of(grid: Grid) -> dict[str, Plane]:
         for axis in (across, down):
             low, high = grid.letters(axis)
             ends += [high, low] if turned[axis] else [low, high]
+        across_way, down_way = (grid.matrix[:3, 2 - axis] for axis in (across, down))
+        towards_eye = np.cross(across_way, down_way)
+        cosine = abs(towards_eye[_NORMAL[name]]) / np.linalg.norm(towards_eye)
+        oblique = float(np.degrees(np.arccos(min(cosine, 1.0)))) if grid.calibrated else 0.0
         planes[name] = Plane(
             name, normal, down, across, (turned[0], turned[1], turned[2]), grid.shape, grid.spacing,
-            (ends[0], ends[1], ends[2], ends[3]), slabs,
+            (ends[0], ends[1], ends[2], ends[3]), slabs, oblique,
         )  # fmt: skip
     return planes
 
@@ -396,8 +403,10 @@ class Preset:
 PRESETS = (
     Preset("lung", "lung", -600.0, 1500.0),
     Preset("soft", "soft tissue", 40.0, 400.0),
+    Preset("liver", "liver", 60.0, 160.0),
     Preset("bone", "bone", 300.0, 1500.0),
     Preset("brain", "brain", 40.0, 80.0),
+    Preset("stroke", "stroke", 35.0, 40.0),
 )
 
 

@@ -258,6 +258,14 @@ class Scene:
         Of the brush, in millimetres.
     notice : str
         Text shown during a drag: the window that it sets.
+    cross_hair : bool
+        Whether the crosshair is painted.
+    line_width : float
+        Factor of the width of all outlines.
+    slab : float
+        Thickness in mm of a maximum intensity projection; 0 for a slice.
+    readout : str
+        Value and position under the pointer, or at the crosshair.
     """
 
     empty: bool = True
@@ -280,6 +288,10 @@ class Scene:
     tool: str = "look"
     radius: float = 3.0
     notice: str = ""
+    cross_hair: bool = True
+    line_width: float = 1.0
+    slab: float = 0.0
+    readout: str = ""
 
     def in_sight(self) -> list[Outline]:
         """Return the outlines that are painted."""

@@ -12,6 +12,7 @@ from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.theme import pixels
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.plane import Box, Levels, Plane
+from raterscope.widgets.volume.projection import Projector
 from raterscope.widgets.volume.scene import (
     BAND,
     EDIT,
@@ -34,11 +35,11 @@ CHIPS_ROOM = 36
 class SlicePainter:
     """Painter of one slice; what keeps still is painted once and kept until it changes."""
 
-    def __init__(self, scene: Scene, outliner: Outliner) -> None:
-        self._scene, self._outliner = scene, outliner
+    def __init__(self, scene: Scene, outliner: Outliner, projector: Projector) -> None:
+        self._scene, self._outliner, self._projector = scene, outliner, projector
         self._ground: QImage | None = None
         self._marks: QImage | None = None
-        self._picture: tuple[Levels, int, QImage] | None = None
+        self._picture: tuple[Levels, int, float, QImage] | None = None
         self._heat: tuple[object, int, tuple[QImage, Box] | None] | None = None
 
     def changed(self, *, below: bool = False) -> None:
@@ -59,6 +60,7 @@ class SlicePainter:
         ratio: float,
         *,
         title: str,
+        remark: str,
         large: bool,
         stroke: BrushStroke | None,
         pointer: tuple[float, float] | None,
@@ -67,6 +69,8 @@ class SlicePainter:
 
         Parameters
         ----------
+        title, remark : str
+            Plane and slice, and how it differs from a plain one.
         ratio : float
             Device pixels per pixel of the widget.
         large : bool
@@ -81,7 +85,11 @@ class SlicePainter:
             self._ground = self._painted(plane, view, ratio)
         painter.drawImage(QPointF(0, 0), self._ground)
         self._paint_stroke(painter, view, stroke, pointer)
-        if not scene.bare and not (plane.slices == 1 and scene.tool == "look" and not scene.calibrated):
+        if (
+            scene.cross_hair
+            and not scene.bare
+            and not (plane.slices == 1 and scene.tool == "look" and not scene.calibrated)
+        ):
             overlay.paint_cross_hair(
                 painter, view, plane.position_of(scene.index), faint=scene.tool != "look"
             )
@@ -97,7 +105,8 @@ class SlicePainter:
         lift = pixels(CHIPS_ROOM) if large else 0
         overlay.paint_letters(painter, view, plane, lift)
         alone = scene.solo_name() if large else ""
-        overlay.paint_title(painter, title, f"{alone} alone" if alone else "")
+        lines = (remark, f"{alone} alone" if alone else "", scene.readout if large else "")
+        overlay.paint_title(painter, title, *lines)
         size = 1000.0 if scene.calibrated else None
         corner = view.height - overlay.EDGE - lift
         paint_scale_bar(painter, QPointF(overlay.EDGE, corner), view.scale, size, view.width - overlay.EDGE)
@@ -132,11 +141,9 @@ class SlicePainter:
             x, y, far_x, far_y = (edge * view.scale for edge in plane.extent)
             painter.fillRect(QRectF(x, y, far_x - x, far_y - y), QColor(theme.DARK.surface))
         else:
-            if self._picture is None or self._picture[:2] != (scene.levels, index):
-                cut = scene.levels.to_bytes(plane.cut(scene.values, index))
-                picture = to_picture(plane.evenly(cut))
-                self._picture = (scene.levels, index, picture)
-            draw_part(painter, self._picture[2], plane.extent, view.scale, rect, smooth=True)
+            if self._picture is None or self._picture[:3] != (scene.levels, index, scene.slab):
+                self._picture = (scene.levels, index, scene.slab, self._slice_picture(plane, index))
+            draw_part(painter, self._picture[3], plane.extent, view.scale, rect, smooth=True)
         if scene.heat is not None and not scene.bare:
             if self._heat is None or self._heat[0] is not scene.heat or self._heat[1] != index:
                 self._heat = (scene.heat, index, heat_picture(scene.heat, plane, index))
@@ -144,6 +151,15 @@ class SlicePainter:
                 painter.setOpacity(scene.opacity)
                 draw_part(painter, *self._heat[2], view.scale, rect, smooth=True)
                 painter.setOpacity(1.0)
+
+    def _slice_picture(self, plane: Plane, index: int) -> QImage:
+        scene, cut = self._scene, None
+        assert scene.values is not None
+        if scene.slab and plane.slices > 1 and scene.values.ndim == 3:
+            cut = self._projector.get(plane, scene.values, index, scene.slab)
+        if cut is None:
+            cut = plane.cut(scene.values, index)
+        return to_picture(plane.evenly(scene.levels.to_bytes(cut)))
 
     def _paint_shapes(self, painter: QPainter, plane: Plane, ratio: float) -> None:
         scene = self._scene
@@ -159,7 +175,8 @@ class SlicePainter:
             for outline, path in areas:
                 painter.fillPath(path, theme.colour(outline.colour, alpha))
         for outline, path in seen:
-            _stroke_path(painter, path, outline.colour, outline.width, ratio, dashed=outline.dashed)
+            width = outline.width * scene.line_width
+            _stroke_path(painter, path, outline.colour, width, ratio, dashed=outline.dashed)
         if EDIT in paths:
             painter.fillPath(paths[EDIT], theme.colour(theme.DARK.painted, 45))
             _stroke_path(painter, paths[EDIT], theme.DARK.painted, 2.0, ratio, dashed=False)

@@ -25,6 +25,7 @@ from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.plane import Index, Plane
+from raterscope.widgets.volume.projection import Projector, slab_words
 from raterscope.widgets.volume.scene import Outline, Outliner, Scene
 from raterscope.widgets.volume.slice_painter import SlicePainter, boxes_on
 from raterscope.widgets.volume.strokes import BrushStroke, ContourStroke
@@ -37,6 +38,9 @@ ZOOM_STEP = 1.25
 DRAG_FROM = 4.0
 NEAR = 4.0
 """Pixels within which a click is on a line."""
+
+OBLIQUE_FROM = 3.0
+"""Degrees between slices and the patient's plane from which a remark says so."""
 
 NOTCH = 120
 """Turn of one notch of a wheel, in eighths of a degree."""
@@ -73,6 +77,8 @@ class SliceView(QWidget):
         1 wider, -1 narrower.
     bared : bool
         Whether the image is to be seen alone.
+    hovered : object
+        (slice, row, column) under the mouse; None outside the slice.
     """
 
     pointed = Signal(object)
@@ -84,8 +90,11 @@ class SliceView(QWidget):
     box_clicked = Signal(int)
     outline_clicked = Signal(str)
     bared = Signal(bool)
+    hovered = Signal(object)
 
-    def __init__(self, scene: Scene, outliner: Outliner, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, scene: Scene, outliner: Outliner, projector: Projector, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -99,7 +108,7 @@ class SliceView(QWidget):
         self._turned = 0
         self._space = False
         self._scene, self._outliner = scene, outliner
-        self._painter = SlicePainter(scene, outliner)
+        self._painter = SlicePainter(scene, outliner, projector)
         self._plane: Plane | None = None
         self._large = False
         self._viewport = Viewport(max(1, self.width()), max(1, self.height()))
@@ -141,6 +150,11 @@ class SliceView(QWidget):
         self._painter.changed(below=below)
         self.update()
 
+    def projected(self) -> None:
+        """Show a projection that was computed."""
+        self._painter.forget_pixels()
+        self.changed(below=True)
+
     def find_outlines(self) -> None:
         """Find the outlines of the slice that have changed; the view is painted again if there are any."""
         if self._plane is not None:
@@ -151,9 +165,19 @@ class SliceView(QWidget):
         plane = self._plane
         if plane is None:
             return ""
+        name = plane.name.upper()
         if plane.slices == 1:
-            return plane.name.upper() if plane.letters[0] else "IMAGE"
-        return f"{plane.name.upper()} {self.index + 1} / {plane.slices}"
+            return name if plane.letters[0] else "IMAGE"
+        return f"{name} {self.index + 1} / {plane.slices}"
+
+    def remark(self) -> str:
+        """Return how the slice differs from a plain one: "oblique 8°, MIP 10 mm"."""
+        plane, words = self._plane, []
+        if plane is not None and plane.oblique >= OBLIQUE_FROM:
+            words.append(f"oblique {plane.oblique:.0f}°")
+        if plane is not None and plane.slices > 1 and self._scene.slab:
+            words.append(slab_words(self._scene.slab))
+        return ", ".join(words)
 
     # Where it is looked at ---------------------------------------------------------------------
 
@@ -278,6 +302,7 @@ class SliceView(QWidget):
         plane, position = self._plane, event.position()
         if plane is None:
             return
+        self._hover(plane, position)
         offset = position - self._pressed
         if self._drag == "pan" and self._dragged_from is not None:
             self._fitted = False
@@ -326,7 +351,14 @@ class SliceView(QWidget):
     def leaveEvent(self, _event: QEvent) -> None:
         """Hide the brush."""
         self._pointer = None
+        self.hovered.emit(None)
         self.update()
+
+    def _hover(self, plane: Plane, position: QPointF) -> None:
+        x, y = self._viewport.to_image(position.x(), position.y())
+        left, top, right, bottom = plane.extent
+        inside = left <= x < right and top <= y < bottom
+        self.hovered.emit(plane.index_at(x, y, self._scene.index) if inside else None)
 
     # As a picture -----------------------------------------------------------------------------
 
@@ -344,7 +376,8 @@ class SliceView(QWidget):
             painter.fillRect(self.rect(), QColor(theme.DARK.canvas))
             return
         self._painter.paint(
-            painter, self._plane, self._viewport, self.devicePixelRatioF(), title=self.title(),
+            painter, self._plane, self._viewport, self.devicePixelRatioF(),
+            title=self.title(), remark=self.remark(),
             large=self._large, stroke=self._stroke, pointer=self._pointer,
         )  # fmt: skip
 

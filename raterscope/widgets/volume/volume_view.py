@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QRect, Signal
+from PySide6.QtCore import QRect, QTimer, Signal
 from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
@@ -17,20 +17,19 @@ from raterscope.widgets.hints import ChipRow
 from raterscope.widgets.volume.overlay import EDGE
 from raterscope.widgets.volume.plane import (
     PLANES,
-    PRESETS,
     Index,
     Levels,
     Plane,
     Window,
-    automatic_window,
-    in_words,
-    looks_like_ct,
     planes_of,
 )
+from raterscope.widgets.volume.projection import SLABS, Projector
+from raterscope.widgets.volume.readout import describe_voxel
 from raterscope.widgets.volume.scene import Band, HeatMap, Outline, Outliner, RegionBox, Scene
 from raterscope.widgets.volume.slice_view import SliceView
 from raterscope.widgets.volume.volume_controls import WIDTH as STRIP_WIDTH
 from raterscope.widgets.volume.volume_controls import DisputeStrip, WindowChip
+from raterscope.widgets.volume.windows import WindowChoice, WindowEntry
 
 LARGE_SHARE = 0.64
 """Of the width, what the large one of three views has."""
@@ -44,7 +43,9 @@ WINDOW_DRAG = 300.0
 RADII = 0.5, 60.0
 RADIUS_STEP = 1.2
 
-AUTOMATIC, FROM_FILE = "automatic", "file"
+CINE_INTERVAL = 100
+"""Milliseconds between slices that are played."""
+LINE_STEP, LINE_WIDTHS = 1.3, (0.5, 3.0)
 
 Tool = Literal["look", "brush", "eraser", "contour"]
 
@@ -90,12 +91,22 @@ class VolumeView(QWidget):
         self._planes: dict[str, Plane] = {}
         self._native = "axial"
         self._layout = "three"
-        self._views = {name: SliceView(self._scene, self._outliner, self) for name in PLANES}
+        self._projector = Projector(self)
+        self._projector.ready.connect(self._on_projected)
+        parts = self._scene, self._outliner, self._projector
+        self._views = {name: SliceView(*parts, self) for name in PLANES}
         for name, view in self._views.items():
             view.setAccessibleName(f"{name.capitalize()} view")
         for view in self._views.values():
             view.pointed.connect(self.go_to)
             view.enlarged.connect(self._on_enlarged)
+        self._windows = WindowChoice()
+        self._window_entry = WindowEntry(self)
+        self._window_entry.entered.connect(self.set_window)
+        self._window_entry.left.connect(self._leave_entry)
+        self._cine = QTimer(self)
+        self._cine.setInterval(CINE_INTERVAL)
+        self._cine.timeout.connect(self._on_cine)
         self._strip = DisputeStrip(self)
         self._strip.slice_chosen.connect(self._on_strip)
         self._has_dispute = False
@@ -104,12 +115,16 @@ class VolumeView(QWidget):
         self._chip_row.setContentsMargins(0, 0, 0, 0)
         self._chip_row.setSpacing(8)
         self._set_grid(Grid.plain((1, 1, 1)))
-        self._presets: dict[str, tuple[str, Window]] = {}
-        self._preset = ""
         self._window_before: Window = (0.0, 1.0)
         self._window_chip = WindowChip()
         self._window_chip.preset_chosen.connect(self.show_preset)
-        self._style_chips = ChipRow({"fill": ("fill", "Fill the masks with their colours")})
+        self._style_chips = ChipRow(
+            {
+                "fill": ("fill", "Fill the masks with their colours"),
+                "crosshair": ("crosshair", "Lines through the current voxel"),
+            }
+        )
+        self._style_chips.set_on("crosshair", True)
         self._style_chips.toggled.connect(self._on_style_chip)
         self.add_chips(self._window_chip)
         self.add_chips(self._style_chips)
@@ -121,10 +136,14 @@ class VolumeView(QWidget):
             view.box_clicked.connect(self.box_clicked)
             view.outline_clicked.connect(self.outline_clicked)
             view.bared.connect(self.set_bare)
+            view.hovered.connect(self._on_hovered)
         self._set_up_windows("", None)
 
     def _set_grid(self, grid: Grid) -> None:
         """Show the planes of another grid, whole, its middle under the crosshair."""
+        self._grid = grid
+        self.set_cine(False)
+        self._projector.forget()
         self._scene.calibrated = grid.calibrated
         self._scene.index = (grid.shape[0] // 2, grid.shape[1] // 2, grid.shape[2] // 2)
         self._outliner.set_shapes({})
@@ -238,6 +257,8 @@ class VolumeView(QWidget):
         index = self._views[self._large()].geometry()
         self._chips.move(index.left() + EDGE, index.bottom() + 1 - EDGE - self._chips.height())
         self._chips.raise_()
+        entry = self._window_entry
+        entry.move(self._chips.x(), self._chips.y() - EDGE // 2 - entry.height())
 
     def resizeEvent(self, _event: QResizeEvent) -> None:
         """Lay out the views."""
@@ -251,6 +272,8 @@ class VolumeView(QWidget):
     def hideEvent(self, event: QHideEvent) -> None:
         """Stop work for hidden views."""
         self._outliner.stop()
+        self._projector.stop()
+        self.set_cine(False)
         super().hideEvent(event)
 
     # The volume --------------------------------------------------------------------------------
@@ -305,25 +328,17 @@ class VolumeView(QWidget):
         self._place_chips()
 
     def _set_up_windows(self, modality: str, window: Window | None) -> None:
-        values = self._scene.values
-        self._presets = {}
-        pixels = values is not None and values.ndim == 3
-        if pixels and values is not None:
-            if window is not None:
-                self._presets[FROM_FILE] = ("from the file", window)
-            if modality == "CT" or (not modality and looks_like_ct(values)):
-                self._presets |= {p.name: (p.words, (p.centre, p.width)) for p in PRESETS}
-            self._presets[AUTOMATIC] = ("automatic", automatic_window(values))
-        self._window_chip.set_presets(
-            [(name, f"{words}   {in_words(*index)}") for name, (words, index) in self._presets.items()]
-        )
-        self._window_chip.setVisible(bool(pixels))
-        first = FROM_FILE if window is not None else "soft" if modality == "CT" else AUTOMATIC
-        if pixels:
-            self.show_preset(first)
+        self._projector.forget()
+        first = self._windows.offer(self._scene.values, modality, window)
+        self._window_chip.set_presets(self._windows.entries())
+        self._window_chip.setVisible(bool(self._windows.offered))
+        if self._windows.offered:
+            self._set_window(*first)
         else:
+            self._window_entry.hide()
             self._scene.levels = Levels(0.0, 1.0)
             self._changed(below=True)
+        self._tell_index()
 
     # Marks -----------------------------------------------------------------------------------
 
@@ -396,10 +411,10 @@ class VolumeView(QWidget):
     # Window ------------------------------------------------------------------------------------
 
     def show_preset(self, name: str) -> None:
-        """Choose a window: "automatic", the "file"'s own, or of CT "lung", "soft", "bone", "brain"."""
-        if name in self._presets:
-            self._preset = name
-            self._set_window(*self._presets[name][1])
+        """Choose a window: "automatic", "full", the "file"'s own, or one of the presets of CT."""
+        window = self._windows.choose(name)
+        if window is not None:
+            self._set_window(*window)
 
     @property
     def window_levels(self) -> Window:
@@ -408,13 +423,24 @@ class VolumeView(QWidget):
 
     def set_window(self, centre: float, width: float) -> None:
         """Choose a window by its numbers."""
-        self._preset = ""
+        self._windows.set(centre, width)
         self._set_window(centre, width)
+
+    def type_window(self) -> None:
+        """Open fields for width and level, or close them."""
+        if self._window_entry.isVisible():
+            self._leave_entry()
+        elif self._windows.offered:
+            self._window_entry.open_with(*self.window_levels)
+            self._place_chips()
+
+    def _leave_entry(self) -> None:
+        self._window_entry.hide()
+        self.setFocus()
 
     def _set_window(self, centre: float, width: float) -> None:
         self._scene.levels = Levels(centre, width)
-        words = self._presets[self._preset][0] if self._preset in self._presets else ""
-        self._window_chip.set_words(f"{in_words(centre, self._scene.levels.width)} {words}".strip())
+        self._window_chip.set_words(self._windows.words(centre, self._scene.levels.width))
         self._place_chips()
         self._changed(below=True)
         self.window_changed.emit(centre, self._scene.levels.width)
@@ -464,8 +490,12 @@ class VolumeView(QWidget):
         index = self._scene.index
         if self._has_dispute:
             self._strip.set_slice(index[0])
-        titles = ", ".join(self._views[name].title().lower() for name in self._planes)
-        self.setAccessibleDescription(titles)
+        titles = ", ".join(
+            " ".join((self._views[name].title().lower(), self._views[name].remark())).strip()
+            for name in self._planes
+        )
+        self._read_out(None)
+        self.setAccessibleDescription(", ".join(part for part in (titles, self._scene.readout) if part))
 
     def _on_outlines(self, name: str) -> None:
         self._views[name].changed()
@@ -480,13 +510,12 @@ class VolumeView(QWidget):
             self.set_layout("three" if self._layout == name else name)
 
     def _on_window_dragged(self, right: float, up: float) -> None:
-        if not self._presets:
+        if not self._windows.offered:
             return
         if not self._scene.notice:
             self._window_before = self.window_levels
         centre, width = self._window_before
-        self._preset = ""
-        self._set_window(centre + width * up / WINDOW_DRAG, width * float(np.exp(right / WINDOW_DRAG)))
+        self.set_window(centre + width * up / WINDOW_DRAG, width * float(np.exp(right / WINDOW_DRAG)))
         self._scene.notice = self._window_chip.text()
 
     def _on_window_settled(self) -> None:
@@ -497,6 +526,75 @@ class VolumeView(QWidget):
     def _on_radius_stepped(self, direction: int) -> None:
         self.set_brush_radius(self._scene.radius * RADIUS_STEP**direction)
 
-    def _on_style_chip(self, _name: str, on: bool) -> None:
+    # Reading and display ----------------------------------------------------------------------
+
+    def _on_hovered(self, index: Index | None) -> None:
+        self._read_out(index)
+
+    def _read_out(self, index: Index | None) -> None:
+        """Write value and position of a voxel, or of the one under the crosshair, in the large view."""
+        at = index or self._scene.index
+        words = describe_voxel(self._scene.values, self._grid, at, self._windows.modality)
+        if words != self._scene.readout:
+            self._scene.readout = words
+            self._views[self._large()].update()
+
+    def set_cross_hair(self, shown: bool) -> None:
+        """Show or hide the crosshair."""
+        self._scene.cross_hair = shown
+        self._style_chips.set_on("crosshair", shown)
+        for view in self._views.values():
+            view.update()
+
+    def toggle_cross_hair(self) -> None:
+        """Hide the crosshair, or show it."""
+        self.set_cross_hair(not self._scene.cross_hair)
+
+    def next_layout(self) -> None:
+        """Show all views, then each alone."""
+        layouts = ["three", *(name for name in PLANES if name in self._planes)]
+        if len(self._planes) > 1:
+            self.set_layout(layouts[(layouts.index(self._layout) + 1) % len(layouts)])
+
+    def step_line_width(self, direction: int) -> None:
+        """Make all outlines thicker or thinner."""
+        width = self._scene.line_width * LINE_STEP**direction
+        self._scene.line_width = min(max(width, LINE_WIDTHS[0]), LINE_WIDTHS[1])
+        self._changed()
+
+    def next_slab(self) -> None:
+        """Show slices, then maximum intensity projections of 10 mm, then of the whole volume."""
+        self._scene.slab = SLABS[(SLABS.index(self._scene.slab) + 1) % len(SLABS)]
+        self._changed(below=True)
+
+    def set_cine(self, on: bool) -> None:
+        """Play the slices of the large view, from the last to the first again; or stop."""
+        if on and self._planes[self._large()].slices > 1:
+            self._cine.start()
+        else:
+            self._cine.stop()
+
+    @property
+    def cine(self) -> bool:
+        """Whether the slices are played."""
+        return self._cine.isActive()
+
+    def toggle_cine(self) -> None:
+        """Play the slices of the large view, or stop."""
+        self.set_cine(not self.cine)
+
+    def _on_cine(self) -> None:
+        plane, index = self._planes[self._large()], list(self._scene.index)
+        index[plane.normal] = (index[plane.normal] + 1) % plane.slices
+        self.go_to((index[0], index[1], index[2]))
+
+    def _on_projected(self) -> None:
+        for view in self._views.values():
+            view.projected()
+
+    def _on_style_chip(self, name: str, on: bool) -> None:
+        if name == "crosshair":
+            self.set_cross_hair(on)
+            return
         self.set_style("fill" if on else "contour")
         self.style_changed.emit("fill" if on else "contour")

@@ -130,6 +130,13 @@ class MasksWorkspace(MasksScreen):
             ("Eraser", "E", partial(self._toggle_tool, "eraser")),
             ("Interpolate between painted slices", "I", review.interpolate),
             ("Next map", "D", self.maps.next_map),
+            ("Window width and level", "W", self.volume.type_window),
+            ("Show or hide the crosshair", "C", self.volume.toggle_cross_hair),
+            ("Next layout of the views", "L", self.volume.next_layout),
+            ("Maximum intensity projection", "M", self.volume.next_slab),
+            ("Play the slices", "P", self.volume.toggle_cine),
+            ("Thicker outlines", ".", partial(self.volume.step_line_width, 1)),
+            ("Thinner outlines", ",", partial(self.volume.step_line_width, -1)),
             ("Code and colour of the structure", "K", self._describe),
             *self.core.navigation_actions("case"),
             ("Leave the tool or the panel", "Esc", self._leave),
@@ -142,7 +149,7 @@ class MasksWorkspace(MasksScreen):
     @property
     def has_to_leave(self) -> bool:
         """Whether Esc has a tool or a panel to leave."""
-        return super().has_to_leave or self.volume.tool != "look"
+        return super().has_to_leave or self.volume.tool != "look" or self.volume.cine
 
     def show_change(self, change: Change) -> None:
         """Select a region where another run has a different consensus."""
@@ -372,6 +379,7 @@ class MasksWorkspace(MasksScreen):
         self.structure_coding.start(self.core.item, self.session.part)
 
     def _leave(self) -> None:
+        self.volume.set_cine(False)
         self.volume.set_tool("look")
         self.region_panel.set_tool(None)
         self.slice_view.show_edited()
