@@ -1,5 +1,5 @@
 .PHONY: demo run prepare test check docs architecture pictures coverage kernels test-without-qt benchmark \
-	benchmark-quick clean to-work
+	benchmark-quick packages bundle clean to-work
 
 # Without bytecode every start compiles the program, and every run of the tests their assertions.
 unexport PYTHONDONTWRITEBYTECODE
@@ -96,5 +96,20 @@ benchmark: to-work
 benchmark-quick: to-work
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.speed --quick --runs 1 --compare
 
+# The wheel and the source archive, in dist/, checked.
+packages:
+	scripts/environment .venv-package app,package
+	rm -rf dist
+	.venv-package/bin/python -m build --outdir dist .
+	.venv-package/bin/python -m twine check --strict dist/*
+	.venv-package/bin/check-wheel-contents dist/*.whl
+
+# A folder with the program and Python, in build/bundle/, for computers without Python.
+bundle:
+	scripts/environment .venv-package app,package
+	.venv-package/bin/python -m PyInstaller --noconfirm --log-level ERROR --distpath build/bundle \
+		--workpath build/work scripts/raterscope.spec
+	du -sh build/bundle/raterscope
+
 clean:
-	rm -rf .venv .venv-without-qt demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-without-qt .venv-package demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

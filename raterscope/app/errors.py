@@ -16,6 +16,8 @@ _EXTRAS = {
     "nibabel": ("nibabel", "full"),
     "nrrd": ("pynrrd", "full"),
     "PySide6": ("PySide6-Essentials", "app"),
+    "shtab": ("shtab", "app"),
+    "argparse_manpage": ("argparse-manpage", "app"),
 }
 """Name in imports: the package, and the extra that installs it."""
 

@@ -77,6 +77,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "simulate": ("simulate overlapping -o simulated", "simulate bias -o pairs --study"),
     "papers": ("papers -o page", "papers -o page --data DATA --only clicks pairs"),
     "prepare": ("prepare",),
+    "desktop": ("desktop", "desktop --remove"),
     "batch": (
         "batch cases.csv -o results --jobs 8",
         "batch cases.csv -o results --only-failed",
@@ -151,6 +152,7 @@ def _parser() -> Parser:
     _describe_references(commands)
     _describe_papers(commands)
     _describe_prepare(commands)
+    _describe_desktop(commands, parser)
     _describe_batch(commands)
     _describe_gather(commands)
     _describe_copy(commands)
@@ -387,6 +389,18 @@ def _describe_prepare(commands: Commands) -> None:
         "first start.",
     )
     add_jobs(parser)
+
+
+def _describe_desktop(commands: Commands, parser: Parser) -> None:
+    described = add_command(
+        commands,
+        "desktop",
+        "add Raterscope to your desktop's menu, with manual page and shell completion",
+        "Writes a menu entry, an icon, the file type of studies, the manual page, and completion for bash "
+        "and\nzsh to your data folder (XDG_DATA_HOME, or ~/.local/share). Linux only.",
+    )
+    described.add_argument("--remove", action="store_true", help="remove what was written")
+    described.set_defaults(parser=parser)
 
 
 def _shard(text: str) -> tuple[int, int]:
