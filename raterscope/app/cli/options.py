@@ -637,7 +637,7 @@ def _describe_simulate(commands: Commands) -> None:
     simulate = add_command(
         commands,
         "simulate",
-        "draw the papers' set-ups, with the truth beside the data",
+        "draw the papers' set-ups and samples of curation, with the truth",
         "Draws simulated annotations whose truth is known, by default with a paper's parameters, and writes\n"
         "them in the formats that import and fuse read; README.txt beside them names the commands.",
     )

@@ -228,6 +228,75 @@ class BiasSettings(Settings):
 
 
 @dataclass(frozen=True)
+class TextsSettings(Settings):
+    """Short opinions that annotators sort into three classes."""
+
+    texts: int = _large(5000, "Texts", "Number of texts.")
+    annotators: int = _count(15, "Annotators", "The last one answers at random.", minimum=2)
+    votes: int = _clicks(3, "Votes", "Of each text, by different annotators.")
+    seed: int = _seed(1)
+
+
+@dataclass(frozen=True)
+class SpeciesSettings(Settings):
+    """Thirty species in a hierarchy, such as bird/owl/tawny."""
+
+    tasks: int = _large(2000, "Photographs", "Number of photographs.")
+    annotators: int = _count(200, "Annotators", "Their accuracies follow a Beta distribution.", minimum=2)
+    votes: int = _clicks(10, "Votes", "Of each photograph, by different annotators.")
+    seed: int = _seed(1)
+
+
+@dataclass(frozen=True)
+class LargeCrowdSettings(Settings):
+    """Very many annotators with a few votes each; ten votes a task."""
+
+    annotators: int = _count(20_000, "Annotators", "One in ten answers at random.", minimum=10)
+    votes: int = _clicks(3, "Votes", "Of each annotator.")
+    seed: int = _seed(1)
+
+
+@dataclass(frozen=True)
+class CopiersSettings(Settings):
+    """Annotators of whom some copy each other's answers."""
+
+    tasks: int = _large(600, "Tasks", "Every annotator labels all of them.")
+    annotators: int = _count(25, "Annotators", "With the copiers.", minimum=2)
+    copiers: int = _count(5, "Copiers", "Their answers are those of the first of them in 95 % of tasks.")
+    seed: int = _seed(1)
+
+
+@dataclass(frozen=True)
+class GradesSettings(Settings):
+    """Grades from 1 to 5 with thresholds and noise of each annotator."""
+
+    tasks: int = _large(1000, "Tasks", "Number of graded tasks.")
+    annotators: int = _count(20, "Annotators", "Some grade higher, some lower.", minimum=2)
+    votes: int = _clicks(6, "Votes", "Of each task, by different annotators.")
+    seed: int = _seed(1)
+
+
+@dataclass(frozen=True)
+class QuestionsSettings(Settings):
+    """Three questions on each photograph."""
+
+    tasks: int = _large(800, "Photographs", "Number of photographs.")
+    annotators: int = _count(20, "Annotators", "They answer all questions on a photograph.", minimum=2)
+    votes: int = _clicks(5, "Votes", "Of each photograph, by different annotators.")
+    seed: int = _seed(1)
+
+
+@dataclass(frozen=True)
+class JudgesSettings(Settings):
+    """Judges who compare the answers of eight language models, with both orders."""
+
+    judges: int = _count(30, "Judges", "Language models or persons.")
+    always_a: int = _count(4, "Always A", "Judges who always choose the first answer.", minimum=0)
+    prompts: int = _clicks(60, "Prompts", "Each judge compares two answers to each, in both orders.")
+    seed: int = _seed(1)
+
+
+@dataclass(frozen=True)
 class Setup:
     """One set-up that can be simulated.
 
@@ -300,6 +369,42 @@ _LISTED = (
         "paper, section 3.1, Tables 1 and 2.",
         BiasSettings,
         lambda s: (s.good + s.biased) * s.items * (s.items - 1) / 2, 5_000_000, "comparisons",
+    ),
+    Setup(
+        "texts", "Texts with 15 annotators", "labels",
+        "Short opinions in three classes. One annotator answers at random.",
+        TextsSettings, lambda s: s.texts * s.votes, 5_000_000, "votes",
+    ),
+    Setup(
+        "species", "Thirty species with 200 annotators", "labels",
+        "Classes in a hierarchy (bird/owl/tawny). Mistakes are mostly within a family.",
+        SpeciesSettings, lambda s: s.tasks * s.votes, 5_000_000, "votes",
+    ),
+    Setup(
+        "large-crowd", "20,000 annotators with three votes each", "labels",
+        "A few votes of each annotator, ten on each task. One annotator in ten answers at random.",
+        LargeCrowdSettings, lambda s: s.annotators * s.votes, 5_000_000, "votes",
+    ),
+    Setup(
+        "copiers", "A ring of copiers", "labels",
+        "Annotators of whom five copy the answers of a careless one.",
+        CopiersSettings, lambda s: s.tasks * s.annotators, 5_000_000, "votes",
+    ),
+    Setup(
+        "grades", "Grades from 1 to 5", "labels",
+        "Ordered classes: each annotator has thresholds and noise of their own.",
+        GradesSettings, lambda s: s.tasks * s.votes, 5_000_000, "votes",
+    ),
+    Setup(
+        "questions", "Several questions on each photograph", "labels",
+        "An export with three questions, each with its own answers.",
+        QuestionsSettings, lambda s: 3 * s.tasks * s.votes, 5_000_000, "votes",
+    ),
+    Setup(
+        "judges", "Judges of language models", "pairs",
+        "Comparisons of eight models by 30 judges with prompts, answers and ties, each in both orders. Four "
+        "judges always choose A.",
+        JudgesSettings, lambda s: 2 * s.judges * s.prompts, 1_000_000, "comparisons",
     ),
 )  # fmt: skip
 

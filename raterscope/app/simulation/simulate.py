@@ -7,7 +7,7 @@ import shlex
 import shutil
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ from raterscope.app.formats.output_files import draft_for
 from raterscope.app.importing import read_files, store
 from raterscope.app.kinds.masks.imports import MaskOptions
 from raterscope.app.sample_files import BEGUN, write_rows
+from raterscope.app.simulation import curation
+from raterscope.app.simulation.drawn import Drawn
 from raterscope.app.simulation.setups import (
     BiasSettings,
     CrowdSettings,
@@ -59,34 +61,6 @@ _OVERLAPPING_TOLERANCE = 0.3
 """How far a centre found may lie from a true one, in the paper's units; the paper does not state it."""
 _SEPARATED_TOLERANCE = 50.0
 """The same of the thesis's set-up, pixels; the thesis does not state it either."""
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """The files of a simulation.
-
-    Attributes
-    ----------
-    data : tuple of Path
-        The annotations, and what they were made on.
-    truth : tuple of Path
-        The truth that can be imported, and compared with by `fuse --truth`.
-    beside : tuple of Path
-        Other ground truth: of annotators, of components, of the order of items.
-    radius : float, optional
-        How far a detection may lie from a true place, pixels.
-    classes : mapping of output to class
-        Classes of the outputs, where they differ from the outputs.
-    structure : str, optional
-        Structure that the masks show.
-    """
-
-    data: tuple[Path, ...]
-    truth: tuple[Path, ...] = ()
-    beside: tuple[Path, ...] = ()
-    radius: float | None = None
-    classes: Mapping[str, str] = field(default_factory=dict)
-    structure: str | None = None
 
 
 def _overlapping(settings: OverlappingSettings, folder: Path, watch: Watch) -> Drawn:
@@ -370,6 +344,13 @@ WRITERS: Mapping[str, Callable[[Any, Path, Watch], Drawn]] = {
     "prostate": _prostate,
     "crowd": _crowd,
     "bias": _bias,
+    "texts": curation.draw_texts,
+    "species": curation.draw_species,
+    "large-crowd": curation.draw_large_crowd,
+    "copiers": curation.draw_copiers,
+    "grades": curation.draw_grades,
+    "questions": curation.draw_questions,
+    "judges": curation.draw_judges,
 }
 """Of each set-up what draws it and writes it into a folder."""
 

@@ -140,7 +140,8 @@ class PapersDialog(QDialog):
 
 
 _ABOUT_SIMULATION = (
-    "Simulates annotations with ground truth and opens them as a study. Defaults are a paper's parameters."
+    "Simulates annotations with ground truth and opens them as a study. Defaults of a paper's set-up are its "
+    "parameters."
 )
 
 

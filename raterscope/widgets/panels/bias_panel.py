@@ -120,7 +120,7 @@ class BiasView:
             texts["match"] = percent(self.match)
             if math.isfinite(self.crowd_match):
                 texts["match"] += f", crowd {percent(self.crowd_match)}"
-        if math.isfinite(self.match_original):
+        if math.isfinite(self.match_original) and not self.swapped:  # there is no room for both
             texts["original"] = percent(self.match_original)
         if self.draws and not self.untested:
             texts["draws"] = f"{self.selected:,} of {self.draws:,} draws"

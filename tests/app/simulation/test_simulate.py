@@ -5,12 +5,14 @@ import json
 import numpy as np
 import pytest
 
+from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.simulation.setups import SETUPS, find_setup
 from raterscope.app.simulation.simulate import RECORD, simulate, study_in
 from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of
+from raterscope.app.study.pairs import pairs_of
 from tests.app.commands import run
 from tests.app.tables import rows_of
 
@@ -22,6 +24,13 @@ SMALL = {
     "prostate": {"slices": 24, "rows": 64, "columns": 64, "thickness": 3.0, "pixel": 2.0, "raters": 3},
     "crowd": {"tasks": 60, "annotators": 40},
     "bias": {"good": 6, "biased": 3, "items": 6},
+    "texts": {"texts": 50},
+    "species": {"tasks": 60, "annotators": 20},
+    "large-crowd": {"annotators": 200},
+    "copiers": {"tasks": 40, "annotators": 8},
+    "grades": {"tasks": 60},
+    "questions": {"tasks": 40},
+    "judges": {"judges": 6, "always_a": 2, "prompts": 12},
 }
 
 
@@ -39,13 +48,25 @@ def test_what_is_simulated_becomes_a_study_with_its_truth(name, tmp_path):
     assert json.loads((tmp_path / "x" / RECORD).read_text())["setup"] == name
     with Study.open(study_in(setup, drawn)) as study:
         items = study.items()[setup.kind]
-        assert len(items) == 1
+        assert len(items) == (3 if name == "questions" else 1)
         truths = {
             "clicks": lambda: len(study.truth(items[0].id)),
             "labels": lambda: int((study.vote_set(items[0].id).truth >= 0).sum()),
         }
         if setup.kind in truths:
-            assert truths[setup.kind]() == len(rows_of(drawn.truth[0]))
+            assert truths[setup.kind]() * len(items) == len(rows_of(drawn.truth[0]))
+
+
+def test_judges_see_both_orders_and_those_who_always_choose_a_are_flagged(tmp_path):
+    setup, drawn = simulated("judges", tmp_path / "x", judges=10, prompts=30)
+    rows = rows_of(drawn.data[0])
+    assert len(rows) == 2 * 10 * 30
+    assert {row["winner"] for row in rows} == {"model_a", "model_b", "tie"}
+    with Study.open(study_in(setup, drawn)) as study:
+        pairs = pairs_of(study, study.pair_questions()[0].id)
+    flagged = fuse(pairs, PairPlan()).flagged
+    always = {row["annotator"] for row in rows_of(drawn.beside[0]) if row["always_a"] == "yes"}
+    assert {pairs.annotators[at] for at in np.flatnonzero(flagged)} == always
 
 
 @pytest.mark.parametrize("name", ["overlapping", "streams", "bias"])

@@ -113,7 +113,8 @@ def _read(scene: Scene, comparison: int, study: Study, watch: Watch) -> _Read:
         for letter, name, sign in zip("AB", names, (1, -1), strict=True)
     )
     if any(name in stored for name in names):
-        texts |= {head: stored.get(name, "") for head, name in zip(heads, names, strict=True)}
+        prompt, *answers = _split_prompt(*(stored.get(name, "") for name in names))
+        texts |= ({"prompt": prompt} if prompt else {}) | dict(zip(heads, answers, strict=True))
     paths = tuple(study.locate(scene.pictures[item]) for item in sides if item in scene.pictures)
     located = tuple(path for path in paths if path is not None)
     both = located if len(located) == 2 and not texts else ()
@@ -121,6 +122,15 @@ def _read(scene: Scene, comparison: int, study: Study, watch: Watch) -> _Read:
     if not texts and not both:
         texts = dict(zip(heads, names, strict=True))
     return _Read(TaskContent(title, bool(both), None, texts, (heads[0], heads[1])), both)
+
+
+def _split_prompt(first: str, second: str) -> tuple[str, str, str]:
+    """Return the paragraphs with which two conversations begin, and the rest of each."""
+    left, right = first.split("\n\n"), second.split("\n\n")
+    same = 0
+    while same < min(len(left), len(right)) - 1 and left[same] == right[same]:
+        same += 1
+    return "\n\n".join(left[:same]), "\n\n".join(left[same:]), "\n\n".join(right[same:])
 
 
 def _load(paths: tuple[Path, ...], watch: Watch) -> NDArray[np.uint8] | None:
