@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 from raterscope import __version__
-from raterscope.app.batch.claims import claim
 from raterscope.app.batch.manifest import Case
 from raterscope.app.formats.output_files import file_name_part, write_table
 from raterscope.app.formats.untrusted import json_content, read_bytes
@@ -130,3 +131,53 @@ def write_text(path: Path, text: str) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)
+
+
+if sys.platform != "win32":
+    import fcntl
+
+LOCKS = ".locks"
+
+
+@contextmanager
+def claim(output: Path, name: str) -> Iterator[bool]:
+    """Hold the lock of a name in a cohort's folder; wait until it is free.
+
+    Returns False where the file system has no locks.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be written.
+    """
+    folder = output / LOCKS
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    handle = _lock(path)
+    try:
+        yield handle is not None
+    finally:
+        if handle is not None:
+            with suppress(OSError):
+                path.unlink()
+            os.close(handle)
+
+
+def _lock(path: Path) -> int | None:
+    if sys.platform == "win32":
+        return None
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if os.path.samestat(path.stat(), os.fstat(handle)):
+                return handle
+        except FileNotFoundError:  # its owner has removed it meanwhile
+            pass
+        except OSError:
+            os.close(handle)
+            return None
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from raterscope.algorithms.progress import RefusedError, silent
 from raterscope.app import importing
-from raterscope.app.batch.claims import claim
 from raterscope.app.batch.manifest import Case
 from raterscope.app.batch.records import (
     DRAFTS,
@@ -28,6 +27,7 @@ from raterscope.app.batch.records import (
     STUDY,
     CaseRecord,
     Status,
+    claim,
     digest_of_case,
     folder_of,
     read_record,

@@ -1,4 +1,4 @@
-"""The command `raterscope batch`: a cohort of cases."""
+"""The commands `batch` and `gather`: a cohort of cases, fused one by one and joined in a study."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from raterscope.app.batch.case_search import FoundCases, find_cases, is_pattern
-from raterscope.app.batch.executors import LostError, dask_executor, local_executor
+from raterscope.app.batch.executors import SCRIPTS, LostError, dask_executor, local_executor
+from raterscope.app.batch.gathering import gather_cohort
 from raterscope.app.batch.manifest import COLUMNS, Case, read_manifest
 from raterscope.app.batch.records import CaseRecord, write_text
 from raterscope.app.batch.running import run_cases, shard, to_do
-from raterscope.app.batch.scripts import SCRIPTS
 from raterscope.app.command_line.arguments import Misused
 from raterscope.app.command_line.output import ProgressLine, make_folder, one_line
-from raterscope.app.errors import counted
+from raterscope.app.errors import counted, plain
 from raterscope.app.formats.output_files import write_table
 from raterscope.app.outcome import versions
 from raterscope.app.workers import processors
@@ -128,3 +128,28 @@ def _summarise(cases: list[Case], records: dict[str, CaseRecord], output: Path) 
     if counts["temporary fault"]:
         return TEMPORARY
     return BAD_INPUT if failed else 0
+
+
+_MOST = 3
+
+
+def gather(options: argparse.Namespace) -> int:
+    """Gather the cases of a cohort in one study."""
+    with ProgressLine(sys.stderr) as watch:
+        gathered = gather_cohort(options.folder, options.output, watch)
+    done = len(gathered.cases) - len(gathered.failed)
+    new = "" if gathered.added == done else f", {gathered.added:,} of them new"
+    print(f"{done:,} of {counted(len(gathered.cases), 'case')} are in {options.output}{new}")
+    if gathered.changed:
+        few = ", ".join(plain(name, 40) for name in gathered.changed[:_MOST])
+        more = f" and {len(gathered.changed) - _MOST:,} more" if len(gathered.changed) > _MOST else ""
+        print(
+            f"note: {few}{more} changed after being gathered; the study keeps the earlier results. "
+            "Gather into a new study to take the new ones.",
+            file=sys.stderr,
+        )
+    for case in gathered.failed[:_MOST]:
+        print(one_line(f"{case.case}: {case.status}: {case.reason}"), file=sys.stderr)
+    if len(gathered.failed) > _MOST:
+        print(f"and {len(gathered.failed) - _MOST:,} more; the report lists them", file=sys.stderr)
+    return 0

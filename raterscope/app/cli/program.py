@@ -55,7 +55,7 @@ def _execute(options: argparse.Namespace) -> int:
         case "batch":
             from raterscope.app.cli.batch import batch as command
         case "gather":
-            from raterscope.app.cli.gather import gather as command
+            from raterscope.app.cli.batch import gather as command
         case "reader-study":
             from raterscope.app.cli.reader_study import reader_study as command
         case "decide":

@@ -1,10 +1,9 @@
 """Functions and results for notebooks and scripts, which `import raterscope` offers."""
 
 from raterscope.app.library.aggregators import Labels, Pairs
-from raterscope.app.library.figures import Figure
 from raterscope.app.library.fusion import fuse_clicks, fuse_labels, fuse_masks, fuse_pairs
 from raterscope.app.library.inputs import DataError
-from raterscope.app.library.results import ClickResult, LabelResult, MaskResult, PairResult, Result
+from raterscope.app.library.results import ClickResult, Figure, LabelResult, MaskResult, PairResult, Result
 from raterscope.app.library.studies import OpenStudy, open_study
 
 __all__ = [

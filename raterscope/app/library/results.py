@@ -6,11 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.annotators.vote_agreement import Coefficient
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.result import Fusion
@@ -25,6 +27,7 @@ from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.labels.writing import ANNOTATORS as LABEL_ANNOTATORS
 from raterscope.app.formats.labels.writing import CONFUSION, label_columns
+from raterscope.app.formats.output_files import write_bytes
 from raterscope.app.formats.pairs.writing import ANNOTATORS as PAIR_ANNOTATORS
 from raterscope.app.formats.pairs.writing import RANKING, annotator_columns, ranking_rows
 from raterscope.app.kinds.clicks.exports import (
@@ -44,10 +47,11 @@ from raterscope.app.kinds.masks import rater_tables as mask_tables
 from raterscope.app.kinds.masks import runs as mask_runs
 from raterscope.app.kinds.masks.case_output import on_whole_image, products_of
 from raterscope.app.kinds.pairs import runs as pair_runs
-from raterscope.app.library.figures import Figure, Quantity, plot_annotators
 from raterscope.app.library.frames import Frame, frame_as_html, frame_of_rows, make_frame, stack_frames
-from raterscope.app.library.inputs import DataError, ImageLayout
+from raterscope.app.library.inputs import DataError, ImageLayout, plain_errors
 from raterscope.app.outcome import Described, Outcome, successful
+from raterscope.figures.observers import forest_chart
+from raterscope.figures.paper import PaperChart, sheet
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -467,3 +471,70 @@ def _choose(name: str | None, names: Sequence[str], noun: str) -> str:
     if name not in names:
         raise DataError(f"there is no {noun} {plain(name)}; expected one of {listed}.")
     return name
+
+
+_MOST = 40
+"""Annotators in a figure; those that stand out most."""
+
+_ROW = 20
+_AXES = 90
+_WIDTH = 560
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure as SVG.
+
+    Attributes
+    ----------
+    svg : str
+        The file's contents.
+    """
+
+    svg: str
+
+    def _repr_svg_(self) -> str:
+        """Return the drawing, for a notebook."""
+        return self.svg
+
+    def save(self, path: str | Path) -> Path:
+        """Save the figure as an SVG file. Raises `DataError` if it cannot be written."""
+        with plain_errors():
+            return write_bytes(Path(path), self.svg.encode())
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A quantity of annotators that a figure shows.
+
+    Attributes
+    ----------
+    column : str
+        In the table of annotators. The ends of its interval are in columns of this name with "_low" and
+        "_high", if there are any.
+    label : str
+        With the unit.
+    reference : float, optional
+        Value of an annotator without errors: the farthest from it stand out most.
+    """
+
+    column: str
+    label: str
+    reference: float | None = None
+
+
+def plot_annotators(frame: Frame, quantity: Quantity) -> Figure:
+    """Draw a quantity of each annotator with its 95 % interval, from the largest to the smallest."""
+    values = frame[quantity.column].astype(np.float64)
+    none = np.full(len(values), np.nan)
+    low, high = (frame.get(f"{quantity.column}_{end}", none) for end in ("low", "high"))
+    known = np.flatnonzero(np.isfinite(values))
+    distance = np.abs(values[known]) if quantity.reference == 0 else -values[known]
+    chosen = known[np.argsort(-distance, kind="stable")[:_MOST]]
+    chosen = chosen[np.argsort(-values[chosen], kind="stable")]
+    names = [str(frame["annotator"][at]) for at in chosen.tolist()]
+    coefficients = [Coefficient(float(values[at]), float(low[at]), float(high[at])) for at in chosen.tolist()]
+    chart = forest_chart(names, coefficients, quantity.label, quantity.reference)
+    count = f"{len(names)} of {len(values):,} annotators" if len(names) < len(values) else "Annotators"
+    drawing = PaperChart(chart, width=_WIDTH, height=_AXES + _ROW * max(len(names), 1))
+    return Figure(sheet([(count, drawing)], columns=1).decode())

@@ -5,11 +5,10 @@ All text is plain; the writer of a file escapes it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
-
-from raterscope.app.page.columns import column_widths
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,3 +170,123 @@ class Contents:
     title: str
     facts: Sequence[tuple[str, str]]
     sections: Sequence[Section] = field(default_factory=tuple)
+
+
+_LINE = 68.0
+"""Width of the paper, in the size of a table's letters (em)."""
+
+_PADDING = 1.1
+"""Room left and right of a text, in em."""
+
+_LONGEST = (25.0, 20.0, 15.0, 10.0, 6.0, 3.0)
+"""Widths in em above which a single word may be broken, from a table with room to a crowded one."""
+
+_MOST_LINES = 12
+_TOLERANCE = 0.1
+_BOLD = 1.13
+
+_LETTERS = {
+    letter: width
+    for width, letters in (
+        (0.33, "ijlIJ',./:;\\| \N{NO-BREAK SPACE}"),
+        (0.4, "frt!()-[]³²"),
+        (0.54, 'csz"*?_`–'),
+        (0.72, "ABCKNRUVXZ"),
+        (0.83, "wDGHOQ#&+<=>^~−"),
+        (0.97, "mMW%@…"),
+    )
+    for letter in letters
+}
+_USUAL = 0.64
+"""Widths of letters in DejaVu Sans, the font of reports on paper, in em."""
+
+_HELD = re.compile(r"(?<=\d) (?=(?:%|[mµ]m[²³]?|ml|px²?|s|nats)(?!\w))|(?<=[<>]) (?=\d)")
+_INTERVAL = re.compile(r"\(([^() ]+) to ([^() ]+)\)")
+
+
+def unbroken(text: str) -> str:
+    """Keep numbers with their units, and the bounds of an interval, on one line."""
+    text = _INTERVAL.sub("(\\1\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}\\2)", text)
+    return _HELD.sub("\N{NO-BREAK SPACE}", text)
+
+
+def column_widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[float]:
+    """Share 100 % of the paper's width among columns.
+
+    No word is broken. No row takes more lines than it must, and short texts stay on one line.
+    """
+    columns = [_Column(name, [row[index] for row in rows]) for index, name in enumerate(names)]
+    room = _LINE - _PADDING * len(columns)
+    for longest in _LONGEST:
+        for column in columns:
+            column.least = max(column.heading, min(column.longest, longest))
+        if sum(column.least for column in columns) <= room:
+            break
+    widths = [column.least for column in columns]
+    for lines in range(1, _MOST_LINES + 1):
+        needs = [column.width_for(lines) for column in columns]
+        if sum(needs) <= room:
+            widths = needs
+            break
+    spare = room - sum(widths)
+    for index in sorted(range(len(columns)), key=lambda index: columns[index].full - widths[index]):
+        more = columns[index].full - widths[index]
+        if more > spare:
+            missing = sum(max(0.0, each.full - width) for each, width in zip(columns, widths, strict=True))
+            scale = max(0.0, spare) / missing if missing else 0.0
+            widths = [w + scale * max(0.0, each.full - w) for each, w in zip(columns, widths, strict=True)]
+            break
+        widths[index] += more
+        spare -= more
+    wide = [width + _PADDING for width in widths]
+    return [round(100 * width / sum(wide), 1) for width in wide]
+
+
+class _Column:
+    """The texts of a column, with the widths that they need.
+
+    Attributes
+    ----------
+    heading, longest : float
+        Widths in em of the longest word of the heading, and of the texts.
+    least : float
+        Smallest width that the column may have.
+    full : float
+        Width in which every text and the heading are one line.
+    """
+
+    def __init__(self, name: str, texts: Sequence[str]) -> None:
+        self.heading = max((_BOLD * _width(word) for word in name.split(" ")), default=0.0)
+        self._texts = [[_width(word) for word in unbroken(text).split(" ")] for text in dict.fromkeys(texts)]
+        self.longest = max((max(words) for words in self._texts), default=0.0)
+        self.least = max(self.heading, self.longest)
+        gap = _width(" ")
+        texts_full = (sum(words) + gap * (len(words) - 1) for words in self._texts)
+        self.full = max([self.least, _BOLD * _width(name), *texts_full])
+
+    def width_for(self, lines: int) -> float:
+        """Return the smallest width in which no text takes more lines."""
+        low, high = self.least, self.full
+        if self._fits(low, lines):
+            return low
+        while high - low > _TOLERANCE:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._fits(middle, lines) else (middle, high)
+        return high
+
+    def _fits(self, width: float, lines: int) -> bool:
+        return all(_count_lines(words, width) <= lines for words in self._texts)
+
+
+def _width(text: str) -> float:
+    return sum(_LETTERS.get(letter, _USUAL) for letter in text)
+
+
+def _count_lines(words: Sequence[float], width: float) -> int:
+    lines, at, gap = 1, 0.0, _width(" ")
+    for word in words:
+        if at and at + gap + word > width:
+            lines, at = lines + 1, word
+        else:
+            at += gap + word if at else word
+    return lines

@@ -10,8 +10,7 @@ from importlib import resources
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from raterscope.app.page.columns import unbroken
-from raterscope.app.page.contents import Contents, Picture
+from raterscope.app.page.contents import Contents, Picture, unbroken
 
 
 def as_html(contents: Contents, style: str = "page", source: Callable[[Picture], str] | None = None) -> str:

@@ -44,7 +44,7 @@ class CohortCases(QObject):
 
     def show_list(self) -> None:
         """Open the list of the cases without results."""
-        from raterscope.widgets.dialogs.cohort_dialog import FailedCase, FailedCasesDialog
+        from raterscope.widgets.dialogs.output_dialogs import FailedCase, FailedCasesDialog
 
         cases = [FailedCase(case.case, case.kind, case.status, case.reason) for case in self.failed]
         FailedCasesDialog(self._in_words(), cases, self._window).open()

@@ -10,10 +10,13 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QDialog,
+    QDialogButtonBox,
     QFormLayout,
     QFrame,
+    QHeaderView,
     QRadioButton,
     QScrollArea,
+    QStyledItemDelegate,
     QWidget,
 )
 
@@ -22,6 +25,7 @@ from raterscope.widgets.dialogs.parts import FolderField, lay_out
 from raterscope.widgets.layouts import vertical
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, plain_label
+from raterscope.widgets.tables.rows import TextRowsModel, row_view
 from raterscope.widgets.theme import set_lengths
 
 _ABOUT_EXPORT = (
@@ -245,3 +249,55 @@ class SimulationDialog(QDialog):
 
     def _follow(self) -> None:
         self.accepting.setEnabled(bool(self.folder) and not self.forms[self.setup.currentIndex()].error())
+
+
+COLUMNS = {
+    "Case": "Name of the case",
+    "Kind": "Kind of annotation",
+    "Status": "Bad input, temporary fault, internal error, not run or not readable",
+    "Reason": "Why the case has no results",
+}
+
+
+@dataclass(frozen=True)
+class FailedCase:
+    """A case without results."""
+
+    case: str
+    kind: str
+    status: str
+    reason: str
+
+
+class FailedCasesDialog(QDialog):
+    """Table of the cases without results; open it with ``open()``.
+
+    Parameters
+    ----------
+    summary : str
+        What to do about them, shown above the table.
+    cases : sequence of FailedCase
+    """
+
+    def __init__(self, summary: str, cases: Sequence[FailedCase], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Cases without results")
+        set_lengths(self, minimumWidth=720, minimumHeight=420)
+        model: TextRowsModel[FailedCase] = TextRowsModel(COLUMNS, "Case", self, falling=False)
+        model.set_rows(tuple(cases))
+        self.table = row_view(model, QStyledItemDelegate(), "Cases without results")
+        header = self.table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setStretchLastSection(True)
+        header.setSortIndicatorShown(True)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.reject)
+        vertical(
+            plain_label(summary, wrap=True),
+            (self.table, 1),
+            buttons,
+            inside=self,
+            margins=(16, 12, 16, 12),
+            spacing=8,
+        )

@@ -11,12 +11,16 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.progress import silent
-from raterscope.app.batch.claims import claim
-from raterscope.app.batch.executors import LocalExecutor, LostError, WorkerDiedError
+from raterscope.app.batch.executors import (
+    LocalExecutor,
+    LostError,
+    WorkerDiedError,
+    slurm_script,
+    snakemake_script,
+)
 from raterscope.app.batch.manifest import Case, read_manifest
-from raterscope.app.batch.records import DRAFTS, folder_of, read_record
+from raterscope.app.batch.records import DRAFTS, claim, folder_of, read_record
 from raterscope.app.batch.running import run_cases, shard
-from raterscope.app.batch.scripts import slurm_script, snakemake_script
 from raterscope.app.cli import main
 from raterscope.app.errors import TableProblems
 from tests.app.kinds.masks.made import four_raters

@@ -1,7 +1,7 @@
 """Groups of cases: as much work as a task should have."""
 
-from raterscope.app.batch.case_queue import Attempt, CaseQueue
 from raterscope.app.batch.manifest import Case
+from raterscope.app.batch.running import Attempt, CaseQueue
 from raterscope.app.batch.task import GroupRecord
 
 

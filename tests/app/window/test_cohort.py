@@ -8,7 +8,7 @@ from raterscope.app.batch.manifest import read_manifest
 from raterscope.app.batch.records import write_status
 from raterscope.app.batch.task import run_case
 from raterscope.app.study import Study
-from raterscope.widgets.dialogs.cohort_dialog import FailedCasesDialog
+from raterscope.widgets.dialogs.output_dialogs import FailedCasesDialog
 from tests.app.batch.test_batch import a_manifest
 from tests.app.driving import idle, open_study, press
 from tests.app.kinds.masks.made import a_ball, write
