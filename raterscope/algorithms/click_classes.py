@@ -152,7 +152,11 @@ def _estimate(
         classes=names,
         known=np.concatenate([image.known for image in images]).astype(np.int16),
     )
-    fusion = run(labels, LabelPlan(), watch)
+
+    def report(fraction: float, _words: str, **_: object) -> None:
+        watch(fraction, "estimating the classes")
+
+    fusion = run(labels, LabelPlan(), report)
     right = np.einsum("kjj,j->k", fusion.confusion.mean(), fusion.shares)
     voted = labels.votes_of_annotators() > 0
     return fusion.posterior, np.where(voted, right, np.nan)

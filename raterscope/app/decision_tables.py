@@ -181,13 +181,13 @@ class _Reader:
             return ImageSubject(name=self._study.image(item).name), None
         if verb not in SpotSubject.verbs:
             raise _Problem(f"to {plain(verb, 40)} {_HELD_BACK}")
-        spots = [self._spot(row, run) for row in rows]
+        spots, label = [self._spot(row, run) for row in rows], self._cell("label", rows[0])
         if len(spots) > 1:
-            return SpotsSubject(spots=tuple(spots), blind=blind), None
+            return SpotsSubject(spots=tuple(spots), blind=blind, label=label), None
         moved = [self._number(name, rows[0]) if verb == "move" else None for name in ("from_x", "from_y")]
         spot = spots[0]
         return SpotSubject(
-            x=spot.x, y=spot.y, number=spot.number, from_x=moved[0], from_y=moved[1], blind=blind
+            x=spot.x, y=spot.y, number=spot.number, from_x=moved[0], from_y=moved[1], blind=blind, label=label
         ), None
 
     def _spot(self, row: int, run: int | None) -> SpotOf:

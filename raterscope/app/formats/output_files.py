@@ -394,7 +394,7 @@ def _subject_cells(decision: Decision) -> Sequence[object]:
     subject = decision.subject
     if isinstance(subject, SpotSubject):
         spot = (subject.number, subject.x, subject.y, subject.from_x, subject.from_y)
-        return (*spot, *[None] * 6)
+        return (*spot, *[None] * 5, subject.label or None)
     if isinstance(subject, RegionSubject):
         sides = zip("zyx", subject.origin, subject.shape, strict=True)
         box = " ".join(f"{name} {first}-{first + count - 1}" for name, first, count in sides)

@@ -285,6 +285,8 @@ class DetectionMarks:
         Annotators who clicked.
     annotators : int
         Annotators who looked.
+    labels : tuple of str
+        Class of each spot, empty where it is not known; () without classes.
     """
 
     x: NDArray[np.floating]
@@ -295,6 +297,7 @@ class DetectionMarks:
     number: NDArray[np.integer]
     votes: NDArray[np.integer] | None = None
     annotators: int = 0
+    labels: tuple[str, ...] = ()
     _known: frozenset[str] = field(default=frozenset(SPOT_STATES), init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -318,6 +321,8 @@ class DetectionMarks:
         title = f"spot {self.number[index]}"
         if self.state[index] != "added" and np.isfinite(self.posterior[index]):
             title += f"  {self.posterior[index]:.2f}"
+        if self.labels and self.labels[index]:
+            title += f"  {self.labels[index]}"
         decided = {"accepted": "accepted", "turned down": "rejected by you", "added": "added by you"}
         word = decided.get(self.state[index], self.state[index])
         if self.votes is None or not self.annotators:

@@ -35,6 +35,9 @@ KINDS = {
 }
 """Lists of spots that can be shown."""
 
+DOUBTFUL_CLASS, OF_CLASS = "class in doubt", "class "
+"""Further lists where spots have classes; the name of the class follows the second."""
+
 WHERE = {"image": "on this image", "study": "on all images"}
 
 EMPTY = {
@@ -107,6 +110,22 @@ class SpotGrid(CardGrid):
         self.selection_changed.connect(self._on_selection)
         self._on_selection()
 
+    def set_classes(self, names: Sequence[str]) -> None:
+        """Offer lists by class, if there are any."""
+        box, kinds = self.kind_choice, [DOUBTFUL_CLASS, *(OF_CLASS + name for name in names)]
+        if [box.itemData(row) for row in range(len(KINDS), box.count())] == (kinds if names else []):
+            return
+        current = self.kind
+        box.blockSignals(True)
+        while box.count() > len(KINDS):
+            box.removeItem(box.count() - 1)
+        for kind in kinds if names else []:
+            box.addItem(kind.removeprefix(OF_CLASS) if kind != DOUBTFUL_CLASS else kind, kind)
+        box.setCurrentIndex(max(box.findData(current), 0))
+        box.blockSignals(False)
+        if self.kind != current:
+            self.filter_changed.emit()
+
     @property
     def kind(self) -> str:
         """Key of the selected list, see `KINDS`."""
@@ -132,7 +151,8 @@ class SpotGrid(CardGrid):
         wide = f"each {scale} wide" if total > 1 else f"{scale} wide"
         self._header.set_aside(f"{count(total, 'spot')}, {wide}" if total else "")
         show = self.show_cards if reset else self.exchange
-        show(spots, EMPTY[self.kind].format(where), f"Spots {KINDS[self.kind]} {where}")
+        nothing = EMPTY.get(self.kind, "No spots of this list {}.").format(where)
+        show(spots, nothing, f"Spots {self.kind_choice.currentText()} {where}")
         self._on_selection()
 
     def _on_selection(self) -> None:

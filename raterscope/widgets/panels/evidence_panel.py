@@ -16,6 +16,7 @@ from raterscope.text import UNKNOWN, figure
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton, key_grid
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
+from raterscope.widgets.panels.class_bars import LOW_BAR, ClassBar, ClassBars
 from raterscope.widgets.panels.spot_details import (
     SIDE,
     TONES,
@@ -29,6 +30,8 @@ from raterscope.widgets.parts import Header, placeholder, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
 
 NARROWEST, LOWEST = 320, 440
+MOST_CLASSES = 6
+"""Classes in sight; more are scrolled."""
 
 CHOOSE = (
     "Select a spot on the image, or press Tab for the next disputed one, "
@@ -76,6 +79,8 @@ class Evidence:
         For the ellipse in the crop.
     coverage : float
         Share of the distribution in the ellipse.
+    classes : tuple of ClassBar
+        Classes that the spot may have; () without classes.
     """
 
     title: str
@@ -97,6 +102,7 @@ class Evidence:
     crop_radius: float = 1.0
     covariance: NDArray[np.floating] | None = None
     coverage: float = 0.95
+    classes: tuple[ClassBar, ...] = ()
 
 
 class EvidencePanel(QWidget):
@@ -110,6 +116,8 @@ class EvidencePanel(QWidget):
         Key of a neighbour's line.
     run_chosen : int
         Key of a run's line.
+    class_chosen : int
+        Index of the class that was decided by a click or Return.
     runs_wanted
         The tab of other runs became visible; answer with `show_runs`.
     """
@@ -123,6 +131,7 @@ class EvidencePanel(QWidget):
     voter_chosen = Signal(int)
     neighbour_chosen = Signal(object)
     run_chosen = Signal(object)
+    class_chosen = Signal(int)
     runs_wanted = Signal()
 
     def __init__(self) -> None:
@@ -156,6 +165,10 @@ class EvidencePanel(QWidget):
         self._crop.show_crop(evidence.crop, evidence.crop_radius, evidence.covariance, evidence.coverage,
                              evidence.state, evidence.title)  # fmt: skip
         covered = evidence.covered
+        self.classes.show_bars(evidence.classes, low=True)
+        self._named.setVisible(bool(evidence.classes))
+        lines = min(len(evidence.classes), MOST_CLASSES)
+        self.classes.setFixedHeight(lines * LOW_BAR + 2 * self.classes.frameWidth())
         self._covered.setText(COVERED)
         self._before.setText(evidence.before)
         for widget, seen in (
@@ -250,12 +263,16 @@ class EvidencePanel(QWidget):
         self.about.neighbour_chosen.connect(self.neighbour_chosen)
         self.about.run_chosen.connect(self.run_chosen)
         self.about.currentChanged.connect(self._ask_for_runs)
+        self.classes = ClassBars()
+        self.classes.decided.connect(self.class_chosen)
+        self._named = QWidget()
+        horizontal(self.classes, inside=self._named, margins=(10, 0, 8, 6))
         self._others = QWidget()
         horizontal(self.about, inside=self._others, margins=(4, 2, 0, 0))
         self._says = self._reasons()
         self._last = QWidget()
         vertical(self._before, STRETCH, inside=self._last, margins=(12, 12, 12, 0), spacing=None)
-        vertical(beside, rule(), (self._others, 1), self._says, (self._last, 1), inside=page)
+        vertical(beside, self._named, rule(), (self._others, 1), self._says, (self._last, 1), inside=page)
 
     def _reasons(self) -> QWidget:
         """Describe what the votes say, what the model says, and why they differ."""

@@ -33,6 +33,7 @@ from raterscope.app.workspaces.clicks.spots import ImageResult, Spot, spots_of
 from raterscope.app.workspaces.navigation import locate_image
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.canvas.tiles import to_picture
+from raterscope.widgets.panels.card_panels import DOUBTFUL_CLASS, OF_CLASS
 from raterscope.widgets.panels.cards import Card
 from raterscope.widgets.panels.spot_details import TONES, WORDS
 
@@ -236,6 +237,7 @@ class BatchReview(ClicksPart):
         self._anew = True
         self.shelf = CropShelf(core.document, core.jobs, self)
         self.shelf.ready.connect(self._on_ready)
+        core.session.scene_changed.connect(self._on_scene)
         self._grid.picture_wanted.connect(self.shelf.want)
         self._grid.filter_changed.connect(self.list_anew)
         self._grid.chosen.connect(self._on_chosen)
@@ -257,6 +259,10 @@ class BatchReview(ClicksPart):
         if self._screen.grid_shown:
             self.list_anew()
 
+    def _on_scene(self, scene: Scene) -> None:
+        classes = None if scene.fusion is None else scene.fusion.classes
+        self._grid.set_classes(() if classes is None else classes.names)
+
     def list_anew(self) -> None:
         """List the spots of the chosen kind, from the first on."""
         self._anew = True
@@ -271,7 +277,7 @@ class BatchReview(ClicksPart):
             return
         if not self._grid.everywhere:
             listed = self._here(session.scene) if session.shown else []
-            self._show(_in_order(listed, blind=session.blind))
+            self._show(_in_order(listed, self._grid.kind, blind=session.blind))
             return
         results, state = self._review_queue.results, contents.review
         work = partial(_everywhere, results, self._read, state, self._grid.kind, self._reviewing.blind)
@@ -283,8 +289,8 @@ class BatchReview(ClicksPart):
         spots = [spot for spot in self._reviewing.spots if _is(spot, self._grid.kind)]
         return [ListedSpot(scene.image.id, run, spot) for spot in spots]
 
-    def decide(self, verb: str) -> None:
-        """Decide all selected spots at once."""
+    def decide(self, verb: str, label: str = "") -> None:
+        """Decide all selected spots at once, optionally with their class."""
         chosen = [self._listed[number] for number in self._grid.selected if number in self._listed]
         if not chosen:
             self.message.emit("Select spots first: by a click, with Ctrl or Shift, or all with Ctrl+A.")
@@ -292,7 +298,7 @@ class BatchReview(ClicksPart):
         if not chosen or self._writing or self._reviewing.is_past():
             return
         self._writing = True
-        decision = _decision(verb, chosen, blind=self._reviewing.blind)
+        decision = _decision(verb, chosen, label, blind=self._reviewing.blind)
         self._document.record(decision).ended.connect(self._on_written)
         undecided = set(self._grid.in_sight) - set(self._grid.selected)
         self.left_open.emit([self._listed[number] for number in sorted(undecided) if number in self._listed])
@@ -393,30 +399,37 @@ def _everywhere(
             image_spots = _Read(result, decided, spots_of(result.fusion, len(result.annotators), decided))
         read_now[image] = image_spots
         listed.extend(ListedSpot(image, result.run, spot) for spot in image_spots.spots if _is(spot, kind))
-    return read_now, _in_order(listed, blind=blind)
+    return read_now, _in_order(listed, kind, blind=blind)
 
 
 def _is(spot: Spot, kind: str) -> bool:
+    if kind == DOUBTFUL_CLASS:
+        return spot.class_in_doubt
+    if kind.startswith(OF_CLASS):
+        return spot.present and spot.class_name == kind.removeprefix(OF_CLASS)
     return spot.decided if kind == "decided" else spot.state == kind
 
 
-def _in_order(listed: Iterable[ListedSpot], *, blind: bool) -> list[ListedSpot]:
-    """Sort by probability, skipped spots last; in blind mode by image and number."""
+def _in_order(listed: Iterable[ListedSpot], kind: str, *, blind: bool) -> list[ListedSpot]:
+    """Sort by probability, or by doubt about the class; skipped spots last. In blind mode by number."""
+    by_class = kind == DOUBTFUL_CLASS or kind.startswith(OF_CLASS)
 
     def rank(item: ListedSpot) -> tuple[float, ...]:
         if blind:
             return item.spot.skipped, item.image, item.spot.number
+        if by_class:
+            return item.spot.skipped, item.spot.class_share if np.isfinite(item.spot.class_share) else -1.0
         return item.spot.skipped, -item.spot.posterior if np.isfinite(item.spot.posterior) else -2.0
 
     return sorted(listed, key=rank)
 
 
-def _decision(verb: str, chosen: Sequence[ListedSpot], *, blind: bool) -> Decision:
+def _decision(verb: str, chosen: Sequence[ListedSpot], label: str, *, blind: bool) -> Decision:
     first = chosen[0]
     hidden = blind and not any(item.spot.decided for item in chosen)
     if len(chosen) == 1:
         spot = first.spot
-        subject = SpotSubject(x=spot.x, y=spot.y, number=spot.number, blind=hidden)
+        subject = SpotSubject(x=spot.x, y=spot.y, number=spot.number, blind=hidden, label=label)
         return Decision(verb=verb, item=first.image, subject=subject, run=first.run, about=spot.decision)
     spots = tuple(
         SpotOf(
@@ -425,7 +438,7 @@ def _decision(verb: str, chosen: Sequence[ListedSpot], *, blind: bool) -> Decisi
         )
         for item in chosen
     )  # fmt: skip
-    return Decision(verb=verb, item=first.image, subject=SpotsSubject(spots=spots, blind=hidden))
+    return Decision(verb=verb, item=first.image, subject=SpotsSubject(spots=spots, blind=hidden, label=label))
 
 
 @dataclass(frozen=True, eq=False)
@@ -447,6 +460,10 @@ class _Cards:
         if self.blind and not spot.decided:
             return Card(title, "skipped" if spot.skipped else "", "", third)
         state = "skipped" if spot.skipped else WORDS.get(spot.state, f"{spot.votes} of {spot.looked}")
+        if spot.class_name and spot.present and not spot.skipped:
+            state = (
+                f"{spot.class_name}, by you" if spot.label else f"{spot.class_name} {spot.class_share:.2f}"
+            )
         figure = f"{spot.posterior:.2f}" if np.isfinite(spot.posterior) else ""
         return Card(title, state, figure, third, TONES[spot.state])
 
@@ -460,6 +477,8 @@ class _Cards:
             if np.isfinite(spot.posterior):
                 words.append(f"posterior probability {spot.posterior:.2f}")
                 words.append(f"{spot.votes} of {spot.looked} marked it")
+            if spot.class_name:
+                words.append(f"class {spot.class_name} {spot.class_share:.2f}")
         return ", ".join(words)
 
     def _at(self, index: int) -> tuple[ListedSpot, ImageEntry]:

@@ -108,6 +108,8 @@ class CanvasContent(ClicksPart):
 
 
 Key = tuple[int, int | None, int]
+MOST_CLASSES = 20
+"""Classes in the menu of a spot."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +271,7 @@ class SpotMenu(ClicksPart):
         reviewing: SpotReview,
         batch_review: BatchReview,
         measuring: Measurements,
-        decide: Callable[[str], None],
+        decide: Callable[..., None],
     ) -> None:
         super().__init__(core)
         self._reviewing = reviewing
@@ -351,7 +353,10 @@ class SpotMenu(ClicksPart):
         self._open(title, entries, grid.view.viewport().mapToGlobal(position), picture=False)
 
     def _verdicts(self) -> Sequence[Entry]:
-        return [(verb.capitalize(), partial(self._decide, verb)) for verb in ("accept", "reject", "skip")]
+        verdicts = [(verb.capitalize(), partial(self._decide, verb)) for verb in ("accept", "reject", "skip")]
+        names = self._reviewing.class_names[:MOST_CLASSES]
+        as_class = [(f"Accept as {name}", partial(self._decide, "accept", name)) for name in names]
+        return [*verdicts[:1], *as_class, *verdicts[1:]]
 
     def _open(self, title: str, entries: Sequence[Entry], position: QPoint, *, picture: bool = True) -> None:
         menu = Menu(self._screen)

@@ -78,6 +78,12 @@ class SpotReview(QObject):
         """Whether votes and results are hidden until a spot is decided."""
         return self._session.blind
 
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Classes that spots may have; () without classes."""
+        fusion = self._session.scene.fusion if self._session.shown else None
+        return () if fusion is None or fusion.classes is None else fusion.classes.names
+
     def covers(self, spot: Spot) -> bool:
         """Return whether votes and results of a spot are hidden."""
         return self.blind and not spot.decided
@@ -168,15 +174,22 @@ class SpotReview(QObject):
         spot = self.spots[index]
         return not spot.contested, -min(spot.posterior, 1 - spot.posterior), spot.number
 
-    def decide(self, verb: str) -> None:
-        """Accept, reject or skip the spot, and go to the next disputed one once that is saved."""
+    def decide(self, verb: str, label: str = "") -> None:
+        """Accept, reject or skip the spot, and go to the next disputed one once that is saved.
+
+        Parameters
+        ----------
+        label : str
+            Class of an accepted spot. A spot without a decided class may get one at any time.
+        """
         spot = self.spot
         if self._go_on or self.is_past():  # the previous decision is not saved yet
             return
         if spot is None or (verb == "skip" and spot.skipped):
             self.next_disputed()
             return
-        if spot.decided and (verb == "skip" or not self._by_hand):
+        adds_class = bool(label) and not spot.label and spot.state != "turned down"
+        if spot.decided and not adds_class and (verb == "skip" or not self._by_hand):
             self.message.emit(
                 f"Spot {spot.number} is decided already ({spot.state}). Undo, or click it, to change that; "
                 "press Tab for the next one."
@@ -185,7 +198,8 @@ class SpotReview(QObject):
         scene = self._session.scene
         self._go_on = True
         self._by_hand = False
-        subject = SpotSubject(x=spot.x, y=spot.y, number=spot.number, blind=self.covers(spot))
+        blind = self.covers(spot)
+        subject = SpotSubject(x=spot.x, y=spot.y, number=spot.number, blind=blind, label=label)
         job = self._document.record(
             Decision(
                 verb=verb, item=scene.image.id, subject=subject,

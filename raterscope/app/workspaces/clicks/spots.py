@@ -28,6 +28,14 @@ CONTESTED = 0.5
 State = Literal["detected", "rejected", "disputed", "accepted", "turned down", "added"]
 
 
+class ClassShare(NamedTuple):
+    """A class of a spot, its probability, and the votes for it; NaN and -1 where they are not known."""
+
+    name: str
+    share: float
+    votes: int
+
+
 @dataclass(frozen=True, eq=False)
 class Spot:
     """One spot of one image.
@@ -54,6 +62,10 @@ class Spot:
         True if the expert skipped it.
     contested : str
         What several experts decided differently; empty for other spots.
+    classes : tuple of ClassShare
+        In alphabetical order; () without classes.
+    label : str
+        The class that the expert decided.
     """
 
     number: int
@@ -70,6 +82,25 @@ class Spot:
     decision: int | None
     skipped: bool
     contested: str = ""
+    classes: tuple[ClassShare, ...] = ()
+    label: str = ""
+
+    @property
+    def class_name(self) -> str:
+        """The decided class, else the most probable; empty without classes."""
+        known = [entry for entry in self.classes if np.isfinite(entry.share)]
+        return self.label or max(known, key=lambda entry: entry.share, default=ClassShare("", 0.0, 0)).name
+
+    @property
+    def class_share(self) -> float:
+        """Probability of the class; 1 if it is decided, NaN without classes."""
+        shares = (entry.share for entry in self.classes if entry.name == self.class_name)
+        return 1.0 if self.label else next(shares, float("nan"))
+
+    @property
+    def class_in_doubt(self) -> bool:
+        """True for a structure whose class is neither decided nor almost certain."""
+        return self.present and bool(self.classes) and not self.class_share >= DISPUTED[1]
 
     @property
     def decided(self) -> bool:
@@ -163,7 +194,7 @@ def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot])
                 spots[cluster] = _from_cluster(fusion, cluster, spots[cluster].votes, looked, spot)
     for spot, cluster_found in zip(decided, matched, strict=True):
         if cluster_found is None and spot.verdict != "skipped":
-            spots.append(_alone(spot, len(spots) + 1, looked))
+            spots.append(_alone(spot, len(spots) + 1, looked, fusion))
     return tuple(spots)
 
 
@@ -212,12 +243,22 @@ def _score_in_words(cluster: int, fusion: Fusion) -> str:
     return f"The program's score is {score:.4g}{rank}."
 
 
-def _alone(spot: review.Spot, number: int, looked: int) -> Spot:
+def _classes_of(fusion: Fusion | None, cluster: int | None) -> tuple[ClassShare, ...]:
+    classes = None if fusion is None else fusion.classes
+    if classes is None:
+        return ()
+    if cluster is None:
+        return tuple(ClassShare(name, float("nan"), -1) for name in classes.names)
+    columns = classes.names, classes.posterior[cluster].tolist(), classes.votes[cluster].tolist()
+    return tuple(map(ClassShare, *columns))
+
+
+def _alone(spot: review.Spot, number: int, looked: int, fusion: Fusion | None) -> Spot:
     unknown = float("nan")
     return Spot(
         number=number, x=spot.x, y=spot.y, covariance=np.zeros((2, 2)), posterior=unknown, low=unknown,
         high=unknown, votes=0, looked=looked, state=_state(spot), cluster=None, decision=spot.decision,
-        skipped=False,
+        skipped=False, classes=_classes_of(fusion, None), label=spot.label,
     )  # fmt: skip
 
 
@@ -251,6 +292,7 @@ def _from_cluster(fusion: Fusion, cluster: int, votes: int, looked: int, expert:
         high=float(fusion.detection.posterior_high[cluster]),
         votes=votes, looked=looked, state=state, cluster=cluster,
         decision=None if expert is None else expert.decision, skipped=skipped, contested=contested,
+        classes=_classes_of(fusion, cluster), label="" if expert is None else expert.label,
     )  # fmt: skip
 
 

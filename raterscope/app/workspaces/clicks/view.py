@@ -14,6 +14,7 @@ from raterscope.app.workspaces.clicks.spots import Spot, describe_sources, expla
 from raterscope.app.workspaces.run_history import run_title
 from raterscope.text import count
 from raterscope.widgets.canvas.viewport import ClickMarks, DetectionMarks
+from raterscope.widgets.panels.class_bars import ClassBar, keys_of
 from raterscope.widgets.panels.evidence_panel import Evidence
 from raterscope.widgets.panels.spot_details import EvidenceLine, VoterLine
 
@@ -59,6 +60,7 @@ def detection_marks(spots: Sequence[Spot], *, blind: bool = False) -> DetectionM
         number=np.array([spot.number for spot in spots], dtype=np.int64),
         votes=None if blind else np.array([spot.votes for spot in spots], dtype=np.int64),
         annotators=spots[0].looked,
+        labels=tuple("" if hide else spot.class_name for spot, hide in zip(spots, hidden, strict=True)),
     )
 
 
@@ -109,7 +111,21 @@ def evidence(
         crop_radius=float(np.ceil(radius)),
         covariance=spot.covariance,
         coverage=coverage,
+        classes=class_bars(spot),
     )
+
+
+def class_bars(spot: Spot, *, hidden: bool = False) -> tuple[ClassBar, ...]:
+    """Return the classes of a spot with the digits that decide for them; optionally without results."""
+    digits = keys_of([entry.name for entry in spot.classes])
+    return tuple(
+        ClassBar(
+            index, entry.name, np.nan if hidden else entry.share,
+            "accent" if entry.name == spot.class_name and not hidden else "plain",
+            "decided" if entry.name == spot.label else "", digit, votes=-1 if hidden else entry.votes,
+        )
+        for index, (entry, digit) in enumerate(zip(spot.classes, digits, strict=True))
+    )  # fmt: skip
 
 
 def covered(
@@ -119,7 +135,7 @@ def covered(
     return Evidence(
         title=f"Spot {spot.number}", state="undecided", probability=np.nan, low=np.nan, high=np.nan,
         caption="", votes=0, annotators=0, crop=crop, crop_radius=float(np.ceil(radius)), covered=True,
-        covariance=spot.covariance, coverage=coverage, before=before,
+        covariance=spot.covariance, coverage=coverage, before=before, classes=class_bars(spot, hidden=True),
     )  # fmt: skip
 
 

@@ -42,6 +42,7 @@ from raterscope.app.workspaces.run_history import run_title
 from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.text import percent
+from raterscope.widgets.panels.class_bars import keys_of
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.parts import without_checked
 
@@ -137,6 +138,7 @@ class ClicksWorkspace(ClicksScreen):
         self.evidence.move_requested.connect(partial(self._set_mode, "move"))
         self.evidence.undo_requested.connect(self._document.undo)
         self.evidence.voter_chosen.connect(self.annotators.choose)
+        self.evidence.class_chosen.connect(self._decide_class)
         self.annotators.shown_changed.connect(self.canvas.set_annotators_shown)
         self.runs.ended.connect(self._on_no_fusion)
         self.crowd_sizes.refused.connect(self.refused)
@@ -178,7 +180,7 @@ class ClicksWorkspace(ClicksScreen):
             action = ellipses.addAction(f"{percent(coverage)} of a spot's clicks")
             action.triggered.connect(without_checked(partial(self.set_coverage, coverage)))
         self.actions_made.append(ellipses.menuAction())
-        self.add_digits(self.annotators.solo, "Show one annotator only")
+        self.add_digits(self._on_digit, "Accept the spot as this class, or show one annotator only")
 
     # Navigation
 
@@ -359,11 +361,23 @@ class ClicksWorkspace(ClicksScreen):
         self.canvas.set_mode("look")
         self.reviewing.add(x, y)
 
-    def _decide(self, verb: str) -> None:
+    def _decide(self, verb: str, label: str = "") -> None:
         if self.grid_shown:
-            self.batch_review.decide(verb)
+            self.batch_review.decide(verb, label)
         else:
-            self.reviewing.decide(verb)
+            self.reviewing.decide(verb, label)
+
+    def _on_digit(self, position: int) -> None:
+        """Decide the class of a digit; without classes, show the annotator of that row only."""
+        names = self.reviewing.class_names
+        digits = keys_of(names)
+        if not names:
+            self.annotators.solo(position)
+        elif str(position + 1) in digits:
+            self._decide_class(digits.index(str(position + 1)))
+
+    def _decide_class(self, index: int) -> None:
+        self._decide("accept", self.reviewing.class_names[index])
 
     def _set_mode(self, mode: str) -> None:
         self.show_grid(False)
