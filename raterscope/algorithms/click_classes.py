@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -153,8 +154,8 @@ def _estimate(
         known=np.concatenate([image.known for image in images]).astype(np.int16),
     )
 
-    def report(fraction: float, _words: str, **_: object) -> None:
-        watch(fraction, "estimating the classes")
+    def report(fraction: float, words: str, **_: Any) -> None:
+        watch(fraction, f"classes: {words}")
 
     fusion = run(labels, LabelPlan(), report)
     right = np.einsum("kjj,j->k", fusion.confusion.mean(), fusion.shares)
