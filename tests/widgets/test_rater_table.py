@@ -2,9 +2,11 @@ import math
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QLabel
 
 from raterscope.figures.colours import ANNOTATOR_COLOURS
+from raterscope.widgets import theme
 from raterscope.widgets.painting import rater_colour
 from raterscope.widgets.tables.rater_table import RaterRow, RaterTable, direction
 
@@ -113,3 +115,18 @@ def test_the_table_asks_for_the_room_of_its_raters_and_no_more(table):
     table.resize(360, height(4))
     height(4)
     assert table.view.verticalScrollBar().maximum() == 0
+
+
+def test_names_that_differ_at_their_end_are_whole_before_other_columns(table):
+    table.resize(370, 300)
+    rows = [RaterRow(at, f"R0{at} (read 2)", 0.9, 0.1, 0.5, 12.0, 0.95, 1.0) for at in range(1, 7)]
+    table.set_rows(rows)
+    needed = QFontMetrics(theme.font()).horizontalAdvance("R01 (read 2)")
+    assert table.view.columnWidth(0) >= needed + 42
+
+
+def test_a_low_table_still_shows_three_raters(table):
+    table.set_rows([RaterRow(at, f"rater {at}", dice=0.9) for at in range(9)])
+    table.resize(340, table.minimumSizeHint().height())
+    lines = table.view.viewport().height() // table.view.verticalHeader().defaultSectionSize()
+    assert lines >= 3

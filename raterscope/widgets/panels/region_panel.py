@@ -19,7 +19,7 @@ from raterscope.widgets.panels.lists import ChoiceList, LineKind
 from raterscope.widgets.parts import Header, Menu, placeholder, plain_label, rule
 from raterscope.widgets.theme import pixels, set_lengths
 
-SHARE, SAID = 96, 118
+SHARE, SAID = 88, 112
 MOST_IN_SIGHT = 9
 """Number of raters for which the list requests space."""
 LEAST_MM = 0.05

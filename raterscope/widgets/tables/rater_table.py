@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from PySide6.QtCore import QModelIndex, QObject, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QColor, QContextMenuEvent, QFont, QPainter, QResizeEvent
+from PySide6.QtGui import QAction, QColor, QContextMenuEvent, QFont, QFontMetrics, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QHeaderView,
     QStackedWidget,
@@ -201,10 +201,12 @@ WIDTHS = {
     "spec.": 50,
 }  # fmt: skip
 NAME_WIDTH, NOTE_WIDTH = 92, 84
+NAME_EDGES, WIDEST_NAME = 46, 150
+"""Room beside a name, and the widest column for which other columns are hidden."""
 EDGES = 24
 """Margins above, between and below titles and raters."""
-MOST_IN_SIGHT = 9
-"""Number of raters for which the table requests space."""
+MOST_IN_SIGHT, LEAST_IN_SIGHT = 9, 3
+"""Numbers of raters for which the table requests space, and needs it in a low window."""
 LAST_KEPT = ("weight", "bias mm", "Dice", "HD95 mm", "spread", "dof", "sens.", "spec.", "HD")
 """Columns by priority: those that do not fit are in the name's tooltip."""
 
@@ -298,10 +300,16 @@ class RaterTable(QWidget):
 
     def sizeHint(self) -> QSize:
         """Return a height that fits the raters, up to a limit."""
-        hint = super().sizeHint()
+        return self._fitted(super().sizeHint(), MOST_IN_SIGHT)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return a height that fits some raters."""
+        return self._fitted(super().minimumSizeHint(), LEAST_IN_SIGHT)
+
+    def _fitted(self, hint: QSize, most: int) -> QSize:
         if self.model.rows:
             lines = self.view.verticalHeader()
-            rows = min(lines.length(), MOST_IN_SIGHT * lines.defaultSectionSize())
+            rows = min(lines.length(), most * lines.defaultSectionSize())
             heads = self._header.sizeHint().height() + self.view.horizontalHeader().sizeHint().height()
             hint.setHeight(EDGES + heads + rows)
         return hint
@@ -385,7 +393,10 @@ class RaterTable(QWidget):
         hidden = len(self.model.hidden & {row.name for row in self.model.rows})
         aside = f"{hidden} hidden" if hidden else "1-9: show one alone"
         self._header.set_aside(aside if self.model.rows else "")
-        name_width = NAME_WIDTH + (NOTE_WIDTH if any(row.note for row in self.model.rows) else 0)
+        metrics = QFontMetrics(theme.font())
+        widest = max((metrics.horizontalAdvance(row.name) for row in self.model.rows), default=0) + NAME_EDGES
+        name_width = min(max(NAME_WIDTH, widest), WIDEST_NAME)
+        name_width += NOTE_WIDTH if any(row.note for row in self.model.rows) else 0
         room = self.width() - pixels(name_width) - self.view.verticalScrollBar().sizeHint().width()
         for name in LAST_KEPT:
             known = self.model.known(name)
