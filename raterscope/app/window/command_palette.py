@@ -103,6 +103,8 @@ def study_commands(contents: Contents, workspace: WorkspaceLayout, kind: str) ->
     title = WORKSPACES[kind].item
     for item in contents.of(kind):
         yield Command(item.name, title, partial(workspace.go_to, item.id))
+    for name, show in workspace.panels():
+        yield Command(name, "Panel", show)
     for run in run_lines(contents, kind, None):
         if isinstance(run.key, int) and isinstance(workspace, WorkspaceScreen):
             yield Command(f"{run.title}, {run.words}", "Run", partial(workspace.runs.choose, run.key))
@@ -134,7 +136,7 @@ class CommandPalette(QFrame):
         self._texts = [f"{command.words} {command.where}".casefold() for command in self._commands]
         self._came_from = QApplication.focusWidget()
         self.line = QLineEdit()
-        self.line.setPlaceholderText("A command, an image, an annotator, a run, a page of the guide")
+        self.line.setPlaceholderText("A command, a panel, an image, an annotator, a run, a page of the guide")
         self.line.setAccessibleName("Search commands, images, annotators, runs and guide pages")
         self._kind = _CommandKind()
         self.view: LineList[Command] = LineList(self._kind, "Matches")

@@ -29,6 +29,12 @@ TABS = "tabs"
 QUEUE_WIDTH, EVIDENCE_WIDTH, BOTTOM_HEIGHT = 236, 360, 212
 QUEUE_SHARE, EVIDENCE_SHARE, BOTTOM_SHARE = 0.26, 0.6, 0.45
 """Largest shares of the regions with larger text; the canvas keeps the rest."""
+_USUAL = {
+    (0, Qt.Orientation.Horizontal): QUEUE_WIDTH,
+    (1, Qt.Orientation.Horizontal): EVIDENCE_WIDTH,
+    (1, Qt.Orientation.Vertical): BOTTOM_HEIGHT,
+}
+"""Size of a side that was never larger than nothing."""
 LOW_BOTTOM_SHARE = 0.25
 """Share of a low window's height that the bottom takes, unless the expert enlarges it."""
 
@@ -135,6 +141,7 @@ class WorkspaceLayout(QWidget):
             self.upper: (1, EVIDENCE_SHARE),
             self.middle: (1, BOTTOM_SHARE),
         }
+        self._enlarged: QWidget | None = None
         self._is_new = True
         self._text_size = text_size()
         self._normal_sizes: dict[QSplitter, float] = {}
@@ -171,6 +178,10 @@ class WorkspaceLayout(QWidget):
         everywhere: tuple[ActionEntry, ...] = (
             ("Next region of the window", "F6", partial(self.go_to_region, 1)),
             ("Previous region of the window", "Shift+F6", partial(self.go_to_region, -1)),
+            ("Fold or show the queue", "F2", partial(self.fold, self.whole)),
+            ("Fold or show the evidence", "F3", partial(self.fold, self.upper)),
+            ("Fold or show the panels below", "F4", partial(self.fold, self.middle)),
+            ("Enlarge the panel, or show all again", "F8", self.enlarge),
             ("Next part of the region", "Ctrl+F6", partial(self.go_to_part, 1)),
             ("Previous part of the region", "Ctrl+Shift+F6", partial(self.go_to_part, -1)),
         )
@@ -207,6 +218,8 @@ class WorkspaceLayout(QWidget):
         """Leave the mode or panel, else move the focus to the canvas, else leave full screen."""
         if self.has_to_leave:
             slot()
+        elif self._enlarged is not None:
+            self.enlarge()
         elif not contains(self.canvas, self.focusWidget()):
             self.canvas.setFocus(Qt.FocusReason.TabFocusReason)
         else:
@@ -263,6 +276,8 @@ class WorkspaceLayout(QWidget):
 
     def layout_state(self) -> dict[str, QByteArray]:
         """Return the sizes of the regions and the visible tabs, to be stored."""
+        if self._enlarged is not None:
+            self.enlarge()
         divided = {name: getattr(self, name).saveState() for name in self.PARTS}
         return {**divided, TABS: QByteArray(self._tabs_in_sight().encode())}
 
@@ -282,6 +297,54 @@ class WorkspaceLayout(QWidget):
             self.divisions.pop(splitter, None)
             if splitter in self._sides:
                 self._on_divided(splitter)
+
+    def fold(self, splitter: QSplitter) -> None:
+        """Fold the queue, the evidence or the bottom away, or show it with its former size."""
+        index, sizes = self._sides[splitter][0], splitter.sizes()
+        if self._enlarged is not None:
+            self.enlarge()
+        elif sizes[index]:
+            folded = splitter.widget(index)
+            if folded is not None and contains(folded, self.focusWidget()):
+                self.canvas.setFocus()
+            self._on_divided(splitter)
+            splitter.setSizes([0, sum(sizes)] if index == 0 else [sum(sizes), 0])
+        else:
+            self.unfold(splitter)
+
+    def unfold(self, splitter: QSplitter) -> None:
+        """Show a side that is folded, with its former size."""
+        index, sizes = self._sides[splitter][0], splitter.sizes()
+        if not sizes[index]:
+            normal = self._normal_sizes.get(splitter, 0.0) or _USUAL[index, splitter.orientation()]
+            size = round(normal * text_size())
+            splitter.setSizes([size, sum(sizes) - size] if index == 0 else [sum(sizes) - size, size])
+
+    def enlarge(self) -> None:
+        """Give the whole workspace to the panel with the focus, or show all panels again."""
+        splitters = (*self._sides, self.bottom)
+        region = self.region_of(self.focusWidget() or self.canvas) or self.canvas
+        self._enlarged = region if self._enlarged is None else None
+        for splitter in splitters:
+            for index in range(splitter.count()):
+                part = splitter.widget(index)
+                if part is not None:
+                    part.setVisible(self._enlarged is None or contains(part, self._enlarged))
+        self.message.emit("F8 shows all panels again." if self._enlarged is not None else "")
+
+    def panels(self) -> Iterator[tuple[str, Callable[[], object]]]:
+        """List the tabs of the workspace by name, each with what shows it."""
+        for tabs in self.findChildren(QTabWidget):
+            for index in range(tabs.count()):
+                yield tabs.tabText(index), partial(self._show_tab, tabs, index)
+
+    def _show_tab(self, tabs: QTabWidget, index: int) -> None:
+        if self._enlarged is not None:
+            self.enlarge()
+        if contains(self.bottom, tabs):
+            self.unfold(self.middle)
+        tabs.setCurrentIndex(index)
+        tabs.tabBar().setFocus()
 
     def region_of(self, widget: QWidget) -> QWidget | None:
         """Return the region of the screen that contains a widget."""

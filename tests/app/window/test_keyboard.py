@@ -89,3 +89,44 @@ def test_the_key_that_is_drawn_takes_the_last_decision_back_and_tells_which(fuse
     workspace.queue.filter.setFocus()
     qtbot.keyClicks(workspace.queue.filter, "z")
     assert workspace.queue.filter.text() == "z"
+
+
+def test_sides_fold_and_come_back_with_their_size(fused, qtbot):
+    workspace = _ready(fused, qtbot)
+    workspace.whole.setSizes([300, workspace.whole.width() - 300])
+    sides = ((Qt.Key.Key_F2, workspace.whole, 0), (Qt.Key.Key_F3, workspace.upper, 1))
+    for key, splitter, index in (*sides, (Qt.Key.Key_F4, workspace.middle, 1)):
+        before = splitter.sizes()
+        press(fused, qtbot, key)
+        assert splitter.sizes()[index] == 0
+        press(fused, qtbot, key)
+        assert splitter.sizes() == before
+    workspace.evidence.setFocus()
+    press(fused, qtbot, Qt.Key.Key_F3)
+    assert workspace.canvas.hasFocus()
+
+
+def test_a_panel_is_enlarged_to_the_window_and_esc_shows_all_again(fused, qtbot):
+    workspace = _ready(fused, qtbot)
+    before = workspace.layout_state()
+    workspace.table.setFocus()
+    _press(qtbot, Qt.Key.Key_F8)
+    assert workspace.table.isVisible()
+    assert not workspace.canvas.isVisible()
+    assert workspace.table.width() > 0.9 * workspace.width()
+    _press(qtbot, Qt.Key.Key_Escape)
+    if not workspace.canvas.isVisible():
+        _press(qtbot, Qt.Key.Key_Escape)
+    assert workspace.canvas.isVisible()
+    assert workspace.evidence.isVisible()
+    assert workspace.layout_state() == before
+
+
+def test_panels_are_reached_by_name_though_folded(fused, qtbot):
+    workspace = _ready(fused, qtbot)
+    press(fused, qtbot, Qt.Key.Key_F4)
+    panels = dict(workspace.panels())
+    panels["Parasitaemia"]()
+    QApplication.processEvents()
+    assert workspace.parasitaemia.isVisible()
+    assert workspace.middle.sizes()[1] > 0

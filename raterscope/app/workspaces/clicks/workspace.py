@@ -42,6 +42,7 @@ from raterscope.app.workspaces.run_history import run_title
 from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.text import percent
+from raterscope.widgets.canvas.image_canvas import ZOOM_STEP
 from raterscope.widgets.panels.class_bars import keys_of
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.parts import without_checked
@@ -168,6 +169,9 @@ class ClicksWorkspace(ClicksScreen):
             ("Exclude or include the program's scores", "Shift+X", self.exclusion.toggle_program),
             ("Brightness and contrast", "W", self.display.toggle),
             ("Automatic contrast", "Shift+W", self.display.automatic),
+            ("Zoom in", "", partial(self.canvas.zoom, ZOOM_STEP)),
+            ("Zoom out", "", partial(self.canvas.zoom, 1 / ZOOM_STEP)),
+            ("Show the whole image", "", self.canvas.fit),
             ("Flag the image", "F", partial(self._on_flag, None)),
             ("Mark or unmark a positive control", "C", partial(self._on_control, "positive")),
             ("Mark or unmark a negative control", "Shift+C", partial(self._on_control, "negative")),
