@@ -2,6 +2,9 @@
 
 Run it after a change of a kernel's arguments: it fuses small simulated data by every algorithm, and writes
 raterscope/resources/kernels.json, from which `raterscope prepare` and the window compile in advance.
+
+With --rare it adds the further kernels that are stored beside the modules, as after a run of the tests: those
+for large crowds, uneven slices and other data than the simulated ones. They are compiled last.
 """
 
 from __future__ import annotations
@@ -14,15 +17,19 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-# Compiled anew, in a folder of its own, so that also the kernels are seen that kernels call.
-COMPILED = tempfile.TemporaryDirectory()
-os.environ["NUMBA_CACHE_DIR"] = COMPILED.name
+RARE = "--rare" in sys.argv
+if not RARE:
+    # Compiled anew, in a folder of its own, so that also the kernels are seen that kernels call.
+    COMPILED = tempfile.TemporaryDirectory()
+    os.environ["NUMBA_CACHE_DIR"] = COMPILED.name
 
 from numba.core.dispatcher import Dispatcher  # noqa: E402
 
+import raterscope  # noqa: E402
 from raterscope.algorithms.compiling import signature_text  # noqa: E402
 from raterscope.app import compiled  # noqa: E402
 from raterscope.app.cli import main  # noqa: E402
@@ -30,7 +37,9 @@ from raterscope.app.kinds.registry import KINDS  # noqa: E402
 from raterscope.app.simulation.setups import find_setup  # noqa: E402
 from raterscope.app.simulation.simulate import commands_in_words, simulate  # noqa: E402
 
+PACKAGE = Path(raterscope.__file__).parent
 TABLE = Path(__file__).parents[1] / "raterscope" / "resources" / "kernels.json"
+Table = dict[str, dict[str, list[list[str]]]]
 SETUPS = {
     "clicks": ("separated", {"annotators": 10, "components": 5}),
     "masks": (
@@ -98,11 +107,11 @@ def _rank(call: Call) -> int:
     return -1 if name == "prune" else int(module.endswith("_flood_kernels"))
 
 
-def record(folder: Path) -> dict[str, dict[str, list[list[str]]]]:
+def record(folder: Path) -> Table:
     """Fuse by the default (recorded under ""), its variants and every algorithm of each kind."""
     Dispatcher.compile = _recorded
     compiled.processors = lambda: 1  # no helpers: callees that they compile would be loaded, not recorded
-    table: dict[str, dict[str, list[list[str]]]] = {}
+    table: Table = {}
     for kind, (name, values) in SETUPS.items():
         setup = find_setup(name)
         drawn = simulate(setup, setup.settings(**values), folder / kind)
@@ -154,8 +163,31 @@ def _variants(kind: str, words: list[str]) -> tuple[list[str], dict[str, list[st
     return plain, variants
 
 
+def stored_kernels() -> Iterator[Call]:
+    """Yield the kernels that are stored beside the modules, those that others call first."""
+    for file in sorted(PACKAGE.rglob("_*kernels.py")):
+        module = import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
+        for name, kernel in sorted(vars(module).items()):
+            if isinstance(kernel, Dispatcher) and kernel.py_func.__module__ == module.__name__:
+                for signature, *_ in kernel._cache._cache_file._load_index():
+                    text = signature_text(kernel, tuple(signature))
+                    if text is not None:
+                        yield module.__name__, name, text
+
+
+def add_rare(table: Table) -> Table:
+    """Add the stored kernels that no algorithm of the table has, as those of a kind named rare."""
+    known = {tuple(call) for algorithms in table.values() for calls in algorithms.values() for call in calls}
+    return table | {"rare": {"rare": [list(call) for call in stored_kernels() if call not in known]}}
+
+
 if __name__ == "__main__":
-    Dispatcher.__init__ = _made
-    with tempfile.TemporaryDirectory() as folder:
-        result = record(Path(folder))
+    if RARE:
+        result = add_rare(
+            {kind: calls for kind, calls in json.loads(TABLE.read_text()).items() if kind != "rare"}
+        )
+    else:
+        Dispatcher.__init__ = _made
+        with tempfile.TemporaryDirectory() as folder:
+            result = record(Path(folder))
     TABLE.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
