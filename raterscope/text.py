@@ -14,6 +14,8 @@ FRACTIONS = {0.75: "¾", 0.5: "½", 0.25: "¼"}
 def decimals(low: float, high: float) -> int:
     """Return the decimals that an interval supports: its width is at most 70 steps of the last digit.
 
+    Shares have two at least, so that 0.95 of a few votes is not written as 1.0.
+
     Parameters
     ----------
     low, high : float
@@ -24,7 +26,8 @@ def decimals(low: float, high: float) -> int:
     width = abs(high - low)
     if width == 0:
         return MOST_DECIMALS
-    return min(MOST_DECIMALS, max(0, math.floor(-math.log10(width / STEPS) + 1e-9)))
+    least = 2 if min(low, high) >= 0 and max(low, high) <= 1 else 0
+    return min(MOST_DECIMALS, max(least, math.floor(-math.log10(width / STEPS) + 1e-9)))
 
 
 def figure(value: float, low: float = math.nan, high: float = math.nan) -> str:

@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.data import OPEN, FloatArray, IndexArray, LabelFusion, Labels, run_spans
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    FloatArray,
+    IndexArray,
+    LabelFusion,
+    Labels,
+    distinct,
+    run_spans,
+)
 from raterscope.algorithms.progress import Watch, part, silent
 
 _LEAST = 1e-6
@@ -175,7 +183,8 @@ def next_votes(
         eligible = eligible[most[eligible] > 0]
     rates = fusion.confusion.mean()
     newcomer = (fusion.confusion.prior / fusion.confusion.prior.sum(axis=1, keepdims=True))[None]
-    all_rates = np.concatenate([rates[eligible], newcomer])
+    own = distinct(rates)
+    all_rates = np.concatenate([own if len(own) == 1 else own[eligible], newcomer])
     posterior = fusion.posterior
     if terms.tasks is not None:
         certain = np.eye(1, posterior.shape[1])  # nothing is asked about the other tasks
@@ -296,20 +305,25 @@ def _rank_annotators(
     # Single precision is twice as fast and selects the same annotators, whose gains are then computed again.
     single = len(tasks) * len(eligible) * rates.shape[2] >= _CELLS
     dtype: Any = np.float32 if single else np.float64
-    candidates = rates[eligible].astype(dtype)
+    own = distinct(rates)
+    alike = len(own) == 1
+    candidates = (own if alike else own[eligible]).astype(dtype)
     cells = len(eligible) * rates.shape[2]
     price = cost[eligible].astype(dtype)
 
     def rank(first: int, last: int) -> None:
         span = slice(first, last)
         gains = expected_information(posterior[tasks[span]].astype(dtype), candidates)
+        if alike:
+            gains = np.repeat(gains, len(eligible), axis=1)
         in_span = (voted_row >= first) & (voted_row < last)
         gains[voted_row[in_span] - first, voted_column[in_span]] = -np.inf
         top = np.argpartition(-gains / price, keep - 1, axis=1)[:, :keep]
         value = np.take_along_axis(gains, top, axis=1).astype(np.float64)
         if single:
             for at, task in enumerate(tasks[span]):
-                exact = expected_information(posterior[task][None], rates[eligible[top[at]]])[0]
+                some = own if alike else own[eligible[top[at]]]
+                exact = expected_information(posterior[task][None], some)[0]
                 value[at] = np.where(np.isfinite(value[at]), exact, value[at])
         order = np.lexsort((top, -value / price[top]), axis=1)
         annotator[span] = eligible[np.take_along_axis(top, order, axis=1)]

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels, LastAnswers
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    FloatArray,
+    LabelFusion,
+    Labels,
+    LastAnswers,
+    has_own_matrices,
+)
 from raterscope.algorithms.labels.tempering import is_modelled
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.text import percent
@@ -358,6 +365,8 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
     -------
     Copying
     """
+    if not has_own_matrices(labels):
+        return _copying([], outvoting=False)
     return _FOUND.find(labels, fusion.posterior, lambda: _find_copies(labels, fusion, watch))
 
 

@@ -171,6 +171,10 @@ class Labels:
             aliases=self.aliases | {name for name, main in names.items() if main != name},
         )
 
+    def together(self) -> Labels:
+        """Give all votes to one annotator."""
+        return replace(self, annotator=np.zeros_like(self.annotator), annotators=("all",))
+
     def subset(self, votes: NDArray[np.bool_]) -> Labels:
         """Keep the votes of a mask (V,)."""
         return replace(
@@ -253,6 +257,23 @@ class LabelTrace:
     name: str = ""
 
 
+MOST_ENTRIES = 20_000_000
+"""Entries of all annotators' confusion matrices up to which each annotator has an own one: 0.16 GB."""
+
+
+def has_own_matrices(labels: Labels) -> bool:
+    """Return whether the default method estimates a confusion matrix for each annotator.
+
+    For very many classes and annotators it estimates one for all, and each annotator's accuracy.
+    """
+    return len(labels.annotators) * len(labels.classes) * len(labels.outputs) <= MOST_ENTRIES
+
+
+def distinct(values: FloatArray) -> FloatArray:
+    """Return the values of annotators, (K, ...), or (1, ...) if all have the same copy in memory."""
+    return values[:1] if len(values) > 1 and values.strides[0] == 0 else values
+
+
 @dataclass(frozen=True, eq=False)
 class Confusion:
     """Confusion matrix of every annotator: a Dirichlet distribution for each row.
@@ -260,7 +281,8 @@ class Confusion:
     Attributes
     ----------
     alpha : (K, J, L) float64
-        Its parameters: prior pseudo-counts and expected counts.
+        Its parameters: prior pseudo-counts and expected counts. If there are very many classes, the mean of
+        all annotators for each, of which `distinct` finds the single copy in memory.
     prior : (J, L) float64
     """
 
@@ -269,11 +291,12 @@ class Confusion:
 
     def mean(self) -> FloatArray:
         """Return the expected probabilities of the outputs, (K, J, L)."""
-        return np.asarray(self.alpha / self.alpha.sum(axis=2, keepdims=True))
+        alpha = distinct(self.alpha)
+        return np.broadcast_to(alpha / alpha.sum(axis=2, keepdims=True), self.alpha.shape)
 
     def counts(self) -> FloatArray:
         """Return the expected numbers of votes behind them, (K, J, L)."""
-        return np.maximum(self.alpha - self.prior, 0.0)
+        return np.broadcast_to(np.maximum(distinct(self.alpha) - self.prior, 0.0), self.alpha.shape)
 
 
 @dataclass(frozen=True, eq=False)

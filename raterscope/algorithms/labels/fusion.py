@@ -26,7 +26,15 @@ from raterscope.algorithms.annotators.reads import read_notices
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.copying import copying_in_words, find_copies
 from raterscope.algorithms.labels.cross_validation import cross_validate
-from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels, PriorSettings
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    ClassArray,
+    FloatArray,
+    LabelFusion,
+    Labels,
+    PriorSettings,
+    has_own_matrices,
+)
 from raterscope.algorithms.labels.drift import changes_in_words, constancy
 from raterscope.algorithms.labels.ordinal import is_ordinal
 from raterscope.algorithms.labels.pooled import PooledSettings
@@ -389,7 +397,7 @@ def fuse(
     """
     plan = plan or LabelPlan()
     use = plan.about.truths if truth is not None and bool((truth != OPEN).any()) else "measure"
-    grouped = plan.about.communities != "no"
+    grouped = plan.about.communities != "no" and has_own_matrices(labels)
     step = part(watch, 0.0, _FUSED) if grouped else watch
     if truth is not None:
         truth = np.where(_known(labels) == OPEN, truth, OPEN).astype(np.int16)

@@ -315,7 +315,7 @@ def estimate_priors(
     hits = right.sum(axis=1)
     if turn in _SKILL_ROUNDS:
         watch(done, "estimating the crowd's skill")
-        fit.skill = _skill(hits, crowd.votes, fit.skill[1])
+        fit.skill = skill_distribution(hits, crowd.votes, fit.skill[1])
     mean, strength = fit.skill
     skill = (strength * mean + hits) / (strength + crowd.votes)
     accuracy = np.repeat(skill[:, None], classes, axis=1)
@@ -352,7 +352,7 @@ def _penalty(strengths: FloatArray) -> FloatArray:
     return np.asarray(-0.5 * np.square(np.log(strengths / median) / deviation))
 
 
-def _skill(hits: FloatArray, votes: FloatArray, before: float) -> tuple[float, float]:
+def skill_distribution(hits: FloatArray, votes: FloatArray, before: float) -> tuple[float, float]:
     """Estimate mean and strength of the Beta distribution of skills by penalised maximum likelihood."""
     from raterscope.algorithms.labels._pooled_kernels import beta_binomial
 

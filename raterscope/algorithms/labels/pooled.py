@@ -64,8 +64,9 @@ from typing import Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.crowd_votes import smoothed_vote, sort_votes
+from raterscope.algorithms.labels.crowd_votes import Crowd, smoothed_vote, sort_votes
 from raterscope.algorithms.labels.data import (
+    MOST_ENTRIES,
     OPEN,
     ClassArray,
     Confusion,
@@ -75,6 +76,7 @@ from raterscope.algorithms.labels.data import (
     LabelSettings,
     LabelTrace,
     default_prior,
+    has_own_matrices,
     run_spans,
     weighted_counts,
 )
@@ -89,7 +91,13 @@ from raterscope.algorithms.labels.hierarchical import (
 )
 from raterscope.algorithms.labels.mixed_membership import mixed_membership
 from raterscope.algorithms.labels.ordinal import order_notices
-from raterscope.algorithms.labels.result import convergence_notices, make_fusion
+from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
+from raterscope.algorithms.labels.shared_confusion import (
+    crowd_counts,
+    fit_shared,
+    shared_correlation,
+    shared_posterior,
+)
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 
@@ -496,6 +504,8 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     labels = labels.settled(settings.repeats)
     crowd = sort_votes(labels, part(watch, 0.0, 0.02))
     vote = smoothed_vote(labels, crowd, part(watch, 0.02, 0.03))
+    if not has_own_matrices(labels):
+        return _with_shared_confusion(labels, crowd, vote, settings, part(watch, 0.03, 1.0))
 
     def show(posterior: FloatArray) -> LabelFusion:
         trace = LabelTrace(np.empty(0), np.empty(0), converged=False)
@@ -571,6 +581,43 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     trace = next((trace for trace in traces if not trace.converged), traces[0])
     notices = [*order_notices(labels), *convergence_notices(trace)]
     return _fusion(labels, answer, trace, notices)
+
+
+def _with_shared_confusion(
+    labels: Labels, crowd: Crowd, vote: FloatArray, settings: PooledSettings, watch: Watch
+) -> LabelFusion:
+    """Estimate one accuracy for each annotator and one confusion matrix for all; see `shared_confusion`."""
+    posterior = vote.copy()
+    fit, trace = fit_shared(
+        labels, crowd, posterior, settings.iterations, settings.tolerance, part(watch, 0.0, 0.7)
+    )
+    correlation = max(settings.correlation, shared_correlation(labels, crowd, fit, part(watch, 0.7, 0.8)))
+    shared_posterior(labels, crowd, fit, correlation, posterior)
+    known = np.flatnonzero(crowd.known != OPEN)
+    judged = known[np.diff(crowd.start)[known] > 0]
+    if len(judged):
+        votes_alone = replace(crowd, known=np.full_like(crowd.known, OPEN))
+        vote = smoothed_vote(labels, votes_alone, silent)
+    pool = _Pool(np.zeros_like(vote), np.zeros_like(vote))
+    pool.add(posterior, 1 - _WEIGHTS["vote"])
+    pool.add(vote, _WEIGHTS["vote"])
+    del posterior, vote
+    answer = pool.answer()
+    del pool
+    if len(judged):
+        answer = sharpen(answer, answer[judged], crowd.known[judged], judged)
+    answer[known] = 0.0
+    answer[known, crowd.known[known]] = 1.0
+    mean = crowd_counts(labels, answer) + default_prior(labels)
+    prior = _MATRIX_STRENGTH * mean / mean.sum(axis=1, keepdims=True)
+    confusion = count_confusion(labels, answer, prior if labels.prior is None else labels.prior)
+    words = (
+        f"One accuracy is estimated for each of {len(labels.annotators):,} annotators, and one confusion"
+        f" matrix for all: matrices of {len(labels.classes):,} classes for each would have"
+        f" {confusion.alpha.size:,} entries; more than {MOST_ENTRIES:,} are not estimated."
+        " Communities and copies are not looked for."
+    )
+    return make_fusion(labels, "pooled", answer, confusion, trace, [words, *convergence_notices(trace)])
 
 
 class _Beside(Generic[_T]):

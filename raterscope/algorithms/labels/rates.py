@@ -27,6 +27,8 @@ from raterscope.algorithms.labels.data import (
     Labels,
     LastAnswers,
     class_votes,
+    distinct,
+    has_own_matrices,
     weighted_counts,
 )
 from raterscope.algorithms.progress import Watch, part, silent
@@ -92,10 +94,11 @@ annotator's mistakes to the crowd's."""
 
 _MOST = 0.995
 
-_OWN_ERRORS, _CROWD_ERRORS = (0.8, 4.0), (0.25, 8.0)
-"""Doubt of the consensus that does not average out, over an annotator's votes and over the crowd's; how
-fast it saturates. Chosen on ten public crowds for the pooled consensus and models of independent votes, and
-larger than most need: intervals of accuracies cover 0.99 on average, 0.94 at least (IBCC: 0.98 and 0.88)."""
+_OWN_ERRORS, _ACCURACY_ERRORS, _CROWD_ERRORS = (0.8, 4.0), (0.5, 4.0), (0.25, 8.0)
+"""Doubt of the consensus that does not average out, over an annotator's rates, their accuracy, and the
+crowd's; how fast it saturates. Chosen on ten public crowds and five simulated ones for the pooled consensus
+and models of independent votes, and larger than most need: intervals of accuracies cover 0.99 on average,
+0.93 at least."""
 
 _WIDENED = 2.5
 """Votes by which the intervals of a row are widened together, half a vote each at most."""
@@ -107,6 +110,8 @@ _CROWD_FLOOR = 0.02
 @dataclass(frozen=True, eq=False)
 class Rates:
     """Confusion matrices and accuracies of K annotators, with their uncertainty.
+
+    For very many classes all annotators have the counts of the crowd; see `has_own_matrices`.
 
     Attributes
     ----------
@@ -146,8 +151,9 @@ class Rates:
     @cached_property
     def mean(self) -> FloatArray:
         """The expected probabilities of the outputs, (K, J, L)."""
-        total = self.counts.sum(axis=2, keepdims=True) + self.strength
-        return np.asarray((self.counts + self.strength * self.prior) / total)
+        counts, prior = distinct(self.counts), distinct(self.prior)
+        total = counts.sum(axis=2, keepdims=True) + self.strength
+        return np.broadcast_to((counts + self.strength * prior) / total, self.counts.shape)
 
     def interval(self, level: float = _LEVEL, *, interpolated: bool = False) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the interval of every entry, two (K, J, L); see `beta_quantile`.
@@ -162,15 +168,22 @@ class Rates:
            illustrated in the case of the binomial", Biometrika 26 (1934) 404-413,
            doi:10.1093/biomet/26.4.404.
         """
-        mean = self.mean
-        total = self.counts.sum(axis=2, keepdims=True) + self.strength
-        other = self.doubt.sum(axis=2, keepdims=True) - self.doubt
-        spread = self.doubt * np.square(1 - mean) + other * np.square(mean)
-        common = (self.doubt * (1 - mean) + other * mean) / total
+        mean, doubt = distinct(self.mean), distinct(self.doubt)
+        total = distinct(self.counts).sum(axis=2, keepdims=True) + self.strength
+        other = doubt.sum(axis=2, keepdims=True) - doubt
+        spread = doubt * np.square(1 - mean) + other * np.square(mean)
+        common = (doubt * (1 - mean) + other * mean) / total
         variance = mean * (1 - mean) / (total + 1) + spread / np.square(total)
-        variance += _shared(mean, common, self.concentration[:, None, None])
+        variance += _shared(mean, common, self.concentration[: len(mean), None, None])
         half = min(0.5, _WIDENED / mean.shape[2])
-        return _widened_interval(mean, variance, total, level, half, interpolated=interpolated)
+        low, high = _widened_interval(mean, variance, total, level, half, interpolated=interpolated)
+        shape = self.counts.shape
+        return np.broadcast_to(low, shape), np.broadcast_to(high, shape)
+
+    @property
+    def shared(self) -> bool:
+        """Whether all annotators have the crowd's matrix, as with very many classes."""
+        return len(distinct(self.counts)) < len(self.counts)
 
     @cached_property
     def accuracy(self) -> FloatArray:
@@ -182,7 +195,7 @@ class Rates:
         """Return the ends of the interval of every accuracy, two (K,)."""
         mean, total = self.accuracy, self.votes + self.skill[1]
         variance = mean * (1 - mean) / (total + 1) + self.right_doubt / np.square(total)
-        variance += _shared(mean, self.right_doubt / total, self.concentration)
+        variance += _shared(mean, self.right_doubt / total, self.concentration, _ACCURACY_ERRORS)
         return _widened_interval(mean, variance, total, level, 0.5)
 
     def accuracies(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -196,7 +209,8 @@ class Rates:
     def chosen(self, annotators: NDArray[np.integer]) -> Rates:
         """Return the rates of some annotators separately."""
         return Rates(
-            self.counts[annotators], self.doubt[annotators], self.prior[annotators], self.strength,
+            _of(self.counts, annotators), _of(self.doubt, annotators), _of(self.prior, annotators),
+            self.strength,
             self.votes[annotators], self.given[annotators], self.right[annotators],
             self.right_doubt[annotators], self.skill, self.concentration[annotators], self.time,
         )  # fmt: skip
@@ -215,16 +229,28 @@ class Rates:
         weight = used * self.given if used @ self.given > 0 else used
         mean = float(np.average(self.accuracy, weights=weight)) if weight.any() else self.skill[0]
         prior = np.full((1, *self.prior.shape[1:]), 1 / self.prior.shape[2])
-        if weight.any():
+        if self.shared:
+            prior = self.prior[:1]
+        elif weight.any():
             prior = np.tensordot(weight / weight.sum(), self.prior, axes=(0, 0))[None]
         centre, strength = self.skill
         concentration = float(np.square(weight / weight.sum()).sum()) if weight.any() else 1.0
+        counts, doubt = (
+            values[:1] if self.shared else np.tensordot(used, values, axes=(0, 0))[None]
+            for values in (self.counts, self.doubt)
+        )
         return Rates(
-            np.tensordot(used, self.counts, axes=(0, 0))[None],
-            np.tensordot(used, self.doubt, axes=(0, 0))[None], prior, self.strength, votes,
+            counts, doubt, prior, self.strength, votes,
             np.array([used @ self.given]), mean * (votes + strength) - centre * strength,
             np.array([used @ self.right_doubt]), self.skill, np.array([concentration]), self.time,
         )  # fmt: skip
+
+
+def _of(values: FloatArray, annotators: NDArray[np.integer]) -> FloatArray:
+    own = distinct(values)
+    if len(own) == len(values):
+        return np.asarray(values[annotators])
+    return np.broadcast_to(own, (len(annotators), *values.shape[1:]))
 
 
 def rates_of(
@@ -249,7 +275,10 @@ def rates_of(
 
     def estimate() -> Rates:
         known = replace(labels, known=fusion.known)
-        return estimate_rates(known, fusion.posterior, excluded=excluded, last=last, watch=watch)
+        return estimate_rates(
+            known, fusion.posterior, excluded=excluded, last=last, calibrated=fusion.algorithm == "pooled",
+            watch=watch,
+        )  # fmt: skip
 
     if excluded is not None or last is not None:
         return estimate()
@@ -266,6 +295,7 @@ def estimate_rates(
     *,
     excluded: Labels | None = None,
     last: FloatArray | None = None,
+    calibrated: bool = False,
     watch: Watch = silent,
 ) -> Rates:
     """Estimate annotators' confusion matrices and accuracies, given the probabilities of the classes.
@@ -277,7 +307,7 @@ def estimate_rates(
     multinomial) of the crowd.
 
     Models of crowds are overconfident; the uncertainty of a label is therefore that of the mean of the
-    posterior and the smoothed vote.
+    posterior and the smoothed vote. For accuracies, the vote counts a quarter with a calibrated posterior.
 
     Parameters
     ----------
@@ -288,6 +318,8 @@ def estimate_rates(
         Votes of excluded annotators. The prior is not estimated from them.
     last : (K, J, L) float64, optional
         Counts that replace the votes', for annotators who change; excluded annotators keep all their votes.
+    calibrated : bool
+        Whether the posterior is that of the pooled consensus, which includes the vote.
     watch : Watch
 
     Returns
@@ -298,12 +330,18 @@ def estimate_rates(
     assert labels.meaning is not None
     stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
     every = labels if excluded is None else _joined(labels, excluded)
-    counts = weighted_counts(every, posterior, part(watch, 0.0, 0.3))
+    own = last is not None or has_own_matrices(every)
+    counted = every if own else every.together()
+    counts = weighted_counts(counted, posterior, part(watch, 0.0, 0.3))
     unsure = _smoothed_posterior(labels, posterior)
     unsure *= 1 - unsure
-    doubt = weighted_counts(every, unsure, part(watch, 0.3, 0.6))
+    doubt = weighted_counts(counted, unsure, part(watch, 0.3, 0.6))
     votes = votes_given = every.votes_of_annotators().astype(np.float64)
-    right, right_doubt = _summed(every, posterior), _summed(every, unsure)
+    right = _summed(every, posterior)
+    if calibrated:
+        unsure = (_smoothed_posterior(labels, posterior) + posterior) / 2
+        unsure *= 1 - unsure
+    right_doubt = _summed(every, unsure)
     del unsure
     if last is not None:
         # Of the past so much counts as the model still knows of it.
@@ -323,9 +361,16 @@ def estimate_rates(
     voted = labels.votes_of_annotators() > 0
     watch(0.6, "estimating the crowd's prior")
     skill = _skill(right[voted], votes[voted])
-    prior = _prior(counts, stands, voted, (right + skill[0] * skill[1]) / (votes + skill[1]))
-    watch(0.8, "estimating the crowd's prior")
-    strength = _strength(counts[voted], prior[voted])
+    if own:
+        prior = _prior(counts, stands, voted, (right + skill[0] * skill[1]) / (votes + skill[1]))
+        watch(0.8, "estimating the crowd's prior")
+        strength = _strength(counts[voted], prior[voted])
+    else:
+        prior = _prior(counts, stands, np.array([True]), np.array([skill[0]]))
+        strength = _STRENGTHS[-1]
+        counts, doubt, prior = (
+            np.broadcast_to(values, (len(votes), *values.shape[1:])) for values in (counts, doubt, prior)
+        )
     return Rates(
         counts, doubt, prior, strength, votes, votes_given, right, right_doubt,
         (skill[0], _ACCURACY_VOTES), np.ones(len(votes)),
@@ -440,7 +485,12 @@ def _strength(counts: FloatArray, prior: FloatArray) -> float:
     return _STRENGTHS[int(np.argmax(strengths))]
 
 
-def _shared(mean: FloatArray, common: FloatArray, concentration: FloatArray) -> FloatArray:
+def _shared(
+    mean: FloatArray,
+    common: FloatArray,
+    concentration: FloatArray,
+    own: tuple[float, float] = _OWN_ERRORS,
+) -> FloatArray:
     """Return the variance from errors of the consensus that several votes share.
 
     `common` is the change of the rate if all uncertain labels were wrong in the same direction. An
@@ -449,8 +499,7 @@ def _shared(mean: FloatArray, common: FloatArray, concentration: FloatArray) -> 
     possible = mean * (1 - mean)
     ratio = np.square(common) / np.maximum(possible, 1e-12)
     of_one, of_crowd = (
-        share * np.square(common) / (1 + saturation * ratio)
-        for share, saturation in (_OWN_ERRORS, _CROWD_ERRORS)
+        share * np.square(common) / (1 + saturation * ratio) for share, saturation in (own, _CROWD_ERRORS)
     )
     of_crowd = of_crowd + _CROWD_FLOOR * np.square(possible)
     return np.asarray(of_crowd + concentration * np.maximum(of_one - of_crowd, 0.0))

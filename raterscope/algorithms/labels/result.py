@@ -17,6 +17,8 @@ from raterscope.algorithms.labels.data import (
     LabelFusion,
     Labels,
     LabelTrace,
+    distinct,
+    has_own_matrices,
     weighted_counts,
 )
 
@@ -47,7 +49,8 @@ class LabelResult:
             Every annotator once.
         """
         fusion, groups = self.fusion, self.communities
-        confusion = replace(fusion.confusion, alpha=fusion.confusion.alpha[order])
+        alpha = distinct(fusion.confusion.alpha)
+        confusion = replace(fusion.confusion, alpha=alpha[order]) if len(alpha) > 1 else fusion.confusion
         return replace(
             self,
             fusion=replace(
@@ -129,9 +132,13 @@ def count_confusion(labels: Labels, posterior: FloatArray, prior: FloatArray) ->
     prior : (J, L) float64
         Pseudo-counts.
     """
-    alpha = weighted_counts(labels, posterior)
-    alpha += prior
-    return Confusion(alpha, prior)
+    people = len(labels.annotators)
+    if has_own_matrices(labels):
+        alpha = weighted_counts(labels, posterior)
+        alpha += prior
+        return Confusion(alpha, prior)
+    alpha = weighted_counts(labels.together(), posterior) / people + prior
+    return Confusion(np.broadcast_to(alpha, (people, *prior.shape)), prior)
 
 
 def convergence_notices(trace: LabelTrace) -> list[str]:

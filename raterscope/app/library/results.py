@@ -398,6 +398,8 @@ class LabelResult(_QuestionResult):
             accuracy, *rest = annotator_figures(question, result, rates)
             votes = counted_votes(labels, self.answer.plan)
             return make_frame(LABEL_ANNOTATORS, (list(labels.annotators), votes, *accuracy, *rest))
+        if rates.shared:
+            raise DataError("one confusion matrix is estimated for all annotators of very many classes")
         low, high = rates.interval()
         people, true, given = (index.ravel() for index in np.indices(rates.mean.shape))
         columns = (

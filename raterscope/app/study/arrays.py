@@ -95,13 +95,16 @@ def _describe(record: Any, arrays: list[np.ndarray], offset: list[int]) -> dict[
     for name in _names(cast(Any, type(record))):
         value = getattr(record, name)
         if isinstance(value, np.ndarray):
+            repeats = len(value) if value.size >= CHUNK and value.strides[0] == 0 else 0
+            value = value[:1] if repeats else value  # the same for all, see `distinct`
             code = value.dtype.str
             if code not in _DTYPES or not value.flags.c_contiguous:
                 value = np.asarray(value, dtype=value.dtype.newbyteorder("<"), order="C")
                 code = value.dtype.str
             if code not in _DTYPES:
                 raise TypeError(f"{type(record).__name__}.{name} has the type {value.dtype}")
-            values[name] = {"array": [code, value.shape, offset[0]]}
+            place = [code, value.shape, offset[0]]
+            values[name] = {"repeated": [repeats, place]} if repeats else {"array": place}
             arrays.append(np.packbits(value) if code == "|b1" else value)
             offset[0] += arrays[-1].nbytes
         elif dataclasses.is_dataclass(value):
@@ -139,6 +142,9 @@ def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Recor
             inner = expected_fields[name]
             if form == "array":
                 field_values[name] = _array(content, raw, start)
+            elif form == "repeated" and _is_repeated(content):
+                rows = _array(content[1], raw, start)
+                field_values[name] = np.broadcast_to(rows[:1], (content[0], *rows.shape[1:]))
             elif form == "record" and inner is not None:
                 field_values[name] = _make(inner, content, raw, start)
             elif form == "records" and inner is not None and isinstance(content, list):
@@ -158,6 +164,20 @@ def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Recor
             expected, actual = _expected(hints[name]), _words(field_values[name])
             raise DamagedError(f"{kind.__name__}.{name}: expected {expected}, found {actual}")
     return kind(**field_values)
+
+
+def _is_repeated(content: Any) -> bool:
+    """Return whether a header describes an array with the same first row for up to a billion rows."""
+    return (
+        isinstance(content, list)
+        and len(content) == 2
+        and isinstance(content[0], int)
+        and 1 < content[0] <= LARGEST
+        and isinstance(content[1], list)
+        and len(content[1]) == 3
+        and isinstance(content[1][1], list)
+        and content[1][1][:1] == [1]
+    )
 
 
 def _tupled(values: list[Any]) -> Iterator[Any]:

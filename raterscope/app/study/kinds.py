@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.communities import Communities
 from raterscope.algorithms.clicks.result import Fusion
-from raterscope.algorithms.labels.data import OPEN
+from raterscope.algorithms.labels.data import OPEN, distinct
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.calibration import Calibration
 from raterscope.algorithms.masks.data import MaskFusion, Settled
@@ -157,7 +157,8 @@ def mismatch_of_labels(result: LabelResult, tasks: int, annotators: int, votes: 
         return "a task is known to be of a class that does not exist"
     if not _are_shares(fusion.posterior):
         return "a probability is not between 0 and 1"
-    if not (np.isfinite(fusion.confusion.alpha).all() and (fusion.confusion.alpha > 0).all()):
+    alpha = distinct(fusion.confusion.alpha)
+    if not (np.isfinite(alpha).all() and (alpha > 0).all()):
         return "a confusion matrix is not pseudo-counts"
     if not 0.0 < fusion.power <= 1.0:
         return f"each vote counts for {fusion.power:g}"

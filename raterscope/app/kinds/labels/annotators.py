@@ -137,6 +137,8 @@ def _worst_class(answered: Answered) -> tuple[FloatArray, np.ndarray]:
     labels, rates = answered.question.labels, answered.rates
     assert labels.meaning is not None
     stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
+    if rates.shared:
+        return np.full(len(rates.votes), np.nan), np.full(len(rates.votes), -1)
     right = (rates.mean * stands).sum(axis=2)
     known = (rates.counts.sum(axis=2) >= FEWEST) & stands.any(axis=1)
     right = np.where(known, right, np.inf)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels import LabelFusion, Labels
 from raterscope.algorithms.labels.assessment import Assessment, advice, assess
 from raterscope.algorithms.labels.class_order import similar_order
-from raterscope.algorithms.labels.data import ClassArray, FloatArray
+from raterscope.algorithms.labels.data import ClassArray, FloatArray, distinct
 from raterscope.algorithms.labels.drift import Constancy, constancy, row_movement
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
@@ -259,7 +259,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         accuracy=accuracy,
         crowd=crowd,
         class_order=_class_order(crowd, labels),
-        difference=np.abs(mean - crowd).sum(axis=2).mean(axis=1) / 2,
+        difference=np.broadcast_to(np.abs(distinct(mean) - crowd).sum(axis=2).mean(axis=1) / 2, len(mean)),
         moved=None if fusion.drift is None else row_movement(fusion.drift, labels, fusion),
         constancy=None if fusion.drift is None else constancy(labels, fusion),
         step_of=None if fusion.drift is None else _steps(fusion.drift.vote),

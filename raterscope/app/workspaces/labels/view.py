@@ -49,8 +49,14 @@ def wall_view(scene: Scene, analysis: Analysis, excluded: Mapping[str, str]) -> 
     if analysis.groups is not None:
         community = analysis.groups.of[annotators]
         measures.append(Measure("community", np.where(community < 0, np.nan, -1.0 - community), ".0f"))
-    mean, classes, outputs = analysis.mean[annotators], scene.classes, scene.labels.outputs
-    if analysis.class_order is not None:  # as in the matrix beside
+    classes, outputs = scene.classes, scene.labels.outputs
+    if analysis.rates is not None and analysis.rates.shared:  # one matrix for all: only accuracies differ
+        right = analysis.accuracy[0][annotators]
+        mean = np.stack([right, 1 - right], axis=1)[:, None]
+        classes, outputs = ("any class",), ("right", "wrong")
+    else:
+        mean = analysis.mean[annotators]
+    if analysis.class_order is not None and len(classes) > 1:  # as in the matrix beside
         rows, columns = analysis.class_order
         mean = mean[:, rows[:, None], columns]
         classes = tuple(classes[row] for row in rows.tolist())
@@ -87,6 +93,7 @@ def matrix_view(
     else:
         title, name = (count(len(several), "annotator") if len(annotators) else "The crowd"), ""
     low, high = rates.interval()
+    matrix = " | matrix of the crowd" if analysis.rates.shared and len(annotators) else ""
     accuracy = [float(value[0]) for value in rates.accuracies()]
     votes = int(analysis.votes_of[several].sum())
     if fusion.drift is not None and votes:  # with drift, the matrix is of one time
@@ -98,7 +105,7 @@ def matrix_view(
     return MatrixView(
         title=title,
         name=name,
-        subtitle=f"{', '.join(numbers)} | accuracy {estimate(*accuracy)}",
+        subtitle=f"{', '.join(numbers)} | accuracy {estimate(*accuracy)}{matrix}",
         classes=scene.classes,
         outputs=scene.labels.outputs,
         mean=rates.mean[0],
