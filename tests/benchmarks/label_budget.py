@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.labels.active_learning import Terms, _assign, equal_load, expected_information
+from raterscope.algorithms.labels.active_learning import Terms, _assign, expected_information, usual_load
 from raterscope.algorithms.labels.data import OPEN, LabelFusion, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.vote_budget import has_enough, replay_limits, vote_ranks
@@ -58,12 +58,14 @@ def by_information(
     ranked[row[order], rank], gains[row[order], rank] = annotator[order], gain[order]
     vote[row[order], rank] = free[order]
     annotators = len(np.unique(annotator))
-    most = max(-(-count // 10), -(-count // annotators)) if former else equal_load(count, annotators)
+    most = np.full(len(labels.annotators), max(-(-count // 10), -(-count // annotators)))
+    if not former:
+        most = usual_load(count, labels.votes_of_annotators(), annotators)
     entropy = -(fusion.posterior[rows] * np.log2(np.maximum(fusion.posterior[rows], 1e-300))).sum(axis=1)
     everybody = len(labels.annotators)
     at, chosen, _ = _assign(
-        ranked, gains, np.zeros(len(rows)), entropy, count, np.full(everybody, most), np.ones(everybody),
-        Terms(per_task=1 if former else 2),
+        ranked, gains, np.zeros(len(rows)), entropy, count, most, np.ones(everybody),
+        Terms(),
     )  # fmt: skip
     where = [
         int(np.flatnonzero(ranked[r] == k)[0]) for r, k in zip(at.tolist(), chosen.tolist(), strict=True)

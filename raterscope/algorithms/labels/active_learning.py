@@ -46,8 +46,8 @@ _CELLS = 1_000_000
 """Of those, between two reports."""
 
 _SPREAD, _SHARES = 10, 2
-"""Of fewer than ten annotators each is asked for an equal share at most; of more, for a tenth of all votes
-and two equal shares."""
+"""An annotator is asked for at most this multiple of the equal share, or their share of the votes so far, but
+for no more than a tenth of all (of fewer than ten annotators, for an equal share)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class Terms:
     cost : (K,) float64, optional
         Cost of a vote of each annotator, above 0; by default 1. A new annotator costs the median.
     most : (K,) int64, optional
-        Votes to ask each annotator for, at most; by default `equal_load`.
+        Votes to ask each annotator for, at most; by default `usual_load`.
     tasks : (N,) bool, optional
         Tasks to ask for; by default all.
     per_task : int
@@ -134,8 +134,8 @@ def next_votes(
 ) -> NextVotes:
     """Select the votes to ask for next.
 
-    No annotator is asked for a second vote on a task, nor for more than two equal shares of the votes or a
-    tenth of them (with fewer than ten annotators, an equal share). Votes are selected greedily, those with
+    No annotator is asked for a second vote on a task, nor for more votes than `usual_load`: twice the equal
+    share or their share of the votes so far, and at most a tenth. Votes are selected greedily, those with
     most information for their cost first. A further vote on a task counts by the share of its entropy that
     the votes before it are expected to leave.
 
@@ -177,7 +177,7 @@ def next_votes(
     terms = terms or Terms()
     eligible = _eligible(labels, annotators)
     cost = np.ones(len(labels.annotators)) if terms.cost is None else terms.cost
-    most = np.full(len(cost), equal_load(count, len(eligible)))
+    most = usual_load(count, labels.votes_of_annotators(), len(eligible))
     if terms.most is not None:
         most = terms.most
         eligible = eligible[most[eligible] > 0]
@@ -202,10 +202,23 @@ def next_votes(
     return NextVotes(sifted[rows].astype(np.int32), chosen, gains, new[rows])
 
 
-def equal_load(count: int, annotators: int) -> int:
-    """Return for how many votes one of some annotators is asked at most by default; see `next_votes`."""
-    each = max(1, annotators)
-    return max(-(-count // each), min(-(-count // _SPREAD), -(-_SHARES * count // each)))
+def usual_load(count: int, votes: NDArray[np.integer], annotators: int) -> NDArray[np.int64]:
+    """Return for how many votes each annotator is asked at most by default, (K,); see `next_votes`.
+
+    Parameters
+    ----------
+    count : int
+        Votes to ask for.
+    votes : (K,) integer
+        Votes of each annotator so far. Who gave many may give many again: with equal loads, a crowd whose
+        few heavy annotators are its best would lose accuracy.
+    annotators : int
+        Number of annotators who can be asked.
+    """
+    equal = 1 / max(1, annotators)
+    so_far = votes / max(1, int(votes.sum()))
+    share = np.minimum(np.maximum(so_far, _SHARES * equal), max(equal, 1 / _SPREAD))
+    return np.asarray(np.ceil(np.round(count * share, 9)), dtype=np.int64)
 
 
 def _entropy(chances: FloatArray) -> FloatArray:

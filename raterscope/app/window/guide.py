@@ -88,6 +88,7 @@ TOPICS: dict[str, dict[str, str]] = {
         "method_table": "labels/methods",
         "curves": "labels/roc",
         "folds": "labels/folds",
+        "cost": "labels/cost",
         "trust": "labels/calibration",
         "ask": "labels/ask",
         "decisions": "labels/rates",

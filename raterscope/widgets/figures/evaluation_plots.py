@@ -387,6 +387,32 @@ class ConvergencePlot(ChartPanel):
         return convergence_chart(self._trace, CONVERGENCE, self._label)
 
 
+NO_COST = (
+    "Press Measure to see how accurate fewer votes per task would have been, and what stopping tasks with "
+    "enough votes would have saved."
+)
+
+
+class VoteCurvePlot(ChartPanel):
+    """Accuracy against votes per task, with bands."""
+
+    def __init__(self) -> None:
+        super().__init__("Accuracy against votes", NO_COST)
+        self._lines: tuple[CourseLine, ...] = ()
+
+    def set_lines(self, lines: Sequence[CourseLine]) -> None:
+        """Show the lines, or none."""
+        self._lines = tuple(lines)
+        self.set_filled(bool(lines))
+        self.draw()
+
+    def describe(self) -> Chart:
+        """Describe the lines; the vertical axis begins below the lowest one."""
+        return course_chart(
+            self._lines, "Accuracy against votes", "votes per task, mean", "accuracy", unit=False
+        )
+
+
 @dataclass(frozen=True)
 class DecisionKind:
     """Quantity that can be plotted.

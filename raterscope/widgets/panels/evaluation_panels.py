@@ -11,7 +11,9 @@ from PySide6.QtWidgets import QCheckBox, QPushButton, QScrollArea, QSplitter, QW
 
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.labels.roc_curves import FoldedSettings
+from raterscope.algorithms.labels.vote_budget import CostSettings
 from raterscope.algorithms.settings import Settings
+from raterscope.figures.courses import CourseLine
 from raterscope.figures.description import PlotTable
 from raterscope.figures.evaluation import CalibrationLine, Curve
 from raterscope.text import percent
@@ -22,6 +24,7 @@ from raterscope.widgets.figures.evaluation_plots import (
     CrowdSizePlot,
     CurvesPlot,
     MethodBoxes,
+    VoteCurvePlot,
 )
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
@@ -372,6 +375,49 @@ class FoldsPanel(FormBesidePlot):
         """Show the measured curves."""
         self.curves.set_curves(curves)
         self.table.set_rows(tuple(rows), words)
+        self.table.setVisible(bool(rows))
+
+
+COST_TIP = "Fuse fewer votes per task, and replay the votes with the stop rule. Takes seconds to minutes"
+
+
+def _count(value: float, _low: float, _high: float) -> str:
+    return f"{value:.1f}"
+
+
+def _percent(value: float, _low: float, _high: float) -> str:
+    return percent(value)
+
+
+STOPS = (
+    Measure("votes", "Votes per task until it stopped, mean over all tasks", "none", _count),
+    Measure("saved", "Share of the votes that stopping would have saved", "none", _percent),
+    Measure("stopped", "Share of the tasks that stopped", "none", _percent),
+    Measure("stated", "Error of the stopped tasks by their posteriors", "none"),
+    Measure("on gold", "Error of the stopped gold tasks, with Wilson's 95 % interval", "none"),
+)
+
+
+class CostPanel(FormBesidePlot):
+    """Accuracy against votes per task, and what the stop rule would have saved."""
+
+    def __init__(self) -> None:
+        self.curve = VoteCurvePlot()
+        self.table = ComparisonTable(STOPS, "", subject="stop at")
+        self.table.header.set_title("Stopping tasks with enough votes", "error stated and on gold tasks")
+        self.table.hide()
+        row = QSplitter(Qt.Orientation.Vertical)
+        row.setHandleWidth(1)
+        row.addWidget(self.curve)
+        row.addWidget(self.table)
+        row.setSizes([360, 240])
+        super().__init__(CostSettings, row, COST_TIP)
+        self.setAccessibleName("Cost")
+
+    def show_cost(self, lines: Sequence[CourseLine], rows: Sequence[ComparisonRow]) -> None:
+        """Show the measurements, or none."""
+        self.curve.set_lines(lines)
+        self.table.set_rows(tuple(rows), "")
         self.table.setVisible(bool(rows))
 
 

@@ -12,6 +12,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
+    QPushButton,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -23,7 +24,7 @@ from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import vertical
 from raterscope.widgets.painting import paint_words
-from raterscope.widgets.parts import Header, placeholder, plain_tip
+from raterscope.widgets.parts import Header, placeholder, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 Line = TypeVar("Line")
@@ -285,31 +286,51 @@ class AskList(QWidget):
         Name and unit of the gain: "expected information", "bit"; no unit for a number.
     nothing : str
         Message for the empty state.
+    budgeted : bool
+        Whether a budget can be set.
 
     Signals
     -------
     chosen : object
         Key of the selected line.
+    budget_wanted
     """
 
     chosen = Signal(object)
+    budget_wanted = Signal()
 
-    def __init__(self, noun: str, measure: str, unit: str, nothing: str) -> None:
+    def __init__(self, noun: str, measure: str, unit: str, nothing: str, *, budgeted: bool = False) -> None:
         super().__init__()
         theme.set_role(self, "panel")
         self._noun, self._measure, self._empty = noun, measure, nothing
         self.header = Header("Ask next")
+        self.budget = QPushButton("Budget…")
+        self.header.row.addWidget(self.budget)
+        theme.set_role(self.budget, "link")
+        self.budget.setToolTip("Number of votes, load and cost of annotators")
+        self.budget.setHidden(not budgeted)
+        self.budget.clicked.connect(self.budget_wanted)
+        self.facts = plain_label("", "small", wrap=True, selectable=True)
+        self.facts.hide()
         self.list: LineList[AskLine] = LineList(_AskKind(unit), f"{noun.capitalize()}s to ask for")
         self._nothing = placeholder()
         vertical(
-            self.header, (self._nothing, 1), (self.list, 1), inside=self, margins=(12, 8, 12, 8), spacing=4
+            self.header,
+            self.facts,
+            (self._nothing, 1),
+            (self.list, 1),
+            inside=self,
+            margins=(12, 8, 12, 8),
+            spacing=4,
         )
         self.setFocusProxy(self.list)
         self.list.selectionModel().currentChanged.connect(self._on_current)
         self.show_lines(())
 
-    def show_lines(self, lines: Sequence[AskLine], nothing: str = "") -> None:
-        """Show the suggestions, or why there are none."""
+    def show_lines(self, lines: Sequence[AskLine], nothing: str = "", facts: str = "") -> None:
+        """Show the suggestions with a summary, or why there are none."""
+        self.facts.setText(facts)
+        self.facts.setVisible(bool(facts))
         self._nothing.setText(nothing or self._empty)
         self.list.set_lines(lines)
         self.list.setVisible(bool(lines))

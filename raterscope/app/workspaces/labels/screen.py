@@ -23,7 +23,7 @@ from raterscope.widgets.layouts import horizontal
 from raterscope.widgets.panels.card_panels import CommunityCards, TaskGrid, TaskList
 from raterscope.widgets.panels.confusion_panel import ConfusionPanel
 from raterscope.widgets.panels.drift_panel import DriftPanel
-from raterscope.widgets.panels.evaluation_panels import FoldsPanel, TrustPanel, scrolled
+from raterscope.widgets.panels.evaluation_panels import CostPanel, FoldsPanel, TrustPanel, scrolled
 from raterscope.widgets.panels.exclusion_panel import ExclusionPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.lists import AskList
@@ -91,6 +91,9 @@ class LabelsScreen(WorkspaceScreen):
         self.folds = FoldsPanel()
         self.middle_tabs.addTab(scrolled(self.folds, "Cross-validation"), "Cross-validation")
         yield
+        self.cost = CostPanel()
+        self.middle_tabs.addTab(scrolled(self.cost, "Cost"), "Cost")
+        yield
         self.describe = QPushButton("Answers…")
         theme.set_role(self.describe, "link")
         self.describe.setToolTip("Order of the labels, their classes, and the prior")
@@ -105,7 +108,7 @@ class LabelsScreen(WorkspaceScreen):
         self.curves = CurvesPlot("Import known truths to see ROC curves.")
         self.trust = TrustPanel(("posterior", "share right"), NO_TRUST)
         yield
-        self.ask = AskList("vote", "expected information", "bit", NO_VOTES)
+        self.ask = AskList("vote", "expected information", "bit", NO_VOTES, budgeted=True)
         self.decisions = DecisionPlot()
         self.progress = ConvergencePlot("bound", "Press Fuse (F5) to see convergence.")
         for index, (title, plot) in enumerate(

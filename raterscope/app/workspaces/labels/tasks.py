@@ -10,7 +10,6 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QImage
 
 from raterscope.algorithms.labels import OPEN
-from raterscope.algorithms.labels.active_learning import NextVotes, next_votes
 from raterscope.algorithms.labels.data import ClassArray
 from raterscope.algorithms.progress import Watch
 from raterscope.app.review import Decision, GoldSubject, TaskSubject
@@ -21,7 +20,6 @@ from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, candidate_rows, next_item
 from raterscope.app.workspaces.study_queue import StudyQueue
 from raterscope.app.workspaces.task_pictures import TaskPictures
-from raterscope.widgets.panels.lists import AskLine
 from raterscope.widgets.panels.task_panel import TaskView
 
 FEW = 3
@@ -456,85 +454,3 @@ def in_order(
     rows = np.flatnonzero(keep)
     last, first = np.isin(rows, list(skipped)), np.isin(rows, list(contested))
     return rows[np.lexsort((-doubt[rows], ~first, last))]
-
-
-MOST = 200
-
-LEAST = 0.005
-"""Smallest information gain in bits of a vote that is listed."""
-
-LOOKING = "Looking for the most informative votes."
-NONE_NEEDED = "No further vote is expected to change much: every task is settled."
-
-
-class ActiveLearning(LabelsPart):
-    """Fills the list of votes to request, by expected information gain, while it is visible."""
-
-    def __init__(self, core: LabelsCore) -> None:
-        super().__init__(core)
-        self._task = LatestTask()
-        self._next_votes: NextVotes | None = None
-        core.screen.left_tabs.currentChanged.connect(self._update)
-        core.session.scene_changed.connect(self._on_scene)
-        core.session.cleared.connect(self._clear)
-        core.session.blind_changed.connect(self._show)
-
-    def _clear(self) -> None:
-        self._task.cancel()
-        self._next_votes = None
-        self._screen.ask.show_lines(())
-
-    def _on_scene(self, scene: Scene) -> None:
-        self._clear()
-        if scene.fusion is not None:
-            self._screen.ask.show_lines((), LOOKING)
-        self._update()
-
-    @while_shown
-    def _update(self) -> None:
-        scene = self._session.scene
-        visible = self._screen.left_tabs.currentWidget() is self._screen.ask
-        if not visible or scene.fusion is None or self._next_votes is not None:
-            return
-        job = self._jobs.start("Looking for votes to ask for", partial(_ask, scene), quiet=True)
-        self._task.follow(job, self._on_found)
-
-    def _on_found(self, next_votes: NextVotes) -> None:
-        self._next_votes = next_votes
-        self._show()
-
-    @while_shown
-    def _show(self) -> None:
-        scene, next_votes = self._session.scene, self._next_votes
-        if next_votes is None:
-            return
-        rows = zip(
-            next_votes.task.tolist(), next_votes.annotator.tolist(), next_votes.gain.tolist(),
-            next_votes.gain_of_new.tolist(), strict=True,
-        )  # fmt: skip
-        self._screen.ask.show_lines(
-            [
-                AskLine(
-                    key=task,
-                    name=scene.labels.tasks[task],
-                    why=f"ask {self._annotator_name(scene, annotator)}",
-                    gain=gain,
-                    more=f"A new annotator would contribute {gain_of_new:.2f} bit.",
-                )
-                for task, annotator, gain, gain_of_new in rows
-                if gain >= LEAST
-            ],
-            NONE_NEEDED,
-        )
-
-    def _annotator_name(self, scene: Scene, annotator: int) -> str:
-        return (
-            "a new annotator"
-            if annotator == OPEN
-            else view.name_of(scene, annotator, blind=self._session.blind)
-        )
-
-
-def _ask(scene: Scene, watch: Watch) -> NextVotes:
-    assert scene.fusion is not None
-    return next_votes(scene.labels, scene.fusion, MOST, watch=watch)

@@ -23,6 +23,7 @@ from raterscope.app.study.records import Scheme
 from raterscope.app.workspaces.core import BlindTexts
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.annotator_detail import AnnotatorDetail
+from raterscope.app.workspaces.labels.budget import ActiveLearning, CostMeasurement
 from raterscope.app.workspaces.labels.exclusion import Exclusion
 from raterscope.app.workspaces.labels.method_comparison import (
     CrossValidation,
@@ -39,7 +40,7 @@ from raterscope.app.workspaces.labels.scene import (
 )
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsScreen
 from raterscope.app.workspaces.labels.task_contents import TaskContents
-from raterscope.app.workspaces.labels.tasks import ActiveLearning, TaskReview
+from raterscope.app.workspaces.labels.tasks import TaskReview
 from raterscope.app.workspaces.labels.view import cell_tasks
 from raterscope.app.workspaces.navigation import QuestionNavigation
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
@@ -86,7 +87,8 @@ class LabelsWorkspace(LabelsScreen):
         self.task_contents = TaskContents(core, self.tasks)
         self.annotator_detail = AnnotatorDetail(core)
         self.exclusion_preview = Exclusion(core)
-        self.active_learning = ActiveLearning(core)
+        self.active_learning = ActiveLearning(core, self.tasks)
+        self.cost_measurement = CostMeasurement(core)
         self.method_comparison = MethodComparison(core)
         self.cross_validation = CrossValidation(core)
         self.decision_rates = DecisionRates(core)
@@ -114,9 +116,10 @@ class LabelsWorkspace(LabelsScreen):
         self.drift.dynamic_wanted.connect(self._on_dynamic_wanted)
         self.method_table.part_wanted.connect(self._on_part_wanted)
         self.exclusion_preview.message.connect(self.message)
-        self.cross_validation.refused.connect(self.refused)
+        for part in (self.cross_validation, self.active_learning, self.cost_measurement):
+            part.refused.connect(self.refused)
         self.cell_tasks.chosen.connect(self.tasks.select)
-        self.ask.chosen.connect(self.tasks.select)
+        self.ask.chosen.connect(lambda key: self.tasks.select(key[0]))
         self.exclusion.task_chosen.connect(self.tasks.select)
         self.pictures.serve(self.cell_tasks)
         self.method_table.run_chosen.connect(self.runs.choose)
@@ -130,6 +133,7 @@ class LabelsWorkspace(LabelsScreen):
             ("Mark the task as gold, or remove the mark", "G", self.tasks.mark_gold),
             ("Find a class by its name", "/", self.task_panel.find_class),
             ("Show the task large, or the annotators again", "D", self.task_contents.toggle),
+            ("Budget of votes to ask for", "B", self.active_learning.ask_budget),
             ("Exclude selected annotators", "X", self.exclusion_preview.begin),
             *self.core.navigation_actions("question"),
             ("Leave the panel", "Esc", self.close_fuse_panel),
