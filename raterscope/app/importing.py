@@ -13,7 +13,15 @@ from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
 from raterscope.app.formats.pairs import explain_assumed_kind
 from raterscope.app.formats.pairs.table import RankingTable, read_ranking
-from raterscope.app.formats.records import LabelFile, MaskTable, PairTable, VolumeFile
+from raterscope.app.formats.records import (
+    LabelFile,
+    LabelTable,
+    MaskTable,
+    PairTable,
+    TaskContents,
+    TrueLabels,
+    VolumeFile,
+)
 from raterscope.app.formats.sources import Sources
 from raterscope.app.import_candidates import ImportCandidates, OtherFiles, classify_files, resolve_ambiguous
 from raterscope.app.kinds.clicks.imports import assign_annotators, read_point_files
@@ -52,6 +60,26 @@ TABLES = (".csv", ".tsv", ".parquet", ".txt")
 
 
 @dataclass(frozen=True)
+class TableLayout:
+    """The columns of a table, as they were read.
+
+    Attributes
+    ----------
+    kind : {"clicks", "truth", "scores", "labels", "true labels", "tasks", "pairs"}
+    rows : tuple of tuples of str
+        The first rows.
+    fields : mapping of column to field
+        Columns that are not listed were ignored.
+    """
+
+    path: Path
+    kind: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Readings:
     """Contents read from some files, each kind in the order of the files.
 
@@ -72,6 +100,7 @@ class Readings:
     rankings: tuple[RankingTable, ...] = ()
     others: Mapping[str, Any] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    layouts: tuple[TableLayout, ...] = ()
 
 
 def read_files(
@@ -122,11 +151,12 @@ def read_files(
         annotator=reading.annotator, sources=candidates.sources, watch=part(watch, 0.15, then),
     )  # fmt: skip
     pairs = read_pair_files(candidates.pairs, mappings, candidates.sources, part(watch, then, now))
+    layouts = _layouts([*labels, *pairs], candidates.sources)
     ambiguous = _ambiguous_tables(candidates, mappings)
     candidates.sources.keep([*candidates.tables, *candidates.points, *candidates.masks])
     rankings = tuple(read_ranking(candidates.sources.open(path)) for path in candidates.rankings)
     shown = [*names_of(labels), *names_of_items(pairs), *at_hand.tasks]
-    tables_and_images, refused = _read_each(
+    tables_and_images, refused, more_layouts = _read_each(
         candidates.tables, kind, mappings, beside, candidates.sources, part(watch, now, now + 0.1)
     )
     points, more = read_point_files(
@@ -140,7 +170,7 @@ def read_files(
         candidates, at_hand.shapes(), shown, [*clicked, *at_hand.clicked], part(watch, now + 0.2, now + 0.3)
     )
     share = 0.85 if candidates.masks else 1.0
-    pictures, _ = _read_each(
+    pictures, _, _ = _read_each(
         candidates.images, "image", {}, frozenset(), candidates.sources, part(watch, now + 0.3, share)
     )
     images = tuple(image for image in pictures if isinstance(image, ImageFile))
@@ -165,6 +195,7 @@ def read_files(
         reading.by_hand,
         annotator=reading.annotator,
         naming=reading.naming,
+        structure_naming=reading.structure_naming,
         truth=kind == "truth",
     )
     clicks, truths, assumed = assign_annotators(
@@ -186,6 +217,7 @@ def read_files(
         rankings=rankings,
         others=others,
         attributed=tuple(attributed),
+        layouts=(*layouts, *more_layouts),
         notices=(
             *candidates.notices,
             *ambiguous,
@@ -246,9 +278,10 @@ def _read_each(
     optional: frozenset[Path],
     sources: Sources,
     watch: Watch,
-) -> tuple[list[ImageFile | ClickTable | PointTable], list[InputError]]:
-    """Read images or tables; return also why optional ones were skipped."""
+) -> tuple[list[ImageFile | ClickTable | PointTable], list[InputError], list[TableLayout]]:
+    """Read images or tables; return also why optional ones were skipped, and the columns of tables."""
     tables: list[ImageFile | ClickTable | PointTable] = []
+    layouts: list[TableLayout] = []
     refused: list[InputError] = []
     for path, step in steps_of(watch, paths):
         step(0.0, f"reading {plain(path.name)}")
@@ -260,8 +293,40 @@ def _read_each(
             if path not in optional:
                 raise
             refused.append(error)
+        else:
+            layouts += _layouts(tables[-1:], sources)
         sources.release(path)
-    return tables, refused
+    return tables, refused, layouts
+
+
+def _layouts(tables: Sequence[object], sources: Sources) -> list[TableLayout]:
+    """Return the layout of each table that has columns; several tables of a file have one."""
+    fields: dict[Path, dict[str, str]] = {}
+    kinds: dict[Path, str] = {}
+    for table in tables:
+        if isinstance(table, _TABLES) and table.columns:
+            fields.setdefault(table.path, {}).update(table.columns)
+            kinds.setdefault(table.path, _kind_of_table(table))
+    layouts = []
+    for path, columns in fields.items():
+        table = sources.open(path).first_rows()
+        used = {name: columns[name] for name in table.header if name in columns}
+        layouts.append(TableLayout(path, kinds[path], table.header, tuple(table.first_rows()), used))
+    return layouts
+
+
+_Table = ClickTable | PointTable | LabelTable | TrueLabels | TaskContents | PairTable
+_TABLES = (ClickTable, PointTable, LabelTable, TrueLabels, TaskContents, PairTable)
+
+
+def _kind_of_table(table: _Table) -> str:
+    if isinstance(table, PointTable):
+        return "truth" if table.score is None else "scores"
+    kinds = {
+        ClickTable: "clicks", LabelTable: "labels", TrueLabels: "true labels", TaskContents: "tasks",
+        PairTable: "pairs",
+    }  # fmt: skip
+    return kinds[type(table)]
 
 
 def store(
@@ -350,14 +415,30 @@ def _store(
         report = add_masks(study, masks, file.path.name, notices, step)
         reports.append(f"{plain(file.path.name)}: {report}")
     sentences += _in_words(reports, placement)
-    sentences += [*placement.notices, *readings.notices]
-    tables_left = [path for path in readings.left if path.suffix.casefold() in TABLES[:3]]
+    return [*sentences, *placement.notices, *readings.notices, *_left_in_words(readings.left)]
+
+
+def _left_in_words(left: Sequence[Path]) -> list[str]:
+    """Explain why files of a folder were not read."""
+    sentences = []
+    tables_left = [path for path in left if path.suffix.casefold() in TABLES[:3]]
     if tables_left:
         sentences.append(f"Tables in a folder are not read; import {_listed(tables_left)} by name.")
-    others = [path for path in readings.left if path not in tables_left]
+    others = [path for path in left if path not in tables_left]
     if others:
         sentences.append(f"Skipped, because they contain nothing to import: {_listed(others)}.")
     return sentences
+
+
+def explain_skipped(readings: Readings, placement: Placement) -> list[str]:
+    """Explain what is skipped or assumed before anything is stored, a sentence each."""
+    files: list[_Table | MaskTable] = [
+        *readings.clicks, *readings.truths, *readings.labels, *readings.pairs, *readings.masks
+    ]  # fmt: skip
+    of_files = [f"{plain(file.path.name)}: {words}" for file in files for words in file.notices]
+    of_volumes = [words for volume in readings.volumes for words in volume.notices]
+    left = _left_in_words(readings.left)
+    return [*of_files, *of_volumes, *placement.notices, *readings.notices, *left]
 
 
 def _in_words(reports: Sequence[str], placement: Placement) -> list[str]:

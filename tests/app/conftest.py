@@ -17,6 +17,7 @@ from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.workspaces.catalogue import WORKSPACES
+from raterscope.widgets.dialogs.import_preview import ImportDialog
 from tests.app.commands import refusal
 from tests.app.driving import open_study
 from tests.app.import_command import import_files
@@ -42,6 +43,19 @@ def hurried(monkeypatch):
     monkeypatch.setattr("raterscope.widgets.painting.SETTLED_MS", 1)
     for module in ("canvas_view", "shapes"):
         monkeypatch.setattr(f"raterscope.widgets.canvas.{module}.SETTLED", 1)
+
+
+@pytest.fixture(autouse=True)
+def imports_confirmed(monkeypatch):
+    """Accept the preview of an import as it is; a test of the dialog calls the function that is returned."""
+    shown = ImportDialog.open
+
+    def accept(dialog):
+        dialog.accept()
+        dialog.deleteLater()
+
+    monkeypatch.setattr(ImportDialog, "open", accept)
+    return lambda: monkeypatch.setattr(ImportDialog, "open", shown)
 
 
 @pytest.fixture(scope="session", autouse=True)

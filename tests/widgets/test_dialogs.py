@@ -67,9 +67,9 @@ def test_a_table_may_be_imported_as_another_kind(dialog_opener):
     kinds = [*clicks({"cell": "x"}), TableKind("true labels", truths, {"cell": "task"})]
     dialog = ask(ColumnMappingDialog(["cell", "said"], [["c1", "ring"]], kinds), lambda d: d.mapping)
     assert dialog.mapping == {"cell": "x"}
-    dialog.kind.setCurrentIndex(1)
-    assert dialog.problem() == "No column is selected for true label."
-    dialog.choices[1].setCurrentIndex(dialog.choices[1].findData("truth"))
+    dialog.columns.kind.setCurrentIndex(1)
+    assert dialog.columns.problem() == "No column is selected for true label."
+    dialog.columns.choices[1].setCurrentIndex(dialog.columns.choices[1].findData("truth"))
     dialog.read.click()
     assert answers == [{"cell": "task", "said": "truth"}]
 
@@ -82,11 +82,11 @@ def test_columns_are_mapped_by_hand(dialog_opener):
         ),
         lambda d: d.mapping,
     )
-    assert dialog.problem() == "No column is selected for annotator."
+    assert dialog.columns.problem() == "No column is selected for annotator."
     assert not dialog.read.isEnabled()
-    choice = dialog.choices[0]
+    choice = dialog.columns.choices[0]
     choice.setCurrentIndex(choice.findData("annotator"))
-    assert dialog.problem() == ""
+    assert dialog.columns.problem() == ""
     dialog.read.click()
     assert answers == [{"wer": "annotator", "px": "x", "py": "y"}]
 
@@ -96,13 +96,13 @@ def test_one_field_in_two_columns_is_refused(dialog_opener):
     dialog = ask(
         ColumnMappingDialog(["a", "b", "c"], [], clicks({"a": "annotator", "b": "x", "c": "y"})), str
     )
-    choice = dialog.choices[2]
+    choice = dialog.columns.choices[2]
     choice.setCurrentIndex(choice.findData("x"))
-    assert dialog.problem() == "No column is selected for y."
-    dialog.choices[0].setCurrentIndex(dialog.choices[0].findData("y"))
+    assert dialog.columns.problem() == "No column is selected for y."
+    dialog.columns.choices[0].setCurrentIndex(dialog.columns.choices[0].findData("y"))
     choice.setCurrentIndex(choice.findData("y"))
-    dialog.choices[1].setCurrentIndex(dialog.choices[1].findData("annotator"))
-    assert dialog.problem() == "No column is selected for x."
+    dialog.columns.choices[1].setCurrentIndex(dialog.columns.choices[1].findData("annotator"))
+    assert dialog.columns.problem() == "No column is selected for x."
     dialog.reject()
 
 
@@ -111,7 +111,7 @@ def test_what_is_missing_is_listed_as_people_do(dialog_opener):
     kind = TableKind("clicks", tuple(MappingField(*name) for name in names), {})
     ask, _ = dialog_opener
     dialog = ask(ColumnMappingDialog(["1", "2", "3"], [], [kind]), str)
-    assert dialog.problem() == "No column is selected for annotator, x and y."
+    assert dialog.columns.problem() == "No column is selected for annotator, x and y."
     dialog.reject()
 
 
@@ -119,8 +119,8 @@ def test_long_and_many_lined_cells_stay_one_short_line(qtbot):
     dialog = ColumnMappingDialog(["x" * 500], [["a\nb" * 400]], clicks({}))
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)
     qtbot.addWidget(dialog)
-    assert len(dialog._table.item(1, 0).text()) <= 60
-    assert "\n" not in dialog._table.item(1, 0).text()
+    assert len(dialog.columns._table.item(1, 0).text()) <= 60
+    assert "\n" not in dialog.columns._table.item(1, 0).text()
 
 
 def names_of(pattern):

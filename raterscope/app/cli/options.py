@@ -44,6 +44,8 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "import study.rscope truth.csv --kind truth --radius 8",
         "import study.rscope CT/ rater1.nrrd rater2.nrrd --structure prostate",
         "import study.rscope votes.csv --map person=annotator cell=task answer=label",
+        "import study.rscope votes.csv --preview",
+        "import study.rscope CT/ contours.dcm --rename structure:gtv=GTV structure:GTVp=GTV",
     ),
     "run": (
         "run study.rscope oem",
@@ -245,9 +247,17 @@ def _describe_study_commands(commands: Commands) -> None:
                               "detection from a true position")  # fmt: skip
     add_extent(reading, "width and height of images of unknown size, pixels")
     add_mapping(reading, "annotator, image, x, y, time, score; of labels annotator, task, label, time, "
-                "truth, question, picture, votes (a column per annotator); of pairs annotator, left, right, "
-                "choice, time, question, left_picture, right_picture")  # fmt: skip
+                "truth, question, picture, content, votes (a column per annotator); of pairs annotator, "
+                "left, right, choice, time, question, left_picture, right_picture")  # fmt: skip
     add_masks(reading, "annotator of all masks, points or labels")
+    reading.add_argument("--rename", nargs="+", action="extend", default=[], metavar="KIND:NAME=NEW",
+                         help="other names for annotators, structures and classes, as in structure:gtv=GTV; "
+                              "several names with one new name become one")  # fmt: skip
+    reading.add_argument("--join-spellings", action="store_true",
+                         help="join the spellings of structures and classes that --preview lists: letter "
+                              "case, synonyms, TG-263 names")  # fmt: skip
+    reading.add_argument("--preview", action="store_true",
+                         help="print what was understood, and store nothing")  # fmt: skip
 
     running = add_command(
         commands,

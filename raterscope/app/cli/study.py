@@ -28,6 +28,9 @@ from raterscope.app.exports import (
 from raterscope.app.formats.points import has_points
 from raterscope.app.formats.remote import fetch, is_address, is_zarr
 from raterscope.app.formats.sources import Sources
+from raterscope.app.import_names import NameChanges, change_names, parse_changes, refuse_unknown
+from raterscope.app.import_preview import ImportPreview, describe, preview_readings
+from raterscope.app.importing import Readings
 from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.labels.imports import tasks_of
 from raterscope.app.kinds.masks.imports import NOTHING, MaskOptions, StudyImages, images_without_file
@@ -37,7 +40,7 @@ from raterscope.app.outcome import Answer
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from raterscope.app.study.new_study import new_study, save_elsewhere
-from raterscope.app.study.records import Item
+from raterscope.app.study.records import ImageEntry, Item
 from raterscope.app.study.references import ImageNames
 
 
@@ -139,6 +142,7 @@ def import_files(options: argparse.Namespace) -> int:
     """Read files into a study, which is made where it does not exist."""
     path: Path = options.study
     mapping, sources = dict(options.mapping), Sources()
+    changes = parse_changes(options.rename)
     with ProgressLine(sys.stderr) as watch:
         new = not os.path.lexists(path)
         files = _local_files(options.files, path, watch)
@@ -153,6 +157,11 @@ def import_files(options: argparse.Namespace) -> int:
                 sources=sources,
                 watch=part(watch, 0.0, 0.5),
             )
+            preview, readings = _previewed(readings, None if new else path, changes, options)
+        if options.preview:
+            for line in describe(preview):
+                print(one_line(line))
+            return 0
         with new_study(path) if new else Study.open(path) as study, answered_by_options():
             extent = tuple(options.extent) if options.extent else None
             sentences = importing.store(
@@ -163,6 +172,24 @@ def import_files(options: argparse.Namespace) -> int:
     for sentence in sentences:
         print(one_line(sentence))
     return 0
+
+
+def _previewed(
+    readings: Readings, study: Path | None, changes: NameChanges, options: argparse.Namespace
+) -> tuple[ImportPreview, Readings]:
+    """Describe what was read, and change its names."""
+    entries: Sequence[ImageEntry] = ()
+    if study is not None and options.preview:
+        with Study.open(study, to_read=True) as opened:
+            entries = opened.images()
+    preview = preview_readings(readings, entries, may_resample=options.resample)
+    refuse_unknown(changes, preview.names)
+    if options.join_spellings:
+        changes = preview.suggested.updated(changes)
+    if changes == NameChanges():
+        return preview, readings
+    readings = change_names(readings, changes)
+    return preview_readings(readings, entries, may_resample=options.resample), readings
 
 
 def _local_files(words: Sequence[str], study: Path, watch: Watch) -> list[Path]:

@@ -53,6 +53,8 @@ class ClickTable:
         The line on which each image first appears; empty if the file has no lines.
     notices : tuple of str
         Messages on how the file was read, one sentence each.
+    columns : mapping of column to field
+        Of a table, what its columns hold.
     """
 
     path: Path
@@ -69,6 +71,7 @@ class ClickTable:
     notices: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     label: IntArray | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -86,6 +89,8 @@ class PointTable:
         Indices of images whose ground truth is complete, even if empty; those with positions may be missing.
     score : (N,) float64, optional
         Of detections of a program, which are not ground truth.
+    columns : mapping of column to field
+        Of a table, what its columns hold.
     """
 
     path: Path
@@ -96,6 +101,7 @@ class PointTable:
     extents: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     lines: tuple[int, ...] = ()
     notices: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
     searched: frozenset[int] = frozenset()
     score: FloatArray | None = None
 
@@ -219,6 +225,8 @@ class LabelTable:
         Rows without a label, which are skipped.
     notices : tuple of str
         Messages on how the file was read, one sentence each.
+    columns : mapping of column to field
+        Of a table, what its columns hold.
     """
 
     path: Path
@@ -233,6 +241,7 @@ class LabelTable:
     pictures: Mapping[int, str] = field(default_factory=dict)
     missing: int = 0
     notices: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.task)
@@ -249,6 +258,8 @@ class TrueLabels:
         As `LabelTable.outputs`.
     label : (N,) int16
         Index into `classes`.
+    columns : mapping of column to field
+        Of a table, what its columns hold.
     """
 
     path: Path
@@ -257,6 +268,7 @@ class TrueLabels:
     classes: tuple[str, ...]
     label: NDArray[np.int16]
     notices: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -270,11 +282,14 @@ class TaskContents:
     ----------
     fields : mapping of field to {task: text}
         In the file's order: "prompt", "response".
+    columns : mapping of column to field
+        Of a table, what its columns hold.
     """
 
     path: Path
     fields: Mapping[str, Mapping[str, str]]
     notices: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -320,6 +335,8 @@ class PairTable:
         Index into `tasks`; -1 for none.
     contents : TaskContents, optional
         Texts of the tasks: prompts by column, and the answer of each item by the item's name.
+    columns : mapping of column to field
+        Of a table, what its columns hold.
     """
 
     path: Path
@@ -337,6 +354,7 @@ class PairTable:
     tasks: tuple[str, ...] = ()
     task: NDArray[np.int32] | None = None
     contents: TaskContents | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.choice)

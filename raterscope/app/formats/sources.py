@@ -167,6 +167,14 @@ class Source:
 
         return cast("Head", self._once("records", lambda: records_head(self.path)))
 
+    def first_rows(self) -> Table:
+        """Return the first rows of a table that has been read, without reading it again."""
+        parts = [self._contents.get(name) for name in ("table", "table head", "records")]
+        read = next((part for part in parts if part is not None and not isinstance(part, InputError)), None)
+        if read is None:
+            read = self.head()
+        return cast("Table", getattr(read, "table", read))
+
     def _header(self, name: str) -> object:
         return self._once(name, partial(_read, name, self.path, self.format))
 

@@ -288,9 +288,14 @@ def assign_columns(
                 free = {key: name for key, name in free.items() if name != column_or_none}
     missing = [field for field in needed if field not in assigned_columns]
     if missing:
-        guess = {column: field for field, column in assigned_columns.items()}
+        guess = fields_of(assigned_columns)
         raise UnknownColumns(table.path, table.header, table.first_rows(), guess, missing)
     return assigned_columns
+
+
+def fields_of(assigned: Mapping[str, str]) -> dict[str, str]:
+    """Return the field of each column that `assign_columns` assigned."""
+    return {column: field for field, column in assigned.items()}
 
 
 def is_usual(name: str) -> bool:

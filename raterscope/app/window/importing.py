@@ -1,15 +1,15 @@
-"""Import from the window, outside the GUI thread, with dialogs for unknown columns, annotators and grids."""
+"""Import from the window, outside the GUI thread: a preview, and dialogs for what files do not say."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.ambiguous_files import TRUTH_WORD, UnknownAnnotators
@@ -17,14 +17,11 @@ from raterscope.app.contents import Contents
 from raterscope.app.document import Document, Unsaved
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
-from raterscope.app.formats.labels import FIELDS as LABEL_FIELDS
-from raterscope.app.formats.labels import VOTES
 from raterscope.app.formats.masks.naming import parse_path, strip_suffixes
-from raterscope.app.formats.pairs import FIELDS as PAIR_FIELDS
-from raterscope.app.formats.points.tables import FIELDS as CLICK_FIELDS
 from raterscope.app.formats.sources import Sources
-from raterscope.app.formats.tables import COLUMN_NAMES, Table, assign_columns
 from raterscope.app.formats.volumes.resampling import OtherGrid
+from raterscope.app.import_names import NAME_KINDS, NameChanges, change_names
+from raterscope.app.import_preview import ImportPreview, preview_readings
 from raterscope.app.importing import Readings, read_files, store
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.labels.imports import tasks_of
@@ -34,32 +31,17 @@ from raterscope.app.kinds.masks.imports import (
     MaskOptions,
     StudyImages,
     images_without_file,
-    list_sites,
-    place_masks,
 )
 from raterscope.app.kinds.pairs.imports import items_of
 from raterscope.app.study import Study
 from raterscope.app.study.kinds import question_kinds
+from raterscope.app.study.new_study import new_study
 from raterscope.app.window.bars import ask
-from raterscope.widgets.dialogs.import_dialogs import (
-    ColumnMappingDialog,
-    MappingField,
-    TableKind,
-    WhoMarkedDialog,
-)
+from raterscope.app.window.import_offers import offer_import, structure_naming, table_kinds
+from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog, WhoMarkedDialog
+from raterscope.widgets.dialogs.import_preview import ImportDialog
 
 STUDIES = "Raterscope studies (*.rscope)"
-
-CLICKS = tuple(MappingField(name, words, needed) for name, words, needed in CLICK_FIELDS)
-LABELS = tuple(MappingField(name, words, needed, name == "label") for name, words, needed in LABEL_FIELDS)
-"""Several columns of labels are as many questions."""
-
-WIDE = (
-    MappingField("task", "task"), MappingField(VOTES, "labels of an annotator", repeats=True),
-    MappingField("truth", "true label", required=False),
-)  # fmt: skip
-PAIRS = tuple(MappingField(name, words, needed) for name, words, needed in PAIR_FIELDS)
-TRUTHS = (MappingField("task", "task"), MappingField("truth", "true label"))
 
 
 def new_study_path(file: Path) -> Path | None:
@@ -90,12 +72,23 @@ class _Batch:
     sources: Sources = field(default_factory=partial(Sources, is_lasting=True))
 
 
+@dataclass(frozen=True)
+class _Understood:
+    """What was read of a batch, its preview, and the proposed file of a new study."""
+
+    readings: Readings
+    preview: ImportPreview
+    study: Path
+
+
 _Question = UnknownColumns | UnknownAnnotators | OtherGrid
 """A question to the user."""
 
 
 class Importer(QObject):
-    """Imports files. Without an open study, one is created as soon as the files have been read.
+    """Reads files, shows what was understood, and imports it when that is confirmed.
+
+    Without an open study, a new one is created with all of it, or not at all.
 
     Signals
     -------
@@ -111,12 +104,13 @@ class Importer(QObject):
         self._document = document
         self._jobs = jobs
         self._window = window
-        self._waiting: list[tuple[_Batch, Readings]] = []
+        self._waiting: list[tuple[_Batch, _Understood]] = []
+        self._created: tuple[Path, str] | None = None
+        """A new study that is being opened, and what was imported into it."""
         document.replaced.connect(self._on_replaced)
-        document.refused.connect(self._on_refused)
 
     def start(self, paths: Sequence[Path]) -> None:
-        """Read files, and import them as soon as they are read and a study is open."""
+        """Read files, and ask whether to import them."""
         self._read(_Batch(tuple(paths), self._study()))
 
     def _study(self) -> Path | None:
@@ -124,18 +118,13 @@ class Importer(QObject):
         return None if contents is None or self._document.opening else contents.path
 
     def _on_replaced(self) -> None:
+        contents = self._document.contents
+        created, self._created = self._created, None
+        if created is not None and contents is not None and contents.path == created[0]:
+            self.message.emit(created[1])
         waiting, self._waiting = self._waiting, []
-        if self._document.contents is not None:
-            for batch, readings in waiting:
-                self._store(batch, readings)
-
-    def _on_refused(self) -> None:
-        """Ask for another file if the new study could not be created. What was read is kept."""
-        if self._document.opening:
-            return
-        waiting, self._waiting = self._waiting, []
-        if waiting and self._document.contents is None:
-            QTimer.singleShot(0, self, partial(self._ask_place, waiting))  # after the error is shown
+        for batch, understood in waiting:
+            self._confirm(batch, understood)
 
     def _read(self, batch: _Batch) -> None:
         contents = self._document.contents
@@ -158,9 +147,7 @@ class Importer(QObject):
         batch.sources.close()
         self.refused.emit(reason)
 
-    def _on_read(self, batch: _Batch, answer: Readings | _Question) -> None:
-        if isinstance(answer, Readings):
-            batch.sources.close()
+    def _on_read(self, batch: _Batch, answer: _Understood | _Question) -> None:
         if isinstance(answer, UnknownColumns):
             self._ask_columns(batch, answer)
         elif isinstance(answer, UnknownAnnotators):
@@ -168,52 +155,64 @@ class Importer(QObject):
         elif isinstance(answer, OtherGrid):
             self._ask_resampling(batch, answer)
         elif batch.study is not None and batch.study != self._study():
-            self.message.emit(f"Nothing was imported: {batch.study.name} was closed.")
+            self._on_unanswered(f"{batch.study.name} was closed", batch)
         elif self._document.opening:
             self._waiting.append((batch, answer))
-        elif self._document.contents is not None:
-            self._store(batch, answer)
         else:
-            self._make_study(batch, answer)
+            self._confirm(batch, answer)
 
-    def _make_study(self, batch: _Batch, readings: Readings) -> None:
-        path = new_study_path(batch.paths[0])
-        if path is None:
-            self._ask_place([(batch, readings)])
-        else:
-            self._waiting.append((batch, readings))
-            self._document.open(path, create=True)
-
-    def _ask_place(self, waiting: Sequence[tuple[_Batch, Readings]]) -> None:
-        name, _ = QFileDialog.getSaveFileName(self._window, "Save the new study as", "", STUDIES)
-        if name:
-            self._waiting += waiting
-            self._document.open(Path(name).with_suffix(".rscope"), create=True)
-        else:
-            self._on_unanswered("no file was chosen for the new study")
-
-    def _store(self, batch: _Batch, readings: Readings) -> None:
+    def _confirm(self, batch: _Batch, understood: _Understood) -> None:
+        """Show what was understood, and ask whether to import it."""
         contents = self._document.contents
-        assert contents is not None
-        work = partial(_store, readings, batch.may_resample)
-        title = f"the import of {_of(batch.paths)}"
-        unsaved = Unsaved(contents.path, "Importing", title, work, self._on_stored)
-        self._document.keep(unsaved, quiet=False, costly=True)
+        study, target = (understood.study, "") if contents is None else (None, contents.path.name)
+        offer = offer_import(understood.readings, understood.preview, study, target)
+        dialog = ImportDialog(offer, self._window)
+        dialog.accepted.connect(partial(self._on_confirmed, batch, understood, dialog))
+        dialog.rejected.connect(partial(self._on_unanswered, "", batch))
+        dialog.open()
+
+    def _on_confirmed(self, batch: _Batch, understood: _Understood, dialog: ImportDialog) -> None:
+        understood = replace(understood, study=dialog.study or understood.study)
+        if dialog.needs_reading:
+            files = [layout.path for layout in understood.preview.layouts]
+            mappings = {files[at]: mapping for at, mapping in dialog.mappings.items()}
+            naming = structure_naming(dialog.raters.isChecked()) if dialog.offers_raters else None
+            reading = replace(batch.reading, structure_naming=naming)
+            self._read(replace(batch, mappings={**batch.mappings, **mappings}, reading=reading))
+            return
+        changes = NameChanges(*map(dialog.new_names, NAME_KINDS))
+        title = f"Importing {_of(batch.paths)}"
+        work = partial(_store, understood.readings, changes, batch.may_resample, dialog.extent)
+        contents = self._document.contents
+        if contents is None:
+            creating = partial(_create, understood.study, work)
+            job = self._jobs.start(title, creating, costly=True)
+            job.finished.connect(partial(self._on_created, batch, understood.study))
+            job.failed.connect(partial(self._on_not_created, batch, understood))
+        else:
+            batch.sources.close()
+            words = f"the import of {_of(batch.paths)}"
+            self._document.keep(
+                Unsaved(contents.path, title, words, work, self._on_stored), quiet=False, costly=True
+            )
+
+    def _on_created(self, batch: _Batch, study: Path, sentences: Sequence[str]) -> None:
+        batch.sources.close()
+        self._created = study.absolute(), " ".join(sentences)
+        self._document.open(study)
+
+    def _on_not_created(self, batch: _Batch, understood: _Understood, reason: str) -> None:
+        """Show the dialog again, so that another file or other names can be chosen."""
+        self.refused.emit(reason)
+        QTimer.singleShot(0, self, partial(self._confirm, batch, understood))
 
     def _on_stored(self, sentences: Sequence[str]) -> None:
         self.message.emit(" ".join(sentences))
 
     def _ask_columns(self, batch: _Batch, unknown: UnknownColumns) -> None:
-        file = _file_of(unknown)
-        kinds = (
-            TableKind("clicks", CLICKS, _guess(unknown, CLICKS)),
-            TableKind("labels", LABELS, _guess(unknown, LABELS)),
-            TableKind("labels, one column per annotator", WIDE, _guess(unknown, WIDE)),
-            TableKind("true labels", TRUTHS, _guess(unknown, TRUTHS)),
-            TableKind("pairs", PAIRS, _guess(unknown, PAIRS)),
-        )
-        fields = {*unknown.missing, *unknown.guess.values()}
-        chosen = 0 if {"x", "y"} & fields else 4 if {"left", "right"} & fields else 1
+        file = unknown.file
+        assert file is not None
+        kinds, chosen = table_kinds(unknown)
         dialog = ColumnMappingDialog(
             unknown.header, unknown.rows, kinds, chosen, file.name, parent=self._window
         )
@@ -265,7 +264,7 @@ class Importer(QObject):
     def _on_unanswered(self, problem: str, batch: _Batch | None = None) -> None:
         if batch is not None:
             batch.sources.close()
-        self.message.emit(f"Nothing was imported: {problem}.")
+        self.message.emit(f"Nothing was imported: {problem}." if problem else "Nothing was imported.")
 
 
 def _of(paths: Sequence[Path]) -> str:
@@ -276,19 +275,6 @@ def _at_hand(contents: Contents | None) -> StudyImages:
     if contents is None:
         return NOTHING
     return StudyImages(contents.images, contents.path, clicked=images_without_file(contents.items))
-
-
-def _file_of(unknown: UnknownColumns) -> Path:
-    assert unknown.file is not None
-    return unknown.file
-
-
-def _guess(unknown: UnknownColumns, fields: Sequence[MappingField]) -> dict[str, str]:
-    """Guess what the columns hold if the table is of a given kind."""
-    cells = tuple(zip(*unknown.rows, strict=True)) or ((),) * len(unknown.header)
-    table = Table(_file_of(unknown), unknown.header, cells, range(len(unknown.rows)))
-    assigned = assign_columns(table, (), [field.name for field in fields if field.name in COLUMN_NAMES], None)
-    return {column: name for name, column in assigned.items()}
 
 
 def _tasks(study: Study, _watch: Watch) -> tuple[str, ...]:
@@ -303,23 +289,38 @@ def _by_pattern(files: Sequence[Path], number: int, pattern: str) -> str | None:
     return None if match is None else match.annotator
 
 
-def _read_or_ask(batch: _Batch, at_hand: StudyImages, watch: Watch) -> Readings | _Question:
+def _read_or_ask(batch: _Batch, at_hand: StudyImages, watch: Watch) -> _Understood | _Question:
     try:
         readings = read_files(
             batch.paths, mappings=batch.mappings, reading=batch.reading, at_hand=at_hand, asks=True,
             sources=batch.sources, watch=watch,
         )  # fmt: skip
-        # Before a study is created: ask about masks that do not fit their image.
-        sites = list_sites(at_hand.entries, readings.images, readings.volumes)
-        place_masks(readings.attributed, sites, may_resample=batch.may_resample)
+        preview = preview_readings(readings, at_hand.entries, may_resample=batch.may_resample)
     except (UnknownAnnotators, OtherGrid) as question:
         return question
     except UnknownColumns as unknown:
         if unknown.file is None:
             raise
         return unknown
-    return readings
+    first = batch.paths[0]
+    study = new_study_path(first) or new_study_path(Path.home() / first.name)
+    return _Understood(readings, preview, study or Path.home() / f"{strip_suffixes(first)}.rscope")
 
 
-def _store(readings: Readings, may_resample: bool, study: Study, watch: Watch) -> list[str]:
-    return store(readings, study, watch, may_resample=may_resample)
+def _store(
+    readings: Readings,
+    changes: NameChanges,
+    may_resample: bool,
+    extent: tuple[float, float] | None,
+    study: Study,
+    watch: Watch,
+) -> list[str]:
+    if changes != NameChanges():
+        readings = change_names(readings, changes)
+    return store(readings, study, watch, extent=extent, may_resample=may_resample)
+
+
+def _create(path: Path, work: Callable[[Study, Watch], list[str]], watch: Watch) -> list[str]:
+    """Create a study with an import, or none if that fails."""
+    with new_study(path) as study:
+        return work(study, watch)

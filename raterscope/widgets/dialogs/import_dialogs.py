@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QSignalBlocker, Qt
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from raterscope.widgets import theme
 from raterscope.widgets.dialogs.parts import lay_out
-from raterscope.widgets.layouts import STRETCH, horizontal
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.parts import plain_label
 
 ROWS_SHOWN = 6
@@ -69,8 +69,8 @@ class TableKind:
     guess: Mapping[str, str]
 
 
-class ColumnMappingDialog(QDialog):
-    """One choice above each column; open it with ``open()`` and read `mapping` when accepted.
+class ColumnChoices(QWidget):
+    """The first rows of a table, with one choice above each column, and the choice of its type.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ class ColumnMappingDialog(QDialog):
         Possible types of the table; a single one is not offered as a choice.
     chosen : int
         Index of the initial type.
-    title : str
-        Name of the file.
     """
+
+    changed = Signal()
 
     def __init__(
         self,
@@ -92,12 +92,9 @@ class ColumnMappingDialog(QDialog):
         rows: Sequence[Sequence[str]],
         kinds: Sequence[TableKind],
         chosen: int = 0,
-        title: str = "",
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Assign columns")
-        self.resize(720, 380)
         self.header, self._kinds = tuple(header), tuple(kinds)
         self.kind = QComboBox()
         self.kind.setAccessibleName("The table holds")
@@ -116,6 +113,8 @@ class ColumnMappingDialog(QDialog):
         for column, name in enumerate(header):
             choice = QComboBox()
             choice.setAccessibleName(f"Column {name} holds")
+            choice.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+            choice.setMinimumContentsLength(12)
             self._table.setCellWidget(0, column, choice)
             self.choices.append(choice)
             for row, cells in enumerate(rows[:ROWS_SHOWN], start=1):
@@ -124,14 +123,12 @@ class ColumnMappingDialog(QDialog):
         self._table.setRowHeight(0, 34)
         self._problem = plain_label("", "rejected", wrap=True)
         kinds_offered = horizontal(plain_label("The table holds", "second"), self.kind, STRETCH, spacing=None)
-        self.read = lay_out(
-            self,
-            plain_label(title or "A table with an unknown header", "title"),
-            plain_label("Select what each column holds. Other columns are ignored.", "second"),
+        vertical(
             *([kinds_offered] if len(kinds) > 1 else []),
             (self._table, 1),
             self._problem,
-            accept="Import",
+            inside=self,
+            spacing=8,
         )
         self._offer()
         self.kind.currentIndexChanged.connect(self._offer)
@@ -171,7 +168,56 @@ class ColumnMappingDialog(QDialog):
     def _settle(self) -> None:
         problem = self.problem()
         self._problem.setText(problem)
-        self.read.setEnabled(not problem)
+        self._problem.setVisible(bool(problem))
+        self.changed.emit()
+
+
+class ColumnMappingDialog(QDialog):
+    """One choice above each column; open it with ``open()`` and read `mapping` when accepted.
+
+    Parameters
+    ----------
+    header, rows, kinds, chosen
+        See `ColumnChoices`.
+    title : str
+        Name of the file.
+    """
+
+    def __init__(
+        self,
+        header: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        kinds: Sequence[TableKind],
+        chosen: int = 0,
+        title: str = "",
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Assign columns")
+        self.resize(720, 380)
+        self.columns = ColumnChoices(header, rows, kinds, chosen)
+        self.read = lay_out(
+            self,
+            plain_label(title or "A table with an unknown header", "title"),
+            plain_label("Select what each column holds. Other columns are ignored.", "second"),
+            (self.columns, 1),
+            accept="Import",
+        )
+        self._settle()
+        self.columns.changed.connect(self._settle)
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self.columns.header
+
+    @property
+    def mapping(self) -> dict[str, str]:
+        """Field of each column that is used."""
+        return self.columns.mapping
+
+    def _settle(self) -> None:
+        self.read.setEnabled(not self.columns.problem())
 
 
 def _short(text: str) -> str:

@@ -47,10 +47,10 @@ def test_an_unknown_header_may_be_of_labels_or_truths(window, qtbot, folder, kin
     window.open_paths([strange])
     qtbot.waitUntil(lambda: window.findChild(ColumnMappingDialog) is not None, timeout=LONG)
     dialog = window.findChild(ColumnMappingDialog)
-    assert dialog.kind.currentText() == "labels"
-    dialog.kind.setCurrentText(kind)
+    assert dialog.columns.kind.currentText() == "labels"
+    dialog.columns.kind.setCurrentText(kind)
     fields = {"labels": ("annotator", "task", "label"), "true labels": ("", "task", "truth")}[kind]
-    for choice, field in zip(dialog.choices, fields, strict=True):
+    for choice, field in zip(dialog.columns.choices, fields, strict=True):
         choice.setCurrentIndex(choice.findData(field))
     dialog.accept()
     news = {"labels": "2 votes by 1 annotator", "true labels": "the truth of 2 tasks"}[kind]

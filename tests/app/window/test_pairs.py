@@ -40,9 +40,9 @@ def test_an_unknown_header_may_be_of_pairs(window, qtbot, folder, header):
     qtbot.waitUntil(lambda: window.findChild(ColumnMappingDialog) is not None, timeout=LONG)
     dialog = window.findChild(ColumnMappingDialog)
     if "left" in header:
-        assert dialog.kind.currentText() == "pairs"
-    dialog.kind.setCurrentText("pairs")
-    for choice, field in zip(dialog.choices, HEADER, strict=True):
+        assert dialog.columns.kind.currentText() == "pairs"
+    dialog.columns.kind.setCurrentText("pairs")
+    for choice, field in zip(dialog.columns.choices, HEADER, strict=True):
         choice.setCurrentIndex(choice.findData(field))
     dialog.accept()
     qtbot.waitUntil(lambda: "4 comparisons of 3 items" in window.status.message, timeout=LONG)

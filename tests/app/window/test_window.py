@@ -137,7 +137,7 @@ def test_columns_of_an_unknown_header_are_asked_for(window, qtbot, crowd_files):
     window.open_paths([crowd_files[0], strange])
     qtbot.waitUntil(lambda: window.findChild(ColumnMappingDialog) is not None, timeout=LONG)
     dialog = window.findChild(ColumnMappingDialog)
-    for choice, field in zip(dialog.choices, ("annotator", "image", "x", "y"), strict=True):
+    for choice, field in zip(dialog.columns.choices, ("annotator", "image", "x", "y"), strict=True):
         choice.setCurrentIndex(choice.findData(field))
     dialog.accept()
     qtbot.waitUntil(lambda: "2 clicks" in window.status.message, timeout=LONG)

@@ -145,11 +145,13 @@ def _read_rows(
         fields and fields <= {"task", "label", "truth"} and not _has_annotators(head.table, mapping)
     ):
         return read_true_labels(head, mapping, watch)
+    if "content" in fields and fields <= {"task", "content"}:
+        return read_contents(head, mapping, watch)
     detected = None if mapping else detect_labels(head.table)
     if detected == "truth":
         return read_true_labels(head, None, watch)
     if detected == "contents":
-        return read_contents(head, watch)
+        return read_contents(head, None, watch)
     return read_label_table(head, mapping, watch)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from raterscope.app.formats.tables import LONGEST_NAME, Table, UnknownColumns, a
 
 LONGEST_TEXT = 100_000
 """Letters of a content that are kept."""
+
+CONTENT = "content"
+"""Field of a column with contents of tasks."""
 
 MOST_FIELDS = 20
 _SHORT = 120
@@ -28,10 +32,27 @@ _FIELDS = re.compile(
 )
 
 
-def content_columns(table: Table, assigned: Mapping[str, str]) -> list[str]:
-    """List the columns with contents of tasks; `assigned` maps fields to columns with another meaning."""
-    free = [name for name in table.header if name not in assigned.values()]
-    return [name for name in free if _FIELDS.fullmatch(name.strip())][:MOST_FIELDS]
+def content_columns(
+    table: Table, assigned: Mapping[str, str], mapping: Mapping[str, str] | None = None
+) -> list[str]:
+    """List the columns with contents of tasks.
+
+    Parameters
+    ----------
+    assigned : mapping of field to column
+        Columns with another meaning.
+    mapping : mapping of column to field, optional
+        By hand: columns that are "content", and those that are not.
+    """
+    by_hand = mapping or {}
+    free = [name for name in table.header if name not in assigned.values() and name not in by_hand]
+    usual = {name for name in free if _FIELDS.fullmatch(name.strip())}
+    return [name for name in table.header if name in usual or by_hand.get(name) == CONTENT][:MOST_FIELDS]
+
+
+def without_contents(mapping: Mapping[str, str] | None) -> dict[str, str]:
+    """Return a mapping in which columns with contents have no other meaning."""
+    return {name: "ignore" if field == CONTENT else field for name, field in (mapping or {}).items()}
 
 
 def find_contents(table: Table) -> dict[str, str] | None:
@@ -43,17 +64,16 @@ def find_contents(table: Table) -> dict[str, str] | None:
     return {"task": column["task"]} if content_columns(table, {"task": column["task"]}) else None
 
 
-def read_contents(head: Head, watch: Watch) -> tuple[TaskContents, ...]:
-    """Read a table of tasks and their contents."""
-    column = find_contents(head.table)
-    assert column is not None
-    names = content_columns(head.table, column)
+def read_contents(head: Head, mapping: Mapping[str, str] | None, watch: Watch) -> tuple[TaskContents, ...]:
+    """Read a table of tasks and their contents; `mapping` is as in `content_columns`."""
+    column = assign_columns(head.table, ("task",), (), without_contents(mapping))
+    names = content_columns(head.table, column, mapping)
     columns = read_columns(head, column | {name: name for name in names}, watch)
     shorten_tasks(columns, column["task"])
     contents = contents_of(columns, names)
     if contents is None:
         raise InputError("names no task with a content", file=head.table.path, field=column["task"])
-    return (contents,)
+    return (replace(contents, columns={column["task"]: "task", **contents.columns}),)
 
 
 def contents_of(columns: Columns, names: Sequence[str]) -> TaskContents | None:
@@ -66,7 +86,8 @@ def contents_of(columns: Columns, names: Sequence[str]) -> TaskContents | None:
     if full:
         fields = {_unused("text", fields): full} | fields
     filled = {name: texts for name, texts in fields.items() if texts}
-    return TaskContents(columns.head.table.path, filled) if filled else None
+    fields_read = dict.fromkeys(names, CONTENT)
+    return TaskContents(columns.head.table.path, filled, columns=fields_read) if filled else None
 
 
 def shorten_tasks(columns: Columns, header: str) -> None:

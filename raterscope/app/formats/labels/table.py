@@ -21,6 +21,7 @@ from raterscope.app.formats.labels.contents import (
     contents_of,
     find_contents,
     shorten_tasks,
+    without_contents,
 )
 from raterscope.app.formats.records import LabelFile, LabelTable, TaskContents, TrueLabels
 from raterscope.app.formats.tables import (
@@ -31,6 +32,7 @@ from raterscope.app.formats.tables import (
     Table,
     UnknownColumns,
     assign_columns,
+    fields_of,
     find_columns,
     is_usual,
     read_names,
@@ -120,7 +122,8 @@ def time_notices(columns: Columns, column: Mapping[str, str]) -> list[str]:
 FIELDS = (
     ("annotator", "annotator", True), ("task", "task", True), ("label", "label", True),
     ("time", "time", False), ("truth", "true label", False), ("question", "question", False),
-    ("picture", "picture of the task", False), ("read", "number of the read", False),
+    ("picture", "picture of the task", False), ("content", "content of the task", False),
+    ("read", "number of the read", False),
 )  # fmt: skip
 """Fields of a column: name, label on screen, and whether it is required."""
 
@@ -158,6 +161,7 @@ def read_label_table(
     mapping : mapping of column to field, optional
         Fields: see `FIELDS`; and ignore.
     """
+    by_hand = mapping or {}
     assumed = {} if mapping or find_columns(head.table, _NEEDED) else _assumed_columns(head.table)
     mapping = mapping or assumed
     answers = [name for name, field in mapping.items() if field == "label"]
@@ -165,17 +169,24 @@ def read_label_table(
         others = {name: field for name, field in mapping.items() if field not in ("label", "question")}
         read: list[LabelTable | TrueLabels] = []
         contents: tuple[TaskContents, ...] = ()
+        rest = dict.fromkeys(answers, "ignore")
         for name, step in steps_of(watch, answers):
-            alone = others | dict.fromkeys(answers, "ignore") | {name: "label"}
-            for table in read_label_table(head, alone, step):
+            for table in _read_question(head, others | rest | {name: "label"}, {**by_hand, **rest}, step):
                 if not isinstance(table, TaskContents):
                     read.append(replace(table, question=name))
                 elif name == answers[0]:
                     contents = (table,)
         notices = (_assumption(answers, "a question"),) if assumed else ()
         return (replace(read[0], notices=(*read[0].notices, *notices)), *read[1:], *contents)
-    column = assign_columns(head.table, _NEEDED, _WANTED, mapping)
-    shown = content_columns(head.table, column)
+    return _read_question(head, mapping, by_hand, watch)
+
+
+def _read_question(
+    head: Head, mapping: Mapping[str, str], by_hand: Mapping[str, str], watch: Watch
+) -> tuple[LabelFile, ...]:
+    """Read the labels of one column; `by_hand` is the mapping that was not assumed."""
+    column = assign_columns(head.table, _NEEDED, _WANTED, without_contents(mapping))
+    shown = content_columns(head.table, column, by_hand)
     columns = read_columns(head, column | {name: name for name in shown}, part(watch, 0.0, 0.9))
     shorten_tasks(columns, column["task"])
     shown_contents = contents_of(columns, shown)
@@ -279,7 +290,7 @@ def _tables(
                 task=select_rows(task.index, voted),
                 label=select_rows(label, voted), time=time,
                 pictures=_pictures(coded.get("picture"), task, rows),
-                missing=missing, notices=tuple(messages),
+                missing=missing, notices=tuple(messages), columns=fields_of(column),
             )
         )  # fmt: skip
     return tables if truth is None else [*tables, truth]
@@ -309,7 +320,8 @@ def _truth(
     refuse_rows(columns, column["truth"], known & (first[task.index] != label), problem)
     tasks_with_truth = np.flatnonzero(first >= 0)
     names = tuple(task.names[at] for at in tasks_with_truth.tolist())
-    return TrueLabels(path, question, names, classes, first[tasks_with_truth], notices)
+    label = first[tasks_with_truth]
+    return TrueLabels(path, question, names, classes, label, notices, fields_of(column))
 
 
 VOTES = "votes"
@@ -403,4 +415,5 @@ def read_wide_table(
         for task, answer in zip(tasks, table.column(column["truth"]), strict=True):
             if answer.strip():
                 collector.add_truth("", task, answer.strip())
-    return collector.tables()
+    fields = fields_of(column) | dict.fromkeys(annotators, VOTES)
+    return tuple(replace(read, columns=fields) for read in collector.tables())

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from raterscope.algorithms.annotators.reads import read_name
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.masks.terminology import tg263_name
 
 _SUFFIXES = re.compile(
-    r"(\.(seg|ome))?\.(nii(\.gz)?|nrrd|nhdr|mha|mhd|hdr|img|png|tiff?|bmp|gif|jpe?g|(geo)?json|xml|dcm|[ct]sv)$",
+    r"(\.(seg|ome))?\.(nii(\.gz)?|nrrd|nhdr|mha|mhd|hdr|img|png|tiff?|bmp|gif|jpe?g|(geo)?jsonl?|xml|dcm|[ct]sv|parquet)$",
     re.IGNORECASE,
 )
 _FIELDS = ("item", "annotator", "structure")
@@ -38,6 +40,18 @@ _RATERS = ("rater", "reader", "annotator", "annot", "observer", "expert")
 _STRUCTURES = ("label", "desc")
 _DERIVED = {*_RATERS, *_STRUCTURES, "space", "res", "den", "hemi", "read"}
 """Entities that the name of a derived file has and that of its source has not."""
+
+
+RATERS_IN_STRUCTURES = "{structure}_{annotator}"
+"""Pattern of structure names that end with the rater: GTV_Adler."""
+
+_RATER = re.compile(r"(?P<structure>.*[A-Za-z].*)_(?P<annotator>[^\W\d_][^\W_]+)")
+_PARTS = (
+    "left|right|lt|rt|both|bilateral|sup(erior)?|inf(erior)?|ant(erior)?|post(erior)?|med(ial)?|lat(eral)?|"
+    "upper|lower|mid|apex|base|bed|high|low|total|whole|all|cortex|medulla|head|neck|body|tail|wall|lobe|"
+    "primary|nodal|nodes?|boost|core|tumou?r|lesion|necrosis|edema|ring|outer|inner|new|old|final|copy|opt|prv"
+)
+"""Words at the end of a structure's name that are no raters."""
 
 
 class NameParts(NamedTuple):
@@ -96,6 +110,28 @@ def parse_name(text: str, pattern: str) -> NameParts | None:
             expression += re.escape(part)
     match = re.fullmatch(expression, text[-400:])
     return None if match is None else NameParts(**match.groupdict())
+
+
+def suggest_structure_naming(structures: Iterable[str]) -> str:
+    """Return the pattern of structure names that end with the rater; empty if they do not seem to.
+
+    They seem to if a structure occurs with at least two endings that are words, none of which is a side or
+    part of the body.
+
+    Examples
+    --------
+    >>> suggest_structure_naming(["GTV_Adler", "GTV_Brandt"])
+    '{structure}_{annotator}'
+    >>> suggest_structure_naming(["Lung_L", "Lung_R", "PTV_High", "PTV_Low"])
+    ''
+    """
+    raters: dict[str, set[str]] = defaultdict(set)
+    for name in structures:
+        match = _RATER.fullmatch(name)
+        if match is None or tg263_name(name) or re.fullmatch(_PARTS, match["annotator"], re.IGNORECASE):
+            return ""
+        raters[match["structure"].casefold()].add(match["annotator"].casefold())
+    return RATERS_IN_STRUCTURES if any(len(names) > 1 for names in raters.values()) else ""
 
 
 def parse_path(path: Path, pattern: str) -> NameParts | None:

@@ -36,6 +36,7 @@ from raterscope.app.formats.tables import (
     Faults,
     Table,
     assign_columns,
+    fields_of,
     find_columns,
     number_or_nan,
     read_names,
@@ -219,8 +220,10 @@ def read_pair_table(
     filled = find_filled_rows(columns, column, needed, _NEEDED[:3])
     watch(0.82, "sorting comparisons")
     coded = columns.coded
+    fields = fields_of(column)
     if outcome:
         _draw_sides(columns)
+        fields |= {column["left"]: "winner", column["right"]: "loser"}
         column["choice"] = column["left"]
     left, right, items = _unify_items(coded.pop("left"), coded.pop("right"))
     if texts:
@@ -237,12 +240,13 @@ def read_pair_table(
             tables += [
                 replace(
                     table,
+                    columns=fields,
                     contents=contents_of_tasks(
                         columns, texts, shown, coded[_TASK], (left, right), items, rows
                     ),
                 )
                 if texts
-                else table
+                else replace(table, columns=fields)
                 for table in _tables(columns, column, words, rows, (left, right, items), step)
             ]
     if tables and outcome:

@@ -29,6 +29,7 @@ from raterscope.app.formats.tables import (
     Faults,
     Table,
     assign_columns,
+    fields_of,
     find_columns,
     holds_number,
     number_or_nan,
@@ -90,6 +91,7 @@ def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: W
         x=positions.x[kept], y=positions.y[kept], time=None if time is None else time[kept], looked=looked,
         extents=positions.extents, lines=find_first_lines(table.lines, image),
         notices=(*positions.notices, *notices, *class_notices), classes=classes, label=label,
+        columns=fields_of(column),
     )  # fmt: skip
 
 
@@ -122,7 +124,7 @@ def read_image_sizes(table: Table) -> ClickTable:
         path=table.path, annotators=tuple(annotator_names), images=images, annotator=none, image=none,
         x=np.empty(0), y=np.empty(0), looked=looked, extents=extents,
         lines=find_first_lines(table.lines, image),
-        notices=(f"The file contains the sizes of {len(images):,} images.",),
+        notices=(f"The file contains the sizes of {len(images):,} images.",), columns=fields_of(column),
     )  # fmt: skip
 
 
@@ -185,6 +187,7 @@ def read_truth_points(table: Table, mapping: Mapping[str, str] | None = None) ->
         path=table.path, images=images, image=image[used], x=positions.x[used], y=positions.y[used],
         extents=positions.extents, lines=find_first_lines(table.lines, image),
         searched=frozenset(range(len(images))), notices=(*positions.notices, *more),
+        columns=fields_of(column),
     )  # fmt: skip
 
 
@@ -291,6 +294,7 @@ def read_score_table(table: Table, mapping: Mapping[str, str] | None = None) -> 
         path=table.path, images=images, image=image[used], x=positions.x[used], y=positions.y[used],
         extents=positions.extents, lines=find_first_lines(table.lines, image),
         searched=frozenset(range(len(images))), score=score[used], notices=positions.notices,
+        columns=fields_of(column),
     )  # fmt: skip
 
 

@@ -18,7 +18,12 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.collector import crop
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
-from raterscope.app.formats.masks.naming import NameParts, strip_suffixes
+from raterscope.app.formats.masks.naming import (
+    NameParts,
+    parse_name,
+    strip_suffixes,
+    suggest_structure_naming,
+)
 from raterscope.app.formats.records import ImageFile, MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.volumes.resampling import OtherGrid, resample
@@ -60,6 +65,7 @@ def assign_raters(
     *,
     annotator: str | None = None,
     naming: str | None = None,
+    structure_naming: str | None = None,
     truth: bool = False,
 ) -> list[AttributedMask]:
     """Determine the rater of every mask.
@@ -80,6 +86,9 @@ def assign_raters(
         Given for all masks; the tables have it.
     naming : str, optional
         Pattern of the files' names, see `naming.parse_name`.
+    structure_naming : str, optional
+        Pattern of structure names that contain the rater, as GTV_Adler; empty if they do not. None for one
+        that their names suggest, where nothing else names the raters.
     truth : bool
         All of them are the truth.
     """
@@ -92,14 +101,22 @@ def assign_raters(
     unnamed: dict[Path, str] = {}
     for table in tables:
         name = names.get(table.path, NameParts())
+        pattern = structure_naming
+        if pattern is None and not (truth or annotator or assigned.get(table.path) or name.annotator):
+            pattern = suggest_structure_naming(
+                mask.structure for mask in table.masks if mask.annotator is None
+            )
         for mask in table.masks:
-            in_order = [mask.annotator, name.annotator]
+            stated = NameParts(None, mask.annotator, mask.structure)
+            if pattern:
+                stated = parse_name(mask.structure, pattern) or stated
+            in_order = [stated.annotator, name.annotator]
             if table.path in by_name:
                 in_order.reverse()
             rater = TRUTH_WORD if truth else assigned.get(table.path) or in_order[0] or in_order[1]
             if rater is None:
                 unnamed.setdefault(table.path, strip_suffixes(table.path))
-            structure = mask.structure or name.structure or NAMELESS
+            structure = stated.structure or name.structure or NAMELESS
             owner = None if rater is None or is_truth(rater) else rater
             attributed.append(AttributedMask(table.path, owner, structure, mask.item, name.item, mask))
     if unnamed:
@@ -424,13 +441,15 @@ class MaskOptions:
         Pattern of the files' names: "{item}_{annotator}".
     structure : str, optional
         Structure of files that name none.
+    structure_naming : str, optional
     by_hand : mapping of file to annotator
-        See `raters.sign`.
+        See `assign_raters`.
     """
 
     annotator: str | None = None
     naming: str | None = None
     structure: str | None = None
+    structure_naming: str | None = None
     by_hand: Mapping[Path, str] = field(default_factory=dict)
 
 

@@ -182,7 +182,7 @@ def test_a_restarted_source_without_header_is_asked_about(waiting, qtbot, tmp_pa
     assert any(words.startswith("The meaning of its columns is unknown.") for words in offer)
     assert states(waiting).count("detected") == len(PARASITES)
     dialog = waiting.findChild(ColumnMappingDialog)
-    for choice, field in zip(dialog.choices, ("annotator", "image", "x", "y"), strict=True):
+    for choice, field in zip(dialog.columns.choices, ("annotator", "image", "x", "y"), strict=True):
         choice.setCurrentIndex(choice.findData(field))
     dialog.accept()
     wait_for(waiting, qtbot, 6)

@@ -1,0 +1,241 @@
+"""Preview of an import: what was understood of the files, what is skipped, and which names may be joined."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from raterscope.app.errors import counted, plain
+from raterscope.app.formats.records import (
+    ClickTable,
+    ImageFile,
+    LabelTable,
+    PairTable,
+    PointTable,
+    TaskContents,
+    TrueLabels,
+)
+from raterscope.app.import_names import NameChanges, NameKind, suggest_classes, suggest_structures
+from raterscope.app.importing import Readings, TableLayout, explain_skipped
+from raterscope.app.kinds.clicks.imports import index_names
+from raterscope.app.kinds.masks.imports import Placement, list_sites, place_masks
+from raterscope.app.study.records import ImageEntry
+
+_LISTED = 6
+
+
+@dataclass(frozen=True)
+class ImportPreview:
+    """What was understood of some files.
+
+    Attributes
+    ----------
+    contents : tuple of str
+        Contents by kind, a phrase each.
+    names : mapping of kind of name to {name: number of annotations}
+    suggested : NameChanges
+        Spellings that are probably the same name.
+    layouts : tuple of TableLayout
+    notices : tuple of str
+        What is skipped or assumed, and why, a sentence each.
+    unsized : tuple of str
+        Images with clicks whose size is unknown.
+    extent : (width, height) or None
+        Smallest size, in whole pixels, that holds all positions on them.
+    """
+
+    contents: tuple[str, ...]
+    names: Mapping[NameKind, Mapping[str, int]]
+    suggested: NameChanges = field(default_factory=NameChanges)
+    layouts: tuple[TableLayout, ...] = ()
+    notices: tuple[str, ...] = ()
+    unsized: tuple[str, ...] = ()
+    extent: tuple[int, int] | None = None
+
+
+def preview_readings(
+    readings: Readings, entries: Sequence[ImageEntry] = (), *, may_resample: bool = False
+) -> ImportPreview:
+    """Describe what `store` would store.
+
+    Raises `OtherGrid` and `InputError` as `store`, for masks that fit no image.
+
+    Parameters
+    ----------
+    entries : sequence of ImageEntry
+        Images of the study.
+    """
+    sites = list_sites(entries, readings.images, readings.volumes)
+    placement = place_masks(readings.attributed, sites, may_resample=may_resample)
+    masks = placement.masks
+    structures = Counter(mask.structure for mask in masks)
+    classes = _count_classes(readings)
+    unsized, extent = _unsized(readings, [(entry.name, (entry.width, entry.height)) for entry in entries])
+    return ImportPreview(
+        contents=tuple(_contents(readings, placement)),
+        names={"annotator": _count_annotators(readings, masks), "structure": structures, "class": classes},
+        suggested=NameChanges(structure=suggest_structures(masks), class_=suggest_classes(classes)),
+        layouts=readings.layouts,
+        notices=tuple(dict.fromkeys(explain_skipped(readings, placement))),
+        unsized=unsized,
+        extent=extent,
+    )
+
+
+def describe(preview: ImportPreview) -> list[str]:
+    """Describe a preview as lines of text."""
+    lines = list(preview.contents)
+    for layout in preview.layouts:
+        columns = ", ".join(f"{plain(column, 40)}: {name}" for column, name in layout.fields.items())
+        ignored = [plain(name, 40) for name in layout.header if name not in layout.fields]
+        more = f"; ignored: {', '.join(ignored)}" if ignored else ""
+        lines.append(f"{plain(layout.path.name)} ({layout.kind}): {columns}{more}")
+    for kind, names in preview.names.items():
+        if names:
+            lines.append(f"{_plural(kind)}: {_listed(names)}")
+        for old, new in preview.suggested.of(kind).items():
+            lines.append(
+                f"{plain(old)} is probably {plain(new)}: --rename {kind}:{plain(old)}={plain(new)} joins them"
+            )
+    if preview.unsized and preview.extent is not None:
+        width, height = preview.extent
+        lines.append(
+            f"The size of {counted(len(preview.unsized), 'image')} is unknown; give --extent W H, at least "
+            f"{width} {height}"
+        )
+    return [*lines, *preview.notices]
+
+
+def _plural(kind: str) -> str:
+    return f"{kind}es" if kind.endswith("s") else f"{kind}s"
+
+
+def _listed(names: Mapping[str, int]) -> str:
+    words = ", ".join(f"{plain(name, 40)} ({count:,})" for name, count in list(names.items())[:_LISTED])
+    return words + (f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else "")
+
+
+def _contents(readings: Readings, placement: Placement) -> Iterable[str]:
+    if readings.images:
+        yield counted(len(readings.images), "image")
+    if readings.volumes:
+        yield counted(len(readings.volumes), "volume")
+    clicks = [table for table in readings.clicks if len(table) or table.looked]
+    if clicks:
+        yield (
+            f"{counted(sum(map(len, clicks)), 'click')} by {_distinct(clicks, 'annotators', 'annotator')} "
+            f"on {_distinct(clicks, 'images', 'image')}"
+        )
+    elif readings.clicks:
+        yield f"sizes of {_distinct(readings.clicks, 'images', 'image')}"
+    for noun, scored in (("true position", False), ("scored detection", True)):
+        points = [table for table in readings.truths if (table.score is not None) == scored]
+        if points:
+            yield f"{counted(sum(map(len, points)), noun)} on {_distinct(points, 'images', 'image')}"
+    if placement.masks:
+        yield _masks_in_words(placement)
+    yield from _labels_in_words(readings)
+    if readings.pairs:
+        pairs = readings.pairs
+        yield (
+            f"{counted(sum(map(len, pairs)), 'comparison')} of {_distinct(pairs, 'items', 'item')} "
+            f"by {_distinct(pairs, 'annotators', 'annotator')}"
+        )
+    for ranking in readings.rankings:
+        yield f"true ranking of {counted(len(ranking.items), 'item')}"
+    yield from readings.others
+
+
+def _masks_in_words(placement: Placement) -> str:
+    masks = placement.masks
+    raters = {mask.annotator for mask in masks} - {None}
+    truths = sum(mask.annotator is None for mask in masks)
+    structures = {mask.structure for mask in masks}
+    return (
+        f"{counted(len(masks), 'mask')} of {counted(len(structures), 'structure')} by "
+        f"{counted(len(raters), 'rater')} on {counted(len(set(placement.where)), 'image')}"
+        + (f", {truths:,} of them ground truth" if truths else "")
+    )
+
+
+def _labels_in_words(readings: Readings) -> Iterable[str]:
+    votes = [table for table in readings.labels if isinstance(table, LabelTable)]
+    if votes:
+        questions = dict.fromkeys(table.question for table in votes if table.question)
+        asked = f", {counted(len(questions), 'question')}" if len(questions) > 1 else ""
+        yield (
+            f"{counted(sum(map(len, votes)), 'label')} by {_distinct(votes, 'annotators', 'annotator')} on "
+            f"{_distinct(votes, 'tasks', 'task')}{asked}"
+        )
+    truths = [table for table in readings.labels if isinstance(table, TrueLabels)]
+    if truths:
+        yield f"true labels of {_distinct(truths, 'tasks', 'task')}"
+    contents = [table for table in readings.labels if isinstance(table, TaskContents)]
+    if contents:
+        fields = dict.fromkeys(name for table in contents for name in table.fields)
+        yield f"contents of {_distinct(contents, 'tasks', 'task')}: {', '.join(map(plain, fields))}"
+
+
+def _distinct(tables: Sequence[Any], attribute: str, noun: str) -> str:
+    return counted(len({name for table in tables for name in getattr(table, attribute)}), noun)
+
+
+def _count_annotators(readings: Readings, masks: Sequence[Any]) -> dict[str, int]:
+    count: Counter[str] = Counter()
+    votes = [table for table in readings.labels if isinstance(table, LabelTable)]
+    tables: list[ClickTable | LabelTable | PairTable] = [*readings.clicks, *votes, *readings.pairs]
+    for table in tables:
+        uses = np.bincount(table.annotator, minlength=len(table.annotators)).tolist()
+        for name, number in zip(table.annotators, uses, strict=True):
+            count[name] += number
+    for mask in masks:
+        if mask.annotator is not None:
+            count[mask.annotator] += 1
+    return dict(count)
+
+
+def _count_classes(readings: Readings) -> dict[str, int]:
+    count: Counter[str] = Counter()
+    for table in readings.labels:
+        if isinstance(table, LabelTable):
+            uses = np.bincount(table.label, minlength=len(table.outputs)).tolist()
+            for name, number in zip(table.outputs, uses, strict=True):
+                count[name] += number
+        elif isinstance(table, TrueLabels):
+            for name in table.classes:
+                count[name] += 0
+    return dict(count)
+
+
+def _unsized(
+    readings: Readings, known: Iterable[tuple[str, tuple[float, float]]]
+) -> tuple[tuple[str, ...], tuple[int, int] | None]:
+    """Return clicked images of unknown size, and the extent of their clicks.
+
+    There are none if some images are known: then others are skipped, with a notice.
+    """
+    marked: list[ClickTable | PointTable] = [*readings.clicks, *readings.truths]
+    sizes = [*known, *((image.name, _size(image)) for image in readings.images)]
+    sizes += [(volume.name, (1.0, 1.0)) for volume in readings.volumes]
+    sizes += [(table.images[at], size) for table in marked for at, size in table.extents.items()]
+    names = index_names(sizes)
+    unsized: dict[str, None] = {}
+    width = height = 1.0
+    for table in marked:
+        lost = [at for at, name in enumerate(table.images) if names.find(name) is None]
+        if not lost or len(lost) < len(table.images):
+            continue
+        rows = np.isin(table.image, lost)
+        unsized |= dict.fromkeys(table.images[at] for at in lost)
+        if rows.any():
+            width, height = max(width, float(table.x[rows].max())), max(height, float(table.y[rows].max()))
+    return tuple(unsized), (math.floor(width) + 1, math.floor(height) + 1) if unsized else None
+
+
+def _size(image: ImageFile) -> tuple[float, float]:
+    return float(image.width), float(image.height)

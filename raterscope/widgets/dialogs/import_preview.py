@@ -1,0 +1,369 @@
+"""Dialog before an import: what was understood, the first rows, names, and what is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QFileDialog,
+    QHeaderView,
+    QLineEdit,
+    QPushButton,
+    QSpinBox,
+    QTableWidget,
+    QTableWidgetItem,
+    QTabWidget,
+    QWidget,
+)
+
+from raterscope.widgets.dialogs.import_dialogs import ColumnChoices, TableKind
+from raterscope.widgets.dialogs.parts import lay_out
+from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
+from raterscope.widgets.parts import plain_label
+
+MOST_NAMES = 500
+"""Names that the dialog lists, the most frequent first."""
+
+_LARGEST = 1_000_000
+_STUDIES = "Raterscope studies (*.rscope)"
+
+
+@dataclass(frozen=True, slots=True)
+class TableOffer:
+    """A table that was read.
+
+    Attributes
+    ----------
+    title : str
+        Name of the file.
+    rows : sequence of sequences of str
+        The first rows.
+    kinds : sequence of TableKind
+        Types as which it can be read; the guess of the chosen one is how it was read.
+    """
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    kinds: Sequence[TableKind]
+    chosen: int
+
+
+@dataclass(frozen=True, slots=True)
+class NamesOffer:
+    """Names of one kind that can be changed.
+
+    Attributes
+    ----------
+    kind : str
+        Internal name: "structure".
+    title : str
+        Title of the tab.
+    names : mapping of name to number of annotations
+    new : mapping of name to new name
+        Proposed changes.
+    """
+
+    kind: str
+    title: str
+    names: Mapping[str, int]
+    new: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOffer:
+    """Contents of the dialog.
+
+    Attributes
+    ----------
+    contents : sequence of str
+        What was understood, a phrase each.
+    joined : str
+        Which names are joined; empty for none.
+    listed : mapping of title to (header, rows)
+        Lists that are only shown: images, masks.
+    notices : sequence of str
+        What is skipped or assumed, and why.
+    study : Path or None
+        Proposed file of a new study; None to import into the open one.
+    target : str
+        Name of the open study.
+    unsized : int
+        Images whose size is unknown, and `extent` their proposed size.
+    rater_example : str
+        How structure names that end with the rater are read; empty if none seem to. `has_raters` is whether
+        they were read so.
+    """
+
+    contents: Sequence[str]
+    tables: Sequence[TableOffer] = ()
+    names: Sequence[NamesOffer] = ()
+    joined: str = ""
+    listed: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]] = field(default_factory=dict)
+    notices: Sequence[str] = ()
+    study: Path | None = None
+    target: str = ""
+    unsized: int = 0
+    extent: tuple[int, int] = (1, 1)
+    rater_example: str = ""
+    has_raters: bool = False
+
+
+class ImportDialog(QDialog):
+    """What an import understood; Enter imports. Open it with ``open()`` and read its answers when accepted.
+
+    Where the meaning of columns or structure names was changed, the files have to be read again:
+    `needs_reading`.
+    """
+
+    def __init__(self, offer: ImportOffer, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Import")
+        self.resize(820, 560)
+        self._offer = offer
+        self.tables = [
+            ColumnChoices(table.header, table.rows, table.kinds, table.chosen) for table in offer.tables
+        ]
+        self._read_as = [table.mapping for table in self.tables]
+        self.names = {names.kind: _NamesTable(names) for names in offer.names if names.names}
+        self.raters = QCheckBox(f"Structure names end with the rater: {offer.rater_example}", self)
+        self.raters.setChecked(offer.has_raters)
+        self.raters.setVisible(bool(offer.rater_example))
+        self.width_field, self.height_field = _length_field("Width", self), _length_field("Height", self)
+        self.width_field.setValue(offer.extent[0])
+        self.height_field.setValue(offer.extent[1])
+        self.study_field = QLineEdit("" if offer.study is None else str(offer.study), self)
+        self.study_field.setAccessibleName("File of the study")
+        self.tabs = QTabWidget()
+        self._fill_tabs(offer)
+        self._problem = plain_label("", "rejected", wrap=True)
+        contents = [plain_label(words, wrap=True) for words in offer.contents]
+        joined = [plain_label(offer.joined, "accent", wrap=True)] if offer.joined else []
+        self.read = lay_out(
+            self,
+            plain_label("Ready to import", "title"),
+            vertical(*contents, *joined, spacing=2),
+            (self.tabs, 1),
+            *self._size_row(offer),
+            self._study_row(offer),
+            self._problem,
+            accept="Import",
+        )
+        for table in self.tables:
+            table.changed.connect(self._settle)
+        for names in self.names.values():
+            names.itemChanged.connect(self._settle)
+        self.raters.toggled.connect(self._settle)
+        self.study_field.textChanged.connect(self._settle)
+        self._settle()
+
+    @property
+    def needs_reading(self) -> bool:
+        """Whether columns or raters have another meaning than they were read with."""
+        return bool(self.mappings) or self.raters.isChecked() != self._offer.has_raters
+
+    @property
+    def offers_raters(self) -> bool:
+        """Whether the names of structures seem to end with the rater."""
+        return bool(self._offer.rater_example)
+
+    @property
+    def mappings(self) -> dict[int, dict[str, str]]:
+        """Field of each column, of the tables whose mapping was changed, by their index."""
+        changed = {}
+        for at, (table, before) in enumerate(zip(self.tables, self._read_as, strict=True)):
+            if table.mapping != before or table.kind.currentIndex() != self._offer.tables[at].chosen:
+                changed[at] = dict.fromkeys(table.header, "ignore") | table.mapping
+        return changed
+
+    @property
+    def study(self) -> Path | None:
+        """File of the new study; None to import into the open one."""
+        if self._offer.study is None:
+            return None
+        path = Path(self.study_field.text().strip()).expanduser()
+        return path if path.suffix == ".rscope" else path.with_name(f"{path.name}.rscope")
+
+    @property
+    def extent(self) -> tuple[float, float] | None:
+        """Size of images of unknown size; None if there are none."""
+        if not self._offer.unsized:
+            return None
+        return float(self.width_field.value()), float(self.height_field.value())
+
+    def new_names(self, kind: str) -> dict[str, str]:
+        """Return the new name of each name of a kind that was changed."""
+        return self.names[kind].changes() if kind in self.names else {}
+
+    def problem(self) -> str:
+        """Return the error message; empty if the answers are valid."""
+        broken = next((words for table in self.tables if (words := table.problem())), "")
+        unnamed = any(not name for names in self.names.values() for name in names.changes().values())
+        if broken or unnamed:
+            return broken or "A name is empty."
+        no_study = self._offer.study is not None and not self.study_field.text().strip()
+        return "Enter the file of the study." if no_study else ""
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Let Enter import."""
+        super().showEvent(event)
+        self.read.setFocus()
+
+    def _settle(self) -> None:
+        problem = self.problem()
+        self._problem.setText(problem)
+        self._problem.setVisible(bool(problem))
+        self.read.setEnabled(not problem)
+        self.read.setText("Read again" if self.needs_reading else "Import")
+
+    def _fill_tabs(self, offer: ImportOffer) -> None:
+        self.tabs.setAccessibleName("Details of the import")
+        if self.tables:
+            self.tabs.addTab(self._tables_page(offer), "Columns")
+        for title, (header, rows) in offer.listed.items():
+            self.tabs.addTab(_fixed_table(title, header, rows), f"{title} ({len(rows):,})")
+        for names in offer.names:
+            if names.kind not in self.names:
+                continue
+            page = QWidget()
+            table = self.names[names.kind]
+            extra: list[QWidget] = [self.raters] if names.kind == "structure" else []
+            more = len(names.names) - MOST_NAMES
+            if more > 0:
+                extra.append(plain_label(f"{more:,} less frequent names are not listed.", "second"))
+            vertical(*extra, (table, 1), inside=page, margins=(0, 8, 0, 0), spacing=8)
+            at = self.tabs.addTab(page, f"{names.title} ({len(names.names):,})")
+            if names.new:
+                self.tabs.setCurrentIndex(at)
+        if offer.notices:
+            notices = _fixed_table("Notices", ("Skipped or assumed",), [(words,) for words in offer.notices])
+            self.tabs.addTab(notices, f"Notices ({len(offer.notices):,})")
+        self.tabs.setVisible(self.tabs.count() > 0)
+
+    def _tables_page(self, offer: ImportOffer) -> QWidget:
+        page, pages = QWidget(), stacked(*self.tables)
+        choice = QComboBox()
+        choice.setAccessibleName("Table")
+        choice.addItems([table.title for table in offer.tables])
+        choice.currentIndexChanged.connect(pages.setCurrentIndex)
+        choices = [horizontal(plain_label("Table", "second"), choice, STRETCH, spacing=8)]
+        vertical(
+            *(choices if len(self.tables) > 1 else []),
+            (pages, 1),
+            inside=page,
+            margins=(0, 8, 0, 0),
+            spacing=8,
+        )
+        return page
+
+    def _size_row(self, offer: ImportOffer) -> list[QWidget]:
+        for editor in (self.width_field, self.height_field):
+            editor.setVisible(offer.unsized > 0)
+        if not offer.unsized:
+            return []
+        images = "1 image" if offer.unsized == 1 else f"{offer.unsized:,} images"
+        row = QWidget()
+        horizontal(
+            plain_label(f"Size of {images} without a file, pixels"),
+            self.width_field,
+            plain_label("×"),
+            self.height_field,
+            plain_label("at least the extent of the clicks", "second"),
+            STRETCH,
+            inside=row,
+            spacing=8,
+        )
+        return [row]
+
+    def _study_row(self, offer: ImportOffer) -> QWidget:
+        row = QWidget()
+        self.study_field.setVisible(offer.study is not None)
+        if offer.study is None:
+            horizontal(plain_label(f"Into {offer.target}", "second"), STRETCH, inside=row)
+            return row
+        chooser = QPushButton("Choose…")
+        chooser.setAccessibleName("Choose the file of the study")
+        chooser.setAutoDefault(False)
+        chooser.clicked.connect(self._choose)
+        horizontal(plain_label("New study"), (self.study_field, 1), chooser, inside=row, spacing=8)
+        return row
+
+    def _choose(self) -> None:
+        name, _ = QFileDialog.getSaveFileName(
+            self, "Save the new study as", self.study_field.text(), _STUDIES
+        )
+        if name:
+            self.study_field.setText(name)
+
+
+def _length_field(name: str, parent: QWidget) -> QSpinBox:
+    editor = QSpinBox(parent)
+    editor.setRange(1, _LARGEST)
+    editor.setAccessibleName(f"{name} of images without a file, pixels")
+    return editor
+
+
+def _fixed_table(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> QTableWidget:
+    table = QTableWidget(min(len(rows), MOST_NAMES), len(header))
+    table.setAccessibleName(name)
+    table.setHorizontalHeaderLabels(list(header))
+    table.verticalHeader().hide()
+    table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+    table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    for row, cells in enumerate(rows[:MOST_NAMES]):
+        for column, text in enumerate(cells):
+            table.setItem(row, column, QTableWidgetItem(text))
+    head = table.horizontalHeader()
+    head.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+    head.setStretchLastSection(True)
+    if len(header) == 1:
+        table.setWordWrap(True)
+        head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+    return table
+
+
+NAME, COUNT, NEW = range(3)
+
+
+class _NamesTable(QTableWidget):
+    """Names with the number of their annotations, and the names under which they are imported."""
+
+    def __init__(self, offer: NamesOffer) -> None:
+        listed = sorted(offer.names, key=lambda name: -offer.names[name])[:MOST_NAMES]
+        super().__init__(len(listed), 3)
+        self.setAccessibleName(offer.title)
+        self.setHorizontalHeaderLabels(["Name in the files", "Annotations", "Imported as"])
+        self.verticalHeader().hide()
+        self.setEditTriggers(QAbstractItemView.EditTrigger.AllEditTriggers)
+        for row, name in enumerate(listed):
+            for column, text in ((NAME, name), (COUNT, f"{offer.names[name]:,}")):
+                item = QTableWidgetItem(text)
+                item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
+                if column == COUNT:
+                    item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+                self.setItem(row, column, item)
+            self.setItem(row, NEW, QTableWidgetItem(offer.new.get(name, name)))
+        head = self.horizontalHeader()
+        head.setSectionResizeMode(NAME, QHeaderView.ResizeMode.Stretch)
+        head.setSectionResizeMode(COUNT, QHeaderView.ResizeMode.ResizeToContents)
+        head.setSectionResizeMode(NEW, QHeaderView.ResizeMode.Stretch)
+
+    def changes(self) -> dict[str, str]:
+        """Return the new name of each name that was changed."""
+        pairs = (
+            (self._text(row, NAME), " ".join(self._text(row, NEW).split())) for row in range(self.rowCount())
+        )
+        return {name: new for name, new in pairs if name != new}
+
+    def _text(self, row: int, column: int) -> str:
+        item = self.item(row, column)
+        return "" if item is None else item.text()

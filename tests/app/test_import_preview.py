@@ -1,0 +1,147 @@
+"""What an import understood, before anything is stored: contents, columns, names and their spellings."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from raterscope.app.cli import main
+from raterscope.app.errors import InputError
+from raterscope.app.import_names import change_names, parse_changes
+from raterscope.app.import_preview import preview_readings
+from raterscope.app.importing import read_files
+from raterscope.app.kinds.masks.imports import MaskOptions
+from raterscope.app.study import Study
+from tests.app.formats.dicom_builder import write_contours, write_series
+
+NAMED = MaskOptions(naming="{item}_{annotator}_{structure}")
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def votes(tmp_path):
+    rows = ["worker,url,answer,page"]
+    rows += [
+        f"{worker},u{task},{answer},-"
+        for worker, answer in (("ann", "Cat"), ("bob", "cat"))
+        for task in (1, 2)
+    ]
+    rows += ["cy,u1,cat,-", "cy,u2,dog,-"]
+    return write(tmp_path / "votes.csv", "\n".join(rows) + "\n")
+
+
+def draw_masks(folder, names):
+    """A mask by each rater of each name, on one image."""
+    folder.mkdir(exist_ok=True)
+    values = np.zeros((40, 40), dtype=np.uint8)
+    values[10:20, 10:20] = 255
+    paths = []
+    for name in names:
+        paths.append(folder / f"{name}.png")
+        Image.fromarray(values).save(paths[-1])
+    return paths
+
+
+def test_a_preview_counts_what_a_table_holds_and_names_its_columns(votes):
+    preview = preview_readings(read_files([votes]))
+    assert preview.contents == ("6 labels by 3 annotators on 2 tasks",)
+    (layout,) = preview.layouts
+    assert layout.fields == {"worker": "annotator", "url": "task", "answer": "label"}
+    assert layout.rows[0] == ("ann", "u1", "Cat", "-")
+    assert preview.names["annotator"] == {"ann": 2, "bob": 2, "cy": 2}
+    assert preview.names["class"] == {"Cat": 2, "cat": 3, "dog": 1}
+
+
+def test_spellings_of_a_class_are_joined_if_asked_for(votes):
+    readings = read_files([votes])
+    preview = preview_readings(readings)
+    assert preview.suggested.class_ == {"Cat": "cat"}
+    joined = preview_readings(change_names(readings, preview.suggested))
+    assert joined.names["class"] == {"cat": 5, "dog": 1}
+
+
+def test_annotators_with_one_new_name_become_one(tmp_path):
+    clicks = write(tmp_path / "c.csv", "annotator,image,x,y\nann,a.png,1,2\nAnn K.,a.png,5,6\nbob,a.png,,\n")
+    readings = change_names(read_files([clicks]), parse_changes(["annotator:Ann K.=ann"]))
+    (table,) = readings.clicks
+    assert table.annotators == ("ann", "bob")
+    assert table.annotator.tolist() == [0, 0]
+    assert table.looked == {(1, 0)}
+
+
+def test_structures_of_three_spellings_are_one_structure(tmp_path):
+    masks = draw_masks(tmp_path / "m", ("case1_ann_GTV", "case1_bob_gtv", "case1_cy_GTVp"))
+    readings = read_files(masks, reading=NAMED)
+    preview = preview_readings(readings)
+    assert preview.names["structure"] == {"GTV": 1, "gtv": 1, "GTVp": 1}
+    assert preview.suggested.structure == {"gtv": "GTV", "GTVp": "GTV"}
+    joined = preview_readings(change_names(readings, preview.suggested))
+    assert joined.names["structure"] == {"GTV": 3}
+
+
+def test_two_structures_that_a_rater_drew_on_one_image_stay_two(tmp_path):
+    names = ("case1_ann_GTV", "case1_ann_GTVp", "case1_bob_GTV")
+    readings = read_files(draw_masks(tmp_path / "m", names), reading=NAMED)
+    assert preview_readings(readings).suggested.structure == {}
+    with pytest.raises(InputError):
+        preview_readings(change_names(readings, parse_changes(["structure:GTVp=GTV"])))
+
+
+def test_the_size_of_images_without_a_file_is_proposed_from_the_clicks(tmp_path):
+    clicks = write(tmp_path / "c.csv", "annotator,image,px,py\nann,a.png,99.5,20\nbob,a.png,5,60\n")
+    preview = preview_readings(read_files([clicks]))
+    assert preview.unsized == ("a.png",)
+    assert preview.extent == (100, 61)
+
+
+def test_the_command_prints_a_preview_and_stores_nothing(votes, tmp_path, capsys):
+    study = tmp_path / "s.rscope"
+    assert main(["import", str(study), str(votes), "--preview"]) == 0
+    out = capsys.readouterr().out
+    assert "6 labels by 3 annotators on 2 tasks" in out
+    assert "worker: annotator" in out
+    assert "ignored: page" in out
+    assert "--rename class:Cat=cat" in out
+    assert not study.exists()
+
+
+def test_the_command_imports_under_other_names(votes, tmp_path):
+    study = tmp_path / "s.rscope"
+    changes = ["--rename", "annotator:bob=Robert", "--join-spellings"]
+    assert main(["import", str(study), str(votes), *changes]) == 0
+    with Study.open(study) as opened:
+        (question,) = opened.questions()
+        assert set(question.scheme.outputs) == {"cat", "dog"}
+        assert "Robert" in opened.annotators()
+
+
+@pytest.mark.parametrize("change", ["class:bird=owl", "structure", "color:red=blue", "class:=cat"])
+def test_a_change_of_a_name_that_does_not_occur_is_refused(votes, tmp_path, change, capsys):
+    study = tmp_path / "s.rscope"
+    assert main(["import", str(study), str(votes), "--rename", change]) == 1
+    assert not study.exists()
+
+
+def contour_set(folder, names, rater=""):
+    series = write_series(folder / "ct")
+    square = np.array([[-10.0, -20, 50], [0, -20, 50], [0, -10, 50], [-10, -10, 50]])
+    square[:, 2] = series.places[4, 2]
+    outlines = {name: [(square, None)] for name in names}
+    return [folder / "ct", write_contours(folder / "contours.dcm", series, outlines, rater=rater)]
+
+
+def test_structure_names_that_end_with_the_rater_name_the_raters(tmp_path):
+    preview = preview_readings(read_files(contour_set(tmp_path, ("GTV_Adler", "GTV_Brandt"))))
+    assert preview.names["annotator"] == {"Adler": 1, "Brandt": 1}
+    assert preview.names["structure"] == {"GTV": 2}
+
+
+def test_a_named_operator_is_the_rater_of_all_structures(tmp_path):
+    files = contour_set(tmp_path, ("GTV_Adler", "GTV_Brandt"), rater="Kim")
+    assert preview_readings(read_files(files)).names["annotator"] == {"Kim": 2}
+    split = MaskOptions(structure_naming="{structure}_{annotator}")
+    preview = preview_readings(read_files(files, reading=split))
+    assert preview.names["annotator"] == {"Adler": 1, "Brandt": 1}

@@ -1,0 +1,110 @@
+"""The preview of an import in the window: Enter imports, Cancel leaves nothing behind, names and columns."""
+
+import pytest
+from PySide6.QtCore import Qt
+
+from raterscope.app.study import Study
+from raterscope.widgets.dialogs.import_preview import ImportDialog
+from tests.waiting import LONG
+
+VOTES = "worker,item,answer\n" + "".join(
+    f"{worker},t{task},{answer}\n" for worker, answer in (("ann", "Cat"), ("bob", "cat")) for task in range(4)
+)
+
+
+@pytest.fixture
+def offered(window, qtbot, folder, imports_confirmed):
+    """Show the preview of files with these texts."""
+    imports_confirmed()
+
+    def show(**texts):
+        paths = []
+        for name, text in texts.items():
+            paths.append(folder / f"{name}.csv")
+            paths[-1].write_text(text, encoding="utf-8")
+        window.open_paths(paths)
+        return wait_for_dialog(window, qtbot)
+
+    return show
+
+
+def wait_for_dialog(window, qtbot, before=None):
+    def shown():
+        dialogs = [dialog for dialog in window.findChildren(ImportDialog) if dialog is not before]
+        return bool(dialogs) and dialogs[-1].isVisible()
+
+    qtbot.waitUntil(shown, timeout=LONG)
+    return window.findChildren(ImportDialog)[-1]
+
+
+def imported(window, qtbot):
+    qtbot.waitUntil(
+        lambda: window.document.contents is not None and window.workspace is not None, timeout=LONG
+    )
+    return window.document.contents
+
+
+def test_enter_imports_what_the_preview_lists(window, qtbot, offered, folder):
+    dialog = offered(votes="worker,item,answer\nann,t1,a\nbob,t1,b\n")
+    assert dialog.study == folder / "votes.rscope"
+    assert not dialog.study.exists()
+    qtbot.keyClick(dialog, Qt.Key.Key_Return)
+    assert imported(window, qtbot).path == folder / "votes.rscope"
+    qtbot.waitUntil(lambda: "2 votes by 2 annotators" in window.status.message, timeout=LONG)
+
+
+def test_cancel_leaves_no_study(window, qtbot, offered, folder):
+    dialog = offered(votes=VOTES)
+    qtbot.keyClick(dialog, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: window.status.message == "Nothing was imported.", timeout=LONG)
+    assert window.document.contents is None
+    assert list(folder.glob("*.rscope")) == []
+
+
+def test_spellings_are_joined_and_can_be_kept_apart(window, qtbot, offered, folder):
+    dialog = offered(votes=VOTES)
+    assert dialog.new_names("class") == {"cat": "Cat"}
+    names = dialog.names["class"]
+    (row,) = (at for at in range(names.rowCount()) if names.item(at, 0).text() == "cat")
+    names.item(row, 2).setText("tomcat")
+    dialog.read.click()
+    imported(window, qtbot)
+    window.document.leave()
+    window.jobs.close()
+    with Study.open(folder / "votes.rscope", to_read=True) as study:
+        (question,) = study.questions()
+        assert set(question.scheme.outputs) == {"Cat", "tomcat"}
+
+
+def test_changed_columns_are_read_again(window, qtbot, offered, folder):
+    dialog = offered(votes="worker,item,answer,grade\nann,t1,a,1\nbob,t1,b,2\n")
+    (table,) = dialog.tables
+    assert table.mapping["answer"] == "label"
+    table.choices[2].setCurrentIndex(0)
+    assert not dialog.read.isEnabled()
+    table.choices[3].setCurrentIndex(table.choices[3].findData("label"))
+    assert dialog.read.text() == "Read again"
+    dialog.read.click()
+    again = wait_for_dialog(window, qtbot, before=dialog)
+    assert set(again.names["class"].changes()) == set()
+    assert again.tables[0].mapping == {"worker": "annotator", "item": "task", "grade": "label"}
+    again.read.click()
+    assert imported(window, qtbot).path == folder / "votes.rscope"
+
+
+def test_clicks_without_pictures_get_the_proposed_size(window, qtbot, offered):
+    dialog = offered(clicks="annotator,image,x,y\nann,a.png,99,20\nbob,a.png,90,50\n")
+    dialog.width_field.setValue(300)
+    dialog.read.click()
+    (image,) = imported(window, qtbot).images
+    assert (image.width, image.height) == (300, 51)
+
+
+def test_a_study_that_cannot_be_created_leaves_nothing_and_asks_again(window, qtbot, offered, folder):
+    dialog = offered(votes=VOTES)
+    dialog.study_field.setText(str(folder / "missing" / "votes"))
+    dialog.read.click()
+    again = wait_for_dialog(window, qtbot, before=dialog)
+    assert window.notice.isVisible()
+    assert window.document.contents is None
+    again.reject()
