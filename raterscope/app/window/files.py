@@ -192,6 +192,12 @@ class FileActions(QObject):
         if names:
             self._importer.start([Path(name) for name in names])
 
+    def choose_folder(self) -> None:
+        """Ask which folder to import: its images, volumes, DICOM series and masks."""
+        name = QFileDialog.getExistingDirectory(self._window, "Import a folder", self.folder())
+        if name:
+            self._importer.start([Path(name)])
+
     def write_report(self) -> None:
         """Ask for a file and write the report of the study to it."""
         if self._document.contents is not None:

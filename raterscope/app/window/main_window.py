@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QSize, Qt, QTimer
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from raterscope.app.contents import Contents
@@ -26,6 +26,7 @@ from raterscope.app.window.importing import Importer
 from raterscope.app.window.menus import Menus, WindowActions
 from raterscope.app.window.reading import ReadingMode
 from raterscope.app.window.session_restore import ReopenBar, SessionRestore
+from raterscope.app.window.start import StartScreen
 from raterscope.app.window.unsaved_results import (
     LeaveGuard,
     MovedBar,
@@ -36,8 +37,13 @@ from raterscope.app.window.unsaved_results import (
 )
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
 from raterscope.app.workspaces.layout import TABS, WorkspaceLayout
+from raterscope.widgets.drop_overlay import DropOverlay
 from raterscope.widgets.hints import EmptyState
 from raterscope.widgets.layouts import stacked, vertical
+from raterscope.widgets.panels.queue_panel import QueueFrame
+from raterscope.widgets.tour import Tour
+
+TOUR_POLL_MS, WORK_NOTED_MS = 100, 3000
 
 FRAME = QSize(12, 42)
 """Largest size of a frame with its title, which Qt knows only once the window is shown."""
@@ -68,6 +74,8 @@ class MainWindow(QMainWindow):
         self.document.prepare = self._prepare
         self._statuses: dict[str, str] = {}
         self._kind = ""
+        self._work_noted = QTimer(self, singleShot=True, interval=WORK_NOTED_MS)
+        self._work_noted.timeout.connect(self._note_work)
         self._refusal = ""
         """Message of the latest refusal by the study."""
         self._incoming_job: Job | None = None
@@ -93,14 +101,20 @@ class MainWindow(QMainWindow):
         self.cohort_bar = CohortBar(self)
         self.cohort = CohortCases(self.document, self.cohort_bar, self)
         self.status = StatusLine(self)
+        self.start = StartScreen(self.files, recent, self.jobs, self)
         self._empty = EmptyState(
-            "Review your annotators' work",
+            "Nothing here yet",
             "Drop images and annotations here: smears and a table of clicks, a volume and its raters' masks, "
-            "or a table of labels or of pairs. Your decisions are saved to one study file.",
-            (("Import files…", self.files.choose_files), ("Open study…", self.files.choose_study)),
+            "or a table of labels or of pairs.",
+            (
+                ("Import files…", self.files.choose_files),
+                ("Import folder or DICOM…", self.files.choose_folder),
+            ),
         )
+        self.tour = Tour(self)
+        self.drop_overlay = DropOverlay(self)
         self._empty_pages: dict[str, EmptyState] = {}
-        self._pages = stacked(self._empty)
+        self._pages = stacked(self.start.page, self._empty)
         centre = QWidget()
         column = vertical(inside=centre)
         for piece in (
@@ -150,9 +164,13 @@ class MainWindow(QMainWindow):
         self.document.kept.connect(self._on_kept)
         for bringing in (importer, exporter, self.figure_exporter, self.unsaved_results, self.reproduction):
             bringing.message.connect(self._on_transferred)
-        for bringing in (importer, self.figure_exporter, self.unsaved_results, self.reproduction):
-            bringing.refused.connect(self.notice.show_error)
-        self.reproduction.begun.connect(self._on_incoming_job)
+        for refusing in (importer, self.figure_exporter, self.unsaved_results, self.reproduction, self.start):
+            refusing.refused.connect(self.notice.show_error)
+        for beginning in (self.reproduction, self.start):
+            beginning.begun.connect(self._on_incoming_job)
+        self.menus.sample_requested.connect(self.start.open_sample)
+        for asking in (self.menus, self.start.page):
+            asking.tour_requested.connect(self._start_tour)
         self.document.rested.connect(self._show_saved)
         for part in (self.files, self.leave_guard, self.moved_study):
             part.message.connect(self.status.show_message)
@@ -170,6 +188,20 @@ class MainWindow(QMainWindow):
     def open_paths(self, paths: Sequence[Path]) -> None:
         """Open files that were dropped or named on the command line: a study, images, tables."""
         self.files.open_paths(paths)
+
+    def _start_tour(self) -> None:
+        """Show the tour of the workspace; without one, open the sample of clicks first."""
+        if self.workspace is None:
+            job = self.start.open_sample("clicks")
+            job.finished.connect(self._tour_when_shown)
+        else:
+            self.tour.start(self.workspace, self.bar)
+
+    def _tour_when_shown(self, _study: Path) -> None:
+        if self.workspace is None or self.busy:
+            QTimer.singleShot(TOUR_POLL_MS, self, partial(self._tour_when_shown, _study))
+        else:
+            self._start_tour()
 
     def _ask_reader_study(self) -> None:
         self.reading.ask_new(self.files.folder())
@@ -189,8 +221,9 @@ class MainWindow(QMainWindow):
         self._kind = ""
         self.notice.hide()  # an error was about the study before
         if contents is None:
-            self._pages.setCurrentWidget(self._empty)
-            self._empty.setFocus()
+            self.start.refresh()
+            self._pages.setCurrentWidget(self.start.page)
+            self.start.page.setFocus()
             self.window_actions.follow(None, "")
             self.bar.set_study(None)
             self.status.set_text("No study is open")
@@ -198,6 +231,7 @@ class MainWindow(QMainWindow):
         else:
             if self._remembers:
                 preferences.remember_recent(contents.path)
+                self._note_work()
             self.bar.set_study(contents.path)
         self.setWindowTitle(f"{contents.path.name} - Raterscope" if contents else "Raterscope")
         self._on_changed()
@@ -207,7 +241,7 @@ class MainWindow(QMainWindow):
         contents = self.document.contents
         if contents is not None:
             # A study that was empty until now has no kind yet.
-            kind = "" if self._pages.currentWidget() is self._empty else self._kind
+            kind = "" if self._pages.currentWidget() in (self.start.page, self._empty) else self._kind
             self.show_workspace(kind or _first_kind(contents))
         self._on_decided()
 
@@ -325,6 +359,17 @@ class MainWindow(QMainWindow):
         if kind == self._kind:
             self.status.set_text(words)
             self.note_position()
+            self._work_noted.start()
+
+    def _note_work(self) -> None:
+        """Note for the start page how much is left to decide in the study."""
+        contents = self.document.contents
+        if contents is None or not self._remembers:
+            return
+        share, words = 0.0, tuple[str, ...]()
+        if self.workspace is not None and isinstance(self.workspace.queue, QueueFrame):
+            share, words = self.workspace.queue.progress
+        preferences.remember_work_left(contents.path, share if words else None, ", ".join(words[-2:]))
 
     def note_position(self) -> None:
         """Note what is shown, for session restore."""
@@ -347,7 +392,7 @@ class MainWindow(QMainWindow):
         """Show an import in the bar as long as there is no workspace with a list of jobs."""
         if job.background:
             self.status.show_background(job)
-        elif job is self._incoming_job or self._pages.currentWidget() is self._empty:
+        elif job is self._incoming_job or self._pages.currentWidget() in (self.start.page, self._empty):
             self._incoming_job = None if job.over else job
             self.bar.set_fusing(self._incoming_job)
 
@@ -379,8 +424,18 @@ class MainWindow(QMainWindow):
             event.setDropAction(Qt.DropAction.CopyAction)
             event.accept()
 
+            into = self.document.contents
+            self.drop_overlay.show_words(
+                f"Drop to import into {into.path.name}" if into else "Drop to import"
+            )
+
+    def dragLeaveEvent(self, _event: QDragLeaveEvent) -> None:
+        """Remove the highlight."""
+        self.drop_overlay.hide()
+
     def dropEvent(self, event: QDropEvent) -> None:
         """Open the files that were dropped."""
+        self.drop_overlay.hide()
         paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
         if paths:
             event.setDropAction(Qt.DropAction.CopyAction)
@@ -393,6 +448,7 @@ class MainWindow(QMainWindow):
             event.ignore()
             return
         if self._remembers:
+            self._note_work()
             states = {
                 f"{kind}/{name}": state
                 for kind, workspace in self._workspaces.items()

@@ -16,6 +16,7 @@ from raterscope.app.window import preferences
 from raterscope.app.window.exporting import StudyExporter, menu_entries
 from raterscope.app.window.files import FileActions, RecentStudies, Reproduction
 from raterscope.app.window.preferences import apply_chosen_theme, change_text_size
+from raterscope.app.window.start import SAMPLES
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.layout import WorkspaceLayout
 from raterscope.widgets.parts import Menu, without_checked
@@ -37,6 +38,8 @@ class Menus(QObject):
     """
 
     workspace_chosen = Signal(str)
+    sample_requested = Signal(str)
+    tour_requested = Signal()
     keys_requested = Signal()
     palette_requested = Signal()
     guide_requested = Signal()
@@ -77,6 +80,10 @@ class Menus(QObject):
         menu.aboutToShow.connect(recent.check)
         menu.addSeparator()
         self._action(menu, "Import files…", QKeySequence("Ctrl+I"), files.choose_files)
+        self._action(menu, "Import folder or DICOM…", QKeySequence("Ctrl+Shift+I"), files.choose_folder)
+        samples = menu.branch("Open sample")
+        for offer in SAMPLES:
+            self._action(samples, offer.title, None, partial(self.sample_requested.emit, offer.kind))
         self._action(menu, "Simulate…", None, reproduction.ask_simulation)
         self.export_menu = menu.branch("Export")
         self.deidentified_menu = Menu("De-identified", self.export_menu)
@@ -112,6 +119,7 @@ class Menus(QObject):
             self._action(sizes, words, QKeySequence(key), partial(self._change_text_size, steps))
         aid = menu.branch("Help")
         self._action(aid, "Guide to this view", QKeySequence("F1"), self.guide_requested.emit)
+        self._action(aid, "One-minute tour", None, self.tour_requested.emit)
         self._action(aid, "References", None, self.references_requested.emit)
         self._action(aid, "Keyboard shortcuts", QKeySequence("?"), self.keys_requested.emit)
         self._action(aid, "Reproduce the papers…", None, reproduction.ask_papers)

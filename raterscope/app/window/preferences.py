@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,26 @@ def remember_recent(path: Path) -> None:
     """Add a study to the recent ones."""
     older = [str(recent) for recent in recent_studies() if recent != path]
     _settings().setValue("recent", [str(path), *older][:RECENT_STUDIES])
+
+
+def work_left() -> dict[str, tuple[float | None, str, str]]:
+    """Read what was left to do in studies: the share decided, in words, and the day, by the study's path."""
+    try:
+        stored = json.loads(str(_settings().value("work_left") or "{}"))
+        return {
+            path: (None if share is None else min(max(float(share), 0.0), 1.0), str(words), str(day))
+            for path, (share, words, day) in stored.items()
+        }
+    except (ValueError, TypeError, AttributeError):
+        return {}
+
+
+def remember_work_left(path: Path, share: float | None, words: str) -> None:
+    """Store what is left to do in a study; forget studies that are no longer recent."""
+    recent = {str(study) for study in recent_studies()}
+    noted = {name: work for name, work in work_left().items() if name in recent}
+    noted[str(path)] = (share, words, datetime.now().astimezone().date().isoformat())
+    remember("work_left", json.dumps(noted))
 
 
 def chosen_theme() -> str:

@@ -85,6 +85,11 @@ class QueueFrame(QWidget):
         self._progress.show_progress(share, words)
         self._progress.setToolTip(plain_tip(tip))
 
+    @property
+    def progress(self) -> tuple[float, tuple[str, ...]]:
+        """The share and the sentences that `set_progress` set."""
+        return self._progress.share, self._progress.words
+
     def set_doubt(self, words: str, tip: str = "") -> None:
         """Show that the data contradict the settings of the run; an empty text hides the message."""
         self.doubt.setText(words)
@@ -257,13 +262,13 @@ class _Progress(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._share = 0.0
-        self._words: tuple[str, ...] = ()
+        self.share = 0.0
+        self.words: tuple[str, ...] = ()
         self._lines: list[tuple[str, bool]] = []
         """Lines of text, and whether each belongs to the first sentence."""
 
     def show_progress(self, share: float, words: Sequence[str]) -> None:
-        self._share, self._words = share, tuple(words)
+        self.share, self.words = share, tuple(words)
         self.setVisible(bool(words))
         self.setAccessibleName(", ".join(words))
         self._fit()
@@ -276,8 +281,8 @@ class _Progress(QWidget):
     def _fit(self) -> None:
         metrics, room = QFontMetrics(theme.font(theme.CAPTION)), self.width() / text_size()
         self._lines = [
-            (line, words is self._words[0])
-            for words in self._words
+            (line, words is self.words[0])
+            for words in self.words
             for line in in_lines(words, metrics, room, 2)
         ]
         set_lengths(self, height=len(self._lines) * self.LINE + self.BAR + 4)
@@ -292,7 +297,7 @@ class _Progress(QWidget):
                 paint_words(painter, line, words, look.text if first else look.second)
                 line.translate(0, self.LINE)
             bar = QRectF(0, box.height() - self.BAR, box.width(), self.BAR)
-            paint_bar(painter, bar, self._share, look.accent)
+            paint_bar(painter, bar, self.share, look.accent)
 
 
 class QueueKind(LineKind[QueueItem]):

@@ -105,6 +105,10 @@ def test_a_study_that_cannot_be_created_leaves_nothing_and_asks_again(window, qt
     dialog.study_field.setText(str(folder / "missing" / "votes"))
     dialog.read.click()
     again = wait_for_dialog(window, qtbot, before=dialog)
-    assert window.notice.isVisible()
+    assert "there is no folder" in window.notice.text
     assert window.document.contents is None
-    again.reject()
+    again.study_field.setText(str(folder / "there"))
+    again.read.click()
+    assert imported(window, qtbot).path == folder / "there.rscope"
+    qtbot.waitUntil(lambda: "8 votes" in window.status.message, timeout=LONG)
+    assert not window.notice.isVisible()

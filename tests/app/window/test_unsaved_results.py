@@ -13,7 +13,7 @@ from raterscope.app.document import Unsaved
 from raterscope.app.outcome import Inputs, one_by_one
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import Study, StudyError
-from raterscope.app.window import importing, unsaved_results
+from raterscope.app.window import unsaved_results
 from raterscope.app.workspaces.runs import FusionWork
 from tests.app.driving import LONG, idle, open_study, press
 
@@ -388,32 +388,3 @@ def test_a_refused_result_shows_an_error_and_is_not_kept(opened, qtbot):
     assert opened.notice.isVisible()
     assert opened.notice.text == "the result for one.png does not fit its clicks; fuse again."
     assert not opened.unsaved_bar.isVisible()
-
-
-def test_without_a_writable_folder_another_file_is_asked_for(
-    window, qtbot, crowd_files, tmp_path, monkeypatch
-):
-    gone, path = tmp_path / "gone" / "s.rscope", tmp_path / "there.rscope"
-    monkeypatch.setattr(importing, "new_study_path", lambda _file: gone)
-    requests = []
-
-    def choose(*_):
-        requests.append(window.notice.text)
-        return str(path), ""
-
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", choose)
-    window.open_paths(crowd_files)
-    qtbot.waitUntil(lambda: "truth.csv" in window.status.message, timeout=LONG)
-    idle(window, qtbot)
-    assert requests == [f"s.rscope: cannot be created: there is no folder {gone.parent}."]
-    assert window.document.contents.path == path
-    assert not window.notice.isVisible()
-
-
-def test_without_a_chosen_file_nothing_is_imported(window, qtbot, crowd_files, monkeypatch):
-    monkeypatch.setattr(importing, "new_study_path", lambda _file: None)
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
-    window.open_paths(crowd_files)
-    qtbot.waitUntil(lambda: "Nothing was imported" in window.status.message, timeout=LONG)
-    idle(window, qtbot)
-    assert window.document.contents is None

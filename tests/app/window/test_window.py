@@ -21,7 +21,7 @@ from tests.app.driving import LONG, Appeared, idle, press
 
 def test_an_empty_window_names_the_first_step(window):
     words = " ".join(label.text() for label in window.findChildren(QLabel) if label.isVisible())
-    assert "Drop images and annotations here" in words
+    assert "Drop images and annotations anywhere in this window" in words
     assert "No study is open" in words
 
 

@@ -1,0 +1,123 @@
+"""Start page of the window: recent studies with work left, samples, and the tour."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QStandardPaths, Signal
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.kinds.registry import KINDS
+from raterscope.app.sample_files import Tools
+from raterscope.app.window import preferences
+from raterscope.app.window.files import FileActions, RecentStudies
+from raterscope.widgets.start_page import RecentStudy, SampleOffer, StartPage
+
+SAMPLES = (
+    SampleOffer("clicks", "Smears and clicks", "12 smears, a crowd and the truth"),
+    SampleOffer("masks", "CT and contours", "A volume and several raters"),
+    SampleOffer("labels", "Labels of cells", "Cells and a crowd's classes"),
+    SampleOffer("pairs", "Paired comparisons", "Items compared two by two"),
+)
+FORMATS = (
+    ("Images", "PNG, JPEG, TIFF, OME-TIFF, whole slides"),
+    ("Volumes", "DICOM folders, NIfTI, NRRD, MetaImage, OME-Zarr"),
+    ("Clicks", "CSV, Parquet, JSON lines, Zooniverse, QuPath, COCO, CVAT, Label Studio, labelme, napari"),
+    ("Masks", "label maps, DICOM SEG, RTSTRUCT, .seg.nrrd, LIDC, COCO, CVAT, GeoJSON"),
+    ("Labels", "CSV, Parquet, JSON lines, a column per annotator or question, Zooniverse, Label Studio, "
+               "Prodigy, Argilla, doccano, Mechanical Turk, Toloka, Appen"),
+    ("Pairs", "CSV with annotator, left, right, choice; or model_a, model_b, winner"),
+)  # fmt: skip
+SHOWN = 5
+
+
+class StartScreen(QObject):
+    """Fills the start page and does what is chosen on it.
+
+    Signals
+    -------
+    begun(Job)
+        A sample is being made, which the window shows with Cancel.
+    refused(str)
+        Why a sample could not be made.
+    """
+
+    begun = Signal(object)
+    refused = Signal(str)
+
+    def __init__(self, files: FileActions, recent: RecentStudies, jobs: Jobs, parent: QObject) -> None:
+        super().__init__(parent)
+        self._files, self._recent, self._jobs = files, recent, jobs
+        self._listed: list[RecentStudy] = []
+        self.page = StartPage(
+            (
+                ("Import files…", files.choose_files, "Images and annotations"),
+                ("Import folder or DICOM…", files.choose_folder, "All images, volumes and masks of a folder"),
+                ("Open study…", files.choose_study, "A study file that exists"),
+            ),
+            SAMPLES,
+            FORMATS,
+        )
+        self.page.recent_chosen.connect(self._files.open_study)
+        self.page.sample_chosen.connect(self.open_sample)
+        recent.changed.connect(self.refresh)
+
+    def refresh(self) -> None:
+        """List the recent studies again."""
+        noted = preferences.work_left()
+        studies = []
+        for path in self._recent.offered[:SHOWN]:
+            share, words, day = noted.get(str(path), (None, "", ""))
+            detail = words or str(path.parent)
+            studies.append(RecentStudy(path, path.name, detail, share, describe_day(day), str(path)))
+        if studies != self._listed:
+            self._listed = studies
+            self.page.set_recent(studies)
+
+    def open_sample(self, kind: str) -> Job:
+        """Make the sample of a kind, unless it exists, and open it."""
+        work = partial(_make, kind, samples_folder())
+        job = self._jobs.start(f"Making the sample of {kind}", work, costly=True)
+        job.finished.connect(self._files.open_study)
+        job.failed.connect(self.refused)
+        self.begun.emit(job)
+        return job
+
+
+def samples_folder() -> Path:
+    """Return the folder of the samples, in the user's documents."""
+    documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
+    return Path(documents or Path.home()) / "Raterscope samples"
+
+
+def _make(kind: str, folder: Path, watch: Watch) -> Path:
+    from raterscope.app.importing import import_files
+    from raterscope.app.report import write_report
+
+    load_sample = KINDS[kind].load_sample
+    assert load_sample is not None
+    results = folder / "results"
+    results.mkdir(parents=True, exist_ok=True)
+    made = load_sample().demonstrate(folder, results, Tools(import_files, write_report), watch)
+    return made.study
+
+
+def describe_day(text: str, today: date | None = None) -> str:
+    """Describe a day, an ISO date: "today", "yesterday", "Monday", "12 Nov"; empty for any other text.
+
+    Examples
+    --------
+    >>> [describe_day(day, date(2026, 11, 27)) for day in ("2026-11-26", "2026-11-23", "2026-11-12")]
+    ['yesterday', 'Monday', '12 Nov']
+    """
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return ""
+    days = ((today or datetime.now().astimezone().date()) - day).days
+    if days in (0, 1):
+        return ("today", "yesterday")[days]
+    return f"{day:%A}" if 0 < days < 7 else f"{day.day} {day:%b}" if 0 < days < 300 else f"{day:%b %Y}"

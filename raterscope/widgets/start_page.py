@@ -1,0 +1,273 @@
+"""Start page: buttons that import and open, recent studies with work left, samples, and known formats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractButton, QGridLayout, QPushButton, QVBoxLayout, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
+from raterscope.widgets.parts import plain_label, plain_tip, scroll_area
+from raterscope.widgets.theme import enlarge, pixels, set_lengths
+
+WIDTH = 1180
+_FIRST_STEP = "Drop images and annotations anywhere in this window, or open a study."
+_CARD, _PICTURE, _EDGE = 56, 56, 12
+
+
+@dataclass(frozen=True, slots=True)
+class RecentStudy:
+    """A recent study.
+
+    Attributes
+    ----------
+    share : float or None
+        Share that is decided; None if it is not known.
+    when : str
+        When it was open last.
+    """
+
+    key: Hashable
+    title: str
+    detail: str
+    share: float | None
+    when: str
+    tip: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleOffer:
+    """A sample study: the kind of annotation, a title and what it holds."""
+
+    kind: str
+    title: str
+    detail: str
+
+
+class StartPage(QWidget):
+    """What to do first, while no study is open.
+
+    Signals
+    -------
+    recent_chosen(object), sample_chosen(str), tour_requested
+        Key of a recent study, kind of a sample.
+    """
+
+    recent_chosen = Signal(object)
+    sample_chosen = Signal(str)
+    tour_requested = Signal()
+
+    def __init__(
+        self,
+        actions: Sequence[tuple[str, Callable[[], object], str]],
+        samples: Sequence[SampleOffer],
+        formats: Sequence[tuple[str, str]],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Start page")
+        self.buttons: list[QPushButton] = []
+        for words, slot, tip in actions:
+            button = QPushButton(words)
+            button.setAutoDefault(True)  # Return presses it, as in a dialog
+            button.setToolTip(plain_tip(tip))
+            button.clicked.connect(slot)
+            self.buttons.append(button)
+        theme.set_role(self.buttons[0], "primary")
+        self.setFocusProxy(self.buttons[0])
+        self.cards: list[_Card] = []
+        self.samples = [_Card(offer.title, offer.detail, picture=offer.kind) for offer in samples]
+        for card, offer in zip(self.samples, samples, strict=True):
+            card.clicked.connect(lambda _=False, kind=offer.kind: self.sample_chosen.emit(kind))
+        self._recent = QVBoxLayout()
+        self._recent.setSpacing(8)
+        self._no_studies = plain_label("Studies that you open are listed here.", "second", wrap=True)
+        self.tour = QPushButton("Start the one-minute tour")
+        theme.set_role(self.tour, "link")
+        self.tour.clicked.connect(self.tour_requested)
+        grid = QGridLayout()
+        grid.setSpacing(12)
+        for at, card in enumerate(self.samples):
+            grid.addWidget(card, at // 2, at % 2)
+        known = QGridLayout()
+        known.setHorizontalSpacing(16)
+        known.setVerticalSpacing(4)
+        known.setColumnStretch(1, 1)
+        top = Qt.AlignmentFlag.AlignTop
+        for row, (name, words) in enumerate(formats):
+            known.addWidget(plain_label(name), row, 0, top)
+            known.addWidget(plain_label(words, "second", wrap=True), row, 1)
+        left, right = QVBoxLayout(), QVBoxLayout()
+        for part in (
+            _caption("Recent"),
+            self._no_studies,
+            self._recent,
+            _caption("What can be dropped"),
+            known,
+        ):
+            _add(left, part)
+        for part in (_caption("Try a sample"), grid, self.tour):
+            _add(right, part)
+        for column in (left, right):
+            column.setSpacing(8)
+            column.addStretch(1)
+        page, block = QWidget(), QWidget()
+        area = scroll_area(page)
+        set_lengths(block, maximumWidth=WIDTH)
+        vertical(
+            plain_label("Review your annotators' work", "title"),
+            plain_label(_FIRST_STEP, "second", wrap=True),
+            4,
+            horizontal(*self.buttons, STRETCH, spacing=8),
+            12,
+            horizontal((left, 5), (right, 4), spacing=40),
+            STRETCH,
+            inside=block,
+            margins=(32, 32, 32, 24),
+            spacing=8,
+        )  # fmt: skip
+        horizontal(STRETCH, (block, 1000), STRETCH, inside=page)
+        vertical((area, 1), inside=self)
+
+    def set_recent(self, studies: Sequence[RecentStudy]) -> None:
+        """Show the recent studies, the latest first."""
+        for card in self.cards:
+            card.deleteLater()
+            card.hide()
+        self.cards = []
+        for study in studies:
+            card = _Card(study.title, study.detail, share=study.share, when=study.when)
+            card.setToolTip(plain_tip(study.tip))
+            card.clicked.connect(lambda _=False, key=study.key: self.recent_chosen.emit(key))
+            self._recent.addWidget(card)
+            self.cards.append(card)
+        self._no_studies.setVisible(not studies)
+
+
+def _add(column: QVBoxLayout, part: QWidget | QVBoxLayout | QGridLayout) -> None:
+    if isinstance(part, QWidget):
+        column.addWidget(part)
+    else:
+        column.addLayout(part)
+
+
+def _caption(words: str) -> QWidget:
+    label = plain_label(words.upper(), "caption")
+    label.setContentsMargins(0, pixels(12), 0, 0)
+    return label
+
+
+class _Card(QAbstractButton):
+    """Button with a title and a line, and a progress bar or a small picture."""
+
+    def __init__(
+        self, title: str, detail: str, *, share: float | None = None, when: str = "", picture: str = ""
+    ) -> None:
+        super().__init__()
+        self._title, self._detail, self._share, self._when = title, detail, share, when
+        self._picture = picture
+        self.setText(title)
+        self.setAccessibleName(f"{title}, {detail}" if detail else title)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setMinimumHeight(self.sizeHint().height())
+
+    def sizeHint(self) -> QSize:
+        """Return the size of a card; its width follows the column."""
+        return QSize(pixels(200), pixels(_CARD + (_PICTURE if self._picture else 0)))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the card."""
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
+        look, box = theme.current(), enlarge(painter, self.rect())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        lit = self.hasFocus() or self.underMouse()
+        painter.setPen(QPen(QColor(look.accent if lit else look.line), 1))
+        painter.setBrush(QColor(look.surface))
+        painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
+        words = box.adjusted(_EDGE, 8, -_EDGE, -8)
+        if self._picture:
+            picture = QRectF(words.left(), words.top(), words.width(), _PICTURE - 4)
+            paint_sample(painter, picture, self._picture)
+            words.setTop(words.top() + _PICTURE)
+        if self._share is not None or self._when:
+            right = 190.0 if self._share is not None else 90.0
+            self._paint_progress(painter, QRectF(words.right() - right, words.top(), right, words.height()))
+            words.setRight(words.right() - right - 8)
+        for text, size, colour, line in (
+            (self._title, theme.BODY, look.text, QRectF(words.left(), words.top(), words.width(), 20)),
+            (
+                self._detail,
+                theme.CAPTION,
+                look.second,
+                QRectF(words.left(), words.top() + 20, words.width(), 18),
+            ),
+        ):
+            painter.setFont(theme.font(size))
+            painter.setPen(QColor(colour))
+            short = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, int(line.width()))
+            painter.drawText(line, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, short)
+
+    def _paint_progress(self, painter: QPainter, box: QRectF) -> None:
+        look = theme.current()
+        painter.setFont(theme.font(theme.CAPTION))
+        painter.setPen(QColor(look.second))
+        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, self._when)
+        if self._share is None:
+            return
+        bar = QRectF(box.left(), box.center().y() - 2, 96, 4)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(look.line))
+        painter.drawRoundedRect(bar, 2, 2)
+        painter.setBrush(QColor(look.accent))
+        painter.drawRoundedRect(QRectF(bar.left(), bar.top(), bar.width() * self._share, 4), 2, 2)
+
+
+def paint_sample(painter: QPainter, box: QRectF, kind: str) -> None:
+    """Paint a small picture of a kind of annotation."""
+    look = theme.DARK
+    painter.save()
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(look.canvas))
+    painter.drawRoundedRect(box, 4, 4)
+    painter.setClipRect(box)
+    accent, doubt = QColor(look.accent), QColor(look.disputed)
+    centre, height = box.center(), box.height()
+    if kind == "clicks":
+        painter.setBrush(accent)
+        for at in range(5):
+            spot = QPointF(
+                box.left() + box.width() * (0.15 + 0.17 * at), centre.y() + 10 * math.sin(2.3 * at)
+            )
+            painter.setBrush(doubt if at == 3 else accent)
+            for click in range(5):
+                angle = 2.4 * click + at
+                offset = QPointF(5 * math.cos(angle), 4 * math.sin(angle))
+                painter.drawEllipse(spot + offset, 2, 2)
+    elif kind == "masks":
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for at in range(4):
+            painter.setPen(QPen(doubt if at == 3 else accent, 1.2))
+            painter.drawEllipse(centre + QPointF(2.0 * at - 3, 1.2 * at - 2), 34 + 3 * at, height / 3 + at)
+    elif kind == "labels":
+        side = (height - 12) / 3
+        for row in range(3):
+            for column in range(3):
+                shade = QColor(accent)
+                shade.setAlphaF(0.9 if row == column else 0.15 + 0.1 * column)
+                painter.setBrush(shade)
+                corner = QPointF(centre.x() + (column - 1.5) * (side + 2), box.top() + 5 + row * (side + 2))
+                painter.drawRect(QRectF(corner.x(), corner.y(), side, side))
+    else:
+        for at, length in enumerate((0.8, 0.62, 0.45, 0.2)):
+            painter.setBrush(doubt if at == 3 else accent)
+            top = box.top() + 8 + at * (height - 12) / 4
+            painter.drawRect(QRectF(box.left() + 12, top, (box.width() - 24) * length, 5))
+    painter.restore()

@@ -1,0 +1,84 @@
+"""The start page: what can be done first, recent studies with work left, samples, the tour, dropped files."""
+
+import shutil
+from datetime import date
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent
+from PySide6.QtWidgets import QFileDialog
+
+from raterscope.app.window import preferences, start
+from raterscope.app.window.main_window import MainWindow
+from tests.app.driving import command, idle, open_study
+from tests.waiting import LONG
+
+
+def drag_over(window, path):
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    window.dragEnterEvent(QDragEnterEvent(QPoint(5, 5), Qt.DropAction.CopyAction, data, buttons, keys))
+
+
+def test_a_folder_is_imported_from_the_start_page_and_the_menu(window, qtbot, crowd_files, monkeypatch):
+    folder = crowd_files[0].parent
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(folder))
+    command(window, "Import folder or DICOM…")
+    qtbot.waitUntil(lambda: "2 images" in window.status.message, timeout=LONG)
+    assert window.document.contents.path.parent == folder
+
+
+def test_the_window_is_highlighted_while_files_are_dragged_over_it(window, crowd_files):
+    drag_over(window, crowd_files[0])
+    assert window.drop_overlay.isVisible()
+    window.dragLeaveEvent(QDragLeaveEvent())
+    assert not window.drop_overlay.isVisible()
+
+
+def test_recent_studies_show_what_is_left_and_open(qtbot, study_fused, tmp_path):
+    path = shutil.copy(study_fused, tmp_path / "mine.rscope")
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.show()
+    open_study(window, qtbot, path)
+    window.close()
+    share, words, day = preferences.work_left()[str(path)]
+    assert 0 <= share <= 1
+    assert "settled" in words
+    assert day == date.today().isoformat()
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.show()
+    (card,) = window.start.page.cards
+    card.click()
+    qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)
+    assert window.document.contents.path == path
+    idle(window, qtbot)
+    window.close()
+
+
+@pytest.mark.parametrize("stored", ["nonsense", "[]", '{"a": 3}', '{"a": ["x", "y", "z"]}'])
+def test_damaged_preferences_show_no_work(stored):
+    preferences.remember("work_left", stored)
+    assert preferences.work_left() == {}
+
+
+def test_the_tour_of_a_sample_goes_on_with_enter_and_can_be_left(
+    window, qtbot, study_fused, tmp_path, monkeypatch
+):
+    made = shutil.copy(study_fused, tmp_path / "sample.rscope")
+    monkeypatch.setattr(start, "_make", lambda _kind, _folder, _watch: made)
+    window.start.page.tour.click()
+    qtbot.waitUntil(window.tour.isVisible, timeout=LONG)
+    first = window.tour.title.text()
+    qtbot.keyClick(window.tour, Qt.Key.Key_Return)
+    assert window.tour.title.text() != first
+    qtbot.keyClick(window.tour, Qt.Key.Key_Escape)
+    assert not window.tour.isVisible()
+    command(window, "One-minute tour")
+    for _ in range(5):
+        assert window.tour.isVisible()
+        window.tour.next_button.click()
+    assert not window.tour.isVisible()
+    idle(window, qtbot)
