@@ -94,7 +94,7 @@ def change_names(readings: Readings, changes: NameChanges) -> Readings:
     return replace(
         readings,
         attributed=masks,
-        clicks=tuple(_rename_annotators(table, changes.annotator) for table in readings.clicks),
+        clicks=tuple(_rename_clicks(table, changes) for table in readings.clicks),
         labels=tuple(_rename_labels(table, changes) for table in readings.labels),
         pairs=tuple(_rename_annotators(table, changes.annotator) for table in readings.pairs),
     )
@@ -129,6 +129,15 @@ def _rename_annotators(table: Table, changes: Mapping[str, str]) -> Table:
         looked = frozenset((index[row], image) for row, image in table.looked)
         return replace(table, annotators=names, annotator=annotator, looked=looked)
     return replace(table, annotators=names, annotator=annotator)
+
+
+def _rename_clicks(table: ClickTable, changes: NameChanges) -> ClickTable:
+    table = _rename_annotators(table, changes.annotator)
+    if table.label is None or changes.class_.keys().isdisjoint(table.classes):
+        return table
+    classes, index = _merge(table.classes, changes.class_)
+    # The last entry is for -1, a click without a class.
+    return replace(table, classes=classes, label=np.array([*index, -1], dtype=table.label.dtype)[table.label])
 
 
 def _rename_labels(table: LabelFile, changes: NameChanges) -> LabelFile:

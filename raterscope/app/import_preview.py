@@ -201,6 +201,10 @@ def _count_annotators(readings: Readings, masks: Sequence[Any]) -> dict[str, int
 
 def _count_classes(readings: Readings) -> dict[str, int]:
     count: Counter[str] = Counter()
+    for clicks in readings.clicks:
+        if clicks.label is not None:
+            uses = np.bincount(clicks.label[clicks.label >= 0], minlength=len(clicks.classes)).tolist()
+            count.update(dict(zip(clicks.classes, uses, strict=True)))
     for table in readings.labels:
         if isinstance(table, LabelTable):
             uses = np.bincount(table.label, minlength=len(table.outputs)).tolist()

@@ -145,3 +145,12 @@ def test_a_named_operator_is_the_rater_of_all_structures(tmp_path):
     split = MaskOptions(structure_naming="{structure}_{annotator}")
     preview = preview_readings(read_files(files, reading=split))
     assert preview.names["annotator"] == {"Adler": 1, "Brandt": 1}
+
+
+def test_classes_of_clicks_are_named_and_joined(tmp_path):
+    rows = "annotator,image,x,y,class\nann,a.png,1,2,Ring\nbob,a.png,1,3,ring\nbob,a.png,9,9,\n"
+    readings = read_files([write(tmp_path / "c.csv", rows)])
+    assert preview_readings(readings).names["class"] == {"Ring": 1, "ring": 1}
+    (table,) = change_names(readings, parse_changes(["class:ring=Ring"])).clicks
+    assert table.classes == ("Ring",)
+    assert table.label.tolist() == [0, 0, -1]

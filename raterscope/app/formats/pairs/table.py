@@ -220,7 +220,7 @@ def read_pair_table(
     filled = find_filled_rows(columns, column, needed, _NEEDED[:3])
     watch(0.82, "sorting comparisons")
     coded = columns.coded
-    fields = fields_of(column)
+    fields = fields_of(column) | dict.fromkeys(shown.to_read().values(), "content")
     if outcome:
         _draw_sides(columns)
         fields |= {column["left"]: "winner", column["right"]: "loser"}
