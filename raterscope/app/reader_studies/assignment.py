@@ -54,8 +54,8 @@ class ReadingCase(msgspec.Struct, frozen=True):
     pictures: tuple[Picture, ...]
 
 
-class Place(msgspec.Struct, frozen=True):
-    """A place in a reader's order.
+class ScheduledCase(msgspec.Struct, frozen=True):
+    """A position in a reader's order.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
         Name of the study.
     reader : str
         Pseudonym, or name where the study has no pseudonyms.
-    places : tuple of Place
+    places : tuple of ScheduledCase
         In the order in which the reader sees them, session after session.
     """
 
@@ -104,13 +104,13 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     questions: tuple[AskedQuestion, ...]
     washout_days: float
     cases: tuple[ReadingCase, ...]
-    places: tuple[Place, ...]
+    places: tuple[ScheduledCase, ...]
     version: int = VERSION
 
     @property
     def sessions(self) -> int:
         """Number of sessions."""
-        return max((place.session for place in self.places), default=0)
+        return max((scheduled.session for scheduled in self.places), default=0)
 
     def case(self, key: str) -> ReadingCase:
         """Return a case by its key."""
@@ -118,7 +118,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
 
     def positions(self, session: int) -> range:
         """Return the positions of a session's places."""
-        numbers = [number for number, place in enumerate(self.places) if place.session == session]
+        numbers = [number for number, scheduled in enumerate(self.places) if scheduled.session == session]
         return range(numbers[0], numbers[-1] + 1) if numbers else range(0)
 
 
@@ -138,7 +138,7 @@ class ReaderEntry(msgspec.Struct, frozen=True):
     person: str
     reader: str
     file: str
-    places: tuple[Place, ...]
+    places: tuple[ScheduledCase, ...]
 
 
 class Coordinator(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ import numpy as np
 from raterscope.algorithms.progress import Watch
 from raterscope.app.formats.masks.collector import crop
 from raterscope.app.formats.records import ClickTable, LabelTable, PairTable
-from raterscope.app.reader_studies.assignment import Coordinator, Place
+from raterscope.app.reader_studies.assignment import Coordinator, ScheduledCase
 from raterscope.app.reader_studies.collected_images import CollectedImages
 from raterscope.app.reader_studies.mask_strokes import draw_strokes
 from raterscope.app.reader_studies.reading_file import CaseMarks
@@ -20,7 +20,7 @@ from raterscope.app.study.labels import add_votes
 from raterscope.app.study.masks import PlacedMask, add_masks
 from raterscope.app.study.pairs import add_pairs
 
-Read = Mapping[int, tuple[Place, CaseMarks]]
+Read = Mapping[int, tuple[ScheduledCase, CaseMarks]]
 
 _CHOICES = {"left": 1.0, "right": -1.0, "tie": 0.0}
 
@@ -40,7 +40,7 @@ def store_marks(
     ----------
     file : Path
         The reading file, which the import names.
-    read : mapping of place to its case and marks
+    read : mapping of position to its case and marks
     """
     if not read:
         return
@@ -57,10 +57,10 @@ def store_marks(
 
 
 def _clicks(coordinator: Coordinator, annotator: str, file: Path, read: Read) -> ClickTable:
-    names = tuple(coordinator.names[place.case][0] for place, _ in read.values())
+    names = tuple(coordinator.names[scheduled.case][0] for scheduled, _ in read.values())
     rows = [(image, *click) for image, (_, marks) in enumerate(read.values()) for click in marks.clicks]
     times = np.array([datetime.fromisoformat(row[3]).timestamp() for row in rows], dtype=np.float64)
-    pictures = [coordinator.case(place.case).pictures[0] for place, _ in read.values()]
+    pictures = [coordinator.case(scheduled.case).pictures[0] for scheduled, _ in read.values()]
     return ClickTable(
         file, (annotator,), names,
         annotator=np.zeros(len(rows), dtype=np.int64),
@@ -75,8 +75,8 @@ def _clicks(coordinator: Coordinator, annotator: str, file: Path, read: Read) ->
 
 def _masks(coordinator: Coordinator, images: CollectedImages, annotator: str, read: Read) -> list[PlacedMask]:
     placed = []
-    for place, marks in read.values():
-        entry = images.entry(coordinator.names[place.case][0])
+    for scheduled, marks in read.values():
+        entry = images.entry(coordinator.names[scheduled.case][0])
         shape = entry.lattice.shape
         masks = draw_strokes(marks.strokes, shape)
         for structure in coordinator.structures:
@@ -90,8 +90,8 @@ def _votes(coordinator: Coordinator, annotator: str, file: Path, read: Read) -> 
     tables = []
     for question in coordinator.questions:
         rows = [
-            (coordinator.names[place.case][0], question.classes.index(marks.answers[question.name]))
-            for place, marks in read.values()
+            (coordinator.names[scheduled.case][0], question.classes.index(marks.answers[question.name]))
+            for scheduled, marks in read.values()
             if marks.answers.get(question.name) in question.classes
         ]
         tables.append(
@@ -111,11 +111,11 @@ def _comparisons(coordinator: Coordinator, annotator: str, file: Path, read: Rea
     tables = []
     for question in coordinator.questions:
         rows = []
-        for place, marks in read.values():
+        for scheduled, marks in read.values():
             answer = marks.answers.get(question.name)
             if answer in _CHOICES:
-                sides = coordinator.names[place.case]
-                left, right = reversed(sides) if place.swapped else sides
+                sides = coordinator.names[scheduled.case]
+                left, right = reversed(sides) if scheduled.swapped else sides
                 rows.append((number[left], number[right], _CHOICES[answer]))
         table = np.array(rows, dtype=np.float64).reshape(-1, 3)
         tables.append(

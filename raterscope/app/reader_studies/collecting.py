@@ -67,7 +67,7 @@ class Session:
 
     Attributes
     ----------
-    marks : dict of place to CaseMarks
+    marks : dict of position to CaseMarks
         Of the completed cases.
     """
 
@@ -132,9 +132,9 @@ def find_files(paths: Sequence[Path]) -> tuple[list[Path], Path]:
             files[path] = None
     folders = [path if path.is_dir() else path.absolute().parent for path in paths]
     for folder in folders:
-        for place in (folder, folder.absolute().parent):
-            if (place / COORDINATOR).is_file():
-                return list(files), place / COORDINATOR
+        for parent in (folder, folder.absolute().parent):
+            if (parent / COORDINATOR).is_file():
+                return list(files), parent / COORDINATOR
     raise InputError(
         f"there is no {COORDINATOR} beside the reading files or one folder above; give its path too",
         file=paths[0],
@@ -190,8 +190,8 @@ def _read(path: Path, coordinator: Coordinator) -> list[Session]:
         if entry is None:
             raise InputError(f"is of {plain(assignment.reader)}, who is no reader of the study", file=path)
         if assignment.places != entry.places:
-            lacking = {(place.session, place.case) for place in entry.places} - {
-                (place.session, place.case) for place in assignment.places
+            lacking = {(scheduled.session, scheduled.case) for scheduled in entry.places} - {
+                (scheduled.session, scheduled.case) for scheduled in assignment.places
             }
             words = "has another order of cases than the coordinator's file"
             if lacking:
@@ -206,9 +206,9 @@ def _read(path: Path, coordinator: Coordinator) -> list[Session]:
         times = file.times()
         sessions = []
         for state in file.sessions():
-            rows = [row for row in file.operations() if row.place in state.places]
+            rows = [row for row in file.operations() if row.position in state.places]
             digest = hashlib.sha256(msgspec.msgpack.encode(rows)).hexdigest()
-            marks = {place: file.marks(place) for place in sorted(state.done)}
+            marks = {position: file.marks(position) for position in sorted(state.done)}
             sessions.append(Session(path, entry, state, digest, marks, times))
         return sessions
 
@@ -251,7 +251,7 @@ def _add(
     known = next((each for each in collected.state.reads if (each.reader, each.read) == session.key), None)
     present = set() if known is None else {case.key for case in known.cases}
     places = session.entry.places
-    missing = [places[place].case for place in session.state.places if place not in session.marks]
+    missing = [places[position].case for position in session.state.places if position not in session.marks]
     if missing and known is None:
         few = ", ".join(missing[:_NAMED]) + (" and others" if len(missing) > _NAMED else "")
         collected.problems.append(
@@ -259,19 +259,19 @@ def _add(
             f"{counted(len(missing), 'case')} ({few})"
         )
     new = {
-        place: marks
-        for place, marks in session.marks.items()
-        if places[place].case not in present and images.usable(places[place].case)
+        position: marks
+        for position, marks in session.marks.items()
+        if places[position].case not in present and images.usable(places[position].case)
     }
     if not new and known is not None:
         return
     first = session.state.places[0]
     cases = tuple(
         ReadCase(
-            " and ".join(coordinator.names[places[place].case]), place - first + 1,
-            round(session.seconds.get(place, 0.0), 2), _count(marks), places[place].case,
+            " and ".join(coordinator.names[places[position].case]), position - first + 1,
+            round(session.seconds.get(position, 0.0), 2), _count(marks), places[position].case,
         )
-        for place, marks in new.items()
+        for position, marks in new.items()
     )  # fmt: skip
     state, finished = session.state, session.state.finished
     assert finished is not None
@@ -284,7 +284,7 @@ def _add(
         try:
             store_marks(
                 study, coordinator, images, read_name(reader, read), session.file,
-                {place: (places[place], marks) for place, marks in new.items()}, watch,
+                {position: (places[position], marks) for position, marks in new.items()}, watch,
             )  # fmt: skip
         except InputError as error:
             words = str(error) if error.file is not None else f"{session.file.name}: {error}"
@@ -314,10 +314,10 @@ def _progress(
     collected = {(each.reader, each.read) for each in state.reads}
     progress = []
     for entry in coordinator.readers:
-        for read in sorted({place.session for place in entry.places}):
+        for read in sorted({scheduled.session for scheduled in entry.places}):
             key = (entry.reader, read)
             before = known.get(key)
             count = max(done.get(key, 0), 0 if before is None else before.done)
-            expected = sum(place.session == read for place in entry.places)
+            expected = sum(scheduled.session == read for scheduled in entry.places)
             progress.append(ReadProgress(entry.reader, read, count, expected, key in collected))
     return tuple(progress)

@@ -3,10 +3,11 @@
 ``about``
     One row with the `Assignment` as JSON.
 ``operations``
-    The journal of the reader's marks, append-only: click, unclick, stroke, answer and done, each on a place
-    of the order. An undo is a row whose ``undoes`` names the undone operation; a redo undoes an undo.
+    The journal of the reader's marks, append-only: click, unclick, stroke, answer and done, each at a
+    position of the order. An undo is a row whose ``undoes`` names the undone operation; a redo undoes an
+    undo.
 ``times``
-    Seconds that each place was on screen while the window was active.
+    Seconds that each position was on screen while the window was active.
 ``sessions``
     When each session began and was finished. Triggers refuse operations and times of a finished one.
 
@@ -68,7 +69,7 @@ class Operation(msgspec.Struct, frozen=True):
     ----------
     at : str
         UTC time, ISO 8601.
-    place : int
+    position : int
         Index in `Assignment.places`.
     verb : str
         click, unclick, stroke, answer, done or undo.
@@ -80,7 +81,7 @@ class Operation(msgspec.Struct, frozen=True):
 
     id: int
     at: str
-    place: int
+    position: int
     verb: str
     detail: dict[str, Any]
     undoes: int | None = None
@@ -150,18 +151,18 @@ _FIELDS: Mapping[str, Mapping[str, type]] = {
 
 def _operation(row: tuple[int, str, int, str, bytes, int | None]) -> Operation:
     """Read an operation of an untrusted file; raises `ValueError` and similar errors."""
-    number, at, place, verb, packed, undoes = row
+    number, at, position, verb, packed, undoes = row
     detail = msgspec.msgpack.decode(packed, type=dict[str, Any])
     datetime.fromisoformat(at)
     for name, kind in _FIELDS[verb].items():
         value = detail[name]
         if not isinstance(value, kind) or (isinstance(value, float) and not math.isfinite(value)):
             raise ValueError(f"{name} of {verb}")
-    return Operation(number, at, place, verb, detail, undoes)
+    return Operation(number, at, position, verb, detail, undoes)
 
 
 def fold(operations: Sequence[Operation]) -> CaseMarks:
-    """Return the effect of all operations on one place."""
+    """Return the effect of all operations on one position."""
     undone = _undone(operations)
     clicks: list[tuple[float, float, str]] = []
     strokes, answers, done = [], {}, False
@@ -285,25 +286,25 @@ class ReadingFile:
 
     # Reading
 
-    def operations(self, place: int | None = None) -> list[Operation]:
-        """List the operations on a place, or all, oldest first."""
+    def operations(self, position: int | None = None) -> list[Operation]:
+        """List the operations on a position, or all, oldest first."""
         with translated_errors(self.path, "read"):
             rows = self._connection.execute(
                 "SELECT id, at, place, verb, detail, undoes FROM operations "
                 "WHERE ?1 IS NULL OR place = ?1 ORDER BY id",
-                (place,),
+                (position,),
             ).fetchall()
         try:
             return [_operation(row) for row in rows]
         except (KeyError, TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
             raise StudyError("is damaged: a mark cannot be read", file=self.path) from error
 
-    def marks(self, place: int) -> CaseMarks:
-        """Return the marks on a place."""
-        return fold(self.operations(place))
+    def marks(self, position: int) -> CaseMarks:
+        """Return the marks on a position."""
+        return fold(self.operations(position))
 
     def times(self) -> dict[int, float]:
-        """Return the seconds that each place was on screen."""
+        """Return the seconds that each position was on screen."""
         with translated_errors(self.path, "read"):
             return dict(self._connection.execute("SELECT place, seconds FROM times"))
 
@@ -328,7 +329,7 @@ class ReadingFile:
             states.append(
                 SessionState(
                     session, places, self._moment(begun), self._moment(finished), opens,
-                    frozenset(place for place in places if place in done),
+                    frozenset(position for position in places if position in done),
                 )
             )  # fmt: skip
         return states
@@ -337,13 +338,13 @@ class ReadingFile:
         """Find the completed places, without reading strokes."""
         if self.assignment.questions:
             rows = self._connection.execute("SELECT DISTINCT place FROM operations").fetchall()
-            return {place for (place,) in rows if self.completes(self.marks(place))}
+            return {position for (position,) in rows if self.completes(self.marks(position))}
         light = self._connection.execute("SELECT id, at, place, verb, undoes FROM operations ORDER BY id")
         operations = [
-            Operation(number, at, place, verb, {}, undoes) for number, at, place, verb, undoes in light
+            Operation(number, at, position, verb, {}, undoes) for number, at, position, verb, undoes in light
         ]
         undone = _undone(operations)
-        return {each.place for each in operations if each.verb == "done" and each.id not in undone}
+        return {each.position for each in operations if each.verb == "done" and each.id not in undone}
 
     def completes(self, marks: CaseMarks) -> bool:
         """Return whether marks complete a case: it was marked as done, or every question is answered."""
@@ -360,43 +361,45 @@ class ReadingFile:
 
     # Writing
 
-    def record(self, place: int, verb: str, detail: dict[str, Any], undoes: int | None = None) -> Operation:
+    def record(
+        self, position: int, verb: str, detail: dict[str, Any], undoes: int | None = None
+    ) -> Operation:
         """Append an operation; the session begins with its first."""
         now = datetime.now(UTC)
-        session = self._open_session(place, now)
+        session = self._open_session(position, now)
         at = now.isoformat(timespec="milliseconds")
         with self._change() as connection:
             if session.begun is None:
                 connection.execute("UPDATE sessions SET begun = ? WHERE session = ?", (at, session.session))
             (number,) = connection.execute(
                 "INSERT INTO operations(at, place, verb, detail, undoes) VALUES (?, ?, ?, ?, ?) RETURNING id",
-                (at, place, verb, msgspec.msgpack.encode(detail), undoes),
+                (at, position, verb, msgspec.msgpack.encode(detail), undoes),
             ).fetchone()
-        return Operation(number, at, place, verb, detail, undoes)
+        return Operation(number, at, position, verb, detail, undoes)
 
-    def undo(self, place: int) -> bool:
-        """Take back the last mark on a place; returns whether there was one."""
-        return self._take_back(place, self.marks(place).undoable)
+    def undo(self, position: int) -> bool:
+        """Take back the last mark on a position; returns whether there was one."""
+        return self._take_back(position, self.marks(position).undoable)
 
-    def redo(self, place: int) -> bool:
+    def redo(self, position: int) -> bool:
         """Repeat the mark that was taken back last."""
-        return self._take_back(place, self.marks(place).redoable)
+        return self._take_back(position, self.marks(position).redoable)
 
-    def _take_back(self, place: int, target: int | None) -> bool:
+    def _take_back(self, position: int, target: int | None) -> bool:
         if target is not None:
-            self.record(place, "undo", {}, target)
+            self.record(position, "undo", {}, target)
         return target is not None
 
-    def add_time(self, place: int, seconds: float) -> None:
-        """Add to the seconds that a place was on screen; those of a finished session stay."""
-        state = self._session_of(place)
+    def add_time(self, position: int, seconds: float) -> None:
+        """Add to the seconds that a position was on screen; those of a finished session stay."""
+        state = self._session_of(position)
         if state.finished is not None or seconds <= 0:
             return
         with self._change() as connection:
             connection.execute(
                 "INSERT INTO times(place, seconds) VALUES (?, ?) "
                 "ON CONFLICT(place) DO UPDATE SET seconds = seconds + excluded.seconds",
-                (place, float(seconds)),
+                (position, float(seconds)),
             )
 
     def finish(self, session: int) -> None:
@@ -410,15 +413,15 @@ class ReadingFile:
                 (at, session),
             )
 
-    def _session_of(self, place: int) -> SessionState:
-        """Return the session of a place, without what is done."""
-        if not 0 <= place < len(self.assignment.places):
-            raise StudyError(f"has no case number {place + 1}", file=self.path)
-        return self._states()[self.assignment.places[place].session - 1]
+    def _session_of(self, position: int) -> SessionState:
+        """Return the session of a position, without what is done."""
+        if not 0 <= position < len(self.assignment.places):
+            raise StudyError(f"has no case number {position + 1}", file=self.path)
+        return self._states()[self.assignment.places[position].session - 1]
 
-    def _open_session(self, place: int, now: datetime) -> SessionState:
-        """Return the session of a place; refuse one that is finished, or before its time."""
-        state = self._session_of(place)
+    def _open_session(self, position: int, now: datetime) -> SessionState:
+        """Return the session of a position; refuse one that is finished, or before its time."""
+        state = self._session_of(position)
         if state.finished is not None:
             raise StudyError(f"session {state.session} is finished and cannot be changed", file=self.path)
         if state.opens is None:
@@ -491,6 +494,6 @@ def _checked(path: Path, connection: sqlite3.Connection, to_read: bool) -> Assig
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise StudyError("is damaged: its assignment cannot be read", file=path) from error
     keys = {case.key for case in assignment.cases}
-    if not assignment.places or any(place.case not in keys for place in assignment.places):
+    if not assignment.places or any(scheduled.case not in keys for scheduled in assignment.places):
         raise StudyError("is damaged: its order names a case that it lacks", file=path)
     return assignment

@@ -25,9 +25,9 @@ from raterscope.app.reader_studies.assignment import (
     Assignment,
     Coordinator,
     Picture,
-    Place,
     ReaderEntry,
     ReadingCase,
+    ScheduledCase,
 )
 from raterscope.app.reader_studies.protocol import Protocol
 from raterscope.app.reader_studies.reading_file import ReadingFile
@@ -224,7 +224,7 @@ def _readers(protocol: Protocol, keys: Sequence[str]) -> tuple[ReaderEntry, ...]
             members = range(len(keys)) if session == 1 else repeated
             for case in chance.permutation(members).tolist():
                 swapped = protocol.kind == "pairs" and bool(chance.integers(2))
-                places.append(Place(session, keys[case], swapped))
+                places.append(ScheduledCase(session, keys[case], swapped))
         name = unique_name(file_name_part(reader), used)
         entries.append(ReaderEntry(person, reader, f"{name}{READING_SUFFIX}", tuple(places)))
     return tuple(sorted(entries, key=lambda entry: entry.reader))

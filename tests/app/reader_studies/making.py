@@ -47,23 +47,23 @@ def read(path, *, session=1, cases=None, finish=True, clicks=2, answer=0, second
     """Read the cases of a session as a reader would."""
     with ReadingFile.open(path) as file:
         assignment = file.assignment
-        for number, place in enumerate(assignment.positions(session)):
+        for number, position in enumerate(assignment.positions(session)):
             if cases is not None and number >= cases:
                 break
-            case = assignment.case(assignment.places[place].case)
+            case = assignment.case(assignment.places[position].case)
             if assignment.kind == "clicks":
                 for index in range(clicks):
-                    file.record(place, "click", {"x": 5.0 + index, "y": 7.5})
-                file.record(place, "done", {})
+                    file.record(position, "click", {"x": 5.0 + index, "y": 7.5})
+                file.record(position, "done", {})
             elif assignment.kind == "masks":
                 height = case.pictures[0].height
                 stroke = np.ones((1, height - 30, 10), dtype=np.int8)
-                file.record(place, "stroke", pack_stroke("nucleus", (0, 3, 4), stroke))
-                file.record(place, "done", {})
+                file.record(position, "stroke", pack_stroke("nucleus", (0, 3, 4), stroke))
+                file.record(position, "done", {})
             else:
                 for question in assignment.questions:
                     detail = {"question": question.name, "answer": question.classes[answer]}
-                    file.record(place, "answer", detail)
-            file.add_time(place, seconds + number)
+                    file.record(position, "answer", detail)
+            file.add_time(position, seconds + number)
         if finish:
             file.finish(session)

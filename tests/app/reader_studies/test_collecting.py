@@ -91,10 +91,10 @@ def test_pairs_keep_the_sides_on_which_the_reader_saw_them(complete):
     coordinator = read_coordinator(out / "coordinator.json")
     expected = {}
     for entry in coordinator.readers:
-        for place in entry.places:
-            if place.session == 1:
-                names = coordinator.names[place.case]
-                expected[entry.reader, *(reversed(names) if place.swapped else names)] = 1.0
+        for scheduled in entry.places:
+            if scheduled.session == 1:
+                names = coordinator.names[scheduled.case]
+                expected[entry.reader, *(reversed(names) if scheduled.swapped else names)] = 1.0
     with Study.open(target) as study:
         (question,) = study.pair_questions()
         pairs = pairs_of(study, question.id)

@@ -21,12 +21,12 @@ def path(tmp_path):
     return make("clicks", tmp_path, reads=2, washout_days=28) / "readers" / "R01.rsread"
 
 
-def click(file, x, place=0):
-    return file.record(place, "click", {"x": float(x), "y": 1.0})
+def click(file, x, position=0):
+    return file.record(position, "click", {"x": float(x), "y": 1.0})
 
 
-def xs(file, place=0):
-    return [x for x, _, _ in file.marks(place).clicks]
+def xs(file, position=0):
+    return [x for x, _, _ in file.marks(position).clicks]
 
 
 def test_undo_and_redo_follow_the_order_of_the_marks(path):
@@ -88,13 +88,13 @@ def test_a_killed_program_loses_no_mark(path):
 def test_the_second_session_opens_after_the_washout(path, monkeypatch):
     with ReadingFile.open(path) as file:
         with pytest.raises(StudyError, match="finish session 1 first"):
-            click(file, 1, place=4)
+            click(file, 1, position=4)
         click(file, 1)
         file.finish(1)
         first, second = file.sessions()
         assert second.opens - first.finished == timedelta(days=28)
         with pytest.raises(StudyError, match=r"session 2 opens on .*, after a washout of 28 days"):
-            click(file, 1, place=4)
+            click(file, 1, position=4)
 
         class Later(reading_file.datetime):
             @classmethod
@@ -102,7 +102,7 @@ def test_the_second_session_opens_after_the_washout(path, monkeypatch):
                 return super().now(zone) + timedelta(days=28, seconds=1)
 
         monkeypatch.setattr(reading_file, "datetime", Later)
-        click(file, 1, place=4)
+        click(file, 1, position=4)
         assert xs(file, 4) == [1]
 
 

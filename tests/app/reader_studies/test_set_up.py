@@ -20,7 +20,7 @@ def test_each_reader_has_an_order_of_their_own_that_the_seed_determines(tmp_path
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         out = make("clicks", tmp_path / name, seed=3, reads=2, repeated_cases=2)
-        orders.append([[place.case for place in each.places] for each in assignments(out)])
+        orders.append([[scheduled.case for scheduled in each.places] for each in assignments(out)])
         for order in orders[-1]:
             assert sorted(order[:4]) == ["c001", "c002", "c003", "c004"]
             assert len(set(order[4:])) == 2
@@ -52,7 +52,10 @@ def test_all_readers_compare_the_same_pairs_on_sides_of_their_own(tmp_path):
     assert len(first.cases) == 5
     for other in others:
         assert other.cases == first.cases
-    sides = {tuple(sorted((place.case, place.swapped) for place in each.places)) for each in (first, *others)}
+    sides = {
+        tuple(sorted((scheduled.case, scheduled.swapped) for scheduled in each.places))
+        for each in (first, *others)
+    }
     assert len(sides) > 1
 
 

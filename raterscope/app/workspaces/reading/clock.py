@@ -25,7 +25,7 @@ class CaseClock(QObject):
     Signals
     -------
     elapsed : (int, float)
-        A place and seconds to add to its time.
+        A position and seconds to add to its time.
     """
 
     elapsed = Signal(int, float)
@@ -35,17 +35,17 @@ class CaseClock(QObject):
     ) -> None:
         super().__init__(parent)
         self._active, self.clock = active, clock
-        self._place: int | None = None
+        self._position: int | None = None
         self._since: float | None = None
         self._seconds = 0.0
         self._timer = QTimer(self)
         self._timer.setInterval(TICK_MS)
         self._timer.timeout.connect(self.tick)
 
-    def start(self, place: int) -> None:
+    def start(self, position: int) -> None:
         """Measure another case."""
         self.stop()
-        self._place = place
+        self._position = position
         self._timer.start()
         self.tick()
 
@@ -54,11 +54,11 @@ class CaseClock(QObject):
         self.tick()
         self.report()
         self._timer.stop()
-        self._place = self._since = None
+        self._position = self._since = None
 
     def tick(self) -> None:
         """Count the time since the last tick if the case was on screen at both."""
-        if self._place is None:
+        if self._position is None:
             return
         now = self.clock()
         if self._since is not None:
@@ -69,6 +69,6 @@ class CaseClock(QObject):
 
     def report(self) -> None:
         """Report what was measured so far."""
-        if self._place is not None and self._seconds > 0:
-            self.elapsed.emit(self._place, self._seconds)
+        if self._position is not None and self._seconds > 0:
+            self.elapsed.emit(self._position, self._seconds)
         self._seconds = 0.0

@@ -50,7 +50,7 @@ class Reader(QObject):
         The file is open; `assignment` and `sessions` are set.
     refused : str
         Why something could not be done.
-    place_shown : ()
+    case_shown : ()
         Another case is shown; its pixels follow.
     pixels_ready : object
         Pixels of the pictures of the case on screen.
@@ -64,7 +64,7 @@ class Reader(QObject):
     opened = Signal()
     refused = Signal(str)
     not_opened = Signal(str)
-    place_shown = Signal()
+    case_shown = Signal()
     pixels_ready = Signal(object)
     pixels_refused = Signal(str)
     loading = Signal(str)
@@ -78,12 +78,12 @@ class Reader(QObject):
         self._lane = Lane(f"reading {path.name}")
         self._file: ReadingFile | None = None
         self._journal: tuple[int, list[Operation]] = (-1, [])
-        """The place marked last and its operations; used in the lane only."""
+        """The position marked last and its operations; used in the lane only."""
         self._closed = False
         self.assignment: Assignment | None = None
         self.sessions: list[SessionState] = []
-        self.place: int | None = None
-        """Place of the case on screen."""
+        self.position: int | None = None
+        """Position of the case on screen."""
         self.marks = CaseMarks()
         self._loading = LatestTask()
         self._pixels: OrderedDict[str, list[Pixels]] = OrderedDict()
@@ -127,17 +127,17 @@ class Reader(QObject):
     @property
     def case(self) -> ReadingCase | None:
         """The case on screen."""
-        if self.place is None or self.assignment is None:
+        if self.position is None or self.assignment is None:
             return None
-        return self.assignment.case(self.assignment.places[self.place].case)
+        return self.assignment.case(self.assignment.places[self.position].case)
 
     @property
     def swapped(self) -> bool:
         """Whether the pictures of the pair on screen change sides."""
         return (
-            self.place is not None
+            self.position is not None
             and self.assignment is not None
-            and (self.assignment.places[self.place].swapped)
+            and (self.assignment.places[self.position].swapped)
         )
 
     def is_open(self) -> bool:
@@ -145,19 +145,19 @@ class Reader(QObject):
         return self.session is not None and self.session.is_open(datetime.now(UTC))
 
     def first_unread(self) -> int | None:
-        """Return the first place of the session that is not done."""
+        """Return the first position of the session that is not done."""
         session = self.session
         if session is None:
             return None
-        return next((place for place in session.places if place not in session.done), None)
+        return next((position for position in session.places if position not in session.done), None)
 
-    def go_to(self, place: int) -> None:
+    def go_to(self, position: int) -> None:
         """Show another case of the session."""
         session = self.session
-        if session is None or place not in session.places or self._file is None:
+        if session is None or position not in session.places or self._file is None:
             return
-        job = self._ask("Reading marks", lambda _watch: self._marks_on(place))
-        job.finished.connect(partial(self._on_place, place))
+        job = self._ask("Reading marks", lambda _watch: self._marks_on(position))
+        job.finished.connect(partial(self._show_position, position))
         job.failed.connect(self.refused)
 
     def _the_file(self) -> ReadingFile:
@@ -165,14 +165,14 @@ class Reader(QObject):
             raise InputError("is not open", file=self.path)
         return self._file
 
-    def _on_place(self, place: int, marks: CaseMarks) -> None:
-        self.place, self.marks = place, marks
-        self.place_shown.emit()
+    def _show_position(self, position: int, marks: CaseMarks) -> None:
+        self.position, self.marks = position, marks
+        self.case_shown.emit()
         self._load()
 
     def leave_case(self) -> None:
         """Show no case."""
-        self.place, self.marks = None, CaseMarks()
+        self.position, self.marks = None, CaseMarks()
         self._loading.cancel()
 
     # Pixels
@@ -209,10 +209,10 @@ class Reader(QObject):
     def _load_next(self) -> None:
         """Load the next case in advance."""
         session = self.session
-        if self.place is None or session is None or self.place + 1 not in session.places:
+        if self.position is None or session is None or self.position + 1 not in session.places:
             return
         assert self.assignment is not None
-        case = self.assignment.case(self.assignment.places[self.place + 1].case)
+        case = self.assignment.case(self.assignment.places[self.position + 1].case)
         if case.key not in self._pixels:
             job = self._jobs.start("Loading the next case", self._load_work(case), quiet=True)
             self._loading.follow(job, partial(self._keep, case.key))
@@ -227,55 +227,55 @@ class Reader(QObject):
 
     def record(self, verb: str, detail: dict[str, Any]) -> None:
         """Write a mark on the case on screen, and show it once it is on disk."""
-        self._write(lambda file, place: file.record(place, verb, detail))
+        self._write(lambda file, position: file.record(position, verb, detail))
 
     def undo(self) -> None:
         """Take back the last mark on the case on screen."""
-        self._write(lambda file, place: _take_back(file, place, self._marks_on(place).undoable))
+        self._write(lambda file, position: _take_back(file, position, self._marks_on(position).undoable))
 
     def redo(self) -> None:
         """Repeat the mark that was taken back last."""
-        self._write(lambda file, place: _take_back(file, place, self._marks_on(place).redoable))
+        self._write(lambda file, position: _take_back(file, position, self._marks_on(position).redoable))
 
-    def _marks_on(self, place: int) -> CaseMarks:
-        """Return the marks on a place, in the lane: strokes are read from the file once."""
-        if self._journal[0] != place:
-            self._journal = place, self._the_file().operations(place)
+    def _marks_on(self, position: int) -> CaseMarks:
+        """Return the marks on a position, in the lane: strokes are read from the file once."""
+        if self._journal[0] != position:
+            self._journal = position, self._the_file().operations(position)
         return fold(self._journal[1])
 
     def _write(self, change: Callable[[ReadingFile, int], Operation | None]) -> None:
-        place = self.place
-        if place is None:
+        position = self.position
+        if position is None:
             return
 
         def work(_watch: Watch) -> tuple[CaseMarks, bool]:
             file = self._the_file()
-            self._marks_on(place)
-            operation = change(file, place)
+            self._marks_on(position)
+            operation = change(file, position)
             if operation is not None:
                 self._journal[1].append(operation)
-            marks = self._marks_on(place)
+            marks = self._marks_on(position)
             return marks, file.completes(marks)
 
         job = self._ask("Saving a mark", work)
-        job.finished.connect(partial(self._on_written, place))
+        job.finished.connect(partial(self._on_written, position))
         job.failed.connect(self.refused)
 
-    def _on_written(self, place: int, answer: tuple[CaseMarks, bool]) -> None:
+    def _on_written(self, position: int, answer: tuple[CaseMarks, bool]) -> None:
         marks, done = answer
         self.sessions = [
-            replace(state, done=state.done | {place} if done else state.done - {place})
-            if place in state.places else state
+            replace(state, done=state.done | {position} if done else state.done - {position})
+            if position in state.places else state
             for state in self.sessions
         ]  # fmt: skip
-        if place == self.place:
+        if position == self.position:
             self.marks = marks
         self.marks_changed.emit()
 
-    def add_time(self, place: int, seconds: float) -> None:
+    def add_time(self, position: int, seconds: float) -> None:
         """Add to the time of a case."""
         if not self._closed:
-            self._ask("Saving the time", lambda _watch: self._the_file().add_time(place, seconds))
+            self._ask("Saving the time", lambda _watch: self._the_file().add_time(position, seconds))
 
     def finish(self) -> None:
         """Lock the session."""
@@ -297,8 +297,8 @@ class Reader(QObject):
         self.session_finished.emit(session)
 
 
-def _take_back(file: ReadingFile, place: int, target: int | None) -> Operation | None:
-    return None if target is None else file.record(place, "undo", {}, target)
+def _take_back(file: ReadingFile, position: int, target: int | None) -> Operation | None:
+    return None if target is None else file.record(position, "undo", {}, target)
 
 
 def _load_case(case: ReadingCase, file: Path, drawn: bool, watch: Watch) -> list[Pixels]:

@@ -84,7 +84,7 @@ class ReadingScreen(QWidget):
         self.reader.opened.connect(self._on_opened)
         self.reader.not_opened.connect(self.not_opened)
         self.reader.refused.connect(self._on_refused)
-        self.reader.place_shown.connect(self._on_place)
+        self.reader.case_shown.connect(self._on_case)
         self.reader.pixels_ready.connect(self._on_pixels)
         self.reader.pixels_refused.connect(self._on_refused)
         self.reader.loading.connect(self._on_loading)
@@ -179,17 +179,17 @@ class ReadingScreen(QWidget):
 
     # The case on screen
 
-    def _on_place(self) -> None:
+    def _on_case(self) -> None:
         case = self.reader.case
         assert case is not None
-        assert self.reader.place is not None
+        assert self.reader.position is not None
         self._has_pixels = False
         self._leaves = False
         self.trouble.hide()
         self.surface.begin(case, self.reader.swapped)
         self._pages.setCurrentWidget(self._case_page)
         self.surface.setFocus()
-        self.clock.start(self.reader.place)
+        self.clock.start(self.reader.position)
         self._on_marks()
 
     def _on_pixels(self, pixels: list[Pixels]) -> None:
@@ -202,11 +202,11 @@ class ReadingScreen(QWidget):
             self.surface.show_waiting(words)
 
     def _on_marks(self) -> None:
-        session, place = self.reader.session, self.reader.place
-        if session is None or place is None:
+        session, position = self.reader.session, self.reader.position
+        if session is None or position is None:
             return
         marks = self.reader.marks
-        number = place - session.places[0]
+        number = position - session.places[0]
         self.header.set_progress(f"Case {number + 1} of {len(session.places)}", _session_words(session, self))
         done = {each - session.places[0] for each in session.done}
         self.header.strip.set_cases(len(session.places), done, number)
@@ -217,7 +217,7 @@ class ReadingScreen(QWidget):
         self.panel.set_enabled("undo", marks.undoable is not None)
         self.panel.set_enabled("redo", marks.redoable is not None)
         self.panel.set_enabled("previous", number > 0)
-        if self._leaves and place in session.done:
+        if self._leaves and position in session.done:
             self._go_on()
 
     def _on_marked(self, verb: str, detail: dict[str, object]) -> None:
@@ -254,8 +254,8 @@ class ReadingScreen(QWidget):
 
     def press(self, name: str) -> None:
         """Act on a key."""
-        place, session = self.reader.place, self.reader.session
-        if place is None or session is None:
+        position, session = self.reader.position, self.reader.session
+        if position is None or session is None:
             return
         if name.startswith("digit ") and not self.surface.COMPLETES:
             structures = [key for key in self.panel.buttons if key.startswith("structure ")]
@@ -265,12 +265,12 @@ class ReadingScreen(QWidget):
             self._leaves = False
             getattr(self.reader, name)()
         elif name == "previous":
-            self.reader.go_to(place - 1)
+            self.reader.go_to(position - 1)
         elif name == "next":
             self._next()
         elif name == "unread":
-            others = [each for each in session.places if each not in session.done and each != place]
-            after = [each for each in others if each > place]
+            others = [each for each in session.places if each not in session.done and each != position]
+            after = [each for each in others if each > position]
             if others:
                 self.reader.go_to((after or others)[0])
         elif name == "finish":
@@ -281,9 +281,9 @@ class ReadingScreen(QWidget):
 
     def _next(self) -> None:
         """Mark the case as read, if its kind has no answer that does, and go on."""
-        session, place = self.reader.session, self.reader.place
+        session, position = self.reader.session, self.reader.position
         assert session is not None
-        if not self._has_pixels or self.surface.COMPLETES or place in session.done:
+        if not self._has_pixels or self.surface.COMPLETES or position in session.done:
             self._go_on()
             return
         self._leaves = True
@@ -291,11 +291,11 @@ class ReadingScreen(QWidget):
 
     def _go_on(self) -> None:
         self._leaves = False
-        session, place = self.reader.session, self.reader.place
-        if session is None or place is None:
+        session, position = self.reader.session, self.reader.position
+        if session is None or position is None:
             return
-        if place + 1 in session.places:
-            self.reader.go_to(place + 1)
+        if position + 1 in session.places:
+            self.reader.go_to(position + 1)
         else:
             self.show_end()
 
@@ -314,7 +314,7 @@ class ReadingScreen(QWidget):
         self.clock.stop()
         self.reader.leave_case()
         first = session.places[0]
-        missing = [place - first + 1 for place in session.places if place not in session.done]
+        missing = [position - first + 1 for position in session.places if position not in session.done]
         self.header.set_progress(
             f"{len(session.done)} of {len(session.places)} read", _session_words(session, self)
         )
