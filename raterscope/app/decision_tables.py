@@ -36,7 +36,7 @@ from raterscope.app.study.masks import read_masks, refuse_join, settle_by, settl
 from raterscope.app.study.references import ImageNames
 from raterscope.app.study.study import Study
 
-_OF_ANNOTATORS = ("exclude", "weigh", "include", "join", "separate")
+_OF_ANNOTATORS = ("exclude", "weigh", "include", "mark", "unmark", "join", "separate")
 _HELD_BACK = "is about what a table does not hold; `raterscope merge` brings it from a study"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from raterscope.algorithms.annotators.reliability import PersonReliability
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.annotator_evidence import Consequences, Course, Evidence, Measure
 from raterscope.app.annotators.across_kinds import relate_kinds
+from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import ReviewState, all_names, fold, groups
 from raterscope.app.study import Study
@@ -52,6 +53,8 @@ class AnnotatorTable:
         The study's numbers of the main names, which give colour and symbol.
     across : PersonReliability, optional
         Reliability over all kinds; with two kinds or more.
+    flagged : mapping of name to reason
+        Annotators who are marked for attention.
     """
 
     names: tuple[str, ...]
@@ -61,6 +64,7 @@ class AnnotatorTable:
     evidence: tuple[Evidence, ...]
     numbers: NDArray[np.int64]
     across: PersonReliability | None = None
+    flagged: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -115,6 +119,8 @@ class AnnotatorTable:
         columns["excluded"] = np.array([float(name in self.excluded) for name in self.names])
         columns["weight"] = np.array([self.weight(name) for name in self.names])
         columns["reason"] = np.array([self.reason(name) for name in self.names], dtype=object)
+        columns["flagged"] = np.array([float(name in self.flagged) for name in self.names])
+        columns["flag_reason"] = np.array([self.flagged.get(name, "") for name in self.names], dtype=object)
         return columns
 
     @cached_property
@@ -164,7 +170,7 @@ class AnnotatorTable:
             return None
         return AnnotatorTable(
             self.names, self.aliases, dict(state.excluded), _weighed(state), self.evidence, self.numbers,
-            self.across,
+            self.across, dict(state.flagged),
         )  # fmt: skip
 
 
@@ -198,6 +204,7 @@ def read_annotators(study: Study, watch: Watch = silent) -> AnnotatorTable:
         weighed=_weighed(state),
         evidence=tuple(evidence_by_kind),
         numbers=np.array([number for number, _ in names], dtype=np.int64),
+        flagged=dict(state.flagged),
     )
     return replace(table, across=relate_kinds(table.columns, watch))
 
@@ -211,6 +218,17 @@ def read_courses(names: Collection[str], study: Study, watch: Watch = silent) ->
         step = part(watch, done / len(kinds), (done + 1) / len(kinds))
         courses += kind.load_annotators().courses(study, names, step)
     return tuple(courses)
+
+
+def _takes_part(study: Study, kind: Kind, names: Collection[str]) -> bool:
+    """Return whether the runs shown of a kind count annotations of some annotators."""
+    annotators_of = kind.functions.annotators_of
+    runs = ((item.id, study.shown.run(item.id, kind.name)) for item in kind.items(study))
+    return any(
+        not set(names).isdisjoint(annotators_of(study, item, study.runs.get(run)))
+        for item, run in runs
+        if run is not None
+    )
 
 
 def preview_change(
@@ -230,6 +248,9 @@ def preview_change(
         assert kind.load_annotators is not None
         step = part(watch, done / len(kinds), (done + 1) / len(kinds), f"{kind.title}: ")
         consequences = kind.load_annotators().preview(study, every, weight, step)
+        if consequences is None and weight is not None and _takes_part(study, kind, every):
+            note = f"{kind.title} know only exclusion: these annotators count fully there."
+            consequences = Consequences(kind.name, kind.detail, 0, 0, notes=(note,))
         if consequences is not None:
             by_kind.append(consequences)
     return tuple(by_kind)

@@ -79,7 +79,7 @@ def write_annotators(path: Path, tables: Sequence[tuple[Path, AnnotatorTable]], 
     """
     named = len(tables) > 1
     columns = list(dict.fromkeys(name for _, table in tables for name in table.columns))
-    last = ("accepted", "rejected", "excluded", "weight", "reason")
+    last = ("accepted", "rejected", "excluded", "weight", "reason", "flagged", "flag_reason")
     columns = [name for name in columns if name not in last] + list(last)
     chosen = [_selected(table, where, tables) for _, table in tables]
     return write_table(path, [*(["study"] if named else []), *columns], _rows(tables, chosen, columns, named))

@@ -24,7 +24,7 @@ from raterscope.app.review.subjects import (
 Find = Callable[[int], "Decision | None"]
 
 _OF_NAMES = ("join", "separate")
-_VERBS = {"include": "restore"}
+_VERBS = {"include": "restore", "mark": "flag", "unmark": "remove the flag of"}
 """Words on screen for stored verbs that differ from them."""
 
 
@@ -33,6 +33,8 @@ _NEEDED = {
     "include": "annotators",
     "join": "annotators",
     "separate": "annotators",
+    "mark": "annotators",
+    "unmark": "annotators",
     "undo": "undoes",
 }
 
@@ -44,8 +46,8 @@ class Decision:
     Attributes
     ----------
     verb : str
-        One of the subject's verbs; or exclude or include annotators, join names of one annotator, separate
-        names from the others, or undo a decision.
+        One of the subject's verbs; or exclude or include annotators, mark or unmark them for attention, join
+        names of one annotator, separate names from the others, or undo a decision.
     subject : Subject, optional
         Part of the item that is decided.
     id : int

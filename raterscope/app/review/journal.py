@@ -119,6 +119,7 @@ def reviewed(kind: ReviewedKind) -> Iterator[None]:
 
 
 _OF_ANNOTATORS = ("exclude", "weigh", "include")
+_OF_FLAGS = ("mark", "unmark")
 _OF_NAMES = ("join", "separate")
 _SINGLE = (ScaleSubject, ShapeSubject, CountingSubject, StructureSubject, SampleSubject)
 """Subjects that `DecidedItem` does not read: of each the last decision is in effect."""
@@ -141,6 +142,8 @@ class ReviewState:
     excluded : dict of annotator to reason
     weighed : dict of annotator to Weighed
         Down-weighted annotators of clicks, without excluded ones.
+    flagged : dict of annotator to reason
+        Annotators who are marked for attention; fusions do not use it.
     aliases : dict of name to name
         The main name of each name that was joined with others; see `aliases`. What is decided on one name of
         an annotator is decided on all.
@@ -152,6 +155,7 @@ class ReviewState:
 
     excluded: dict[str, str] = field(default_factory=dict)
     weighed: dict[str, Weighed] = field(default_factory=dict)
+    flagged: dict[str, str] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     undoable: Decision | None = None
     redoable: Decision | None = None
@@ -304,11 +308,12 @@ class ReviewState:
 
     @cached_property
     def _last_on_annotators(self) -> frozenset[int]:
-        """The last decision on each annotator."""
-        last: dict[str, int] = {}
+        """The last decision on each annotator, and on each one's flag."""
+        last: dict[tuple[bool, str], int] = {}
         for decision in self._by_id.values():
-            if decision.verb in _OF_ANNOTATORS and decision.id not in self._dead:
-                last.update(dict.fromkeys(decision.annotators, decision.id))
+            if decision.verb in (*_OF_ANNOTATORS, *_OF_FLAGS) and decision.id not in self._dead:
+                of_flag = decision.verb in _OF_FLAGS
+                last.update({(of_flag, name): decision.id for name in decision.annotators})
         return frozenset(last.values())
 
     @cached_property
@@ -370,6 +375,7 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
     decided = {key: by_item for key, by_item in before._decided.items() if key not in touched}
     fixed = {key: by_item for key, by_item in before._fixed.items() if key not in touched}
     dead, excluded, weighed, aliases = before._dead, before.excluded, before.weighed, before.aliases
+    flagged = before.flagged
     undoable, redone = (new[-1].id if new else None), None
     if "undo" in verbs:
         dead = _dead(decisions)
@@ -378,6 +384,8 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
         aliases = read_aliases(decisions, dead)
     if not verbs.isdisjoint(("undo", *_OF_NAMES, *_OF_ANNOTATORS)):
         excluded, weighed = _set_apart(decisions, dead, aliases)
+    if not verbs.isdisjoint(("undo", *_OF_NAMES, *_OF_FLAGS)):
+        flagged = _flagged(decisions, dead, aliases)
     for key in touched:
         standing = [decision for decision in on.get(key, ()) if decision.id not in dead]
         if not standing:
@@ -393,6 +401,7 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
     return ReviewState(
         excluded=excluded,
         weighed=weighed,
+        flagged=flagged,
         aliases=aliases,
         undoable=by_id[undoable] if undoable is not None else None,
         redoable=redoable,
@@ -446,6 +455,20 @@ def _set_apart(
             weight = Weighed(decision.subject.weight, decision.reason)
             weighed.update(dict.fromkeys(names, weight))
     return excluded, weighed
+
+
+def _flagged(
+    decisions: Sequence[Decision], dead: frozenset[int], aliases: Mapping[str, str]
+) -> dict[str, str]:
+    """Return flagged annotators with the reason; the last decision on each counts."""
+    flagged: dict[str, str] = {}
+    for decision in decisions:
+        if decision.verb in _OF_FLAGS and decision.id not in dead:
+            for name in all_names(decision.annotators, aliases):
+                flagged.pop(name, None)
+                if decision.verb == "mark":
+                    flagged[name] = decision.reason
+    return flagged
 
 
 def _samples(

@@ -39,7 +39,7 @@ from raterscope.app.study.expert_agreement import AGREED, Overlap, overlap_of
 from raterscope.app.study.masks import settled_of
 from raterscope.app.study.study import Study
 
-_NO_VERDICT = ("skip", "reopen")
+_NO_VERDICT, _OF_FLAGS = ("skip", "reopen"), ("mark", "unmark")
 _ANNOTATOR = "annotator "
 OF_NAMES = ("join", "separate")
 """Verbs of decisions on the names of annotators."""
@@ -258,6 +258,8 @@ def _verdicts(decision: Decision) -> Iterator[tuple[tuple[str, int | None, str],
         with_main = f" {decision.annotators[0]}" if first else ""
         for name in decision.annotators[first:]:
             yield ("", None, f"name {name}"), f"{decision.verb}{with_main}"
+    elif verb in _OF_FLAGS:
+        return  # flags of two experts do not contradict each other
     elif decision.annotators:
         weight = f" {subject.weight:g}" if isinstance(subject, WeightSubject) else ""
         for name in decision.annotators:

@@ -86,8 +86,8 @@ the columns of a spot instead of the subject. Version 2 had only images as items
 and no ``questions``, ``votes`` and ``pictures``. Later versions added ``streams`` and ``watched`` (4),
 ``outlines`` (5), ``slice_offsets`` (6), ``structures`` and ``keys`` (7), ``shown`` (8), ``settings`` (9),
 ``viewed`` (10), control images (11), the verb reopen (12), the verbs join and separate (13),
-``contents`` (14), classes of clicks in marks, results and decisions (15), the verbs sample and close (16),
-gold and ungold (17), and tasks of pairs and intervals of ranks in objects (18).
+``contents`` (14), classes of clicks in marks, results and decisions (15), the verbs sample, close, mark and
+unmark (16), gold and ungold (17), and tasks of pairs and intervals of ranks in objects (18).
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """

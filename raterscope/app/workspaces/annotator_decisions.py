@@ -20,11 +20,13 @@ from raterscope.app.review import Decision, WeightSubject, all_names, groups
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.masks import refuse_join
-from raterscope.widgets.dialogs.review_dialogs import HALF, WEIGHTS, ExclusionDialog
+from raterscope.widgets.dialogs.review_dialogs import HALF, WEIGHTS, ExclusionDialog, ReasonDialog
 from raterscope.widgets.panels.exclusion_panel import Change, ChangeKind
 from raterscope.widgets.theme import set_lengths
 
 REASONS = ("careless", "misunderstood the task", "copies another annotator", "a test account")
+FLAG_REASONS = ("look at their marks", "ask them about the task", "compare again later")
+FLAG_HINT = "A flag is a note: table, card and export show it, and no fusion uses it."
 NOT_FUSED = (
     "Nothing of these annotators was fused yet: fuse first (F5 in another tab) to preview the changes."
 )
@@ -44,6 +46,7 @@ class Preview:
         parts = [
             f"{format(each.changed, ',') if each.changed else 'none'} of {counted(each.total, each.noun)}"
             for each in self.consequences
+            if each.total or not each.notes
         ]
         notes = [note for each in self.consequences for note in each.notes]
         changed = f"would change {', '.join(parts)}"
@@ -93,6 +96,7 @@ class AnnotatorDecisions(QObject):
         self._window = parent
         self._task = LatestTask()
         self.dialog: ExclusionDialog | None = None
+        self.flag_dialog: ReasonDialog | None = None
         self._names: tuple[str, ...] = ()
         self._found: dict[float | None, tuple[Consequences, ...]] = {}
         """Previews while the dialog is open, by weight."""
@@ -118,6 +122,28 @@ class AnnotatorDecisions(QObject):
             self.message.emit("Only annotators of clicks can be down-weighted. Press X to exclude.")
         elif names:
             self._ask(names, HALF)
+
+    def flag(self) -> None:
+        """Ask for a reason and flag the selected annotators; remove the flag if all have it."""
+        names, contents = self._needed(), self._document.contents
+        if not names or contents is None:
+            return
+        if all(name in contents.review.flagged for name in names):
+            self._document.record(Decision(verb="unmark", annotators=self._all(names)))
+            return
+        annotators = self._shown(names[0]) if len(names) == 1 else counted(len(names), "annotator")
+        self.flag_dialog = dialog = ReasonDialog(
+            annotators, FLAG_REASONS, self._window.window(), act="Flag", hint=FLAG_HINT
+        )
+        dialog.accepted.connect(partial(self._on_flagged, names, dialog))
+        dialog.finished.connect(self._on_flag_closed)
+        dialog.open()
+
+    def _on_flagged(self, names: tuple[str, ...], dialog: ReasonDialog) -> None:
+        self._document.record(Decision(verb="mark", annotators=self._all(names), reason=dialog.reason))
+
+    def _on_flag_closed(self) -> None:
+        self.flag_dialog = None
 
     def join(self) -> None:
         """Join the selected names, unless two of them have a mask of the same structure."""

@@ -39,6 +39,7 @@ TONES = {
     "flag": "rejected",
     "reject": "rejected",
     "exclude": "rejected",
+    "mark": "rejected",
 }
 
 
@@ -120,7 +121,7 @@ def _is_held_fixed(contents: Contents, decision: Decision, kind: str) -> bool:
     """Return whether fusions of a kind hold a decision, or the one that it undoes, fixed."""
     target = contents.target(decision)
     if target is None or target.annotators:
-        return True
+        return target is None or target.verb not in ("mark", "unmark")
     about = "" if target.subject is None or isinstance(target.subject, SampleSubject) else target.subject.kind
     # Flags change the ranking of pairs at once: no fusion depends on them.
     return about == kind and KINDS[kind].holds_decisions and target.verb != "skip" and not is_measure(target)

@@ -71,6 +71,8 @@ class CardView:
         Number of selected annotators.
     joined : bool
         Whether one of them has joined names.
+    flagged : bool
+        Whether all are flagged.
     weighs : bool
         Whether a weight has an effect on them.
     """
@@ -86,6 +88,7 @@ class CardView:
     out: bool = False
     selected: int = 1
     joined: bool = False
+    flagged: bool = False
     weighs: bool = False
 
 
@@ -142,6 +145,7 @@ class AnnotatorCard(QWidget):
 
     exclude_requested = Signal()
     weigh_requested = Signal()
+    flag_requested = Signal()
     join_requested = Signal()
     separate_requested = Signal()
 
@@ -183,6 +187,8 @@ class AnnotatorCard(QWidget):
         self.weigh.setEnabled(view.weighs and not view.out)
         self.join.setEnabled(view.selected > 1)
         self.separate.setEnabled(view.joined)
+        flag = ("flag…", "rejected", "Mark for attention, with a reason; fusions do not change")
+        self.flag.set_word(*(("unflag", "second", "Remove the flag") if view.flagged else flag))
 
     def set_sentences(self, sentences: Sequence[str]) -> None:
         """Replace the sentences, as when more is known of an exclusion."""
@@ -211,9 +217,14 @@ class AnnotatorCard(QWidget):
         self.separate = KeyButton(
             "U", "separate", "second", "The joined names are annotators of their own again"
         )
+        self.flag = KeyButton("F", "flag…", "rejected")
         rows = vertical(margins=(12, 8, 12, 8), spacing=8)
         first = (self.exclude, self.exclude_requested), (self.weigh, self.weigh_requested)
-        second = (self.join, self.join_requested), (self.separate, self.separate_requested)
+        second = (
+            (self.join, self.join_requested),
+            (self.separate, self.separate_requested),
+            (self.flag, self.flag_requested),
+        )
         for pair in (first, second):
             row = horizontal(spacing=20)
             for button, request in pair:

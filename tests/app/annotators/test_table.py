@@ -15,7 +15,7 @@ from raterscope.app.annotators.unusual import find_unusual
 from raterscope.app.cli.program import main
 from raterscope.app.kinds.clicks.runs import gather as gather_clicks
 from raterscope.app.kinds.labels.runs import gather as gather_labels
-from raterscope.app.review import Decision, SpotSubject, TaskSubject, WeightSubject, fold
+from raterscope.app.review import Decision, SpotSubject, TaskSubject, WeightSubject, differ, fold
 from raterscope.app.study import Study
 from tests.app.annotators.made import fuse_all
 
@@ -195,8 +195,10 @@ def test_a_preview_lists_the_consequences_of_all_kinds(four_study):
         assert found["masks"].total > 0
         assert found["labels"].total == 60
         assert all(one.changed >= len(one.changes) for one in found.values())
-        (weighed,) = preview_change(["cleo"], 0.5, study)
-        assert weighed.kind == "clicks"
+        weighed = {kind.kind: kind for kind in preview_change(["cleo"], 0.5, study)}
+        assert weighed["clicks"].total > 0
+        assert weighed["labels"].notes == ("Labels know only exclusion: these annotators count fully there.",)
+        assert [weighed[kind].total for kind in ("masks", "labels", "pairs")] == [0, 0, 0]
 
 
 def test_courses_follow_an_annotator_through_all_kinds(four_study):
@@ -260,3 +262,23 @@ def test_who_differs_most_from_the_crowd_comes_first(four_study):
         assert found.words[table.index["ben"]] == ""
         marked = {name for name, mask in found.marked.items() if mask[table.index["eve"]]}
         assert "labels_accuracy" in marked
+
+
+def test_a_flag_is_in_table_and_export_and_no_fusion_uses_it(four_study, tmp_path):
+    (tmp_path / "flag.csv").write_text("verb,annotators,reason\nmark,eve; dan,ask them\nunmark,dan,\n")
+    with Study.open(four_study) as study:
+        before = fold(study.decisions())
+    assert main(["decide", str(four_study), str(tmp_path / "flag.csv")]) == 0
+    with Study.open(four_study) as study:
+        state = fold(study.decisions())
+        assert state.flagged == {"eve": "ask them"}
+        assert not any(differ(before, state, kind) for kind in ("clicks", "masks", "labels", "pairs"))
+        study.record(Decision(verb="exclude", annotators=("eve",), reason="careless"))
+        study.record(Decision(verb="undo", undoes=2))
+        state = fold(study.decisions())
+        assert state.flagged == {"eve": "ask them", "dan": "ask them"}
+        assert [state.standing(number) for number in (1, 2, 3)] == ["in effect", "undone", "in effect"]
+    assert main(["annotators", str(four_study), "-o", str(tmp_path / "a.csv"), "--where", "flagged = 1"]) == 0
+    rows = {row["annotator"]: row for row in rows_of(tmp_path / "a.csv")}
+    assert set(rows) == {"eve", "dan"}
+    assert (rows["eve"]["flag_reason"], rows["eve"]["reason"]) == ("ask them", "careless")

@@ -83,7 +83,8 @@ def _grid(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> Anno
         ("aliases", "Names that you joined with this one (J)", table.columns["aliases"], bool(table.aliases)),
         ("verdicts", "Marks that agree with your decisions, and marks that contradict one", _verdicts(table),
          judged),
-        ("state", "Excluded or down-weighted annotators, and the reason", states, bool((states != "").any())),
+        ("state", "Excluded, down-weighted or flagged annotators, and the reason", states,
+         bool((states != "").any())),
     ):  # fmt: skip
         columns.append(GridColumn(key, "", key, help_text, "words", texts, shown=there))
     return AnnotatorGrid(table.names, table.numbers, excluded, tuple(columns))
@@ -132,10 +133,12 @@ def _verdicts(table: AnnotatorTable) -> np.ndarray:
 
 def _state(table: AnnotatorTable, name: str) -> str:
     weight, reason = table.weight(name), table.reason(name)
-    if weight == 1:
-        return ""
-    state = "excluded" if weight == 0 else f"counts as {part_of_one(weight)}"
-    return f"{state}: {reason}" if reason else state
+    states = []
+    if weight != 1:
+        states.append((reason, "excluded" if weight == 0 else f"counts as {part_of_one(weight)}"))
+    if name in table.flagged:
+        states.append((table.flagged[name], "flagged"))
+    return "; ".join(f"{state}: {reason}" if reason else state for reason, state in states)
 
 
 def _queue(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> QueuedItems:
@@ -148,7 +151,9 @@ def _queue(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> Que
         detail = unusual.words[row] or (counted(marks, "mark") if marks else "not fused yet")
         out = name in table.excluded
         words = _state(table, name) if out else detail
-        items.append(QueueItem(name, shown[row], words, score or None, done=out))
+        items.append(
+            QueueItem(name, shown[row], words, score or None, done=out, flag=table.flagged.get(name))
+        )
     return QueuedItems(items)
 
 
@@ -166,6 +171,7 @@ def card(prepared: Prepared, names: Sequence[str]) -> CardView | None:
         "out": all(name in table.excluded for name in there),
         "selected": len(there),
         "joined": any(name in table.aliases for name in there),
+        "flagged": all(name in table.flagged for name in there),
         "weighs": any(table.of_kind(name, "clicks") is not None for name in there),
     }
     if len(compared) == 2:

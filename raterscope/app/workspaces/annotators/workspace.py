@@ -97,6 +97,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         for request, slot in (
             (self.card.exclude_requested, self.decisions.exclude),
             (self.card.weigh_requested, self.decisions.weigh),
+            (self.card.flag_requested, self.decisions.flag),
             (self.card.join_requested, self.decisions.join),
             (self.card.separate_requested, self.decisions.separate),
         ):
@@ -109,6 +110,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
             (
                 ("Exclude annotators, or restore them", "X", self.decisions.exclude),
                 ("Down-weight annotators of clicks", "W", self.decisions.weigh),
+                ("Flag annotators, or remove the flag", "F", self.decisions.flag),
                 ("Join names of one annotator", "J", self.decisions.join),
                 ("Separate joined names", "U", self.decisions.separate),
                 ("Next annotator, the most unusual first", "Tab", partial(self.step, 1)),
@@ -280,22 +282,24 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         self.card.show_card(self._card())
 
     def _card(self) -> CardView | None:
-        """Return the card of the selection, with who excluded the annotator when and why."""
+        """Return the card of the selection, with who excluded or flagged the annotator when and why."""
         shown = None if self.prepared is None else view.card(self.prepared, self.table.selected)
-        words = self._exclusion_words() if shown is not None and len(shown.names) == 1 else ""
-        if shown is None or not words:
+        if shown is None or len(shown.names) > 1:
             return shown
-        return replace(shown, sentences=(words, *shown.sentences))
+        words = (self._decision_words("exclude", "Excluded"), self._decision_words("mark", "Flagged"))
+        return replace(shown, sentences=(*filter(None, words), *shown.sentences))
 
-    def _exclusion_words(self) -> str:
+    def _decision_words(self, verb: str, done: str) -> str:
+        """Say who excluded or flagged the selected annotator, when and why; empty without a decision."""
         contents, name = self._document.contents, next(iter(self.table.selected), "")
-        if contents is None or name not in contents.review.excluded:
+        if contents is None:
             return ""
-        for decision in reversed(contents.decisions):
-            excludes = decision.verb == "exclude" and name in decision.annotators
-            if excludes and decision.at is not None and contents.review.stands(decision.id):
+        of_verb = contents.review.excluded if verb == "exclude" else contents.review.flagged
+        for decision in reversed(contents.decisions if name in of_verb else ()):
+            own = decision.verb == verb and name in decision.annotators
+            if own and decision.at is not None and contents.review.stands(decision.id):
                 when = f"{decision.at.astimezone():%Y-%m-%d %H:%M}"
-                return f"Excluded by {decision.who}, {when}: {decision.reason or 'no reason given'}."
+                return f"{done} by {decision.who}, {when}: {decision.reason or 'no reason given'}."
         return ""
 
     def _follow_selection(self) -> None:

@@ -226,3 +226,28 @@ def test_a_preview_tells_the_changes_from_what_would_be_lost():
     notes = ("6 tasks of labels would lose all votes.",)
     preview = Preview((Consequences("labels", "label", 1200, 6000, (), notes),))
     assert preview.summary() == "would change 1,200 of 6,000 labels. 6 tasks of labels would lose all votes."
+
+
+def test_f_flags_with_a_reason_and_again_removes_the_flag(annotators, qtbot):
+    workspace = annotators.workspace
+    workspace.table.select(("eve",))
+    idle(annotators, qtbot)
+    press(annotators, qtbot, Qt.Key.Key_F, on=workspace.table)
+    dialog = workspace.decisions.flag_dialog
+    dialog.words.setText("ask her")
+    before = workspace.prepared
+    dialog.exclude.click()
+    read_again(annotators, qtbot, before)
+    assert annotators.document.contents.review.flagged == {"eve": "ask her"}
+    assert any("Flagged by" in words and "ask her" in words for words in workspace._card().sentences)
+    (line,) = (item for item in workspace.queue.shown() if item.key == "eve")
+    assert line.flag == "ask her"
+    assert not line.done
+    before = workspace.prepared
+    press(annotators, qtbot, Qt.Key.Key_F, on=workspace.table)
+    read_again(annotators, qtbot, before)
+    assert annotators.document.contents.review.flagged == {}
+    before = workspace.prepared
+    annotators.document.undo()
+    read_again(annotators, qtbot, before)
+    assert annotators.document.contents.review.flagged == {"eve": "ask her"}
