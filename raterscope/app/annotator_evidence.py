@@ -42,6 +42,8 @@ class Measure:
         Whether it lies between 0 and 1.
     is_signed : bool
         Whether it lies on both sides of 0 and is written with its sign.
+    is_count : bool
+        Whether it is a whole number.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Measure:
     ideal: float | None = None
     is_share: bool = False
     is_signed: bool = False
+    is_count: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,25 +115,10 @@ def find_suspects(
     """
     people = len(labels.annotators)
     cluster = np.full(people, -1, dtype=np.int64)
-    use = np.bincount(labels.label, minlength=len(labels.outputs)) / max(len(labels), 1)
-    chance = float(np.square(use).sum())
-    if not len(pairs) or chance >= 1:
+    excess = skill_excess(pairs, common, same, labels)
+    if excess is None:
         return cluster, False
-    kappa = (same / common - chance) / (1 - chance)
-    annotator, value = pairs.T.ravel(), np.concatenate([kappa, kappa])
-    order = np.lexsort((value, annotator))
-    edges = np.searchsorted(annotator[order], np.arange(people + 1))
-    many = np.diff(edges)
-    edge = np.minimum(edges[:-1] + (_RANK * many).astype(np.int64), len(value) - 1)
-    middle = np.where(many >= _LEAST_PARTNERS, value[order][edge], np.nan)
-    if not np.isfinite(middle).any():
-        return cluster, False
-    usual = np.sqrt(max(float(np.nanmedian(middle)), 0.01))
-    skill = np.clip(middle / usual, 0.0, 1.0)
-    expected = skill[pairs[:, 0]] * skill[pairs[:, 1]]
-    agree = np.clip(expected + (1 - expected) * chance, 0.0, 1.0)
-    spread = np.sqrt(np.maximum(agree * (1 - agree), 0.01) / common) / (1 - chance)
-    beyond = (kappa - expected >= _LEAST_SHARE * (1 - expected)) & (kappa - expected > _SUSPICIOUS * spread)
+    kappa, beyond, _ = excess
     cluster = _linked_sets(pairs, beyond, people)
     if (cluster >= 0).any():
         return cluster, False
@@ -142,6 +127,52 @@ def find_suspects(
         if _outvoting(np.flatnonzero(alike == number), pairs, labels, first):
             cluster[alike == number] = number
     return cluster, bool((cluster >= 0).any())
+
+
+def skill_excess(
+    pairs: NDArray[np.int32],
+    common: FloatArray,
+    same: FloatArray,
+    labels: Labels,
+    deviations: float = _SUSPICIOUS,
+) -> tuple[FloatArray, NDArray[np.bool_], NDArray[np.bool_]] | None:
+    """Compare the agreement of pairs with that of their skills; None if no skill can be estimated.
+
+    Parameters
+    ----------
+    deviations : float
+        Standard deviations beyond the expected agreement.
+
+    Returns
+    -------
+    (P,) float64
+        Chance-corrected agreement.
+    (P,) bool
+        Whether it is far beyond the product of the skills.
+    (P,) bool
+        Whether both skills are known.
+    """
+    people = len(labels.annotators)
+    use = np.bincount(labels.label, minlength=len(labels.outputs)) / max(len(labels), 1)
+    chance = float(np.square(use).sum())
+    if not len(pairs) or chance >= 1:
+        return None
+    kappa = (same / common - chance) / (1 - chance)
+    annotator, value = pairs.T.ravel(), np.concatenate([kappa, kappa])
+    order = np.lexsort((value, annotator))
+    edges = np.searchsorted(annotator[order], np.arange(people + 1))
+    many = np.diff(edges)
+    edge = np.minimum(edges[:-1] + (_RANK * many).astype(np.int64), len(value) - 1)
+    middle = np.where(many >= _LEAST_PARTNERS, value[order][edge], np.nan)
+    if not np.isfinite(middle).any():
+        return None
+    usual = np.sqrt(max(float(np.nanmedian(middle)), 0.01))
+    skill = np.clip(middle / usual, 0.0, 1.0)
+    expected = skill[pairs[:, 0]] * skill[pairs[:, 1]]
+    agree = np.clip(expected + (1 - expected) * chance, 0.0, 1.0)
+    spread = np.sqrt(np.maximum(agree * (1 - agree), 0.01) / common) / (1 - chance)
+    beyond = (kappa - expected >= _LEAST_SHARE * (1 - expected)) & (kappa - expected > deviations * spread)
+    return kappa, beyond, np.isfinite(expected)
 
 
 def _linked_sets(pairs: NDArray[np.int32], linked: NDArray[np.bool_], people: int) -> NDArray[np.int64]:
@@ -350,9 +381,10 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
     with the rest (`find_suspects`) therefore count as one annotator in a separate consensus, and not at all
     for each other. Each annotator's rates of outputs by class are estimated from it, shrunk towards the
     overall accuracy; their products give the expected agreement. A pair is listed if its agreement exceeds
-    that significantly (normal tail, Bonferroni's correction) and has at least half of the agreement beyond
-    chance. If most annotators agree, they are suspects if the others agree with each other against them. Only
-    their own pairs are then tested: too few annotators remain to test the others.
+    that significantly (normal tail, Bonferroni's correction), has at least half of the agreement beyond
+    chance, and is far beyond the product of both skills, which does not depend on the few votes that others
+    gave to a task. If most annotators agree, they are suspects if the others agree with each other against
+    them. Only their own pairs are then tested: too few annotators remain to test the others.
 
     Parameters
     ----------
@@ -397,7 +429,12 @@ def _find_copies(labels: Labels, fusion: LabelFusion, watch: Watch) -> Copying:
     count = np.asarray(together.data, dtype=np.float64)[wanted]
     same_of = _agreements(pairs, start, task, label, part(watch, 0.0, 0.3))
     cluster, outvoting = find_suspects(pairs, count, same_of, labels, first)
-    possible = np.flatnonzero(same_of >= _LEAST_SHARE * count)  # with less, whatever is expected
+    likely = same_of >= _LEAST_SHARE * count  # with less, whatever is expected
+    excess = skill_excess(pairs, count, same_of, labels, tail)
+    if excess is not None and not outvoting:
+        _, beyond_skills, known = excess
+        likely &= beyond_skills | ~known
+    possible = np.flatnonzero(likely)
     if not len(possible):
         return _copying([], outvoting)
     if (cluster >= 0).any():

@@ -87,7 +87,8 @@ def _deviations(
     away = np.abs(value - measure.ideal)
     ends = np.abs(np.stack([low, high]) - measure.ideal)
     nearest = np.where((low <= measure.ideal) & (measure.ideal <= high), 0.0, ends.min(axis=0))
-    middle = float(np.median(away[known]))
+    # Where most have the ideal value, as with a few votes each, the median says nothing of the others.
+    middle = float(np.median(away[known])) or float(away[known].mean())
     spread = max(MAD * float(np.median(np.abs(away[known] - middle))), 0.2 * middle, 1e-9)
     z = np.where(known, (away - middle) / spread, 0.0)
     unusual = bounded & (z > FAR) & (nearest > middle)

@@ -247,7 +247,7 @@ def draw_judges(settings: JudgesSettings, folder: Path, watch: Watch) -> Drawn:
     quality = np.linspace(1.2, -1.2, len(MODELS))[rng.permutation(len(MODELS))]
     judges = _names("judge ", settings.judges)
     fixed = np.arange(settings.judges) < settings.always_a
-    lean = np.where(fixed, 0.0, rng.normal(0.0, 0.15, settings.judges))
+    lean = np.where(fixed, 0.0, rng.normal(0.0, 0.03, settings.judges))
     prompts = [
         f"{_PROMPTS[number % len(_PROMPTS)].format(_TOPICS[number % len(_TOPICS)])}"
         + (f" ({number // 60 + 1})" if number >= 60 else "")

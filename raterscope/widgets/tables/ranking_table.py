@@ -32,6 +32,7 @@ COLUMNS = {
 }
 NUMBERS = len(COLUMNS)
 ROW_HEIGHT, SIDE, SHARE_WIDTH, WIDEST_SHARE = 28, 24, 76, 160
+ROOM = 12
 STRONGEST = 0.45
 """Strength of the colour of a share of 0 or 1."""
 
@@ -111,8 +112,9 @@ class RankingTable(QWidget):
         self.header.set_aside("" if rows is None else count(len(rows.names), "item"))
         if rows is not None:
             self.view.resizeColumnsToContents()
-            if rows.pictures:  # the pictures come later
-                self.view.setColumnWidth(1, self.view.columnWidth(1) + pixels(SIDE))
+            for column in range(NUMBERS):
+                side = SIDE if rows.pictures and column == 1 else 0  # the pictures come later
+                self.view.setColumnWidth(column, self.view.columnWidth(column) + pixels(ROOM + side))
             for column in range(NUMBERS, self.model.columnCount()):
                 width = self.view.columnWidth(column)
                 self.view.setColumnWidth(column, min(max(width, pixels(SHARE_WIDTH)), pixels(WIDEST_SHARE)))

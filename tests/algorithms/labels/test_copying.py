@@ -51,6 +51,21 @@ def test_people_who_look_for_themselves_copy_nobody(seed):
     assert find_copies(labels, ibcc(labels)).groups() == ()
 
 
+@pytest.mark.parametrize("votes", [2, 3])
+def test_few_votes_on_each_task_accuse_no_independent_annotator(votes):
+    """With two or three votes on a task, the others say little on what a pair should answer."""
+    answers = sayings(5, tasks=3000, people=15, accuracy=0.8)
+    rng = np.random.default_rng(6)
+    chosen = np.argsort(rng.random(answers.shape), axis=1)[:, :votes]
+    voted = np.zeros(answers.shape, dtype=bool)
+    np.put_along_axis(voted, chosen, values=True, axis=1)
+    labels = crowd(answers, voted)
+    assert find_copies(labels, run(labels, LabelPlan.make("pooled", {}))).groups() == ()
+    answers[:, 7] = answers[:, 3]
+    copied = crowd(answers, voted)
+    assert find_copies(copied, run(copied, LabelPlan.make("pooled", {}))).groups() == ((3, 7),)
+
+
 @pytest.mark.parametrize("algorithm", ["pooled", "majority", "weighted-sum"])
 def test_shares_of_votes_accuse_no_independent_annotator_and_find_the_ring(algorithm):
     """Nine good annotators, one always wrong, one who always says the same; then a ring of three."""

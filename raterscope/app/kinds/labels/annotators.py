@@ -46,7 +46,7 @@ GOLD = Measure(
     "gold", "gold tasks", "Share of right votes on gold tasks, whose class is imported or marked by you (G)",
     ideal=1.0, is_share=True,
 )  # fmt: skip
-GOLD_ANSWERED = Measure("gold_answered", "gold answered", "Number of votes on gold tasks")
+GOLD_ANSWERED = Measure("gold_answered", "gold answered", "Number of votes on gold tasks", is_count=True)
 MEASURES = (ACCURACY, GOLD, WORST, CHANGE, GOLD_ANSWERED)
 
 FEWEST = 3.0

@@ -110,6 +110,7 @@ def _column(
 ) -> GridColumn:
     key = f"{evidence.kind}_{measure.name}"
     form: Form = "share" if measure.is_share else "p" if measure.unit == "p" else "value"
+    form = "count" if measure.is_count else form
     if measure.is_signed:
         form = "signed"
     return GridColumn(
@@ -282,6 +283,8 @@ def _value_words(measure: Measure, value: tuple[float, ...], *, brief: bool) -> 
         return ""
     if measure.unit == "p":
         return p_words(value[0])
+    if measure.is_count:
+        return f"{value[0]:,.0f}"
     words = figure(*value) if brief else estimate(*value)
     if measure.is_signed and value[0] > 0:
         words = f"+{words}"
