@@ -81,8 +81,8 @@ LIGHT = Theme(
     second="#4a5561",
     third="#5f6a75",
     accent="#1668c7",
-    rejected="#7d2a00",
-    disputed="#8a6100",
+    rejected="#8a0f00",
+    disputed="#ba4700",
     on_accent="#ffffff",
     painted="#22ffbb",
 )

@@ -175,7 +175,7 @@ def paint_colour_bar(painter: QPainter, right: float, top: float, heat: HeatMap)
     right, top = right / text_size(), top / text_size()
     painter.setFont(theme.font(theme.CAPTION))
     metrics = QFontMetrics(painter.font())
-    ends = f"{heat.low:.3g}", f"{heat.high:.3g}"
+    ends = tuple(f"{end:,.0f}" if abs(end) >= 1000 else f"{end:.3g}" for end in (heat.low, heat.high))
     width = max(150, metrics.horizontalAdvance(heat.label)) + 2 * MARGIN
     box = QRectF(right - width, top, width, BAR_HEIGHT)
     paint_chip_ground(painter, box)

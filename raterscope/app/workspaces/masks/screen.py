@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QResizeEvent
@@ -157,6 +157,23 @@ class MapBar(QWidget):
     def choose_map(self, name: str) -> None:
         """Choose a map."""
         self.map.setCurrentIndex(self.map.findData(name))
+
+    def set_series(self, names: Mapping[int, str]) -> None:
+        """Offer other series of the patient after the maps, by their numbers in the study."""
+        chosen = self.map.currentData()
+        with QSignalBlocker(self.map):
+            while self.map.count() > len(MAPS):
+                self.map.removeItem(len(MAPS))
+            for number, name in names.items():
+                self.map.addItem(name, number)
+            index = self.map.findData(chosen)
+            self.map.setCurrentIndex(max(index, 0))
+
+    @property
+    def series(self) -> int | None:
+        """Number of the other series that is chosen; None for a map."""
+        chosen = self.map.currentData()
+        return chosen if isinstance(chosen, int) else None
 
     def set_truth_there(self, available: bool) -> None:
         """Show or hide the choice of the truth."""

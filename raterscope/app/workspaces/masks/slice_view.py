@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from raterscope.algorithms.masks.calibration import TWO_RATERS
 from raterscope.algorithms.masks.grid import describe_slices
 from raterscope.algorithms.progress import Watch
+from raterscope.app.errors import plain
 from raterscope.app.session import LatestTask, while_shown
+from raterscope.app.study import ImageEntry
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.raters import Raters
@@ -18,7 +21,8 @@ from raterscope.app.workspaces.masks.region_review import RegionReview
 from raterscope.app.workspaces.masks.regions import DisputedRegion
 from raterscope.app.workspaces.masks.scene import LoadedVolume, Piece, Scene
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
-from raterscope.app.workspaces.navigation import PixelLoader
+from raterscope.app.workspaces.masks.second_series import find_series, read_series
+from raterscope.app.workspaces.navigation import PixelLoader, locate_image
 from raterscope.widgets.volume.scene import HeatMap, Outline
 
 SLICES = "Slices"
@@ -36,6 +40,8 @@ class SliceView(MasksPart):
         self._reviewing, self._raters = reviewing, raters
         self._volume, self._maps = core.screen.volume, core.screen.maps
         self._task = LatestTask()
+        self._series: tuple[int, int, HeatMap] | None = None
+        """Case, number and map of the series that was resampled last."""
         self.other_outlines: Callable[[], list[Outline] | None] = lambda: None
         """Returns outlines to draw instead of the raters'; None for the raters'."""
         loader.pixels.connect(self._on_pixels)
@@ -58,11 +64,16 @@ class SliceView(MasksPart):
     def begin(self, scene: Scene) -> None:
         """Clear the volume of the previous case."""
         self._volume.set_volume(None, scene.image.lattice, modality=scene.image.modality)
+        contents = self._document.contents
+        series = find_series(contents.images, scene.image) if contents is not None else []
+        self._maps.set_series({entry.id: f"series {entry.name}" for entry in series})
         self._screen.notes.set_note(SLICES, " ".join(describe_slices(scene.image.lattice)))
         self._screen.table.leave_solo()
         self._show_hidden()
 
     def _clear(self) -> None:
+        self._series = None
+        self._maps.set_series({})
         self._maps.set_possible(True)
         self._maps.set_truth_there(False)
         self._volume.set_dispute(None)
@@ -181,9 +192,35 @@ class SliceView(MasksPart):
         if self._maps.chosen == "none" or self._session.covered:
             self._volume.set_heat_map(None)
             return
+        if self._maps.series is not None:
+            self._show_series(self._maps.series, scene)
+            return
         request = (scene, structure, self._maps.chosen, self._raters.current, self._raters.pair)
         job = self._jobs.start("Making a map", partial(_make_map, *request), quiet=True)
         self._task.follow(job, self._on_map)
+
+    def _show_series(self, number: int, scene: Scene) -> None:
+        contents = self._document.contents
+        entry = None if contents is None else contents.image(number)
+        if entry is None:
+            return
+        if self._series is not None and self._series[:2] == (scene.image.id, number):
+            self._volume.set_heat_map(self._series[2])
+            return
+        job = self._document.ask("Looking for a series", partial(locate_image, entry))
+        self._task.follow(job, partial(self._on_located, entry, scene))
+
+    def _on_located(self, entry: ImageEntry, scene: Scene, path: Path | None) -> None:
+        if path is None:
+            self._on_map((None, f"The file of {plain(entry.name)} was not found."))
+            return
+        work = partial(read_series, entry, path, scene.image.lattice)
+        job = self._jobs.start(f"Resampling {plain(entry.name)}", work)
+        self._task.follow(job, partial(self._on_series, entry, scene), failed=self._screen.refused.emit)
+
+    def _on_series(self, entry: ImageEntry, scene: Scene, heat_map: HeatMap) -> None:
+        self._series = scene.image.id, entry.id, heat_map
+        self._on_map((heat_map, "Placed by the positions in the files. Check that both series fit."))
 
     def _on_map(self, answer: tuple[HeatMap | None, str]) -> None:
         heat_map, reason = answer
