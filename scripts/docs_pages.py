@@ -30,7 +30,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         {"Use it from Python": "python.md"},
         {"Guide": [{_chapter(name): _pages_of(name)} for name in CHAPTERS]},
         {"Reference": [f"reference/{name}.md" for name in PACKAGES]},
-        {"Develop": ["CONTRIBUTING.md", "architecture.md", "CHANGELOG.md"]},
+        {"Develop": ["plugins.md", "CONTRIBUTING.md", "architecture.md", "CHANGELOG.md"]},
     ]
     config.watch.append(str(FOLDER))
     return config

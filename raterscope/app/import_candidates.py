@@ -18,7 +18,7 @@ from raterscope.app.formats.pairs.table import holds_ranking
 from raterscope.app.formats.points import has_points
 from raterscope.app.formats.points.tables import holds_scores
 from raterscope.app.formats.records import VolumeFile, refuse_special
-from raterscope.app.formats.sources import IMAGES, SUFFIXES, Source, Sources
+from raterscope.app.formats.sources import IMAGES, Source, Sources, may_hold_annotations
 from raterscope.text import natural
 
 _DICOMDIR = "dicomdir"
@@ -261,7 +261,7 @@ def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch
     if candidates.has(path) or candidates.put_other(path):
         return
     source = candidates.sources.open(path)
-    if kind == "clicks" and path.suffix.casefold() in SUFFIXES:
+    if kind == "clicks" and may_hold_annotations(path):
         candidates.points.append(path)
     elif kind in ("clicks", "truth") and candidates.put_points(path):
         pass
@@ -274,7 +274,7 @@ def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch
         candidates.add_volumes(find_volumes(source, watch, candidates.sources))
     elif path.suffix.casefold() == ".json" and has_pairs(source):
         candidates.pairs.append(path)
-    elif path.suffix.casefold() in SUFFIXES:
+    elif may_hold_annotations(path):
         candidates.put(path, candidates.masks)
     elif is_voxel_file(path):
         _sort_voxels(source, candidates, watch)
@@ -313,7 +313,7 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
             if candidates.put_other(path):
                 continue
             source = candidates.sources.open(path)
-            if kind in (None, "clicks", "masks", "truth") and path.suffix.casefold() in SUFFIXES:
+            if kind in (None, "clicks", "masks", "truth") and may_hold_annotations(path):
                 is_of_masks = kind != "clicks" and holds_masks(source)
                 others = candidates.masks if is_of_masks else candidates.left
                 if kind is None:
@@ -365,7 +365,7 @@ def _count(candidates: ImportCandidates) -> int:
 
 def _may_be_masks(source: Source) -> bool:
     path = source.path
-    return path.suffix.casefold() in SUFFIXES or is_voxel_file(path) or source.format in ("DICOM", *IMAGES)
+    return may_hold_annotations(path) or is_voxel_file(path) or source.format in ("DICOM", *IMAGES)
 
 
 def _sort_voxels(source: Source, candidates: ImportCandidates, watch: Watch) -> None:

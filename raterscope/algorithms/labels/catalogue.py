@@ -15,63 +15,64 @@ from raterscope.algorithms.labels.voting import (
     weighted_majority,
     weighted_sum,
 )
+from raterscope.algorithms.plugins import Catalogue
 from raterscope.algorithms.settings import Algorithm
 
-LABELLERS: dict[str, Algorithm] = {
-    algorithm.name: algorithm
-    for algorithm in (
-        Algorithm(
-            "pooled", "pooled consensus", "Hierarchical Dawid-Skene, EBCC, mixed membership and the vote, "
-            "pooled: probabilities that are right about as often as they claim. Recommended.",
-            "logarithmic opinion pool, [@genest1986], of tempered hierarchical Dawid-Skene models, "
-            "[@paun2018], of mixed membership, [@airoldi2008], and of EBCC, [@li2019]; for ordered classes "
-            "of an ordinal model, [@lakshminarayanan2013]",
-            PooledSettings, pooled,
-        ),
-        Algorithm(
-            "ibcc", "IBCC", "Estimates every annotator's confusion matrix and weighs votes by it. "
-            "Over-confident if annotators share mistakes.",
-            "[@simpson2013], sections 2 and 3", IBCCSettings, ibcc,
-        ),
-        Algorithm(
-            "dynibcc", "dynamic IBCC", "As IBCC, with confusion matrices that change over time: for "
-            "annotators who learn, tire or change suddenly.",
-            "[@simpson2013], section 7, as corrected", DynamicSettings, dynibcc,
-        ),
-        Algorithm(
-            "gibbs", "IBCC by Gibbs sampling",
-            "The same model as IBCC, sampled: slower and less over-confident.",
-            "[@simpson2013], section 2; [@geman1984]", GibbsSettings, gibbs,
-        ),
-        Algorithm(
-            "ebcc", "EBCC", "Classes have subtypes on which annotators share mistakes. Slower than IBCC and "
-            "as confident.",
-            "[@li2019]",
-            EBCCSettings, ebcc,
-        ),
-        Algorithm(
-            "dawid-skene", "Dawid-Skene", "Maximum-likelihood confusion matrices.",
-            "[@dawid1979]", DawidSkeneSettings, dawid_skene,
-        ),
-        Algorithm(
-            "majority", "majority vote", "The share of the votes; every annotator counts equally.",
-            "[@simpson2013], section 4", LabelSettings, majority,
-        ),
-        Algorithm(
-            "weighted-majority", "weighted majority", "An annotator counts for less with each mistake.",
-            "[@littlestone1994]", WeightedSettings,
-            weighted_majority,
-        ),
-        Algorithm(
-            "weighted-sum", "weighted sum", "Scores averaged with the weights of weighted majority.",
-            "[@simpson2013], section 4", WeightedSettings, weighted_sum,
-        ),
-        Algorithm(
-            "mean-score", "mean of scores", "Averages labels that are numbers or ordered.",
-            "[@simpson2013], section 4", LabelSettings, mean_score,
-        ),
-    )
-}  # fmt: skip
+LABELLERS= Catalogue(
+    "labels",
+    (
+    Algorithm(
+        "pooled", "pooled consensus", "Hierarchical Dawid-Skene, EBCC, mixed membership and the vote, "
+        "pooled: probabilities that are right about as often as they claim. Recommended.",
+        "logarithmic opinion pool, [@genest1986], of tempered hierarchical Dawid-Skene models, "
+        "[@paun2018], of mixed membership, [@airoldi2008], and of EBCC, [@li2019]; for ordered classes "
+        "of an ordinal model, [@lakshminarayanan2013]",
+        PooledSettings, pooled,
+    ),
+    Algorithm(
+        "ibcc", "IBCC", "Estimates every annotator's confusion matrix and weighs votes by it. "
+        "Over-confident if annotators share mistakes.",
+        "[@simpson2013], sections 2 and 3", IBCCSettings, ibcc,
+    ),
+    Algorithm(
+        "dynibcc", "dynamic IBCC", "As IBCC, with confusion matrices that change over time: for "
+        "annotators who learn, tire or change suddenly.",
+        "[@simpson2013], section 7, as corrected", DynamicSettings, dynibcc,
+    ),
+    Algorithm(
+        "gibbs", "IBCC by Gibbs sampling",
+        "The same model as IBCC, sampled: slower and less over-confident.",
+        "[@simpson2013], section 2; [@geman1984]", GibbsSettings, gibbs,
+    ),
+    Algorithm(
+        "ebcc", "EBCC", "Classes have subtypes on which annotators share mistakes. Slower than IBCC and "
+        "as confident.",
+        "[@li2019]",
+        EBCCSettings, ebcc,
+    ),
+    Algorithm(
+        "dawid-skene", "Dawid-Skene", "Maximum-likelihood confusion matrices.",
+        "[@dawid1979]", DawidSkeneSettings, dawid_skene,
+    ),
+    Algorithm(
+        "majority", "majority vote", "The share of the votes; every annotator counts equally.",
+        "[@simpson2013], section 4", LabelSettings, majority,
+    ),
+    Algorithm(
+        "weighted-majority", "weighted majority", "An annotator counts for less with each mistake.",
+        "[@littlestone1994]", WeightedSettings,
+        weighted_majority,
+    ),
+    Algorithm(
+        "weighted-sum", "weighted sum", "Scores averaged with the weights of weighted majority.",
+        "[@simpson2013], section 4", WeightedSettings, weighted_sum,
+    ),
+    Algorithm(
+        "mean-score", "mean of scores", "Averages labels that are numbers or ordered.",
+        "[@simpson2013], section 4", LabelSettings, mean_score,
+    ),
+    ),
+)  # fmt: skip
 
 
 def labeller_title(name: str) -> str:

@@ -16,51 +16,52 @@ from raterscope.algorithms.masks.robust import (
 )
 from raterscope.algorithms.masks.staple import PSTAPLESettings, STAPLESettings, pstaple, staple
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
+from raterscope.algorithms.plugins import Catalogue
 from raterscope.algorithms.settings import Algorithm
 
-FUSERS: dict[str, Algorithm] = {
-    algorithm.name: algorithm
-    for algorithm in (
-        Algorithm(
-            "laplace", "Laplace", "Robust; gives each rater's local weight and the outline's uncertainty. "
-            "Recommended.",
-            "[@audelan2022], section 2, Laplace likelihood", LaplaceSettings, laplace,
-        ),
-        Algorithm(
-            "student", "Student's t", "As Laplace, with tails estimated for each rater.",
-            "[@audelan2022], section 2, Student's t likelihood", StudentSettings, student,
-        ),
-        Algorithm(
-            "gdp", "generalised double Pareto", "As Laplace, with heavier tails: far outliers count very "
-            "little.",
-            "[@audelan2022], section 2, generalised double Pareto likelihood", GDPSettings, gdp,
-        ),
-        Algorithm(
-            "gaussian", "Gaussian", "One variance for each rater over the whole image; not robust.",
-            "[@audelan2022], section 2.1", GaussianSettings, gaussian,
-        ),
-        Algorithm(
-            "mixture", "mixture of consensuses", "Finds whether raters follow one outline or several, and "
-            "which rater follows which. A variant of the paper's method.",
-            "[@audelan2022], section 3, a variant", MixtureSettings, mixture,
-        ),
-        Algorithm(
-            "staple", "STAPLE", "Weighs votes by each rater's sensitivity and specificity over the image.",
-            "[@warfield2004]", STAPLESettings,
-            staple,
-        ),
-        Algorithm(
-            "pstaple", "PSTAPLE", "STAPLE for probabilities, with a prior that joins neighbouring voxels.",
-            "[@akhondi2013], derived from its description", PSTAPLESettings, pstaple,
-        ),
-        Algorithm(
-            "continuous-staple", "continuous STAPLE", "One bias and one variance for each rater, on signed "
-            "distances.",
-            "[@warfield2008]", ContinuousSTAPLESettings, continuous_staple,
-        ),
-        Algorithm(
-            "majority", "majority vote", "The structure is what more than half of the raters marked.",
-            "[@audelan2022], section 1", MajoritySettings, majority,
-        ),
-    )
-}  # fmt: skip
+FUSERS= Catalogue(
+    "masks",
+    (
+    Algorithm(
+        "laplace", "Laplace", "Robust; gives each rater's local weight and the outline's uncertainty. "
+        "Recommended.",
+        "[@audelan2022], section 2, Laplace likelihood", LaplaceSettings, laplace,
+    ),
+    Algorithm(
+        "student", "Student's t", "As Laplace, with tails estimated for each rater.",
+        "[@audelan2022], section 2, Student's t likelihood", StudentSettings, student,
+    ),
+    Algorithm(
+        "gdp", "generalised double Pareto", "As Laplace, with heavier tails: far outliers count very "
+        "little.",
+        "[@audelan2022], section 2, generalised double Pareto likelihood", GDPSettings, gdp,
+    ),
+    Algorithm(
+        "gaussian", "Gaussian", "One variance for each rater over the whole image; not robust.",
+        "[@audelan2022], section 2.1", GaussianSettings, gaussian,
+    ),
+    Algorithm(
+        "mixture", "mixture of consensuses", "Finds whether raters follow one outline or several, and "
+        "which rater follows which. A variant of the paper's method.",
+        "[@audelan2022], section 3, a variant", MixtureSettings, mixture,
+    ),
+    Algorithm(
+        "staple", "STAPLE", "Weighs votes by each rater's sensitivity and specificity over the image.",
+        "[@warfield2004]", STAPLESettings,
+        staple,
+    ),
+    Algorithm(
+        "pstaple", "PSTAPLE", "STAPLE for probabilities, with a prior that joins neighbouring voxels.",
+        "[@akhondi2013], derived from its description", PSTAPLESettings, pstaple,
+    ),
+    Algorithm(
+        "continuous-staple", "continuous STAPLE", "One bias and one variance for each rater, on signed "
+        "distances.",
+        "[@warfield2008]", ContinuousSTAPLESettings, continuous_staple,
+    ),
+    Algorithm(
+        "majority", "majority vote", "The structure is what more than half of the raters marked.",
+        "[@audelan2022], section 1", MajoritySettings, majority,
+    ),
+    ),
+)  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from raterscope.algorithms.pairs import paths
 from raterscope.algorithms.pairs.data import LBISettings, PairFusion, Pairs, PairSettings
 from raterscope.algorithms.pairs.fitting import fit_path
+from raterscope.algorithms.plugins import Catalogue
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Algorithm
 
@@ -22,26 +23,26 @@ def _lbi(pairs: Pairs, settings: LBISettings | None = None, watch: Watch = silen
     return fit_path(pairs, "lbi", paths.lbi(settings.kappa, settings.steps), settings, watch)
 
 
-PATHS: dict[str, Algorithm] = {
-    algorithm.name: algorithm
-    for algorithm in (
-        Algorithm(
-            "iss", "inverse scale space", "Biases enter at their full size, the clearest first. "
-            "Recommended.",
-            "[@xu2016], eq. 4, with the knockoffs of section 2.3 as corrected", PairSettings, _iss,
-        ),
-        Algorithm(
-            "lasso", "LASSO", "Biases grow from zero; they enter in nearly the same order.",
-            "[@xu2016], eq. 5, with the knockoffs of section 2.3 as corrected", PairSettings,
-            _lasso,
-        ),
-        Algorithm(
-            "lbi", "linearised Bregman iteration", "Approximates the inverse scale space in small steps.",
-            "[@xu2016], Algorithm 1, with the knockoffs of section 2.3 as corrected", LBISettings,
-            _lbi,
-        ),
-    )
-}  # fmt: skip
+PATHS= Catalogue(
+    "pairs",
+    (
+    Algorithm(
+        "iss", "inverse scale space", "Biases enter at their full size, the clearest first. "
+        "Recommended.",
+        "[@xu2016], eq. 4, with the knockoffs of section 2.3 as corrected", PairSettings, _iss,
+    ),
+    Algorithm(
+        "lasso", "LASSO", "Biases grow from zero; they enter in nearly the same order.",
+        "[@xu2016], eq. 5, with the knockoffs of section 2.3 as corrected", PairSettings,
+        _lasso,
+    ),
+    Algorithm(
+        "lbi", "linearised Bregman iteration", "Approximates the inverse scale space in small steps.",
+        "[@xu2016], Algorithm 1, with the knockoffs of section 2.3 as corrected", LBISettings,
+        _lbi,
+    ),
+    ),
+)  # fmt: skip
 
 
 def path_title(name: str) -> str:

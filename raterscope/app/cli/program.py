@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from raterscope.algorithms.plugins import problems
 from raterscope.app.cli.options import options_of
 from raterscope.app.command_line.arguments import Misused
 from raterscope.app.kinds.registry import KINDS
@@ -190,7 +191,11 @@ def _act(arguments: list[str]) -> int:
     if not arguments or (arguments[0] not in COMMANDS and not arguments[0].startswith("-")):
         return _window(arguments)
     options = options_of(arguments)
-    return _execute(options)
+    try:
+        return _execute(options)
+    finally:
+        for sentence in problems():
+            print(f"note: {sentence}", file=sys.stderr)
 
 
 def _window(names: list[str]) -> int:

@@ -8,9 +8,10 @@ still yields its points. The reader of a shape checks it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
@@ -291,6 +292,22 @@ class Document:
             Collects the remarks for the user.
         """
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class AnnotationFormat:
+    """Format of annotation files, which a plugin adds by an entry point of ``raterscope.formats``.
+
+    Attributes
+    ----------
+    endings : tuple of str
+        Endings of its files, in lower case: ".dots".
+    read : callable
+        ``read(path)`` parses a file once; it raises `raterscope.app.errors.InputError` for a damaged one.
+    """
+
+    endings: tuple[str, ...]
+    read: Callable[[Path], Document]
 
 
 def find_annotator(*sources: Any) -> str | None:

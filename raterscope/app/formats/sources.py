@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
+from raterscope.algorithms.plugins import load
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.annotations import Content, Document, Kind
+from raterscope.app.formats.annotations import AnnotationFormat, Content, Document, Kind
 from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.untrusted import json_content, read_bytes, read_xml
 
@@ -87,8 +88,28 @@ def _by_signature(start: bytes) -> Format:
     return next((name for signature, name in _SIGNATURES.items() if start.startswith(signature)), "")
 
 
-SUFFIXES = (".json", ".geojson", ".xml")
-"""Suffixes of annotation files that are not tables."""
+_ANNOTATIONS = (".json", ".geojson", ".xml")
+
+
+@cache
+def _formats_of_plugins() -> dict[str, tuple[str, AnnotationFormat]]:
+    """Return the plugins that read further formats, with their names, by the endings of files."""
+    return {
+        ending: (name, plugin)
+        for name, plugin in load("raterscope.formats", AnnotationFormat).items()
+        for ending in plugin.endings
+    }
+
+
+def is_of_plugin(path: Path) -> bool:
+    """Return whether a file has the ending of a plugin's format."""
+    return path.suffix.casefold() in _formats_of_plugins()
+
+
+def may_hold_annotations(path: Path) -> bool:
+    """Return whether a file has the ending of annotations that are not tables."""
+    return path.suffix.casefold() in _ANNOTATIONS or is_of_plugin(path)
+
 
 _MOST_MEMORY = 400 << 20
 """Bytes of memory for parsed contents, in addition to the file that is being read."""
@@ -360,7 +381,15 @@ class Sources:
 
 
 def _parse(path: Path) -> Document | None:
-    """Parse a JSON or XML file; None for an unknown format."""
+    """Parse a JSON or XML file, or one of a plugin's format; None for an unknown format."""
+    if is_of_plugin(path):
+        name, plugin = _formats_of_plugins()[path.suffix.casefold()]
+        try:
+            return plugin.read(path)
+        except (InputError, OSError):
+            raise
+        except Exception as error:  # code of others may raise anything
+            raise InputError(f"the plugin {name} cannot read it: {error!r}", file=path) from error
     from raterscope.app.formats import coco, cvat, geojson, label_studio, labelme
     from raterscope.app.formats.points import tables
 

@@ -9,8 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from raterscope.algorithms.plugins import load
+from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError, plain
-from raterscope.app.exports import Export, Request, write_decisions, write_reading, write_samples
+from raterscope.app.exports import Export, Request, Writer, write_decisions, write_reading, write_samples
 from raterscope.app.kinds.clicks.kind import CLICKS
 from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.labels.kind import LABELS
@@ -58,11 +60,25 @@ def exports() -> tuple[Export, ...]:
     samples = Export(
         "acceptance", "Acceptance samples", ("csv",), of_run=False, kinds=tuple(KINDS), write=write_samples
     )
-    return *of_kinds, decisions, samples, reading
+    of_plugins = (
+        replace(export, write=partial(_write_plugin, name, export.write))
+        for name, export in load("raterscope.exports", Export).items()
+        if export.write is not None
+    )
+    return *of_kinds, decisions, samples, reading, *of_plugins
 
 
 def _write(kind: Kind, study: Study, request: Request, watch: Watch) -> list[Path]:
     return kind.functions.writers[request.what](study, request, watch)
+
+
+def _write_plugin(name: str, write: Writer, study: Study, request: Request, watch: Watch) -> list[Path]:
+    try:
+        return write(study, request, watch)
+    except (InputError, Cancelled, OSError, MemoryError):
+        raise
+    except Exception as error:  # code of others may raise anything
+        raise InputError(f"the plugin {name} failed: {error!r}") from error
 
 
 def find_export(what: str, kinds: Sequence[str]) -> Export:

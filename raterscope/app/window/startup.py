@@ -15,9 +15,11 @@ from PySide6.QtGui import QGradient, QIcon
 from PySide6.QtWidgets import QApplication, QWidget
 
 from raterscope import __version__, resources
+from raterscope.algorithms.plugins import problems
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs
+from raterscope.app.kinds.registry import KINDS
 from raterscope.app.memory import share_heaps
 from raterscope.app.window import preferences
 from raterscope.app.window.main_window import MainWindow
@@ -115,6 +117,9 @@ def load_workspaces(watch: Watch) -> None:
     for done, workspace in enumerate(WORKSPACES.values()):
         watch(done / len(WORKSPACES), "loading")
         workspace.load()
+    for kind in KINDS.values():  # plugins are loaded when a catalogue is read
+        for catalogue in kind.catalogues:
+            len(catalogue.algorithms)
     import numpy.ma  # noqa: F401 - NumPy imports it at the first np.unique
 
     QGradient.Preset.NumPresets  # noqa: B018 - PySide makes its enumeration at the first QPainter.fillRect
@@ -123,6 +128,8 @@ def load_workspaces(watch: Watch) -> None:
 def _begin(window: MainWindow, paths: Sequence[Path], _loaded: object) -> None:
     # These objects stay: searching them for garbage again and again would block the window.
     gc.freeze()
+    if sentences := problems():
+        window.notice.show_error(" ".join(sentences))
     if paths:
         window.open_paths(paths)
     else:

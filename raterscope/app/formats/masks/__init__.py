@@ -11,7 +11,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.naming import NO_NAMES, NameParts, parse_path, strip_suffixes
 from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile, refuse_special
-from raterscope.app.formats.sources import SUFFIXES, File, Source, open_source
+from raterscope.app.formats.sources import File, Source, may_hold_annotations, open_source
 
 __all__ = ["holds_masks", "read_masks"]
 
@@ -59,7 +59,7 @@ def _kind(source: Source) -> _Kind | None:
     from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
 
     name = source.path.name.casefold()
-    if name.endswith(SUFFIXES):
+    if may_hold_annotations(source.path):
         return "annotations"
     if name.endswith((".nrrd", ".nhdr")):
         from raterscope.app.formats.masks.seg_nrrd import has_segments

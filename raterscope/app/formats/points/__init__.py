@@ -8,7 +8,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.points.collector import UNKNOWN, PointFile, collect_points
 from raterscope.app.formats.points.tables import is_points_layer, read_points_layer
-from raterscope.app.formats.sources import SUFFIXES, File, open_source
+from raterscope.app.formats.sources import File, is_of_plugin, may_hold_annotations, open_source
 
 __all__ = ["UNKNOWN", "PointFile", "has_points", "read_points"]
 
@@ -29,11 +29,11 @@ def has_points(file: File) -> Literal["alone", "beside", "nothing"] | None:
     try:
         if suffix in _TABLES and source.path.is_file():  # a pipe can be read only once
             return "alone" if is_points_layer(source.head().table.header) else None
-        if suffix not in SUFFIXES or not source.path.is_file():
+        if not may_hold_annotations(source.path) or not source.path.is_file():
             return None
         contents = source.contents("points")
     except InputError:
-        return None
+        return "alone" if is_of_plugin(source.path) else None  # no other reader knows what is wrong
     if contents is None:
         return None
     if "points" in contents:
