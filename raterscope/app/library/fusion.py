@@ -14,6 +14,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.labels.programs import program_of
 from raterscope.app.formats.labels.table import (
     find_annotator_columns,
     read_label_table,
@@ -181,6 +182,7 @@ def fuse_labels(
     algorithm: str | None = None,
     columns: Mapping[str, str] | None = None,
     ordered: bool | Sequence[str] | None = None,
+    programs: Mapping[str, TableLike] | None = None,
     **settings: object,
 ) -> LabelResult:
     """Find the labels of tasks from the votes of many annotators.
@@ -199,6 +201,9 @@ def fuse_labels(
     ordered : bool or sequence of str, optional
         Whether the labels are grades, or the grades from the lowest to the highest. By default it is detected
         for labels that are numbers. Of grades the table of labels has median and 95 % interval.
+    programs : mapping of name to table, optional
+        Class probabilities of programs: task and a column for each class, or task, label and score. They are
+        weighted by how well they predict the votes, and left out if they do not.
     **settings
         Settings of the algorithm and of the question.
 
@@ -238,6 +243,12 @@ def fuse_labels(
         for files in question_tables:
             questions[files.name], understood = join_question(files, understanding)
             notices += understood
+        for name, source in (programs or {}).items():
+            for key, question in questions.items():
+                labels = question.labels
+                program, about = program_of(head_of(source, name).table, name, labels.tasks, labels.classes)
+                questions[key] = replace(question, programs=(*question.programs, program))
+                notices += [f"{name}: {notice}" for notice in about]
         if plan.about.truths != "measure" and not any((q.truth != OPEN).any() for q in questions.values()):
             raise InputError("there are no truths to hold fixed; expected some in truth")
         answer = fuse_questions(LabelInputs(dict.fromkeys(questions, 0), questions), plan)

@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from raterscope.app.command_line.output import (
 from raterscope.app.command_line.selection import answered_by_options, select_items, select_question
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.labels import read_labels
+from raterscope.app.formats.labels.programs import read_program
 from raterscope.app.formats.records import STUDY_SUFFIX, LabelFile, LabelTable, TrueLabels
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.kinds.kind import Summary
@@ -82,6 +84,7 @@ _OF_FILES = {
     "annotator": "--annotator",
     "subsample": "--subsample",
     "mapping": "--map",
+    "programs": "--program",
 }
 """Options that a study has answered already."""
 
@@ -219,6 +222,8 @@ def _fuse_files(
         understood += about
     if plan.about.truths != "measure" and not any((q.truth != OPEN).any() for q in questions.values()):
         raise InputError("there are no truths to hold fixed; --truth TRUTH names them")
+    questions, about_programs = _with_programs(questions, options.programs)
+    understood += about_programs
     make_folder(options.output)
     inputs = Inputs(dict.fromkeys(questions, 0), questions)
     notices += [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
@@ -226,7 +231,23 @@ def _fuse_files(
     del tables, question_files  # they can be as large as the votes of the questions
     release_freed_memory()
     answer = fuse_inputs(inputs, plan, part(watch, 0.25, 1.0))
-    return answer, files_and_digests(paths), notices + understood
+    return answer, files_and_digests([*paths, *options.programs]), notices + understood
+
+
+def _with_programs(
+    questions: Mapping[str, Question], paths: Sequence[Path]
+) -> tuple[dict[str, Question], list[str]]:
+    """Add the class probabilities of programs to the question. Also returns notices."""
+    if not paths:
+        return dict(questions), []
+    if len(questions) > 1:
+        raise InputError(
+            f"there are {len(questions)} questions; --question NAME takes that of --program", file=paths[0]
+        )
+    ((name, question),) = questions.items()
+    read = [read_program(path, question.labels.tasks, question.labels.classes) for path in paths]
+    notices = [f"{program.name}: {notice}" for program, notices in read for notice in notices]
+    return {name: replace(question, programs=tuple(program for program, _ in read))}, notices
 
 
 def summary_of(

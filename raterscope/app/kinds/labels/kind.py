@@ -38,6 +38,11 @@ def _add_fuse_options(parser: Parser) -> None:
                         help="of a study: write the results of run N, without fusing again")  # fmt: skip
     parser.add_argument("--truth", type=Path, metavar="TRUTH",
                         help="true classes (task, label) to compare with; writes evaluation.csv")  # fmt: skip
+    parser.add_argument("--program", nargs="+", action="extend", default=[], type=Path, metavar="TABLE",
+                        dest="programs",
+                        help="class probabilities of a program: a table with the columns task and one for "
+                             "each class, or task, label and score; weighted by how well they predict the "
+                             "votes, and left out if they do not")  # fmt: skip
     add_hold(parser, "hold the truths fixed, so that they improve the rest")
     parser.add_argument("--folds", action="store_true",
                         help="hold the truths fixed except a fifth that is measured, in turn")  # fmt: skip
@@ -177,6 +182,7 @@ LABELS: Kind = Kind(
         (
             "fuse labels votes.csv -o results",
             "fuse labels votes.csv --truth truth.csv --compare -o results",
+            "fuse labels votes.csv --program network.csv -o results",
             "fuse labels study.rscope --run 3 -o results",
             "fuse labels scores.csv --outputs -1,1,3 --classes no,yes --stands -1=no 1=yes 3=yes -o results",
         ),

@@ -20,6 +20,7 @@ from raterscope.algorithms.labels.assessment import Assessment, advice, assess
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels, LabelsError
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
+from raterscope.algorithms.labels.programs import Program, combine
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.tempering import Tempering, choose_tempering, is_modelled
@@ -46,11 +47,14 @@ class Question:
     truth : (N,) int16
     excluded : Labels or None
         Votes of excluded annotators, which are not fused; tasks and annotators numbered as in `labels`.
+    programs : tuple of Program
+        Class probabilities of programs, combined with the consensus of the votes.
     """
 
     labels: Labels
     truth: ClassArray
     excluded: Labels | None = None
+    programs: tuple[Program, ...] = ()
 
 
 Inputs = outcome.Inputs[Question]
@@ -82,7 +86,11 @@ def fuse_inputs(inputs: Inputs, plan: LabelPlan, watch: Watch = silent) -> Answe
 
 
 def _fuse(question: Question, plan: LabelPlan, watch: Watch) -> LabelResult:
-    return fuse(question.labels, plan, question.truth, watch)
+    result = fuse(question.labels, plan, question.truth, part(watch, 0.0, 0.95))
+    if not question.programs:
+        return result
+    combined, _ = combine(result.fusion, question.programs, part(watch, 0.95, 1.0))
+    return replace(result, fusion=combined)
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
@@ -167,7 +175,7 @@ def digest_of(questions: Mapping[str, Question]) -> str:
         fingerprint.texts(name, *labels.outputs, *labels.classes, *labels.tasks, *labels.annotators)
         fingerprint.arrays(
             labels.task, labels.annotator, labels.label, labels.meaning, labels.time, labels.known,
-            labels.prior, question.truth,
+            labels.prior, question.truth, *(program.probability for program in question.programs),
         )  # fmt: skip
         if labels.ordered:
             fingerprint.texts("ordered")

@@ -1,0 +1,113 @@
+"""Class probabilities of programs on the command line and from Python."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import raterscope as rs
+from raterscope.algorithms.simulation.label_crowds import simulate_labels, staging_crowd
+from raterscope.app.cli import main
+from raterscope.app.errors import InputError
+from raterscope.app.formats.labels.programs import read_program
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    return simulate_labels(staging_crowd(tasks=120, annotators=10), seed=4)
+
+
+@pytest.fixture(scope="module")
+def probability(crowd):
+    logits = np.random.default_rng(1).normal(size=(len(crowd.truth), len(crowd.labels.classes)))
+    logits[np.arange(len(crowd.truth)), crowd.truth] += 2.5
+    return np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, crowd, probability):
+    """Tables of votes, truths, and the probabilities of a program in both layouts."""
+    folder, labels = tmp_path_factory.mktemp("programs"), crowd.labels
+    votes = zip(labels.annotator, labels.task, labels.label, strict=True)
+    tables = {
+        "votes": [("annotator", "task", "label"),
+                  *((labels.annotators[a], labels.tasks[t], labels.outputs[v]) for a, t, v in votes)],
+        "truth": [("task", "label"),
+                  *((task, labels.classes[c]) for task, c in zip(labels.tasks, crowd.truth, strict=True))],
+        "net": [("task", *(f"p({name})" for name in labels.classes)),
+                *((task, *row) for task, row in zip(labels.tasks, probability, strict=True))],
+        "long": [("task", "label", "probability"),
+                 *((task, name, value) for task, row in zip(labels.tasks, probability, strict=True)
+                   for name, value in zip(labels.classes, row, strict=True))],
+    }  # fmt: skip
+    for name, rows in tables.items():
+        with (folder / f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows(rows)
+    return folder
+
+
+def accuracy(path):
+    with (path / "evaluation.csv").open() as file:
+        return float(next(csv.DictReader(file))["accuracy"])
+
+
+def test_both_layouts_are_read_and_give_the_same(folder, crowd, probability):
+    labels = crowd.labels
+    for name in ("net", "long"):
+        program, notices = read_program(folder / f"{name}.csv", labels.tasks, labels.classes)
+        assert program.name == name
+        assert notices == []
+        np.testing.assert_allclose(program.probability, probability, atol=1e-9)
+
+
+def test_the_command_line_takes_a_program_and_reports_it(folder, tmp_path, capsys):
+    plain = ["fuse", "labels", str(folder / "votes.csv"), "--truth", str(folder / "truth.csv")]
+    assert main([*plain, "-o", str(tmp_path / "alone")]) == 0
+    assert main([*plain, "--program", str(folder / "net.csv"), "-o", str(tmp_path / "with")]) == 0
+    assert "The consensus includes the program" in capsys.readouterr().err
+    assert accuracy(tmp_path / "with") > accuracy(tmp_path / "alone")
+    record = json.loads((tmp_path / "with" / "run.json").read_text())
+    assert any("net" in str(source) for source in record["inputs"])
+    alone = json.loads((tmp_path / "alone" / "run.json").read_text())
+    assert (
+        record["input_digest" if "input_digest" in record else "digest"]
+        != alone["input_digest" if "input_digest" in alone else "digest"]
+    )
+
+
+def test_python_takes_programs_by_name(folder, crowd, probability):
+    labels = crowd.labels
+    votes = {
+        "annotator": [labels.annotators[a] for a in labels.annotator],
+        "task": [labels.tasks[t] for t in labels.task],
+        "label": [labels.outputs[v] for v in labels.label],
+    }
+    columns = {name: probability[:, at] for at, name in enumerate(labels.classes)}
+    result = rs.fuse_labels(votes, programs={"net": {"task": list(labels.tasks), **columns}})
+    assert any("the program" in notice and "net" in notice for notice in result.notices)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([("task", "score"), ("cell 1", "0.4")], "has no class probabilities"),
+        ([("task", "label", "score"), ("nowhere", "ring", "0.4")], "has none of the tasks"),
+        ([("task", "label", "score"), ("a", "ring", "1.4")], "is no probability"),
+    ],
+)
+def test_bad_tables_are_refused(tmp_path, rows, words):
+    path = tmp_path / "net.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    with pytest.raises(InputError, match=words):
+        read_program(path, ("a", "b"), ("ring", "schizont"))
+
+
+def test_scores_that_do_not_add_up_are_scaled_and_missing_tasks_named(tmp_path):
+    path = tmp_path / "net.csv"
+    path.write_text("task,ring,schizont\na,0.2,0.2\n")
+    program, notices = read_program(path, ("a", "b"), ("ring", "schizont"))
+    assert program.probability[0].tolist() == [0.5, 0.5]
+    assert np.isnan(program.probability[1]).all()
+    assert len(notices) == 2
