@@ -115,3 +115,11 @@ def test_a_prior_set_for_the_question_is_shown_and_given_back(qtbot):
     np.testing.assert_array_equal(dialog.answers.prior, prior)
     press(dialog, "Add")
     assert dialog.answers.prior is None
+
+
+def test_classes_are_declared_ordered(qtbot):
+    dialog = AnswersDialog("Grade?", Answers(tuple("123"), tuple("123"), (0, 1, 2), ordered=True))
+    qtbot.addWidget(dialog)
+    assert dialog.answers.ordered
+    dialog.ordered.setChecked(False)
+    assert not dialog.answers.ordered

@@ -57,7 +57,7 @@ def test_a_cell_says_its_rate_interval_votes_and_the_crowds_with_the_digits_it_d
         "true not, answer -1: 0.93 (0.91 to 0.96), 1,204 votes; the crowd 0.80, difference +0.13"
     )
     assert words((0, 1)).endswith("less than one vote; the crowd 0.20, difference −0.13")
-    # An interval from 0.1 to 0.9 has no second decimal, and a difference within it says nothing.
+    # A share has two decimals even here, and a difference within the interval says nothing.
     assert words((1, 0)) == (
         "true supernova, answer -1: 0.50 (0.10 to 0.90), 1 vote; the crowd 0.60, within the interval"
     )

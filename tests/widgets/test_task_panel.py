@@ -320,3 +320,54 @@ def test_neither_hidden_votes_nor_an_earlier_decision_object():
     sure, tally = np.array([0.0, 1.0]), np.array([0, 4])
     assert view(posterior=sure, tally=tally, blind=True).objection(0) == ""
     assert "posterior" not in view(posterior=sure, fixed=True).objection(0)
+
+
+BIRDS = (
+    *(f"bird/owl/{name}" for name in ("tawny", "barn", "eagle")),
+    *(f"bird/crow/{name}" for name in ("rook", "hooded", "jackdaw")),
+    *(f"fish/{name}" for name in ("cod", "ling", "hake", "sole")),
+)
+
+
+@pytest.fixture
+def tree(panel):
+    posterior = np.array([0.4, 0.2, 0.05, 0.1, 0.02, 0.03, 0.15, 0.03, 0.01, 0.01])
+    panel.resize(640, 400)
+    panel.show_task(view(classes=BIRDS, posterior=posterior, tally=np.zeros(10, dtype=int)))
+    return panel
+
+
+def names_of(panel):
+    return [line.name.strip() for line in panel.bars.lines]
+
+
+def test_classes_of_a_hierarchy_fold_but_for_those_of_the_most_probable(tree):
+    assert names_of(tree) == ["▾ bird", "▾ owl", "tawny", "barn", "eagle", "▸ crow", "▸ fish"]
+    shares = [round(line.share, 2) for line in tree.bars.lines]
+    assert shares == [0.8, 0.65, 0.4, 0.2, 0.05, 0.15, 0.2]
+    assert [tree.class_of(digit) for digit in "1234"] == [0, 1, 2, None]
+
+
+def test_a_click_on_a_node_unfolds_it_and_decides_nothing(tree, qtbot):
+    decided = []
+    tree.decided.connect(decided.append)
+    tree.bars.clicked.emit(tree.bars.index_of_row(6))
+    assert names_of(tree)[6:] == ["▾ fish", "cod", "ling", "hake", "sole"]
+    assert tree.class_of("4") == 6
+    tree.bars.clicked.emit(tree.bars.index_of_row(0))
+    assert names_of(tree)[0] == "▸ bird"
+    assert decided == []
+    tree.bars.clicked.emit(tree.bars.index_of_row(2))
+    assert decided == [6]
+
+
+def test_a_folded_class_is_found_by_its_name(tree):
+    tree.find_class()
+    tree.classes.field.setText("hooded")
+    assert names_of(tree)[0] == "bird/crow/hooded"
+
+
+def test_median_and_interval_of_a_grade_stand_beside_the_posterior(panel):
+    grades = view(classes=tuple("12345"), posterior=np.array([0, 0.1, 0.6, 0.2, 0.1]), grades=(2, 1, 4))
+    panel.show_task(grades)
+    assert "posterior 3 | median 3 (2 to 5)" in visible_words(panel)

@@ -246,6 +246,23 @@ class Rates:
         )  # fmt: skip
 
 
+def fold_rates(rates: Rates, parent: NDArray[np.integer]) -> Rates:
+    """Sum the classes of each parent, and the outputs, which are the classes.
+
+    Parameters
+    ----------
+    rates : Rates
+        Of one annotator, or several together: K is 1.
+    parent : (J,) int
+        Parent of each class.
+    """
+    children = (parent[:, None] == np.arange(int(parent.max()) + 1)).astype(np.float64)
+    counts, doubt = (children.T @ values[0] @ children for values in (rates.counts, rates.doubt))
+    weight = children * (rates.counts[0].sum(axis=1) + 1e-3)[:, None]
+    prior = (weight / weight.sum(axis=0)).T @ rates.prior[0] @ children
+    return replace(rates, counts=counts[None], doubt=doubt[None], prior=prior[None])
+
+
 def _of(values: FloatArray, annotators: NDArray[np.integer]) -> FloatArray:
     own = distinct(values)
     if len(own) == len(values):

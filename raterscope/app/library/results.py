@@ -17,6 +17,7 @@ from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.labels.assessment import Assessment
+from raterscope.algorithms.labels.class_tree import class_tree
 from raterscope.algorithms.labels.ordinal import grade_summary
 from raterscope.algorithms.labels.result import LabelResult as LabelFusionResult
 from raterscope.algorithms.masks.fusion import CaseResult
@@ -385,9 +386,16 @@ class LabelResult(_QuestionResult):
         labels = question.labels
         if table == "labels":
             grades = grade_summary(fusion.posterior) if labels.ordered else ()
+            tree = class_tree(fusion.classes)
+            sums = None if tree is None else tree.sums(fusion.posterior)
+            parents = (
+                ()
+                if tree is None or sums is None
+                else ((tree.parents, sums.argmax(axis=1)), sums.max(axis=1))
+            )
             columns = (
                 list(labels.tasks), ((*fusion.classes, ""), fusion.label()),
-                *((fusion.classes, grade) for grade in grades), *fusion.posterior.T,
+                *((fusion.classes, grade) for grade in grades), *parents, *fusion.posterior.T,
                 fusion.entropy(), fusion.votes,
             )  # fmt: skip
             return make_frame(label_columns(fusion.classes, ordered=labels.ordered), columns)

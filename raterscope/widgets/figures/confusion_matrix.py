@@ -78,6 +78,8 @@ class MatrixView:
         Class that each output stands for, negative for none; None if unknown.
     order : tuple of (J,) and (L,) int, or None
         Classes and outputs as they are drawn; None for the curator's order.
+    folded : MatrixView or None
+        The matrix of the classes' parents, if they have some.
     """
 
     title: str
@@ -92,6 +94,7 @@ class MatrixView:
     name: str = ""
     meaning: NDArray[np.integer] | None = None
     order: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None
+    folded: MatrixView | None = None
 
     def __post_init__(self) -> None:
         shape = (len(self.classes), len(self.outputs))
@@ -134,7 +137,7 @@ class ConfusionMatrix(FigurePanel):
         self.layout().insertWidget(1, self._subtitle)  # type: ignore[union-attr]
         self._title = "Confusion matrix"
         self.modes.chosen.connect(self._on_mode)
-        self.figure.chosen.connect(self.cell_chosen)
+        self.figure.chosen.connect(self._on_cell)
         self.clear()
 
     def show_matrix(self, view: MatrixView) -> None:
@@ -160,6 +163,9 @@ class ConfusionMatrix(FigurePanel):
         self._subtitle.hide()
         self.modes.hide()
         self.set_filled(False)
+
+    def _on_cell(self, true: int, output: int) -> None:
+        self.cell_chosen.emit(true, output)
 
     def _on_mode(self, mode: str) -> None:
         if mode in MODES:

@@ -30,6 +30,8 @@ NAME_SHARE = 0.45
 """Share of a low line for the name."""
 LEAST_BAR = 40.0
 """Smallest width of a bar, and that beside which the number of votes is written."""
+FOLDED, UNFOLDED = "▸", "▾"
+MARKS = f"{FOLDED}{UNFOLDED} "
 KEYED = 9
 """Largest number of classes in the curator's order; more are sorted, the most probable first."""
 
@@ -108,15 +110,18 @@ def listed_order(
 
 
 class ClassBars(LineList[ClassBar]):
-    """Class probabilities as bars. A click on a line, or Return, decides for its class.
+    """Class probabilities as bars. A click on a line, or Return, decides for its class, or folds a node.
 
     Signals
     -------
     decided : int
         Index of the class.
+    folded : int
+        Index of a node, below 0.
     """
 
     decided = Signal(int)
+    folded = Signal(int)
 
     def __init__(self) -> None:
         self._kind = _BarKind()
@@ -146,7 +151,8 @@ class ClassBars(LineList[ClassBar]):
             super().keyPressEvent(event)
 
     def _on_clicked(self, index: QModelIndex) -> None:
-        self.decided.emit(self.lines[index.row()].index)
+        line = self.lines[index.row()]
+        (self.decided if line.index >= 0 else self.folded).emit(line.index)
 
 
 class _BarKind(LineKind[ClassBar]):
@@ -168,6 +174,8 @@ class _BarKind(LineKind[ClassBar]):
     def tip(self, line: ClassBar) -> str:
         key = f" ({line.digit})" if line.digit else ""
         votes = f": {count(line.votes, 'vote')}" if line.votes >= 0 else ""
+        if line.index < 0:
+            return f"Fold or unfold {line.name.strip(MARKS)}{votes}"
         return f"Decide for {line.name}{votes}{key}"
 
     def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
@@ -251,6 +259,7 @@ class ClassFinder(QWidget):
         self.field.setAccessibleName("Find a class")
         self.field.hide()
         self._bars: tuple[ClassBar, ...] = ()
+        self._lines: tuple[ClassBar, ...] = ()
         self._folded: list[str] = []
         self._low = False
         vertical(self.field, (self.bars, 1), inside=self, spacing=4)
@@ -266,15 +275,17 @@ class ClassFinder(QWidget):
         """Whether the field is open."""
         return not self.field.isHidden()
 
-    def show_bars(self, bars: Sequence[ClassBar], *, low: bool = False) -> None:
-        """Show the classes in this order, or those that match the open field."""
-        self._bars, self._low = tuple(bars), low
+    def show_bars(
+        self, bars: Sequence[ClassBar], *, low: bool = False, lines: Sequence[ClassBar] = ()
+    ) -> None:
+        """Show the classes in this order, or those that match the open field; of a tree the lines instead."""
+        self._bars, self._low, self._lines = tuple(bars), low, tuple(lines)
         self._folded = [bar.name.casefold() for bar in bars]
         self._show()
 
     def class_of(self, digit: str) -> int | None:
         """Return the index of the class that a digit selects; None if there is none."""
-        return next((bar.index for bar in self._bars if bar.digit == digit), None)
+        return next((bar.index for bar in self._lines or self._bars if bar.digit == digit), None)
 
     def open_field(self) -> None:
         """Let the user type a part of a class's name."""
@@ -294,7 +305,7 @@ class ClassFinder(QWidget):
             self.left.emit()
 
     def _show(self) -> None:
-        bars = self._bars
+        bars = self._lines or self._bars
         if self.finding:
             bars = tuple(replace(self._bars[row], digit="") for row in self._matches())
         self.bars.show_bars(bars, low=self._low or self.finding, highlights=self.finding)

@@ -25,6 +25,7 @@ FIGURES = 190.0
 ARROW = " → "
 LISTED = 200
 WORST = {"worst": ("worst", "The worst confusions as a list: those that are surely frequent first")}
+PARENTS = {"parents": ("parents", "The rates of the parents of the classes: bird for bird/owl and bird/crow")}
 RIGHT_SIDE = Qt.AlignmentFlag.AlignRight
 
 
@@ -134,7 +135,7 @@ class ConfusionPanel(ConfusionMatrix):
     def __init__(self) -> None:
         worst = WorstConfusions()
         nothing = placeholder("No other class was answered in half a vote or more.")
-        super().__init__(WORST, (worst, nothing))
+        super().__init__(WORST | PARENTS, (worst, nothing))
         self.worst = worst
         self._view: MatrixView | None = None
         self._classes: tuple[str, ...] = ()
@@ -147,20 +148,34 @@ class ConfusionPanel(ConfusionMatrix):
         self._view = view
         many = view.meaning is not None and len(view.classes) > MANY
         self.modes.buttons["worst"].setVisible(many)  # the cells of fewer classes can be read
+        self.modes.buttons["parents"].setVisible(view.folded is not None)
         if view.classes != self._classes:
             self._classes = view.classes
-            if many or self.modes.mode == "worst":
-                self.modes.set_mode("worst" if many else "rates")
+            if many or self.modes.mode in ("worst", "parents"):
+                self.modes.set_mode("rates" if not many else "worst" if view.folded is None else "parents")
         self._show_part()
 
     def _show_part(self, _mode: str = "") -> None:
         """Show the matrix, or the list in its place."""
         listed = self.modes.mode == "worst"
+        if self._view is not None:
+            parents = self._view.folded if self.modes.mode == "parents" else None
+            self.figure.show_view(parents or self._view)
         if listed and self._view is not None:
             self.worst.set_lines(worst_confusions(self._view))
         part = 0 if not listed else 1 if self.worst.lines else 2
         self.parts.setCurrentIndex(part)
         leave_keys_to(self, (self.figure, self.worst, None)[part])
+
+    def _on_cell(self, true: int, output: int) -> None:
+        """Choose a cell; one of parents stands for several, and has no list of votes."""
+        if self.modes.mode != "parents":
+            super()._on_cell(true, output)
+
+    def select_cell(self, true: int | None, output: int | None = None) -> None:
+        """Outline a cell, or the whole row of a class; not among parents."""
+        if self.modes.mode != "parents":
+            super().select_cell(true, output)
 
     def _on_confusion(self, cell: tuple[int, int]) -> None:
         self.cell_chosen.emit(*cell)

@@ -13,13 +13,22 @@ from PySide6.QtCore import QModelIndex, QPointF, QRectF, QSize, Qt, QTimer, Sign
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QWidget
 
+from raterscope.algorithms.labels.class_tree import SEPARATOR, ClassTree, class_tree, unfolded_lines
 from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import paint_annotator, paint_words
-from raterscope.widgets.panels.class_bars import ClassBar, ClassFinder, has_many, keys_of, listed_order
+from raterscope.widgets.panels.class_bars import (
+    FOLDED,
+    UNFOLDED,
+    ClassBar,
+    ClassFinder,
+    has_many,
+    keys_of,
+    listed_order,
+)
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import Header, placeholder, plain_label
 from raterscope.widgets.theme import set_lengths, text_size
@@ -151,6 +160,7 @@ LEAST = QSize(256, 224)
 """Fixed minimum width, so that the layout can change when the panel shrinks."""
 
 LEAST_VOTES = 24
+INDENT = "    "
 CERTAIN = 0.95
 
 
@@ -284,6 +294,10 @@ class TaskPanel(QWidget):
         self._view: TaskView | None = None
         self._stacked = True
         """Whether the votes are below the classes, which then have low lines."""
+        self._toggled: frozenset[tuple[str, ...]] = frozenset()
+        """Nodes of the classes' tree that are not folded as usual."""
+        self._nodes: list[tuple[str, ...]] = []
+        """Nodes of the classes' tree that are listed."""
         self._lead: tuple[int, str] | None = None
         """Index and name of the class to keep visible."""
         self._header = Header("Task")
@@ -296,6 +310,7 @@ class TaskPanel(QWidget):
         set_lengths(self.votes, minimumHeight=LEAST_VOTES)
         self.classes.decided.connect(self.decided)
         self.classes.left.connect(self.found)
+        self.bars.folded.connect(self._on_folded)
         self.search.clicked.connect(self.find_class)
         self.votes.chosen.connect(self.annotator_chosen)
         self.skip.clicked.connect(self.skipped)
@@ -308,6 +323,7 @@ class TaskPanel(QWidget):
             self._view.name, self._view.classes,
         ):  # fmt: skip
             self.classes.close_field()
+            self._toggled = frozenset()
         self._view = view
         self._pages.setCurrentIndex(int(view is not None))
         if view is None:
@@ -437,10 +453,45 @@ class TaskPanel(QWidget):
                      -1 if votes is None else int(votes[index]))
             for index, name, digit in zip(order, names, keys_of(names), strict=True)
         ]  # fmt: skip
-        self.classes.show_bars(bars, low=self._stacked)
         lead = view.leading()
         self._lead = None if lead < 0 or view.covered else (lead, view.classes[lead])
+        tree = class_tree(tuple(view.classes)) if has_many(view.classes) else None
+        lines = [] if tree is None else self._tree_lines(tree, bars, shares, lead)
+        self.classes.show_bars(bars, low=self._stacked, lines=lines)
         self._show_leading()
+
+    def _tree_lines(
+        self, tree: ClassTree, bars: Sequence[ClassBar], shares: NDArray[np.floating], lead: int
+    ) -> list[ClassBar]:
+        """List the classes below their nodes; those of the most probable class are unfolded at first."""
+        chosen = self._view is not None and self._lead is not None
+        path = tree.paths[lead] if chosen else ()
+        unfolded = frozenset(path[:end] for end in range(1, len(path) + 1)) ^ self._toggled
+        by_index = {bar.index: bar for bar in bars}
+        lines, digits, self._nodes = [], iter("123456789"), []
+        listed = unfolded_lines(tree, [bar.index for bar in bars], np.nan_to_num(shares), unfolded)
+        for line in listed:
+            above = max((end for end in range(1, len(line.path)) if line.path[:end] in unfolded), default=0)
+            indent, name = INDENT * above, SEPARATOR.join(line.path[above:])
+            if line.index >= 0:
+                bar = replace(by_index[line.index], name=indent + name, brief="", digit=next(digits, ""))
+                if self._lead is not None and line.index == lead:
+                    self._lead = line.index, bar.name
+            else:
+                self._nodes.append(line.path)
+                mark = UNFOLDED if line.path in unfolded else FOLDED
+                children = [by_index[index] for index in line.children]
+                bar = replace(
+                    children[0], index=-len(self._nodes), name=f"{indent}{mark} {name}", brief="", digit="",
+                    note="", share=float(sum(child.share for child in children)),
+                    votes=-1 if children[0].votes < 0 else sum(child.votes for child in children),
+                )  # fmt: skip
+            lines.append(bar)
+        return lines
+
+    def _on_folded(self, node: int) -> None:
+        self._toggled ^= {self._nodes[-node - 1]}
+        self._show_bars()
 
     def _show_leading(self) -> None:
         """Scroll to the most probable class."""

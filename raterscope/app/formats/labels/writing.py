@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.labels.class_tree import class_tree
 from raterscope.algorithms.labels.data import ClassArray, Confusion, Drift, FloatArray, Labels
 from raterscope.algorithms.labels.ordinal import grade_summary
 from raterscope.algorithms.labels.rates import Rates, credible
@@ -78,7 +79,8 @@ def write_labels(
 ) -> Path:
     """Write one row per task: task, label, the probability of each class, entropy, votes.
 
-    Of ordered classes median and 95 % interval follow the label; see `grade_summary`.
+    Of ordered classes median and 95 % interval follow the label; see `grade_summary`. Of classes that are
+    paths the most probable parent follows, and its probability, the sum of its children's.
 
     Raises `InputError` if it cannot be written.
 
@@ -96,8 +98,10 @@ def write_labels(
     header = label_columns(classes, ordered=ordered)
     chosen = _texts([*classes, ""])
 
-    digits = (12,) * len(classes) + (6, 12)
-    large = len(tasks) * len(digits) >= _COMPILED_FROM and not ordered  # compiled for two texts a row
+    tree = class_tree(tuple(classes))
+    parents = _texts(() if tree is None else tree.parents)
+    digits = (12,) * (len(classes) + (tree is not None)) + (6, 12)
+    large = len(tasks) * len(digits) >= _COMPILED_FROM and not ordered and tree is None
 
     def block(rows: slice) -> bytes | memoryview:
         index = np.where(label[rows] < 0, len(classes), label[rows])
@@ -105,16 +109,22 @@ def write_labels(
         heads = [(names, np.arange(len(names))), (chosen, index)]
         if ordered:
             heads += [(chosen, grade) for grade in grade_summary(posterior[rows])]
-        return _rows(heads, [*posterior[rows].T, entropy[rows], votes[rows]], digits, large)
+        values = [*posterior[rows].T, entropy[rows], votes[rows]]
+        if tree is not None:
+            sums = tree.sums(posterior[rows])
+            heads.append((parents, sums.argmax(axis=1)))
+            values = [sums.max(axis=1), *values]
+        return _rows(heads, values, digits, large)
 
     return _write(path, header, _blocks(len(tasks), block, watch))
 
 
 def label_columns(classes: Sequence[str], *, ordered: bool = False) -> tuple[str, ...]:
     """Name the columns of labels.csv."""
-    grades = ("median", "low", "high") if ordered else ()
-    fixed = ("task", "label", *grades, "entropy", "votes")
-    return ("task", "label", *grades, *_class_columns(classes, fixed), "entropy", "votes")
+    added: tuple[str, ...] = ("median", "low", "high") if ordered else ()
+    added += ("parent", "parent_probability") if class_tree(tuple(classes)) is not None else ()
+    fixed = ("task", "label", *added, "entropy", "votes")
+    return ("task", "label", *added, *_class_columns(classes, fixed), "entropy", "votes")
 
 
 def write_annotators(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.common_tasks import EVENTS, CommunitiesOverTime, common_tasks
 from raterscope.algorithms.annotators.communities import CommunitySettings, communities
 from raterscope.algorithms.annotators.similarity import fitting_scale, roots_of, similarity_of_roots
-from raterscope.algorithms.labels.data import FloatArray, Labels
+from raterscope.algorithms.labels.data import FloatArray, Labels, LabelsError
 from raterscope.algorithms.progress import Watch
 from raterscope.app.kinds.labels.community_charts import corners_of
 from raterscope.app.kinds.labels.community_course import (
@@ -53,6 +53,10 @@ def find_groups(scene: Scene, analysis: Analysis, method_key: GroupingKey, watch
     """Group the annotators of a question that has a result."""
     assert analysis.mean is not None
     assert analysis.accuracy is not None
+    if analysis.rates is not None and analysis.rates.shared:
+        raise LabelsError(
+            "Communities are not looked for: all annotators have one matrix of very many classes."
+        )
     basis, method = method_key
     if basis == "behaviour":
         groups = communities(analysis.mean, analysis.votes_of, CommunitySettings(method=method), watch)

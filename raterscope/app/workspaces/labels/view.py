@@ -11,8 +11,10 @@ from PySide6.QtGui import QImage
 
 from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.catalogue import labeller_title
+from raterscope.algorithms.labels.class_tree import ClassTree, class_tree
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
 from raterscope.algorithms.labels.ordinal import grade_summary
+from raterscope.algorithms.labels.rates import Rates, fold_rates
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.text import count, estimate, figure
 from raterscope.widgets.figures.confusion_matrix import MatrixView
@@ -102,9 +104,11 @@ def matrix_view(
     out = int(analysis.left_out[several].sum()) if len(annotators) else 0
     numbers = [count(votes, "vote")] if votes or not out else []
     numbers += [f"{count(out, 'vote')} excluded"] if out else []
+    tree = class_tree(scene.classes) if scene.labels.outputs == scene.classes else None
     return MatrixView(
         title=title,
         name=name,
+        folded=None if tree is None else _folded(title, tree, fold_rates(rates, tree.parent)),
         subtitle=f"{', '.join(numbers)} | accuracy {estimate(*accuracy)}{matrix}",
         classes=scene.classes,
         outputs=scene.labels.outputs,
@@ -116,6 +120,12 @@ def matrix_view(
         meaning=scene.labels.meaning,
         order=analysis.class_order,
     )
+
+
+def _folded(title: str, tree: ClassTree, rates: Rates) -> MatrixView:
+    low, high = rates.interval()
+    values = rates.mean[0], low[0], high[0], rates.counts[0]
+    return MatrixView(title, "", tree.parents, tree.parents, *values)
 
 
 def tasks_view(
@@ -190,7 +200,7 @@ def task_view(
     vote = analysis.vote[task]
     leading = int(np.argmax(vote if posterior is None else posterior))
     listed = votes[:LISTED_VOTES]
-    weight, brief = weights_of(scene, analysis, listed, leading), distinguishing_labels(labels.outputs)
+    weight, brief = weights_of(scene, analysis, listed, leading), _brief_names(labels.outputs)
     lines = [
         TaskVote(
             annotator=int(scene.annotator_ids[labels.annotator[index]]),
@@ -225,6 +235,14 @@ def task_view(
         fixed=fusion is not None and int(fusion.known[task]) != OPEN,
         grades=_grades(posterior) if labels.ordered else None,
     )
+
+
+def _brief_names(outputs: tuple[str, ...]) -> dict[str, str]:
+    """Shorten outputs: to the last part of a path where these differ, else to what distinguishes them."""
+    tree = class_tree(outputs)
+    if tree is None or len({path[-1] for path in tree.paths}) < len(outputs):
+        return distinguishing_labels(outputs)
+    return {output: path[-1] for output, path in zip(outputs, tree.paths, strict=True)}
 
 
 def _grades(posterior: FloatArray | None) -> tuple[int, int, int] | None:

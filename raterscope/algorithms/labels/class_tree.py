@@ -1,0 +1,108 @@
+"""Hierarchy of classes whose names are paths, such as "bird/owl/tawny"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels.data import FloatArray
+
+SEPARATOR = "/"
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTree:
+    """Classes as leaves of a tree.
+
+    Attributes
+    ----------
+    paths : tuple of J tuples of str
+        The parts of each class's name.
+    parents : tuple of P str
+        The first parts, in the order of the classes.
+    parent : (J,) int64
+        Parent of each class.
+    """
+
+    paths: tuple[tuple[str, ...], ...]
+    parents: tuple[str, ...]
+    parent: NDArray[np.int64]
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sum values of classes, (..., J), over the children of each parent, (..., P)."""
+        children = (self.parent[:, None] == np.arange(len(self.parents))).astype(np.float64)
+        return np.asarray(values @ children)
+
+
+@lru_cache(maxsize=8)
+def class_tree(classes: tuple[str, ...]) -> ClassTree | None:
+    """Read the hierarchy from the names of classes; None if few are paths, or none share a parent.
+
+    Examples
+    --------
+    >>> tree = class_tree(("bird/owl", "bird/crow", "fish/cod"))
+    >>> tree.parents, tree.sums(np.array([0.5, 0.25, 0.25])).tolist()
+    (('bird', 'fish'), [0.75, 0.25])
+    """
+    paths = tuple(tuple(part.strip() for part in name.split(SEPARATOR)) for name in classes)
+    if 2 * sum(len(path) > 1 and all(path) for path in paths) < len(paths):
+        return None
+    index: dict[str, int] = {}
+    parent = np.array([index.setdefault(path[0], len(index)) for path in paths])
+    return ClassTree(paths, tuple(index), parent) if 1 < len(index) < len(paths) else None
+
+
+@dataclass(frozen=True)
+class TreeLine:
+    """A line of an unfolded tree.
+
+    Attributes
+    ----------
+    path : tuple of str
+        Of the node; the whole name of a class.
+    index : int
+        Class, -1 for a node with several.
+    children : tuple of int
+        Classes below a node.
+    """
+
+    path: tuple[str, ...]
+    index: int
+    children: tuple[int, ...] = ()
+
+
+def unfolded_lines(
+    tree: ClassTree, order: Sequence[int], shares: FloatArray, unfolded: frozenset[tuple[str, ...]]
+) -> list[TreeLine]:
+    """List nodes and classes, those with the largest sums first, and what is below unfolded nodes.
+
+    Parameters
+    ----------
+    tree : ClassTree
+    order : sequence of J int
+        Classes in their order within a node.
+    shares : (J,) float
+    unfolded : frozenset of paths
+    """
+
+    def visit(classes: list[int], depth: int) -> list[TreeLine]:
+        nodes: dict[tuple[str, ...], list[int]] = {}
+        for index in classes:
+            nodes.setdefault(tree.paths[index][: depth + 1], []).append(index)
+        lines = []
+        for path, children in sorted(nodes.items(), key=lambda node: -float(shares[node[1]].sum())):
+            if len(children) == 1:
+                lines.append(TreeLine(tree.paths[children[0]], children[0]))
+                continue
+            lines.append(TreeLine(path, -1, tuple(children)))
+            if path in unfolded:
+                same = [index for index in children if tree.paths[index] == path]
+                lines += [TreeLine(path, index) for index in same]
+                lines += visit([index for index in children if index not in same], depth + 1)
+        return lines
+
+    return visit(list(order), 0)
