@@ -345,12 +345,12 @@ def stream_charts(
         Of these.
     """
     return (
-        _found(history, x, axis), _quality(history, truth, x, axis),
+        _detections_chart(history, x, axis), _quality(history, truth, x, axis),
         _outlook(history, stopping, outlook, x, axis),
     )  # fmt: skip
 
 
-def _found(history: StreamHistory, x: NDArray[np.float64], axis: Axis) -> Chart:
+def _detections_chart(history: StreamHistory, x: NDArray[np.float64], axis: Axis) -> Chart:
     top = round_up(max(int(max(history.detections.max(), history.changed.max())), 2))
     keys = [Key("detections", "accent", short="found")]
     changed, refreshed = history.changed > 0, history.refreshed

@@ -228,9 +228,9 @@ def _with_newcomers(problem: Problem, marks: BoolArray, chosen: IntArray) -> Pro
     count, crowd = problem.count + marks.sum(axis=0), problem.crowd + more
     quiet = np.maximum(crowd - count, 0)
     before = problem.count, np.maximum(problem.crowd - problem.count, 0)
-    (one, other), trust = prior.artefact, prior.trust
-    artefact = betaln(trust * count + one, trust * quiet + other)
-    artefact -= betaln(trust * before[0] + one, trust * before[1] + other)
+    (marked, other), trust = prior.artefact, prior.trust
+    artefact = betaln(trust * count + marked, trust * quiet + other)
+    artefact -= betaln(trust * before[0] + marked, trust * before[1] + other)
     return replace(
         problem,
         marks=Marks(first, row[sort].astype(np.int32), old.annotators + more),

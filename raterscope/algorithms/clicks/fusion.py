@@ -257,9 +257,9 @@ def conclude(
     """
     bounds = (assignment.outlier_threshold, assignment.vote_coverage)
     chosen = votes_of(marks, clustering, *bounds)
-    found = clustering
-    clustering, verdict = apply_known_spots(marks, found, marks.known, chosen)
-    if clustering is not found:
+    clustered = clustering
+    clustering, verdict = apply_known_spots(marks, clustered, marks.known, chosen)
+    if clustering is not clustered:
         chosen = votes_of(marks, clustering, *bounds)
     votes = _votes(marks, clustering, assign(marks, clustering, chosen), verdict)
     detection = detect(votes)

@@ -132,7 +132,7 @@ def observer_variation(
         within = _surface_dice(shapes, p, q, tolerance)
         moved = math.dist(centroids[p], centroids[q])
         rows.append((2 * common / sizes, within, average, largest, sum(paths) / 2, moved))
-    place = {p: index for index, p in enumerate(marking)}
+    row_of = {p: index for index, p in enumerate(marking)}
     volumes = [
         float(volumes_of(scene.judged[p], masks.spacing, masks.slice_positions, scene.first)) / 1000
         for p in marking
@@ -142,7 +142,7 @@ def observer_variation(
     return ObserverVariation(
         annotators=names,
         volumes=np.array(volumes),
-        pairs=np.array([(place[p], place[q]) for p, q in all_pairs], dtype=np.int64).reshape(-1, 2),
+        pairs=np.array([(row_of[p], row_of[q]) for p, q in all_pairs], dtype=np.int64).reshape(-1, 2),
         dice=overlap,
         surface_dice=near,
         mean_surface_distance=mean,

@@ -115,8 +115,8 @@ def _files_of(place: str) -> tuple[Path, list[Path]]:
     parts = Path(place).parts
     first = next(at for at, part in enumerate(parts) if is_pattern(part))
     root = Path(*parts[:first])
-    found = sorted(root.glob(str(Path(*parts[first:]))))
-    files = {file for path in found for file in (_walk(path) if path.is_dir() else [path])}
+    paths = sorted(root.glob(str(Path(*parts[first:]))))
+    files = {file for path in paths for file in (_walk(path) if path.is_dir() else [path])}
     return root, sorted(files)
 
 
@@ -190,10 +190,10 @@ def _table_cases(
     cases = []
     for (folder, kind), paths in tables.items():
         images = [
-            f"{place}/*{suffix}"
-            for place in sorted(endings)
-            if next((one for one in (place, *place.parents) if one in folders), None) == folder
-            for suffix in sorted(endings[place])
+            f"{subfolder}/*{suffix}"
+            for subfolder in sorted(endings)
+            if next((above for above in (subfolder, *subfolder.parents) if above in folders), None) == folder
+            for suffix in sorted(endings[subfolder])
         ]
         cases.append(FoundCase(_folder_name(folder, root), kind, (*images, *map(str, paths))))
     return cases

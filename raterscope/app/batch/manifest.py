@@ -120,10 +120,10 @@ class _Reader:
             if is_address(word):
                 addresses.append(word)
                 continue
-            found = _find(self.folder, word)
-            if not found:
+            paths = _find(self.folder, word)
+            if not paths:
                 problem(f"there is no file {plain(word, 200)}")
-            for path in found:
+            for path in paths:
                 if is_zarr(path):
                     addresses.append(str(path))
                 else:

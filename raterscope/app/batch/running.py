@@ -101,16 +101,16 @@ def run_cases(
                 for future in done:
                     group = at_work.pop(future)
                     try:
-                        found = _answer(future, group, output)
+                        finished = _answer(future, group, output)
                     except LostError:
                         connected = False
                         queue.put_back(group)
                         continue
-                    if found is None:
+                    if finished is None:
                         queue.put_back(group, alone=True)
                         continue
-                    queue.note(found)
-                    for entry, record in zip(group, found.records, strict=True):
+                    queue.note(finished)
+                    for entry, record in zip(group, finished.records, strict=True):
                         if record.status == "temporary fault" and entry.number <= retries:
                             queue.put_back([replace(entry, number=entry.number + 1)], alone=entry.alone)
                         else:

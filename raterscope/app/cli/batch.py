@@ -79,10 +79,10 @@ def _find(options: argparse.Namespace) -> FoundCases | None:
         return None
     anywhere = place if options.list else place.absolute()  # the table is stored in another folder
     with ProgressLine(sys.stderr) as watch:
-        found = find_cases(str(anywhere), options.naming, watch)
-    for notice in found.notices:
+        cases = find_cases(str(anywhere), options.naming, watch)
+    for notice in cases.notices:
         print(f"note: {one_line(notice)}", file=sys.stderr)
-    return found
+    return cases
 
 
 def _rows(cases: Sequence[Case]) -> list[tuple[str, ...]]:

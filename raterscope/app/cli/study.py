@@ -132,7 +132,7 @@ def _told(
     """Print the outcome of a run and its location, and return the exit status."""
     tell(notices, lines)
     if saved is not None:
-        print(f"run {saved.answer} is in {saved.place if saved.why else study}")
+        print(f"run {saved.answer} is in {saved.path if saved.why else study}")
         saved.tell("The run is in a copy of the study,")
     failures(answer.outcomes)
     return 0

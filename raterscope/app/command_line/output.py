@@ -182,13 +182,13 @@ class Rescued(Generic[Written]):
     """Result of writing, its path, and why it is not the intended one; empty if it is."""
 
     answer: Written
-    place: Path
+    path: Path
     why: str = ""
 
     def tell(self, contents: str) -> None:
         """Raise if the result is not at its intended path. Raises `InputError` where it is."""
         if self.why:
-            raise InputError(f"{self.why} {contents} {self.place}.")
+            raise InputError(f"{self.why} {contents} {self.path}.")
 
 
 def rescued(
@@ -199,16 +199,16 @@ def rescued(
     Parameters
     ----------
     write : callable
-        ``write(place)`` gives what came of it.
+        ``write(path)`` gives what came of it.
     path : Path
         Where it is meant to be.
     elsewhere : callable, optional
-        What is done in another place, which is not there yet, where that is not the same.
+        What is done at an alternative path, which does not exist yet; `write` by default.
 
     Raises
     ------
     InputError, OSError
-        Why it could not be written where it was meant, when no other place takes it either.
+        Why it could not be written to `path`, when no alternative path takes it either.
     """
     try:
         return Rescued(write(path), path)

@@ -65,7 +65,7 @@ def keep_together(paper: QTextDocument, height: float, watch: Watch = silent) ->
             block.blockFormat().headingLevel() or isinstance(following, QTextTable)
         ):
             continue
-        top, bottom = _place(paper, parts[first]).top(), _least(paper, block, height)
+        top, bottom = _bounding_box(paper, parts[first]).top(), _least(paper, block, height)
         if _page(top, height) != _page(bottom - 1, height) and bottom - top < height:
             _start_page(parts[first])
         if isinstance(block, QTextTable):
@@ -85,7 +85,7 @@ def _parts(frame: QTextFrame) -> Iterator[_Part]:
         iterator += 1
 
 
-def _place(paper: QTextDocument, part: _Part) -> QRectF:
+def _bounding_box(paper: QTextDocument, part: _Part) -> QRectF:
     layout = paper.documentLayout()
     if isinstance(part, QTextTable):
         return layout.frameBoundingRect(part)
@@ -94,7 +94,7 @@ def _place(paper: QTextDocument, part: _Part) -> QRectF:
 
 def _least(paper: QTextDocument, part: _Part, height: float) -> float:
     """Return the lower edge of the part that must stay with its beginning."""
-    box = _place(paper, part)
+    box = _bounding_box(paper, part)
     if isinstance(part, QTextTable) and box.height() >= height / 2:
         head = part.format().headerRowCount()
         return _row(paper, part, min(head, part.rows() - 1)).bottom()
@@ -109,7 +109,7 @@ def _row(paper: QTextDocument, table: QTextTable, number: int) -> QRectF:
     for column in range(table.columns()):
         cell = table.cellAt(number, column)
         for block in (cell.firstCursorPosition().block(), cell.lastCursorPosition().block()):
-            block_box, lines = _place(paper, block), block.layout()
+            block_box, lines = _bounding_box(paper, block), block.layout()
             for line in (lines.lineAt(0), lines.lineAt(lines.lineCount() - 1)):
                 box = box.united(line.rect().translated(block_box.topLeft()))
     return box
@@ -129,7 +129,7 @@ def _keep_rows(paper: QTextDocument, table: QTextTable, height: float) -> None:
         filling.setLineHeight((room / inch - _ROOM_AT_FOOT) * _INCH, fixed.value)
         cells = (table.cellAt(number - 1, column) for column in range(table.columns()))
         ends = [cell.lastCursorPosition() for cell in cells]
-        max(ends, key=lambda end: _place(paper, end.block()).bottom()).insertBlock(filling)
+        max(ends, key=lambda end: _bounding_box(paper, end.block()).bottom()).insertBlock(filling)
 
 
 def _start_page(part: _Part) -> None:

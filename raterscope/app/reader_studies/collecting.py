@@ -124,10 +124,10 @@ def find_files(paths: Sequence[Path]) -> tuple[list[Path], Path]:
     files: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
-            found = sorted(each for each in path.rglob(f"*{READING_SUFFIX}") if each.is_file())
-            if not found:
+            present = sorted(each for each in path.rglob(f"*{READING_SUFFIX}") if each.is_file())
+            if not present:
                 raise InputError(f"holds no reading file, NAME{READING_SUFFIX}", file=path)
-            files.update(dict.fromkeys(found))
+            files.update(dict.fromkeys(present))
         elif path.name != COORDINATOR:
             files[path] = None
     folders = [path if path.is_dir() else path.absolute().parent for path in paths]

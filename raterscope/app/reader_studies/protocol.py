@@ -186,7 +186,7 @@ def _check_together(reader: _Fields, protocol: Protocol, values: Mapping[str, An
 
 def _find_cases(reader: _Fields, folder: Path) -> tuple[Path, ...]:
     """Find the files of the cases; a word is a file, a folder or a pattern."""
-    found: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     for word in reader.names("cases", needed=True, once=False):
         path = folder / word
         pattern = Path(word)
@@ -197,8 +197,8 @@ def _find_cases(reader: _Fields, folder: Path) -> tuple[Path, ...]:
             matches = []
         if not matches:
             reader.problem("cases", f"there is no file {plain(word, 200)}")
-        found.update(dict.fromkeys(match.resolve() for match in matches))
-    return tuple(found)
+        files.update(dict.fromkeys(match.resolve() for match in matches))
+    return tuple(files)
 
 
 def _questions(reader: _Fields, kind: str) -> tuple[Question, ...]:
@@ -253,8 +253,8 @@ class _Fields:
             return default
         value = self.values[name]
         if not valid(value):
-            found = "empty" if value in ("", []) else plain(repr(value))
-            self.problem(name, f"is {found}; expected {expected}")
+            shown = "empty" if value in ("", []) else plain(repr(value))
+            self.problem(name, f"is {shown}; expected {expected}")
             return default
         return value
 

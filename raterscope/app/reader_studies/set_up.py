@@ -88,10 +88,10 @@ def set_up(protocol: Protocol, file: Path, folder: Path, watch: Watch = silent) 
         keys = [f"c{number:0{max(3, len(str(len(groups))))}d}" for number in range(1, len(groups) + 1)]
         names = _names(sources)
 
-        def cases(at: Path, places: Sequence[Path]) -> tuple[ReadingCase, ...]:
+        def cases(at: Path, paths: Sequence[Path]) -> tuple[ReadingCase, ...]:
             pictures = [
-                _picture(source, place, digest, at)
-                for source, place, digest in zip(sources, places, digests, strict=True)
+                _picture(source, path, digest, at)
+                for source, path, digest in zip(sources, paths, digests, strict=True)
             ]
             return tuple(
                 ReadingCase(key, tuple(pictures[index] for index in group))

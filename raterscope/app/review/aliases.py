@@ -59,10 +59,10 @@ def group_of(name: str, aliases: Aliases) -> tuple[str, ...]:
 
 def groups(aliases: Aliases) -> dict[str, tuple[str, ...]]:
     """Return all names of each joined annotator, by the main name."""
-    found: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for alias, main in aliases.items():
-        found.setdefault(main, [main]).append(alias)
-    return {main: tuple(names) for main, names in found.items()}
+        names_of.setdefault(main, [main]).append(alias)
+    return {main: tuple(names) for main, names in names_of.items()}
 
 
 def all_names(names: Iterable[str], aliases: Aliases) -> tuple[str, ...]:

@@ -103,8 +103,8 @@ def _describe(record: Any, arrays: list[np.ndarray], offset: list[int]) -> dict[
                 code = value.dtype.str
             if code not in _DTYPES:
                 raise TypeError(f"{type(record).__name__}.{name} has the type {value.dtype}")
-            place = [code, value.shape, offset[0]]
-            values[name] = {"repeated": [repeats, place]} if repeats else {"array": place}
+            location = [code, value.shape, offset[0]]
+            values[name] = {"repeated": [repeats, location]} if repeats else {"array": location}
             arrays.append(np.packbits(value) if code == "|b1" else value)
             offset[0] += arrays[-1].nbytes
         elif dataclasses.is_dataclass(value):

@@ -173,9 +173,13 @@ def overlap_of(first: NDArray[np.int8], second: NDArray[np.int8]) -> Overlap | N
     both = (first != OPEN) & (second != OPEN)
     if not both.any():
         return None
-    one, two = first[both] == 1, second[both] == 1
+    first_inside, second_inside = first[both] == 1, second[both] == 1
     return Overlap(
-        int(both.sum()), int((one & two).sum()), int(one.sum()), int(two.sum()), int((one == two).sum())
+        int(both.sum()),
+        int((first_inside & second_inside).sum()),
+        int(first_inside.sum()),
+        int(second_inside.sum()),
+        int((first_inside == second_inside).sum()),
     )
 
 

@@ -50,7 +50,7 @@ class Standing:
     ----------
     moved : bool
         It is no longer where it was opened: it was moved, renamed, deleted or replaced.
-    place : Path or None
+    path : Path or None
         Where it is now, as far as the system says; None for a deleted file.
     log : Path or None
         The file beside the study that has what was done last; None where the study itself is complete.
@@ -59,7 +59,7 @@ class Standing:
     """
 
     moved: bool = False
-    place: Path | None = None
+    path: Path | None = None
     log: Path | None = None
     why: str = ""
 

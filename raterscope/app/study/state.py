@@ -124,8 +124,8 @@ class ShownRuns:
         if not self.undone_since(first, item):
             return first
         algorithm = self._study.runs.get(first).algorithm
-        alternatives = sorted((run for run in numbers if run != first), key=lambda one: -one)
-        alternatives.sort(key=lambda one: self._study.runs.get(one).algorithm != algorithm)
+        alternatives = sorted((run for run in numbers if run != first), reverse=True)
+        alternatives.sort(key=lambda run_id: self._study.runs.get(run_id).algorithm != algorithm)
         return next((run for run in alternatives if not self.undone_since(run, item)), None)
 
     def result(self, item: int, kind: str = "clicks") -> tuple[RunEntry, Any] | None:

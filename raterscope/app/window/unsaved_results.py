@@ -27,8 +27,8 @@ def describe_saved(standing: Standing) -> str:
         return f"last decisions saved only in {standing.log.name}"
     if not standing.moved:
         return "every decision saved"
-    if standing.place is not None:
-        return f"not saving: the study was moved to {standing.place.name}"
+    if standing.path is not None:
+        return f"not saving: the study was moved to {standing.path.name}"
     return "not saving: the study file is missing"
 
 
@@ -60,7 +60,7 @@ class MovedStudy(QObject):
 
     def continue_there(self) -> None:
         """Open the study at the new location of its file."""
-        path = self._document.standing.place
+        path = self._document.standing.path
         if path is not None:
             self._document.follow(path)
 
@@ -91,14 +91,14 @@ class MovedStudy(QObject):
         self._bar.setVisible(standing.moved and contents is not None)
         if not standing.moved or contents is None:
             return
-        self._bar.there.setVisible(standing.place is not None)
+        self._bar.there.setVisible(standing.path is not None)
         self._bar.words.setText(_sentences(contents.path, standing))
         self._bar.there.setAccessibleDescription(self._bar.words.text())
         self._bar.copy.setAccessibleDescription(self._bar.words.text())
 
 
 def _sentences(path: Path, standing: Standing) -> str:
-    if standing.place is None:
+    if standing.path is None:
         return (
             f"{path.name} was deleted, replaced or moved to another disk while open. "
             "New decisions cannot be saved. Put it back, or save a copy of everything on screen."
@@ -108,7 +108,7 @@ def _sentences(path: Path, standing: Standing) -> str:
         advice = (
             f"Your last decisions are only in {standing.log}, at its former location. {standing.why}".strip()
         )
-    return f"{path.name} was moved or renamed while open. It is now {standing.place}. {advice}"
+    return f"{path.name} was moved or renamed while open. It is now {standing.path}. {advice}"
 
 
 def _save_copy(path: Path, study: Study, watch: Watch) -> Path:

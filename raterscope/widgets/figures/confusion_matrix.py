@@ -238,8 +238,8 @@ class _Matrix(Figure[tuple[int, int]]):
             start = round(names.index(name) + 0.5 - share * size)
             start = min(max(start, 0), len(names) - size)
             block.append(slice(start, start + size))
-        near, place = block[0], columns.index(output)
-        if len(rows) == len(columns) and near.start <= place < near.stop:
+        near, column = block[0], columns.index(output)
+        if len(rows) == len(columns) and near.start <= column < near.stop:
             block[1] = near  # the diagonal stays one
         whole = all(
             part.stop - part.start == len(names) for part, names in zip(block, (rows, columns), strict=True)
@@ -269,8 +269,8 @@ class _Matrix(Figure[tuple[int, int]]):
             return
         moved = []
         for names, shown, name in zip(self._all(), self._block, part, strict=True):
-            place, size = names.index(name), shown.stop - shown.start
-            start = min(max(shown.start, place - size + 1), place)
+            number, size = names.index(name), shown.stop - shown.start
+            start = min(max(shown.start, number - size + 1), number)
             moved.append(slice(start, start + size))
         self._block = moved[0], moved[1]
 
@@ -398,8 +398,8 @@ class _Matrix(Figure[tuple[int, int]]):
             row, column = self._selected
             return (self._rows()[0] if row is None else row, self._columns()[0] if column is None else column)
         rows, columns = self._all()
-        place = rows.index(part[0]), columns.index(part[1])
-        row, column = cell_beside(place, across, down, len(rows), len(columns))
+        cell = rows.index(part[0]), columns.index(part[1])
+        row, column = cell_beside(cell, across, down, len(rows), len(columns))
         after = rows[row], columns[column]
         self._bring_into_sight(after)
         return after
@@ -474,9 +474,9 @@ class _Matrix(Figure[tuple[int, int]]):
             first, last = (self._box(grid, width, height, rows.index(selected), end) for end in ends)
             painter.drawRoundedRect(first.united(last).adjusted(-2, -2, 2, 2), 4, 4)
         if self.pointed is not None and self.pointed[0] in rows and self.pointed[1] in columns:
-            place = rows.index(self.pointed[0]), columns.index(self.pointed[1])
+            cell = rows.index(self.pointed[0]), columns.index(self.pointed[1])
             painter.setPen(QPen(QColor(look.text), 1, Qt.PenStyle.DashLine))
-            painter.drawRect(self._box(grid, width, height, *place).adjusted(-1, -1, 1, 1))
+            painter.drawRect(self._box(grid, width, height, *cell).adjusted(-1, -1, 1, 1))
         bar = QRectF(grid.left(), grid.bottom() + 6, min(max(grid.width(), 150.0), 260.0), BAR_HEIGHT)
         bar.setRight(min(bar.right(), self.room.width() - 2.0))
         if self._block is not None:

@@ -564,15 +564,15 @@ class GridView:
     def card(self, index: int) -> Card:
         """Return the card of a task: the given output and the posterior."""
         likeliest, share = self._model(index)
-        return Card(self.names[self.tasks[index]], likeliest, share, self._said(index))
+        return Card(self.names[self.tasks[index]], likeliest, share, self._answer_words(index))
 
     def words(self, index: int) -> str:
         """Return the text of a task: "task 12, answered 3, not 0.93"."""
         model = " ".join(self._model(index)).strip()
-        parts = (self.names[self.tasks[index]], self._said(index), model)
+        parts = (self.names[self.tasks[index]], self._answer_words(index), model)
         return ", ".join(part for part in parts if part)
 
-    def _said(self, index: int) -> str:
+    def _answer_words(self, index: int) -> str:
         output = -1 if self.answers is None else int(self.answers[index])
         return f"answered {self.outputs[output]}" if output >= 0 else ""
 

@@ -316,12 +316,12 @@ class ClassFinder(QWidget):
         """Return the rows that match: the name itself, then by kind of match, then as listed."""
         text = self.field.text().strip().casefold()
         typed = Typed(text)
-        found = []
+        matches = []
         for row, name in enumerate(self._folded):
             fit = typed.fit(name)
             if fit is not None:
-                found.append((name != text, fit[0], row))
-        return [row for _, _, row in sorted(found)] if text else list(range(len(self._folded)))
+                matches.append((name != text, fit[0], row))
+        return [row for _, _, row in sorted(matches)] if text else list(range(len(self._folded)))
 
     def _on_moved(self, step: int) -> None:
         row = min(max(self.bars.currentIndex().row() + step, 0), len(self.bars.lines) - 1)

@@ -119,7 +119,7 @@ study.record(wrong)
 study.views.record([View(image=1, x=1.0, y=1.0, seconds=2.0)])
 study.path.rename(new)
 if sys.argv[3] == "rested":
-    assert study.rest().place == new
+    assert study.rest().path == new
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

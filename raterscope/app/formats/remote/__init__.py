@@ -104,7 +104,7 @@ def _fetch_file(system: Any, path: str, folder: Path, watch: Watch) -> Path:
     size = info.get("size")
     if size is not None:
         _check_size(path, size, folder)
-    target = _place(folder, path)
+    target = _local_path(folder, path)
     if _is_current(folder, target, path, [info]):
         return target
     written, draft = 0, draft_for(target)
@@ -134,7 +134,7 @@ def _fetch_zarr(system: Any, path: str, address: str, folder: Path, watch: Watch
         version = list(system.find(path, detail=True).values())
     if not version:
         raise InputError(f"{_shown(address)}: there is no OME-Zarr image")
-    target = _place(folder, path)
+    target = _local_path(folder, path)
     target = target.with_name(f"{target.name.removesuffix('.zarr')}.nii.gz")
     if not _is_current(folder, target, path, version):
         convert(address, target, watch)
@@ -145,15 +145,15 @@ def _fetch_zarr(system: Any, path: str, address: str, folder: Path, watch: Watch
 def _check_size(path: str, size: int, folder: Path) -> None:
     if size > LARGEST:
         raise InputError(f"{_shown(path)}: is larger than {LARGEST >> 30} GB")
-    existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     if size > shutil.disk_usage(existing).free:
         raise OSError("not enough room on the disk")
 
 
-def _place(folder: Path, path: str) -> Path:
+def _local_path(folder: Path, path: str) -> Path:
     """Return where a file is kept: folders as at its address, since their names may mean annotators."""
-    place = urlsplit(path)
-    parts = [place.scheme, place.netloc.rpartition("@")[2], place.path] if is_address(path) else [path]
+    url = urlsplit(path)
+    parts = [url.scheme, url.netloc.rpartition("@")[2], url.path] if is_address(path) else [path]
     names = [part for whole in parts for part in whole.split("/") if part not in ("", ".")]
     if not names or path.endswith("/"):
         raise InputError(f"{_shown(path)}: names no file")
@@ -192,8 +192,8 @@ def _shown(address: str) -> str:
     """Return an address without passwords and signatures."""
     if not is_address(address):
         return plain(address, 200)
-    place = urlsplit(address)
-    return plain(f"{place.scheme}://{place.netloc.rpartition('@')[2]}{place.path}", 200)
+    url = urlsplit(address)
+    return plain(f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}", 200)
 
 
 @contextmanager

@@ -67,23 +67,23 @@ def convert(address: str, target: Path, watch: Watch) -> None:
     if array.ndim != len(axes) or not set(_SPACE) <= set(axes):
         raise InputError(f"has the axes {plain(', '.join(axes))}; expected z, y, x", file=address)
     _check(array, address)
-    place = {axis: axes.index(axis) for axis in _SPACE}
-    voxels = np.empty([array.shape[place[axis]] for axis in _SPACE], array.dtype.newbyteorder("="))
-    order = np.argsort(np.argsort([place[axis] for axis in _SPACE]))
-    step = max(1, array.chunks[place["z"]])
+    axis_of = {axis: axes.index(axis) for axis in _SPACE}
+    voxels = np.empty([array.shape[axis_of[axis]] for axis in _SPACE], array.dtype.newbyteorder("="))
+    order = np.argsort(np.argsort([axis_of[axis] for axis in _SPACE]))
+    step = max(1, array.chunks[axis_of["z"]])
     for start in range(0, len(voxels), step):
         where: list[Any] = [0] * array.ndim
-        where[place["z"]] = slice(start, start + step)
-        where[place["y"]] = where[place["x"]] = slice(None)
+        where[axis_of["z"]] = slice(start, start + step)
+        where[axis_of["y"]] = where[axis_of["x"]] = slice(None)
         block = np.asarray(array[tuple(where)])
         voxels[start : start + step] = block.transpose(order)
         watch(start / len(voxels), f"Reading {target.name}")
-    millimetres = [_MILLIMETRES.get(units[place[axis]], 1.0) for axis in _SPACE]
+    millimetres = [_MILLIMETRES.get(units[axis_of[axis]], 1.0) for axis in _SPACE]
     affine = np.eye(4)
     for row, axis, sign in ((0, "x", -1), (1, "y", -1), (2, "z", 1)):
         unit = millimetres[_SPACE.index(axis)]
-        affine[row, row] = sign * scale[place[axis]] * unit
-        affine[row, 3] = sign * origin[place[axis]] * unit
+        affine[row, row] = sign * scale[axis_of[axis]] * unit
+        affine[row, 3] = sign * origin[axis_of[axis]] * unit
     if voxels.dtype == bool:
         voxels = voxels.astype(np.uint8)
     draft = draft_for(target)

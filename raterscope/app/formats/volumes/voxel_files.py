@@ -299,8 +299,8 @@ def _fill(stream: _Stream, room: memoryview, watch: Watch, path: Path) -> None:
         done += len(data)
 
 
-def _cut_short(path: Path, found: int, expected: int) -> InputError:
-    return InputError(f"is cut short: {found} of {expected} bytes of voxels are there", file=path)
+def _cut_short(path: Path, present: int, expected: int) -> InputError:
+    return InputError(f"is cut short: {present} of {expected} bytes of voxels are there", file=path)
 
 
 def _read_text(head: VoxelHead, start: int, count: int) -> NDArray[Any]:

@@ -138,7 +138,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         *crowd_sizes_in_words(curves),
     ]
     tell(notices, lines)
-    tell_files(saved.answer, saved.place)
+    tell_files(saved.answer, saved.path)
     saved.tell("All results are in")
     failures(outcomes)
     return 0

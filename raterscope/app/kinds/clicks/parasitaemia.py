@@ -303,8 +303,8 @@ def _rows(fields: Sequence[Field], measures: Measures) -> Iterator[Sequence[obje
     for image in (*all_images, *(field.image for field in fields)):
         image_fields = [field for field in fields if image in (None, field.image)]
         name = "" if image is None else image_fields[0].name
-        found = sum(field.parasites().detected for field in image_fields)
-        yield name, "Found", found, None, None, "", ""
+        detected = sum(field.parasites().detected for field in image_fields)
+        yield name, "Found", detected, None, None, "", ""
         for quantity in compute_quantities(fields, measures, image):
             if quantity.rate is not None:
                 yield (

@@ -203,7 +203,7 @@ def fuse_labels(options: argparse.Namespace) -> int:
         notices += [f"{where(answer, name)}{sentence}" for sentence in folded.failed]
         lines += [f"{where(answer, name)}{line}" for line in folded_in_words(folded)]
     tell(dict.fromkeys(notices), lines)
-    tell_files(files, saved.place)
+    tell_files(files, saved.path)
     saved.tell("All results are in")
     failures(answer.outcomes)
     return 0

@@ -99,7 +99,7 @@ def fuse_masks(options: argparse.Namespace) -> int:
     lines += [] if methods is None else methods_in_words(methods)
     problems = () if methods is None else methods.problems
     tell(dict.fromkeys([*notices, *case_notices, *_notices(answer), *problems]), lines)
-    tell_files(saved.answer, saved.place)
+    tell_files(saved.answer, saved.path)
     saved.tell("All results are in")
     failures(answer.outcomes)
     return 0

@@ -166,8 +166,8 @@ def export_variability(study: Study, request: Request, watch: Watch = silent) ->
     outlines = measure_differences(study, request.items, watch=part(watch, 0.1, 1.0))
     if not volumes and not outlines:
         raise InputError("holds no structure that two raters marked", file=study.path)
-    statistics = [one for variability in volumes for one in variability_statistics(variability)]
-    statistics += [one for differences in outlines for one in difference_statistics(differences)]
+    statistics = [statistic for variability in volumes for statistic in variability_statistics(variability)]
+    statistics += [statistic for differences in outlines for statistic in difference_statistics(differences)]
     rows = statistic_rows(statistics, None if by is None else by.names)
     return [write_table(request.path, COLUMNS, rows)]
 

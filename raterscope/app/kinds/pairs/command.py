@@ -76,7 +76,7 @@ def fuse_pairs(options: argparse.Namespace) -> int:
     lines = [*summary_of(answer, time.perf_counter() - clock, other_results)] if other_results else []
     lines += [f"{where(answer, name)}{agreement.in_words()}" for name, agreement in truths.items()]
     tell(dict.fromkeys([*notices, *input_notices, *large, *notices_of(answer)]), lines)
-    tell_files(files, saved.place)
+    tell_files(files, saved.path)
     saved.tell("All results are in")
     _refuse(answer, tables)
     failures(answer.outcomes)

@@ -213,8 +213,8 @@ def _deciding(table: AnnotatorTable, name: str, column: str) -> Value | None:
         return unusual[0] if unusual else None
 
     def marks(value: Value) -> int:
-        found = table.of_kind(name, value.kind)
-        return 0 if found is None else int(found[0].marks[found[1]])
+        row = table.of_kind(name, value.kind)
+        return 0 if row is None else int(row[0].marks[row[1]])
 
     return max(known, key=marks)
 

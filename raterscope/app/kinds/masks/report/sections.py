@@ -358,7 +358,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     for entry, entry_watch in steps_of(part(watch, 0.0, last * (1.0 if shows_all else 0.8)), entries_shown):
         step = part(entry_watch, 0.0, 1.0, f"{plain(entry.name)}: ")
         case_figures = read_figures(study, entry, state.regions(entry.id), part(step, 0.0, 0.3))
-        runs.update((one.run.id, one.run) for one in case_figures)
+        runs.update((each.run.id, each.run) for each in case_figures)
         if shows_all:
             sections.append(_shown_case(request, case_figures, part(step, 0.3, 1.0)))
         cases.append([structure_figures.without_maps() for structure_figures in case_figures])
