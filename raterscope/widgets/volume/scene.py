@@ -17,6 +17,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.hints import paint_chip_ground
 from raterscope.widgets.painting import CIVIDIS, INFERNO, PUOR, VIRIDIS
 from raterscope.widgets.theme import enlarge, text_size
+from raterscope.widgets.volume.measuring import Measurement
 from raterscope.widgets.volume.plane import Box, Index, Levels, Plane, contours
 
 
@@ -253,7 +254,7 @@ class Scene:
         The mask that is being corrected.
     index : (slice, row, column)
         Where the crosshair is.
-    tool : {"look", "brush", "eraser"}
+    tool : {"look", "brush", "eraser", "contour", "ruler", "roi"}
     radius : float
         Of the brush, in millimetres.
     notice : str
@@ -264,6 +265,8 @@ class Scene:
         Factor of the width of all outlines.
     slab : float
         Thickness in mm of a maximum intensity projection; 0 for a slice.
+    measurement : Measurement, optional
+        The measurement shown, with its result `measured`.
     readout : str
         Value and position under the pointer, or at the crosshair.
     """
@@ -292,6 +295,8 @@ class Scene:
     line_width: float = 1.0
     slab: float = 0.0
     readout: str = ""
+    measurement: Measurement | None = None
+    measured: str = ""
 
     def in_sight(self) -> list[Outline]:
         """Return the outlines that are painted."""

@@ -11,6 +11,7 @@ from raterscope.widgets.canvas.tiles import draw_part, to_picture
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.theme import pixels
 from raterscope.widgets.volume import overlay
+from raterscope.widgets.volume.measuring import paint_measurement
 from raterscope.widgets.volume.plane import Box, Levels, Plane
 from raterscope.widgets.volume.projection import Projector
 from raterscope.widgets.volume.scene import (
@@ -102,6 +103,10 @@ class SlicePainter:
                 selected=selected, quiet=not selected and scene.selected is not None,
                 label=labels.get(region.number),
             )  # fmt: skip
+        measurement = scene.measurement
+        shown = (plane.name, scene.index[plane.normal])
+        if measurement is not None and not scene.bare and (measurement.plane, measurement.slice) == shown:
+            paint_measurement(painter, view, measurement, scene.measured)
         lift = pixels(CHIPS_ROOM) if large else 0
         overlay.paint_letters(painter, view, plane, lift)
         alone = scene.solo_name() if large else ""

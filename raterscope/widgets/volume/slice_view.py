@@ -24,6 +24,7 @@ from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.volume import overlay
+from raterscope.widgets.volume.measuring import LONGEST, ROI, RULER, Measurement
 from raterscope.widgets.volume.plane import Index, Plane
 from raterscope.widgets.volume.projection import Projector, slab_words
 from raterscope.widgets.volume.scene import Outline, Outliner, Scene
@@ -77,6 +78,8 @@ class SliceView(QWidget):
         1 wider, -1 narrower.
     bared : bool
         Whether the image is to be seen alone.
+    measured : object
+        A `Measurement` under way.
     hovered : object
         (slice, row, column) under the mouse; None outside the slice.
     """
@@ -91,6 +94,7 @@ class SliceView(QWidget):
     outline_clicked = Signal(str)
     bared = Signal(bool)
     hovered = Signal(object)
+    measured = Signal(object)
 
     def __init__(
         self, scene: Scene, outliner: Outliner, projector: Projector, parent: QWidget | None = None
@@ -288,6 +292,9 @@ class SliceView(QWidget):
             self.setCursor(Qt.CursorShape.ClosedHandCursor)
         elif button == Qt.MouseButton.RightButton:
             self._drag = "window"
+        elif button == Qt.MouseButton.LeftButton and self._scene.tool in (RULER, ROI):
+            self._drag = "measure"
+            self._begin_measuring(plane, event.position())
         elif button == Qt.MouseButton.LeftButton and self._scene.tool != "look":
             self._drag = "brush"
             other_way = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
@@ -312,6 +319,8 @@ class SliceView(QWidget):
         elif self._drag == "point" and offset.manhattanLength() >= DRAG_FROM:
             self._dragged_from = self._viewport
             self._point_at(plane, position)
+        elif self._drag == "measure":
+            self._measure_to(position)
         elif self._drag == "brush":
             self._draw_to(position)
         elif self._scene.tool != "look":
@@ -471,13 +480,36 @@ class SliceView(QWidget):
         self.pointed.emit((index[0], index[1], index[2]))
 
     def _on_return(self, plane: Plane) -> None:
-        if self._scene.tool in ("look", "contour"):
+        if self._scene.tool not in ("brush", "eraser"):
             self.enlarged.emit()
             return
         self._begin_stroke(plane, puts_in=self._scene.tool != "eraser")
         if self._stroke is not None:
             self._stroke.to(*plane.position_of(self._scene.index))
         self._end_stroke()
+
+    # Measuring ---------------------------------------------------------------------------------
+
+    def _begin_measuring(self, plane: Plane, position: QPointF) -> None:
+        point = self._viewport.to_image(position.x(), position.y())
+        earlier, kind = self._scene.measurement, self._scene.tool
+        slice_shown = (plane.name, self.index, kind)
+        if (
+            kind == RULER
+            and earlier is not None
+            and (earlier.plane, earlier.slice, earlier.kind) == slice_shown
+            and len(earlier.points) < LONGEST
+        ):
+            self.measured.emit(earlier.with_point(point))
+        else:
+            self.measured.emit(Measurement(*slice_shown, (point,)))
+
+    def _measure_to(self, position: QPointF) -> None:
+        current = self._scene.measurement
+        point = self._viewport.to_image(position.x(), position.y())
+        if current is not None:
+            alone = len(current.points) == 1
+            self.measured.emit(current.with_point(point) if alone else current.dragged(point))
 
     # Effects -----------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets import theme
 from raterscope.widgets.hints import ChipRow
+from raterscope.widgets.volume.measuring import Measurement, describe
 from raterscope.widgets.volume.overlay import EDGE
 from raterscope.widgets.volume.plane import (
     PLANES,
@@ -47,7 +48,7 @@ CINE_INTERVAL = 100
 """Milliseconds between slices that are played."""
 LINE_STEP, LINE_WIDTHS = 1.3, (0.5, 3.0)
 
-Tool = Literal["look", "brush", "eraser", "contour"]
+Tool = Literal["look", "brush", "eraser", "contour", "ruler", "roi"]
 
 
 class VolumeView(QWidget):
@@ -71,6 +72,8 @@ class VolumeView(QWidget):
         "contour" or "fill".
     brush_radius_changed : float
         Millimetres.
+    measured : str
+        Result of the measurement under way; empty without one.
     """
 
     crosshair_moved = Signal(object)
@@ -81,6 +84,7 @@ class VolumeView(QWidget):
     outline_clicked = Signal(str)
     style_changed = Signal(str)
     brush_radius_changed = Signal(float)
+    measured = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -137,11 +141,13 @@ class VolumeView(QWidget):
             view.outline_clicked.connect(self.outline_clicked)
             view.bared.connect(self.set_bare)
             view.hovered.connect(self._on_hovered)
+            view.measured.connect(self._on_measured)
         self._set_up_windows("", None)
 
     def _set_grid(self, grid: Grid) -> None:
         """Show the planes of another grid, whole, its middle under the crosshair."""
         self._grid = grid
+        self._scene.measurement, self._scene.measured = None, ""
         self.set_cine(False)
         self._projector.forget()
         self._scene.calibrated = grid.calibrated
@@ -449,7 +455,7 @@ class VolumeView(QWidget):
 
     @property
     def tool(self) -> str:
-        """Tool used by a drag: "look", "brush", "eraser" or "contour"."""
+        """Tool used by a drag: "look", "brush", "eraser", "contour", "ruler" or "roi"."""
         return self._scene.tool
 
     def set_tool(self, tool: Tool) -> None:
@@ -457,6 +463,7 @@ class VolumeView(QWidget):
         if tool not in get_args(Tool):
             raise ValueError(f"tool {tool!r}; expected one of {', '.join(get_args(Tool))}")
         self._scene.tool = tool
+        self._on_measured(None)
         for view in self._views.values():
             view.give_up_stroke()
             view.show_cursor()
@@ -527,6 +534,19 @@ class VolumeView(QWidget):
         self.set_brush_radius(self._scene.radius * RADIUS_STEP**direction)
 
     # Reading and display ----------------------------------------------------------------------
+
+    def _on_measured(self, measurement: Measurement | None) -> None:
+        scene, words = self._scene, ""
+        if measurement is not None:
+            words = describe(
+                measurement, self._planes[measurement.plane], scene.values,
+                calibrated=scene.calibrated, modality=self._windows.modality,
+            )  # fmt: skip
+        if (measurement, words) != (scene.measurement, scene.measured):
+            scene.measurement, scene.measured = measurement, words
+            for view in self._views.values():
+                view.update()
+            self.measured.emit(words)
 
     def _on_hovered(self, index: Index | None) -> None:
         self._read_out(index)

@@ -151,7 +151,7 @@ class SliceView(MasksPart):
     def show_edited(self) -> None:
         """Fill the mask while a tool changes it."""
         consensus = self._reviewing.edited
-        if consensus is None or self._volume.tool == "look":
+        if consensus is None or self._volume.tool in ("look", "ruler", "roi"):
             self._volume.set_edit(None)
         else:
             self._volume.set_edit(consensus.values, consensus.origin)

@@ -115,6 +115,7 @@ class MasksWorkspace(MasksScreen):
         self.method_comparer.message.connect(self.message)
         self.method_comparer.outlines_changed.connect(self.slice_view.show_consensus)
         self.structure_coding.refused.connect(self.message)
+        self.volume.measured.connect(self.message)
         self.runs.ended.connect(self.slice_view.show_consensus)
         self.runs.ended.connect(self._show_run_trace)
 
@@ -137,6 +138,8 @@ class MasksWorkspace(MasksScreen):
             ("Play the slices", "P", self.volume.toggle_cine),
             ("Thicker outlines", ".", partial(self.volume.step_line_width, 1)),
             ("Thinner outlines", ",", partial(self.volume.step_line_width, -1)),
+            ("Measure lengths and angles", "R", partial(self._toggle_tool, "ruler")),
+            ("Measure the values in an ellipse", "Shift+R", partial(self._toggle_tool, "roi")),
             ("Code and colour of the structure", "K", self._describe),
             *self.core.navigation_actions("case"),
             ("Leave the tool or the panel", "Esc", self._leave),
