@@ -6,6 +6,7 @@ from PIL import Image
 
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
+from raterscope.app.formats.sources import Source
 from raterscope.app.import_names import change_names, parse_changes
 from raterscope.app.import_preview import preview_readings
 from raterscope.app.importing import read_files
@@ -154,3 +155,42 @@ def test_classes_of_clicks_are_named_and_joined(tmp_path):
     (table,) = change_names(readings, parse_changes(["class:ring=Ring"])).clicks
     assert table.classes == ("Ring",)
     assert table.label.tolist() == [0, 0, -1]
+
+
+def test_rejected_assignments_are_skipped_with_a_notice(tmp_path):
+    header = "HITId,WorkerId,AssignmentStatus,Input.url,Answer.animal,Answer.size\n"
+    rows = ["h1,ann,Approved,u1,cat,big", "h1,bob,Rejected,u1,dog,big", "h1,cy,Submitted,u1,cat,small"]
+    readings = read_files([write(tmp_path / "Batch.csv", header + "\n".join(rows) + "\n")])
+    preview = preview_readings(readings)
+    assert preview.names["annotator"] == {"ann": 2, "cy": 2}
+    assert "Batch.csv: 1 row skipped: the assignment was rejected." in preview.notices
+
+
+def test_a_row_without_an_answer_is_reported_once(tmp_path, capsys):
+    votes = write(tmp_path / "v.csv", "worker,task,label\nann,t1,a\nbob,t1,\n")
+    assert main(["import", str(tmp_path / "s.rscope"), str(votes)]) == 0
+    assert capsys.readouterr().out.count("skipped") == 1
+
+
+def test_columns_with_numbers_as_names_are_a_header(tmp_path):
+    table = write(tmp_path / "probabilities.csv", "task,0,1\na,0.2,0.8\nb,0.9,0.1\n")
+    assert Source(table).table().header == ("task", "0", "1")
+    assert Source(table).head().table.header == ("task", "0", "1")
+    bare = write(tmp_path / "bare.csv", "ann,a.png,1,2\nbob,a.png,3,4\n")
+    assert len(Source(bare).table()) == 2
+
+
+def test_a_volume_with_few_levels_of_grey_is_a_volume(tmp_path):
+    nib = pytest.importorskip("nibabel")
+    z, y, x = np.indices((20, 40, 40))
+    distance = np.hypot(np.hypot(x - 20, y - 20), 2.0 * (z - 10))
+    grey = np.clip(8 - distance / 2, 0, 7).astype(np.uint8) * 16
+    nib.save(nib.Nifti1Image(grey, np.eye(4)), tmp_path / "image.nii.gz")
+    readings = read_files([tmp_path / "image.nii.gz"])
+    assert len(readings.volumes) == 1
+    labels = np.zeros((20, 40, 40), dtype=np.uint8)
+    for label in range(1, 7):
+        labels[5:10, 5:30, 6 * label - 5 : 6 * label - 2] = label
+    nib.save(nib.Nifti1Image(labels, np.eye(4)), tmp_path / "organs_ann.nii.gz")
+    readings = read_files([tmp_path / "organs_ann.nii.gz"], reading=MaskOptions(annotator="ann"))
+    assert len(readings.attributed) == 6

@@ -53,3 +53,12 @@ def test_a_long_sentence_above_the_queue_takes_two_lines(qtbot):
     assert not any("…" in line for line, _ in panel._progress._lines)
     panel.resize(500, 600)
     qtbot.waitUntil(lambda: panel._progress.height() < low)
+
+
+def test_a_line_shows_its_doubt_with_a_unit(qtbot):
+    panel = QueuePanel("Cases")
+    qtbot.addWidget(panel)
+    panel.set_items([QueueItem(1, "case 1", "2 disputed regions", 12.34, False, amount="12.34 ml")])
+    kind = panel._kind
+    assert "12.34 ml" in kind.tip(QueueItem(1, "case 1", "", 12.34, False, amount="12.34 ml"))
+    assert "ml" not in kind.tip(QueueItem(1, "case 1", "", 12.34, True, amount="12.34 ml"))

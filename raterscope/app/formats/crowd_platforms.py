@@ -49,6 +49,7 @@ def platform_columns(header: Sequence[str]) -> dict[str, str]:
 def _assigned(header: Sequence[str], annotator: str, task: str, given: str, answer: str) -> dict[str, str]:
     """Assign columns by their prefixes: what was given names the task if it is one column."""
     fields = dict.fromkeys(header, "ignore") | {annotator: "annotator"}
+    fields |= {name: "status" for name in ("AssignmentStatus", "ASSIGNMENT:status") if name in fields}
     fields |= {name: "label" for name in header if name.startswith(answer)}
     shown = [name for name in header if name.startswith(given)]
     fields[shown[0] if len(shown) == 1 else task] = "task"

@@ -246,8 +246,14 @@ def more_bad_lines(count: int) -> str:
 
 
 def is_headed(row: list[str]) -> bool:
-    """Return whether the first row is a header: true unless it holds a number."""
-    return not any(_is_number(cell) for cell in row)
+    """Return whether the first row is a header: without numbers, or with numbers beside usual names alone.
+
+    Tables of class probabilities may have columns with numbers as names: task, 0, 1.
+    """
+    from raterscope.app.formats.tables import is_usual
+
+    names = [cell for cell in row if not _is_number(cell)]
+    return len(names) == len(row) or (bool(names) and len(set(row)) == len(row) and all(map(is_usual, names)))
 
 
 def unique_names(header: list[str]) -> tuple[str, ...]:

@@ -90,6 +90,7 @@ COLUMN_NAMES = {
     "pictureb urlb fileb image2 url2 file2",
     "empty": "nemptyjobs emptyjobs nempty",
     "read": "read readno readnumber",
+    "status": "assignmentstatus",
 }
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 """Fields of a box."""

@@ -54,8 +54,7 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
         f"{counted(len(table), 'vote')} by {counted(len(table.annotators), 'annotator')}"
         f" on {counted(len(table.tasks), 'task')}"
     )
-    remarks = [f"{table.missing:,} without a label, skipped"] if table.missing else []
-    remarks += [f"{repeats:,} of a task that its annotator had labelled before"] if repeats else []
+    remarks = [f"{repeats:,} of a task that its annotator had labelled before"] if repeats else []
     count_text = f"all {repeated:,}" if repeated == len(table) else f"{repeated:,}"
     remarks += (
         [f"{count_text} of a task that its annotator labels in an earlier file too"] if repeated else []

@@ -34,6 +34,10 @@ class Summary(Protocol):
         """Sort key of the lines."""
 
     @property
+    def amount(self) -> str:
+        """The doubt with its unit, which is the same in all lines."""
+
+    @property
     def contested(self) -> int:
         """Number of items on which several experts differ."""
 
@@ -208,4 +212,5 @@ class QueueLines:
             done=summary.done,
             flag=summary.flag,
             counts=summary.counts,
+            amount=summary.amount if summary.fused and not summary.done else "",
         )

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 from raterscope.app.document import Document
 from raterscope.app.workspaces.review_order import RemainingQuestions
 from raterscope.app.workspaces.screen import WorkspaceScreen
-from raterscope.widgets.panels.queue_items import QueueItem
+from raterscope.widgets.panels.queue_items import QueueItem, chance_of_error
 from raterscope.widgets.panels.queue_panel import FILTERS, QueuePanel
 
 Key = tuple[int, str]
@@ -114,7 +114,7 @@ class StudyQueue(QObject):
         self._done = [self._remaining.is_decided(*key) for key in self._order]
         names = self._remaining.names
         items = [
-            QueueItem(key, key[1], names[key[0]], -score, done)
+            QueueItem(key, key[1], names[key[0]], -score, done, amount=chance_of_error(-score))
             for (score, key), done in zip(scored if self.active else (), self._done, strict=False)
         ]
         self.panel.set_items(items)
@@ -133,7 +133,9 @@ class StudyQueue(QObject):
             done = self._remaining.is_decided(question, name)
             if done != self._done[rank]:
                 self._done[rank] = done
-                item = QueueItem((question, name), name, names[question], disputed[question][name], done)
+                score = disputed[question][name]
+                amount = chance_of_error(score)
+                item = QueueItem((question, name), name, names[question], score, done, amount=amount)
                 self.panel.update_item(item)
 
     def _show_tab(self) -> None:

@@ -498,7 +498,8 @@ class TasksView:
         if task in self.contested:
             detail = f"contested, {detail}"
         doubt = None if self.entropy is None else float(self.entropy[task])
-        return QueueItem(task, self.names[task], detail, doubt, settled >= 0)
+        amount = "" if doubt is None else f"entropy {doubt:.2f}"
+        return QueueItem(task, self.names[task], detail, doubt, settled >= 0, amount=amount)
 
 
 def posterior_words(classes: Sequence[str], posterior: NDArray[np.floating]) -> str:

@@ -94,6 +94,7 @@ class AnnotatorsView:
         doubt = None if self.doubt is None else float(self.doubt[number])
         if doubt is not None and not np.isfinite(doubt):
             doubt = None
+        amount = "" if doubt is None else f"share {doubt:.2f}"
         state = DECISIONS.get(decided, "")
         if not state and behaviour >= 0:
             state = BEHAVIOUR_WORDS[behaviour]
@@ -103,7 +104,7 @@ class AnnotatorsView:
             state = "contested"
         counts = f"{self.left[number]:,} left, {self.right[number]:,} right"
         detail = f"{state}: {counts}" if state else counts
-        return QueueItem(number, self.names[number], detail, doubt, decided != OPEN)
+        return QueueItem(number, self.names[number], detail, doubt, decided != OPEN, amount=amount)
 
 
 class AnnotatorList(LongQueue):

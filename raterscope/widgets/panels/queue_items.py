@@ -27,6 +27,8 @@ class QueueItem:
         Why it was flagged; None where it is not.
     counts : mapping of str to int
         By what filters may ask for more than so many.
+    amount : str
+        The doubt with its unit, as shown: "0.93 errors".
     """
 
     key: Hashable
@@ -36,6 +38,12 @@ class QueueItem:
     done: bool
     flag: str | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
+    amount: str = ""
+
+
+def chance_of_error(doubt: float) -> str:
+    """Write the probability that a result is wrong."""
+    return f"{100 * doubt:.0f} %"
 
 
 @dataclass(frozen=True, slots=True)

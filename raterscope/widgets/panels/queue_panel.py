@@ -324,7 +324,7 @@ class QueueKind(LineKind[QueueItem]):
         """Return the line, its decided share, its disagreement, and why it was flagged, as a tooltip."""
         decided = line.counts.get("decided", 0)
         more = f", {count(decided)} decided by you" if decided else ""
-        more += "" if line.score is None else f", dispute {line.score:.2f}"
+        more += f", {line.amount}" if line.amount and not line.done else ""
         return f"{line.title}: {line.detail}{more}" + (f"; flagged: {line.flag}" if line.flag else "")
 
     def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
@@ -340,7 +340,7 @@ class QueueKind(LineKind[QueueItem]):
         """Paint name, disagreement, state and bar."""
         look, middle = theme.current(), Qt.TextElideMode.ElideMiddle
         inner = box.adjusted(18, 5, -18, -8)
-        score = "done" if line.done else ("" if line.score is None else f"{line.score:.2f}")
+        score = "done" if line.done else line.amount
         painter.setFont(theme.font(theme.CAPTION))
         width = QFontMetrics(painter.font()).horizontalAdvance(score) + 4
         painter.setPen(QColor(look.accent if line.done else look.second))

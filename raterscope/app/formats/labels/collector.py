@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.annotations import Document, Remarks
 from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.tables import seconds_or_nan
@@ -99,6 +99,11 @@ def _case_notices(outputs: Sequence[str]) -> tuple[str, ...]:
 _JOINT = " + "
 
 
+def no_label_notice(rows: int) -> str:
+    """Return the notice on rows that are skipped because they have no label."""
+    return f"{counted(rows, 'row')} skipped: no label."
+
+
 def join_choices(choices: list[str]) -> str:
     """Join answers that were chosen together to one answer, in any order."""
     return _JOINT.join(sorted(set(choices), key=str.casefold))
@@ -174,6 +179,9 @@ class VoteCollector:
                 messages.append('Answers chosen together are one label, such as "a + b".')
             label = index[: len(polled.answers)]
             votes, question = label >= 0, polled.words or name
+            missing = polled.missing + int((~votes).sum())
+            if missing:
+                messages.append(no_label_notice(missing))
             if votes.any():
                 rows = np.array(polled.rows, dtype=np.float64)[votes]
                 time = rows[:, 2].copy()
@@ -183,7 +191,7 @@ class VoteCollector:
                         tasks=tuple(polled.tasks), outputs=outputs, annotator=rows[:, 0].astype(np.int32),
                         task=rows[:, 1].astype(np.int32), label=label[votes],
                         time=time if np.isfinite(time).any() else None, pictures=polled.pictures,
-                        missing=polled.missing + int((~votes).sum()), notices=tuple(messages),
+                        missing=missing, notices=tuple(messages),
                     )
                 )  # fmt: skip
             if polled.truths:

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import dialects
 from raterscope.app.formats.crowd_platforms import platform_columns
-from raterscope.app.formats.labels.collector import VoteCollector, order_outputs
+from raterscope.app.formats.labels.collector import VoteCollector, no_label_notice, order_outputs
 from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_columns
 from raterscope.app.formats.labels.contents import (
     content_columns,
@@ -128,7 +128,9 @@ FIELDS = (
 """Fields of a column: name, label on screen, and whether it is required."""
 
 _NEEDED = ("annotator", "task", "label")
-_WANTED = ("time", "truth", "question", "picture", "read")
+_WANTED = ("time", "truth", "question", "picture", "read", "status")
+_REJECTED = "rejected"
+"""Status of an assignment whose answers the requester of a crowd platform refused."""
 _TRUE = ("task", "truth")
 _TRUE_FROM_LABEL = ("task", "label")
 
@@ -193,6 +195,8 @@ def _read_question(
     coded = {name: cells for name, cells in columns.coded.items() if name not in shown}
     columns.coded = coded
     filled = find_filled_rows(columns, column, ("task", "annotator", "label"), ("task", "annotator"))
+    refused = _refused_rows(columns) & filled
+    filled &= ~refused
     watch(0.92, "sorting labels")
     tables: list[LabelFile] = []
     questions = _questions(columns, filled)
@@ -202,8 +206,20 @@ def _read_question(
             tables += _tables(columns, column, words, rows, keep_all_outputs="question" not in coded)
     if not any(len(table) for table in tables):
         raise InputError("has no labels; expected some", file=head.table.path, field=column["label"])
-    tables[0] = replace(tables[0], notices=(*tables[0].notices, *_question_notices(columns, column, filled)))
+    notices = [*tables[0].notices, *_question_notices(columns, column, filled)]
+    if refused.any():
+        notices.append(f"{counted(int(refused.sum()), 'row')} skipped: the assignment was rejected.")
+    tables[0] = replace(tables[0], notices=tuple(notices))
     return tuple(tables) if shown_contents is None else (*tables, shown_contents)
+
+
+def _refused_rows(columns: Columns) -> NDArray[np.bool_]:
+    """Find the rows of rejected assignments."""
+    status = columns.coded.pop("status", None)
+    if status is None:
+        return np.zeros(len(columns.coded["task"].index), dtype=np.bool_)
+    rejected = [at for at, name in enumerate(status.names) if name.casefold() == _REJECTED]
+    return np.isin(status.index, rejected)
 
 
 def read_true_labels(
@@ -273,7 +289,7 @@ def _tables(
     missing = int(rows.sum() - voted.sum())
     messages = list(notices)
     if missing:
-        messages.append(f"{missing:,} {'rows' if missing > 1 else 'row'} skipped: no label.")
+        messages.append(no_label_notice(missing))
     task, annotator = (renumber(coded[name], rows) for name in ("task", "annotator"))
     time = None if columns.time is None else select_rows(columns.time, voted)
     messages += time_notices(columns, column)

@@ -30,6 +30,10 @@ _LARGEST_CHECKED = 64_000_000
 """Voxels of the largest file that is checked for masks."""
 
 _SHADES = 48
+_FEWEST_LEVELS, _EQUAL_LEVELS, _NEXT_LEVEL = 5, 0.5, 0.8
+"""Of a grey image: its fewest values, its largest share of equal neighbours, or else its smallest share of
+changes by one level."""
+
 _FEW_GREYS = 8
 _GREY_SAMPLE = 4_000_000
 """Pixels that are checked for greys, in rows all over the image."""
@@ -96,7 +100,24 @@ class LabelMap:
             return False
         if not labels:
             return True
-        return True if len(labels) <= _FEW and empty > 0.5 else None
+        surely = len(labels) <= _FEW and empty > 0.5 and not self._has_levels(len(labels))
+        return True if surely else None
+
+    def _has_levels(self, labels: int) -> bool:
+        """Return whether few values are levels of grey: neighbours mostly differ, or differ by one level.
+
+        Labels form patches, most of which border on the background.
+        """
+        if labels < _FEWEST_LEVELS:
+            return False
+        rows = self.values[..., :: -(-self.values.size // _GREY_SAMPLE), :]
+        levels = np.searchsorted(np.unique(rows), rows)
+        left, right = levels[..., :-1], levels[..., 1:]
+        within, steps = (left > 0) & (right > 0), np.abs(left - right)
+        if within.any() and (steps[within] == 0).mean() < _EQUAL_LEVELS:
+            return True
+        changes = steps[steps > 0]
+        return bool(len(changes) and (changes == 1).mean() > _NEXT_LEVEL)
 
     def has_greys(self) -> bool:
         """Return whether an image has the greys of a photograph: many, which differ between neighbours.

@@ -378,6 +378,11 @@ class Summary:
         return {"detections": self.detections, "disputed": self.disputed, "decided": self.decided}
 
     @property
+    def amount(self) -> str:
+        """The number of errors that decisions are expected to correct."""
+        return f"{self.doubt:.2f} errors"
+
+    @property
     def parts(self) -> tuple[Part, ...]:
         """All disputed spots of an image are reviewed in one go."""
         opened = self.disputed - self.skipped

@@ -88,11 +88,16 @@ class CaseSummary:
             return "nothing disputed"
         if not self.disputed:
             return f"settled, {self.regions} region{'' if self.regions == 1 else 's'}"
-        amount, unit = amount_of(self.doubt, self.unit)
-        figure = f"{amount:.2g}" if amount < 100 else f"{amount:,.0f}"
         if self.contested:
-            return f"{self.contested} contested, {self.disputed} disputed, {figure} {unit}"
-        return f"{self.disputed} disputed region{'' if self.disputed == 1 else 's'}, {figure} {unit}"
+            return f"{self.contested} contested, {self.disputed} disputed"
+        return f"{self.disputed} disputed region{'' if self.disputed == 1 else 's'}"
+
+    @property
+    def amount(self) -> str:
+        """The disputed amount that is left; volumes in ml, so that lines can be compared."""
+        amount = self.doubt if self.unit == "ml" else 1000 * self.doubt
+        figure = f"{amount:.3f}" if amount < 0.1 else f"{amount:.2f}" if amount < 100 else f"{amount:,.0f}"
+        return f"{figure} {self.unit}"
 
 
 def regions_of(scene: Scene, structure: str, decided: Sequence[Region]) -> tuple[DisputedRegion, ...]:
