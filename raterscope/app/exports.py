@@ -41,6 +41,7 @@ FORMATS = {
     "seg.nrrd": FileFormat(".seg.nrrd", "Segmentations of 3D Slicer (*.seg.nrrd)"),
     "dicom-seg": FileFormat(".dcm", "DICOM segmentations (*.dcm)", "_seg"),
     "rtstruct": FileFormat(".dcm", "DICOM structure sets (*.dcm)", "_rtstruct"),
+    "dicom-sr": FileFormat(".dcm", "DICOM structured reports (*.dcm)", "_sr"),
     "crowd-kit": FileFormat(".csv", "Tables of crowd-kit (*.csv)"),
     "svg": FileFormat(".svg", "Drawings (*.svg)"),
     "label-studio": FileFormat(".json", "Tasks of Label Studio (*.json)"),

@@ -21,6 +21,7 @@ from raterscope.app.formats.masks.terminology import (
     Structure,
     code_item,
     missing_uids,
+    reference_errors,
     require_source,
     segment_coding,
 )
@@ -340,17 +341,20 @@ def write_dicom_seg(
     heads = _complete_heads([read_dataset(file_path, pixels=False) for file_path in source.files], grid)
     with write_together(files) as drafts:
         for number, (draft, some) in enumerate(zip(drafts, kinds, strict=True)):
-            try:
-                dataset = _segmentation(heads, some, number, grid, description or "Raterscope")
-            except (AttributeError, LookupError, TypeError, ValueError) as error:
-                raise InputError(
-                    f"cannot be written: the series lacks what a segmentation refers to ({plain(error)})",
-                    file=path,
-                ) from error
+            dataset = _segmentation(path, heads, some, number, grid, description or "Raterscope")
             if deidentify is not None:
                 dataset = deidentify_dataset(dataset, deidentify)
             dataset.save_as(draft, enforce_file_format=True)
     return files
+
+
+def make_segmentation(
+    path: Path, masks: Sequence[Structure], grid: Grid, source: VolumeFile | None, description: str
+) -> tuple[list[Any], Any]:
+    """Make a binary segmentation, and return the headers of the slices that it refers to, and it."""
+    source = require_source(path, source, grid)
+    heads = _complete_heads([read_dataset(file_path, pixels=False) for file_path in source.files], grid)
+    return heads, _segmentation(path, heads, masks, 0, grid, description or "Raterscope")
 
 
 def _complete_heads(heads: list[Any], grid: Grid) -> list[Any]:
@@ -405,7 +409,12 @@ def _describe_segment(number: int, structure: Structure, method: Any) -> Any:
 
 
 def _segmentation(
-    heads: Sequence[Any], structures: Sequence[Structure], number: int, grid: Grid, description: str
+    path: Path,
+    heads: Sequence[Any],
+    structures: Sequence[Structure],
+    number: int,
+    grid: Grid,
+    description: str,
 ) -> Any:
     import warnings
 
@@ -421,7 +430,7 @@ def _segmentation(
     segments = [_describe_segment(at, structure, method) for at, structure in enumerate(structures, start=1)]
     binary = structures[0].values.dtype == np.bool_
     kinds = highdicom.seg.SegmentationTypeValues
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), reference_errors(path, "a segmentation"):
         warnings.simplefilter("ignore")  # about oddities of the series, which were reported when it was read
         return highdicom.seg.Segmentation(
             source_images=list(heads),

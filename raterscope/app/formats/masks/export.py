@@ -48,7 +48,7 @@ class Writer(Protocol):
         """Write the structures; return the files."""
 
 
-FORMATS = ("nifti", "seg.nrrd", "dicom-seg", "rtstruct")
+FORMATS = ("nifti", "seg.nrrd", "dicom-seg", "rtstruct", "dicom-sr")
 
 
 def _writer_of(kind: str) -> Writer:
@@ -65,6 +65,10 @@ def _writer_of(kind: str) -> Writer:
         from raterscope.app.formats.masks.rtstruct import write_rtstruct
 
         return write_rtstruct
+    if kind == "dicom-sr":
+        from raterscope.app.formats.masks.dicom_sr import write_dicom_sr
+
+        return write_dicom_sr
     return write_nifti
 
 

@@ -16,11 +16,12 @@ ROI observations); 3D Slicer, "Segmentations", developer guide: the tag Terminol
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import NAMESPACE_OID, uuid5
 
 import numpy as np
@@ -394,6 +395,15 @@ def _colour_of_lab(values: Sequence[int] | None) -> Colour | None:
         return None
 
 
+class Measure(NamedTuple):
+    """A figure about a structure: its code in structured reports, its meaning, value and UCUM unit."""
+
+    code: str
+    meaning: str
+    value: float
+    unit: str = "1"
+
+
 @dataclass(frozen=True, eq=False)
 class Structure:
     """One mask or map for export.
@@ -406,12 +416,15 @@ class Structure:
         0 to 255; used if the coding has none.
     coding : Coding
         Its coded meaning.
+    measures : sequence of Measure
+        For structured reports, besides its volume.
     """
 
     name: str
     values: NDArray[np.bool_] | NDArray[np.float32]
     colour: Colour = (230, 159, 0)
     coding: Coding = NOTHING_CODED
+    measures: Sequence[Measure] = ()
 
     @property
     def title(self) -> str:
@@ -422,6 +435,16 @@ class Structure:
     def shade(self) -> Colour:
         """The colour in files."""
         return self.coding.colour or self.colour
+
+
+@contextmanager
+def reference_errors(path: Path, document: str) -> Iterator[None]:
+    """Raise an `InputError` where a series lacks what a DICOM document refers to."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        what = f"cannot be written: the series lacks what {document} refers to ({plain(error)})"
+        raise InputError(what, file=path) from error
 
 
 def require_source(path: Path, source: VolumeFile | None, grid: Grid) -> VolumeFile:
@@ -441,10 +464,15 @@ def require_source(path: Path, source: VolumeFile | None, grid: Grid) -> VolumeF
     return source
 
 
+def lasting_uid(name: str) -> str:
+    """Return the same UID for the same name."""
+    return f"2.25.{uuid5(NAMESPACE_OID, name).int}"
+
+
 def missing_uids(head: Any) -> tuple[str, str]:
     """Return the UIDs of the frame of reference and the study of a series; or new ones, always the same."""
     series = str(head.get("SeriesInstanceUID") or head.get("SOPInstanceUID") or "")
-    uids = [f"2.25.{uuid5(NAMESPACE_OID, f'{series} {purpose}').int}" for purpose in ("frame", "study")]
+    uids = [lasting_uid(f"{series} {purpose}") for purpose in ("frame", "study")]
     return (str(head.get("FrameOfReferenceUID") or uids[0]), str(head.get("StudyInstanceUID") or uids[1]))
 
 

@@ -17,7 +17,7 @@ from raterscope.app.exports import Request, description_of, files_for
 from raterscope.app.formats.masks.deidentify import Deidentifier, identifying_words
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.naming import strip_suffixes
-from raterscope.app.formats.masks.terminology import Structure, file_names, suggest_coding
+from raterscope.app.formats.masks.terminology import Measure, Structure, file_names, suggest_coding
 from raterscope.app.formats.output_files import write_table
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.kinds.masks.case_output import Row, on_whole_image, products_of
@@ -88,16 +88,17 @@ _COLOURS = ((230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 11
 
 _Make = Callable[[], np.ndarray]
 _PRODUCTS = ("another-rater", "true-outline", "uncertainty")
-_DICOM = ("dicom-seg", "rtstruct")
+_DICOM = ("dicom-seg", "rtstruct", "dicom-sr")
 
 
 @dataclass(frozen=True, eq=False)
 class _LazyMap:
-    """A structure's name, its coding, and the function that makes its map."""
+    """A structure's name, its coding, the function that makes its map, and figures for structured reports."""
 
     name: str
     coding: Coding
     make: _Make
+    measures: Sequence[Measure] = ()
 
 
 Rows = Callable[[MaskFusion, Report], Iterator[Row]]
@@ -249,7 +250,11 @@ def _write_case(
         watch(step / len(groups), f"writing {plain(file.name)}")
         prepared = [
             Structure(
-                structure.name, structure.make(), _COLOURS[(step + at) % len(_COLOURS)], structure.coding
+                structure.name,
+                structure.make(),
+                _COLOURS[(step + at) % len(_COLOURS)],
+                structure.coding,
+                structure.measures,
             )
             for at, structure in enumerate(group)
         ]
@@ -309,7 +314,8 @@ def _of_structure(
     name = fusion.structures[0]
     several = len(case.result.fusions) > 1
     if request.what == "consensus":
-        return [_LazyMap(name, coding, lambda: settled_consensus(study, fusion, case.regions))]
+        mask = _LazyMap(name, coding, lambda: settled_consensus(study, fusion, case.regions))
+        return [replace(mask, measures=_agreement(report))]
     if request.what == "probability":
         return [_LazyMap(name, coding, lambda: _settled_probability(study, fusion, case.regions))]
     if request.what in _PRODUCTS:
@@ -336,6 +342,21 @@ def _of_structure(
         )
         for p, rater in enumerate(fusion.annotators)
     ]
+
+
+def _agreement(report: Report) -> tuple[Measure, ...]:
+    """Return the raters' agreement with each other: means over all pairs."""
+    pairs = np.triu_indices(len(report.pair_dice), 1)
+    if not pairs[0].size:
+        return ()
+    dice, distance = (
+        float(np.nanmean(values[pairs])) for values in (report.pair_dice, report.pair_hausdorff_95)
+    )
+    return (
+        Measure("RATERS", "Number of raters", len(report.pair_dice)),
+        Measure("PAIR_DICE", "Mean Dice coefficient of pairs of raters", dice),
+        Measure("PAIR_HD95", "Mean 95th percentile Hausdorff distance of pairs of raters", distance, "mm"),
+    )
 
 
 def _lazy_map(fusion: MaskFusion, values: np.ndarray, largest: np.float32 | None = None) -> _Make:

@@ -106,7 +106,7 @@ def _map(name: str, title: str, formats: tuple[str, ...] = ("nifti",)) -> Export
 
 
 _EXPORTS = (
-    _map("consensus", "Consensus", _OUTLINES),
+    _map("consensus", "Consensus", (*_OUTLINES, "dicom-sr")),
     _map("probability", "Probability", _SHARES),
     _map("another-rater", "Another rater", _SHARES),
     _map("true-outline", "True outline", _SHARES),
