@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -85,6 +85,8 @@ class Request:
         Settings of the export as text, see `Export.budgeted`; by default those kept with the study.
     costs : Path, optional
         Table of what annotators cost.
+    groups : mapping of name to tuple of int, optional
+        Numbers of the images of each group, for an export that is `Export.grouped`.
     """
 
     what: str
@@ -98,6 +100,7 @@ class Request:
     run: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     costs: Path | None = None
+    groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,8 @@ class Export:
         Whether only a collected reader study has it.
     budgeted : bool
         Whether it distributes a budget, and so has settings and costs.
+    grouped : bool
+        Whether groups of images are rows of it; other exports are split into a file for each group.
     kinds : tuple of str
         The kinds of annotation that have it; the registry of kinds fills them in, and `write`.
     write : Writer, optional
@@ -166,6 +171,7 @@ class Export:
     by_question: bool = False
     of_readers: bool = False
     budgeted: bool = False
+    grouped: bool = False
     kinds: tuple[str, ...] = ()
     write: Writer | None = field(default=None, compare=False)
 
@@ -249,6 +255,40 @@ def provenance(export: Export, study: Study, request: Request) -> Provenance:
     if not made.runs and made.outdated:
         raise InputError(made.outdated[0], file=study.path)
     return made
+
+
+def write_groups(export: Export, study: Study, request: Request, watch: Watch = silent) -> Written:
+    """Write an export by groups of images: as rows of a table, or a file for each group into a folder.
+
+    Raises `InputError` for an export of questions, and as `write_export` does. A group without anything to
+    write is skipped with a message.
+    """
+    from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name
+
+    if export.by_question or not export.kinds or export.of_readers or export.budgeted:
+        raise InputError(f"{export.what} are not of images; --groups is for exports of images")
+    if export.grouped:
+        return write_export(export, study, request, watch)
+    folder, form, used = _folder_of(request), FORMATS[request.format], set[str]()
+    make_folder(folder)
+    files: list[Path] = []
+    made, problem = Provenance(), None
+    for (name, images), step in steps_of(watch, request.groups.items()):
+        items = tuple(image for image in images if not request.items or image in request.items)
+        title = unique_name(f"{file_name_part(name)}_{request.what}{form.tag}", used)
+        own = replace(request, path=folder / f"{title}{form.suffix}", items=items, groups={})
+        try:
+            written = write_export(export, study, own, step) if items else None
+        except InputError as error:
+            request.say(f"{plain(name)}: {error.what}")
+            problem = error
+            continue
+        if written is not None:
+            files += written.files
+            made = written.made_from
+    if not files:
+        raise problem or InputError("no group has any of these images", file=study.path)
+    return Written(tuple(files), made)
 
 
 def write_export(export: Export, study: Study, request: Request, watch: Watch = silent) -> Written:

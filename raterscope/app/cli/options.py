@@ -56,6 +56,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "export": (
         "export study.rscope --what detections -o detections.csv",
         "export study.rscope --what detections --format geojson -o detections/",
+        "export study.rscope --what counts --groups patients.csv -o counts.csv",
         "export study.rscope --what consensus --format rtstruct -o consensus.dcm",
         "export study.rscope --what labels --run 3 -o run3.csv",
         "export study.rscope --what assignments --set votes=500 each=40 --costs costs.csv -o assignments.csv",
@@ -300,6 +301,12 @@ def _describe_study_commands(commands: Commands) -> None:
                               "on DICOM series)")  # fmt: skip
     add_run(leaving)
     add_items(leaving)
+    leaving.add_argument("--groups", type=Path, metavar="TABLE",
+                         help="by groups of images, such as patients, slides or sites: a table with the "
+                              "columns image and patient, or the word folders for the images' folders; "
+                              "counts get rows for each group, other exports a file for each in the "
+                              "folder OUT")  # fmt: skip
+    leaving.add_argument("--group-by", metavar="COLUMN", help="column of the groups in TABLE")
     leaving.add_argument("--deidentify", action="store_true",
                          help="remove what could identify the patient: names and dates in DICOM files, "
                               "names of images and raters in files and their names")  # fmt: skip

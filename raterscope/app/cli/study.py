@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from raterscope.app.exports import (
     provenance_of_report,
     usual_format,
     write_export,
+    write_groups,
 )
 from raterscope.app.formats.points import has_points
 from raterscope.app.formats.remote import fetch, is_address, is_zarr
@@ -39,6 +41,7 @@ from raterscope.app.kinds.registry import KINDS, find_export
 from raterscope.app.outcome import Answer
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
+from raterscope.app.study.groups import read_groups
 from raterscope.app.study.new_study import new_study, save_elsewhere
 from raterscope.app.study.records import ImageEntry, Item
 from raterscope.app.study.references import ImageNames
@@ -238,7 +241,12 @@ def export(options: argparse.Namespace) -> int:
             costs=options.costs,
         )
         tell(provenance(chosen_export, study, request).outdated, ())
-        results = write_export(chosen_export, study, request, watch)
+        if options.groups is None:
+            results = write_export(chosen_export, study, request, watch)
+        else:
+            groups, about = read_groups(study, options.groups, options.group_by)
+            notices += about
+            results = write_groups(chosen_export, study, replace(request, groups=groups), watch)
     for notice in notices:
         print(f"note: {one_line(notice)}", file=sys.stderr)
     print(one_line(results.in_words(chosen_export.title)), file=sys.stderr)

@@ -67,6 +67,7 @@ COLUMN_NAMES = {
     "score": "score scores confidence conf probability prob likelihood",
     "class": "class classname classlabel category categoryname label labelname tool toollabel toolname stage "
     "species type celltype objecttype",
+    "group": "group patient slide specimen site centre center hospital cohort",
     "question": "question field attribute",
     "picture": "imageurl imagepath picture pictureurl filename filepath path url image imagefile img photo "
     "file",
@@ -300,8 +301,8 @@ def fields_of(assigned: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_usual(name: str) -> bool:
-    """Return whether a column's name is a usual one of any field, other than the class of a mark."""
-    return any(_key(name) in _keys(field) for field in COLUMN_NAMES if field != "class")
+    """Return whether a column's name is a usual one of a field, except classes of marks and groups."""
+    return any(_key(name) in _keys(field) for field in COLUMN_NAMES if field not in ("class", "group"))
 
 
 def find_columns(table: Table, needed: Sequence[str]) -> dict[str, str] | None:

@@ -448,14 +448,14 @@ def _with_verdict(row: list[object], spot: Spot | None, names: Sequence[str]) ->
 def export_table(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
     """Write a table of a study from the runs shown; see `exports.Writer`."""
     watch(0.0, f"writing {request.what}")
-    return [_TABLES[request.what](study, request.path)]
+    return [_TABLES[request.what](study, request)]
 
 
-def _write_annotators(study: Study, path: Path) -> Path:
+def _write_annotators(study: Study, request: Request) -> Path:
     """Write the annotators with their weight in the last run; 0 for excluded ones."""
     fusions, names, runs = [], [], []
     aliases = fold(study.decisions()).aliases
-    for entry, (run, fusion) in _results(study):
+    for entry, (run, fusion) in _results(study, request):
         runs.append(run)
         fusions.append(fusion)
         names.append([aliases.get(name, name) for name in study.clicks(entry.id, run).annotators])
@@ -472,16 +472,16 @@ def _write_annotators(study: Study, path: Path) -> Path:
         named = (accuracy.get(name),) if accuracy else ()
         rows.append((*rates_rows.get(name, (name, *untold)), *named, f"{weighed.weight:g}", weighed.reason))
     header = (*ANNOTATORS, "class_accuracy") if accuracy else ANNOTATORS
-    return write_table(path, (*header, "weight", "reason"), rows)
+    return write_table(request.path, (*header, "weight", "reason"), rows)
 
 
-def _write_clicks(study: Study, path: Path) -> Path:
-    entries = study.images()
+def _write_clicks(study: Study, request: Request) -> Path:
+    entries = _images(study, request)
     timed = any(study.clicks(entry.id).time is not None for entry in entries)
     named = any(study.clicks(entry.id).label is not None for entry in entries)
     rows = (row for entry in entries for row in _click_rows(study, entry, timed, named))
     header = TIMED_CLICKS if timed else CLICKS
-    return write_table(path, (*header, "class") if named else header, rows)
+    return write_table(request.path, (*header, "class") if named else header, rows)
 
 
 def _click_rows(study: Study, entry: ImageEntry, timed: bool, named: bool) -> Iterator[Row]:
@@ -500,14 +500,21 @@ def _click_rows(study: Study, entry: ImageEntry, timed: bool, named: bool) -> It
     return click_rows(entry.name, clicks, inlier, cluster, vote, timed=timed, named=named)
 
 
-def _results(study: Study) -> Iterator[tuple[ImageEntry, tuple[RunEntry, Fusion]]]:
-    for entry in study.images():
+def _images(study: Study, request: Request) -> list[ImageEntry]:
+    return [entry for entry in study.images() if not request.items or entry.id in request.items]
+
+
+def _results(study: Study, request: Request) -> Iterator[tuple[ImageEntry, tuple[RunEntry, Fusion]]]:
+    for entry in _images(study, request):
         result = study.shown.result(entry.id)
         if result is not None:
             yield entry, result
 
 
-_TABLES: dict[str, Callable[[Study, Path], Path]] = {"annotators": _write_annotators, "clicks": _write_clicks}
+_TABLES: dict[str, Callable[[Study, Request], Path]] = {
+    "annotators": _write_annotators,
+    "clicks": _write_clicks,
+}
 
 
 _MEASUREMENT_COLUMNS = (

@@ -158,7 +158,7 @@ _EXPORTS = (
     Export("detections", "Detections", ("csv", "geojson", "coco", "napari")),
     Export("annotators", "Annotators", ("csv",)),
     Export("clicks", "Clicks", ("csv",)),
-    Export("counts", "Counts", ("csv",)),
+    Export("counts", "Counts", ("csv",), grouped=True),
     Export("measurements", "Measurements", ("csv",), of_run=False),
     Export("variability", "Observer variability", ("csv",), of_run=False),
 )

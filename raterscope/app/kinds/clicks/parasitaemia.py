@@ -295,12 +295,34 @@ def export_counts(study: Study, request: Request, watch: Watch = silent) -> list
         fields += [] if field is None else [field]
     if not fields:
         raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
-    return [write_table(request.path, _COLUMNS, _rows(fields, measures))]
+    if not request.groups:
+        return [write_table(request.path, _COLUMNS, _rows(fields, measures))]
+    rows = _rows_by_group(fields, measures, request.groups)
+    return [write_table(request.path, ("group", "images", *_COLUMNS[1:]), rows)]
 
 
-def _rows(fields: Sequence[Field], measures: Measures) -> Iterator[Sequence[object]]:
-    all_images = (None,) if len(fields) > 1 else ()
-    for image in (*all_images, *(field.image for field in fields)):
+def _rows_by_group(
+    fields: Sequence[Field], measures: Measures, groups: Mapping[str, tuple[int, ...]]
+) -> Iterator[Sequence[object]]:
+    """Yield the figures of each group; cells that were counted on all images together are left out."""
+    together = measures.counting.get(None)
+    own = dict(measures.counting)
+    if together is not None:
+        own[None] = replace(together, leukocytes=None, red_cells=None)
+    of_groups = replace(measures, counting=own)
+    for name, images in groups.items():
+        members = [field for field in fields if field.image in images]
+        if members:
+            for _, *cells in _rows(members, of_groups, summary=True):
+                yield name, len(members), *cells
+
+
+def _rows(
+    fields: Sequence[Field], measures: Measures, *, summary: bool = False
+) -> Iterator[Sequence[object]]:
+    """Yield the figures of all images together, if there are several, and of each; or a summary alone."""
+    all_images = (None,) if summary or len(fields) > 1 else ()
+    for image in (*all_images, *(() if summary else (field.image for field in fields))):
         image_fields = [field for field in fields if image in (None, field.image)]
         name = "" if image is None else image_fields[0].name
         detected = sum(field.parasites().detected for field in image_fields)

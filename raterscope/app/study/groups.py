@@ -1,0 +1,78 @@
+"""Groups of images: patients, slides or sites, from a table or from the folders of the images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.formats.tables import Faults, find_columns, read_names, read_table
+from raterscope.app.study.records import ImageEntry, StudyError
+from raterscope.app.study.references import ImageNames
+from raterscope.app.study.study import Study
+
+FOLDERS = "folders"
+"""Word that stands for a table: groups are the images' folders."""
+
+
+def read_groups(
+    study: Study, source: Path, column: str | None = None
+) -> tuple[dict[str, tuple[int, ...]], list[str]]:
+    """Read the groups of a study's images.
+
+    Raises `InputError` for a table without columns of images and groups, with an image in two groups, or
+    without any image of the study; for folders, if an image has no file.
+
+    Parameters
+    ----------
+    source : Path
+        A table, or "folders".
+    column : str, optional
+        Column of the groups; by default the first that is named group, patient, slide, site or similarly.
+
+    Returns
+    -------
+    groups : dict of name to tuple of int
+        Numbers of the images, groups by name.
+    notices : list of str
+    """
+    entries = study.images()
+    if str(source) == FOLDERS:
+        return _sorted({entry.id: _folder(study, entry) for entry in entries}), []
+    table = read_table(source)
+    if column is not None and column not in table.header:
+        known = ", ".join(plain(name, 30) for name in table.header[:12])
+        raise InputError(f"there is no column {plain(column)}; the columns are {known}", file=source)
+    fields = find_columns(table, ("image",) if column else ("image", "group"))
+    if fields is None:
+        raise InputError("has no columns of images and groups; expected image and patient", file=source)
+    faults = Faults(table)
+    names = read_names(table, fields["image"], faults)
+    groups = read_names(table, column or fields["group"], faults)
+    faults.refuse()
+    images = ImageNames(entries)
+    group_of: dict[int, str] = {}
+    for line, name, group in zip(table.lines, names, groups, strict=True):
+        entry = images.find(name)
+        if entry is not None and group_of.setdefault(entry.id, group) != group:
+            raise InputError(
+                f"{plain(name)} is in the groups {plain(group_of[entry.id])} and {plain(group)}",
+                file=source, line=line,
+            )  # fmt: skip
+    if not group_of:
+        raise InputError("contains none of the study's images", file=source, field=fields["image"])
+    missing = len(entries) - len(group_of)
+    return _sorted(group_of), [f"{counted(missing, 'image')} without a group skipped."] if missing else []
+
+
+def _folder(study: Study, entry: ImageEntry) -> str:
+    path = study.locate(entry)
+    if path is None:
+        raise StudyError(f"{plain(entry.name)} has no file, and so no folder", file=study.path)
+    return path.parent.name
+
+
+def _sorted(group_of: dict[int, str]) -> dict[str, tuple[int, ...]]:
+    groups: dict[str, list[int]] = {}
+    for image, group in group_of.items():
+        groups.setdefault(group, []).append(image)
+    return {name: tuple(groups[name]) for name in sorted(groups, key=lambda name: (name.casefold(), name))}

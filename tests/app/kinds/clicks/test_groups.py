@@ -1,0 +1,121 @@
+"""Exports by groups of images: patients from a table, folders; figures of a group are those of its images."""
+
+import csv
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from raterscope.algorithms.simulation.click_crowds import separated_crowd
+from raterscope.app.cli import main
+from raterscope.app.errors import InputError
+from raterscope.app.study import Study
+from raterscope.app.study.groups import read_groups
+
+PATIENTS = {"a.png": "P1", "b.png": "P1", "c.png": "P2"}
+
+
+def rows_of(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("groups")
+    lines = ["annotator,image,x,y"]
+    for image, (name, patient) in enumerate(PATIENTS.items()):
+        path = folder / patient / name
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(np.zeros((1000, 1000), dtype=np.uint8)).save(path)
+        clicks = separated_crowd(12, seed=5 + image).clicks
+        lines += [
+            f"w{annotator},{name},{x:.2f},{y:.2f}"
+            for x, y, annotator in zip(clicks.x, clicks.y, clicks.annotator, strict=True)
+        ]
+    (folder / "clicks.csv").write_text("\n".join(lines) + "\n")
+    table = ["image,patient,hospital", *(f"{name},{patient},H" for name, patient in PATIENTS.items())]
+    (folder / "patients.csv").write_text("\n".join(table) + "\n")
+    path = folder / "s.rscope"
+    images = [str(folder / patient / name) for name, patient in PATIENTS.items()]
+    assert main(["import", str(path), *images, str(folder / "clicks.csv")]) == 0
+    assert main(["run", str(path), "oem"]) == 0
+    return path
+
+
+def export(study, tmp_path, what, *options, name="out.csv"):
+    target = tmp_path / name
+    assert main(["export", str(study), "--what", what, "-o", str(target), *options]) == 0
+    return target
+
+
+def test_counts_of_a_group_are_the_sums_over_its_images(study, tmp_path):
+    groups = ["--groups", str(study.with_name("patients.csv"))]
+    by_group = rows_of(export(study, tmp_path, "counts", *groups, name="groups.csv"))
+    by_image = rows_of(export(study, tmp_path, "counts", name="images.csv"))
+    value = {(row["image"], row["quantity"]): float(row["value"]) for row in by_image}
+    figures = {(row["group"], row["quantity"]): row for row in by_group}
+    assert {row["group"] for row in by_group} == {"P1", "P2"}
+    assert figures["P1", "Parasites"]["images"] == "2"
+    total = value["a.png", "Parasites"] + value["b.png", "Parasites"]
+    assert float(figures["P1", "Parasites"]["value"]) == pytest.approx(total)
+    assert float(figures["P2", "Parasites"]["value"]) == pytest.approx(value["c.png", "Parasites"])
+    low, high = (float(figures["P1", "Per field"][end]) for end in ("low", "high"))
+    assert low < total / 2 < high
+
+
+def test_folders_are_groups_too(study, tmp_path):
+    by_table, _ = grouped(study, study.with_name("patients.csv"))
+    by_folder, _ = grouped(study, "folders")
+    assert by_table == by_folder
+    (tmp_path / "sites.csv").write_text("image,where\na.png,north\nb.png,south\n")
+    by_column, notices = grouped(study, tmp_path / "sites.csv", "where")
+    assert by_column == {"north": (1,), "south": (2,)}
+    assert notices == ["1 image without a group skipped."]
+
+
+def grouped(path, source, column=None):
+    from pathlib import Path
+
+    with Study.open(path, to_read=True) as study:
+        return read_groups(study, Path(source), column)
+
+
+@pytest.mark.parametrize("what", ["detections", "clicks", "annotators", "variability"])
+def test_other_exports_are_split_into_a_file_for_each_group(study, tmp_path, what):
+    groups = ["--groups", str(study.with_name("patients.csv"))]
+    folder = export(study, tmp_path, what, *groups, name="split")
+    assert sorted(path.name for path in folder.glob("*.csv")) == [f"P1_{what}.csv", f"P2_{what}.csv"]
+    if what in ("detections", "clicks"):
+        assert {row["image"] for row in rows_of(folder / f"P1_{what}.csv")} == {"a.png", "b.png"}
+        assert {row["image"] for row in rows_of(folder / f"P2_{what}.csv")} == {"c.png"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("image,patient\na.png,P1\na.png,P2\n", "is in the groups P1 and P2"),
+        ("image,patient\nz.png,P1\n", "contains none of the study's images"),
+        ("picture_no,thing\n1,2\n", "no columns of images and groups"),
+    ],
+)
+def test_bad_tables_of_groups_are_refused(study, tmp_path, text, words):
+    (tmp_path / "groups.csv").write_text(text)
+    with pytest.raises(InputError, match=words):
+        grouped(study, tmp_path / "groups.csv")
+
+
+def test_a_count_of_all_images_together_is_not_that_of_a_group(study, tmp_path):
+    from raterscope.app.review import CountingSubject, Decision
+
+    copy = tmp_path / "s.rscope"
+    shutil.copy(study, copy)
+    with Study.open(copy) as opened:
+        opened.record(Decision(verb="count", item=1, subject=CountingSubject(leukocytes=500.0)))
+        own = CountingSubject(leukocytes=200.0, everywhere=False)
+        opened.record(Decision(verb="count", item=3, subject=own))
+    rows = rows_of(export(copy, tmp_path, "counts", "--groups", str(study.with_name("patients.csv"))))
+    per_cell = {row["group"]: row for row in rows if row["quantity"] == "Per 200 leukocytes"}
+    assert set(per_cell) == {"P2"}
+    assert "200 leukocytes" in per_cell["P2"]["formula"]
