@@ -217,7 +217,7 @@ _COLUMNS = (
 _ABOUT = (
     "Of each expert the last verdict counts, before differences were settled. Cohen's kappa and "
     "Krippendorff's alpha are of subjects, Dice is of the voxels that both settled. Intervals are of the "
-    "bootstrap, for Dice over the structures of all cases."
+    "bootstrap, of Dice by the jackknife over the structures of all cases, with Student's t on the logit."
 )
 
 

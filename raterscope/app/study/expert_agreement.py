@@ -1,6 +1,7 @@
 """Agreement between experts who decided on the same subjects: kappa, alpha, and Dice for settled voxels.
 
-Intervals are of the bootstrap over subjects, for Dice over the structures of all cases.
+Intervals of kappa and alpha are of the bootstrap over subjects; of Dice by the jackknife over the structures
+of all cases.
 
 References
 ----------
@@ -157,15 +158,32 @@ def _alpha(tables: NDArray[np.float64]) -> NDArray[np.float64]:
 def agreement_on_voxels(overlaps: Sequence[Overlap]) -> ExpertAgreement:
     """Return the agreement on settled voxels, from the overlap of each structure of each case."""
     table = np.array(overlaps, dtype=float)
-    settled, both, first, second, alike = table.sum(axis=0)
-    dice = 2.0 * both / (first + second) if first + second else _NONE
-    low = high = _NONE
-    if len(table) > 1 and not np.isnan(dice):
-        rows = np.random.default_rng(0).integers(0, len(table), (_DRAWS, len(table)))
-        sums = table[rows].sum(axis=1)
-        marked = sums[:, 2] + sums[:, 3]
-        low, high = np.quantile(2.0 * sums[marked > 0, 1] / marked[marked > 0], (0.025, 0.975))
-    return ExpertAgreement(int(settled), alike / settled, dice=Interval(dice, float(low), float(high)))
+    settled, *_, alike = table.sum(axis=0)
+    dice = _dice_of(2.0 * table[:, 1], table[:, 2] + table[:, 3])
+    return ExpertAgreement(int(settled), alike / settled, dice=dice)
+
+
+def _dice_of(shared: NDArray[np.float64], marked: NDArray[np.float64]) -> Interval:
+    """Return Dice over all structures with an interval of Student's t on the logit.
+
+    The standard error is the jackknife's of a ratio. The degrees of freedom are those of as many structures
+    of equal size as weigh as much, so that a large one does not hide that there are few. There is no interval
+    without a second structure, and none after perfect agreement or none.
+    """
+    from scipy.special import expit, logit, stdtrit
+
+    shared, marked = shared[marked > 0], marked[marked > 0]
+    if not len(marked):
+        return _UNKNOWN
+    total, share = float(marked.sum()), marked / marked.sum()
+    dice = float(shared.sum()) / total
+    if len(marked) < 2 or not 0 < dice < 1:
+        return Interval(dice)
+    residual = (shared - dice * marked) / (1.0 - share)
+    error = float(np.sqrt((len(marked) - 1) / len(marked) * np.square(residual).sum())) / total
+    freedom = max(1.0 / float(np.square(share).sum()) - 1.0, 1.0)
+    half = float(stdtrit(freedom, 0.975)) * error / (dice * (1.0 - dice))
+    return Interval(dice, float(expit(logit(dice) - half)), float(expit(logit(dice) + half)))
 
 
 def overlap_of(first: NDArray[np.int8], second: NDArray[np.int8]) -> Overlap | None:

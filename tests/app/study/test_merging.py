@@ -27,6 +27,7 @@ from raterscope.app.review import (
     undo,
 )
 from raterscope.app.study import Study, StudyError
+from raterscope.app.study.expert_agreement import Overlap, agreement_on_voxels
 from raterscope.app.study.masks import add_case, settled_of
 from raterscope.app.study.merging import MergedStudy, add_decisions, merge_studies
 from tests.app.commands import run
@@ -251,3 +252,29 @@ def test_decisions_go_into_an_open_study(copies):
     with Study.open(copies[0]) as study, Study.open(copies[1], to_read=True) as other:
         assert add_decisions(study, other).added == 1
         assert len(study.decisions()) == 2
+
+
+@pytest.mark.parametrize("cases", [3, 10, 40])
+def test_the_interval_of_dice_holds_the_true_value_as_often_as_it_claims(cases):
+    rng = np.random.default_rng(cases)
+
+    def overlaps(number):
+        size = np.exp(rng.normal(7, 1.0, number))
+        first, second = (size * np.exp(rng.normal(0, 0.1, number)) for _ in range(2))
+        dice = rng.beta(17, 3, number)
+        both = np.minimum(dice * (first + second) / 2, np.minimum(first, second))
+        return np.stack([3 * size, both, first, second, 2.5 * size], axis=1)
+
+    everything = overlaps(200_000)
+    true = 2 * everything[:, 1].sum() / everything[:, 2:4].sum()
+    intervals = [agreement_on_voxels([Overlap(*row) for row in overlaps(cases)]).dice for _ in range(600)]
+    held = np.mean([interval.low <= true <= interval.high for interval in intervals])
+    assert 0.92 <= held <= 0.985
+
+
+def test_one_structure_and_perfect_agreement_give_dice_without_interval():
+    one = agreement_on_voxels([Overlap(100, 40, 50, 50, 80)]).dice
+    assert (one.value, np.isnan(one.low)) == (0.8, True)
+    perfect = agreement_on_voxels([Overlap(100, 50, 50, 50, 100), Overlap(10, 5, 5, 5, 10)]).dice
+    assert (perfect.value, np.isnan(perfect.low)) == (1.0, True)
+    assert np.isnan(agreement_on_voxels([Overlap(100, 0, 0, 0, 100)]).dice.value)
