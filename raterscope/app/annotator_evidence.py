@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from raterscope.algorithms.annotators.vote_agreement import Coefficient
     from raterscope.algorithms.progress import Watch
     from raterscope.app.study import Study
 
@@ -115,6 +116,30 @@ class Course:
     values: FloatArray
 
 
+class Measurements(NamedTuple):
+    """Measurements of the same cases by several annotators.
+
+    Attributes
+    ----------
+    quantity, unit : str
+        "liver volume" in "ml".
+    values : mapping of main name to mapping of case to value
+        Cases are named by their numbers in the study.
+    """
+
+    quantity: str
+    unit: str
+    values: Mapping[str, Mapping[int, float]]
+
+
+class Agreement(NamedTuple):
+    """Krippendorff's alpha of some annotators on one question, with the number of tasks."""
+
+    name: str
+    alpha: Coefficient
+    tasks: int
+
+
 class ChangedAnswer(NamedTuple):
     """An answer that would be another one: its name, and both answers in words."""
 
@@ -147,6 +172,14 @@ class Consequences:
     notes: tuple[str, ...] = ()
 
 
+def _no_measurements(_study: Study, _watch: Watch) -> Sequence[Measurements]:
+    return ()
+
+
+def _no_agreement(_study: Study, _names: Collection[str], _watch: Watch) -> Sequence[Agreement]:
+    return ()
+
+
 @dataclass(frozen=True)
 class AnnotatorFunctions:
     """What a kind knows of its annotators.
@@ -160,11 +193,17 @@ class AnnotatorFunctions:
     preview : callable
         ``preview(study, names, weight, watch)`` fuses again without the annotators with these names, or with
         a weight, as the runs shown did; None where nothing of this kind is affected.
+    measurements : callable
+        ``measurements(study, watch)`` gives what observer variability measures of each case.
+    agreement : callable
+        ``agreement(study, names, watch)`` compares the annotators with these names, or all without names.
     """
 
     evidence: Callable[[Study, Watch], Evidence | None]
     courses: Callable[[Study, Collection[str], Watch], Sequence[Course]]
     preview: Callable[[Study, Collection[str], float | None, Watch], Consequences | None]
+    measurements: Callable[[Study, Watch], Sequence[Measurements]] = _no_measurements
+    agreement: Callable[[Study, Collection[str], Watch], Sequence[Agreement]] = _no_agreement
 
 
 class Pool:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from raterscope.algorithms.annotators.measurements import limits_of_agreement
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
 from raterscope.figures.description import Axis, Chart, Line, Mark, PlotTable, Points, Segments
+from raterscope.text import figure
 
 _SHORT = 18
 
@@ -61,7 +62,8 @@ def bland_altman_chart(
         Axis(f"mean of both{of_unit}", padding=0.0),
         Axis(f"difference{of_unit}", padding=0.08),
         tuple(marks),
-        aside=f"{len(a):,} cases",
+        aside=f"{len(a):,} cases, bias {figure(limits.bias.value)}, limits {figure(limits.lower.value)} to "
+        f"{figure(limits.upper.value)}{f' {unit}' if unit else ''}",
         table=PlotTable.of(table),
     )
 

@@ -17,6 +17,7 @@ from raterscope.app.annotator_evidence import (
     Course,
     Evidence,
     Measure,
+    Measurements,
     Pool,
 )
 from raterscope.app.kinds.clicks.exclusion import gather_run, recount
@@ -190,4 +191,12 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
     return Consequences("clicks", "detection", count, total, tuple(changed), tuple(notes))
 
 
-ANNOTATORS = AnnotatorFunctions(evidence, courses, preview)
+def measurements(study: Study, watch: Watch) -> Sequence[Measurements]:
+    """Return the counts of observer variability; see `AnnotatorFunctions`."""
+    from raterscope.app.kinds.clicks.variability import measure_counts
+
+    variability = measure_counts(study, watch=watch)
+    return () if variability is None else (Measurements("count of clicks", "", variability.counts),)
+
+
+ANNOTATORS = AnnotatorFunctions(evidence, courses, preview, measurements)

@@ -14,6 +14,7 @@ from raterscope.algorithms.labels.drift import constancy
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.progress import Watch, part, steps_of
 from raterscope.app.annotator_evidence import (
+    Agreement,
     AnnotatorFunctions,
     ChangedAnswer,
     Consequences,
@@ -26,9 +27,9 @@ from raterscope.app.annotator_evidence import (
 from raterscope.app.errors import plain
 from raterscope.app.kinds.labels.exports import accuracies, counted_votes
 from raterscope.app.kinds.labels.runs import Answered, groups_of, plan_of, read_answer
-from raterscope.app.review import fold
+from raterscope.app.review import fold, standing_names
 from raterscope.app.study import Study
-from raterscope.app.study.labels import decided_classes
+from raterscope.app.study.labels import decided_classes, labels_of
 from raterscope.app.study.vote_sets import class_indices
 
 ACCURACY = Measure(
@@ -267,4 +268,21 @@ def _fuse(plan: LabelPlan, labels: Labels, watch: Watch) -> LabelFusion:
     return run(labels, plan, watch)
 
 
-ANNOTATORS = AnnotatorFunctions(evidence, courses, preview)
+def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Agreement]:
+    """Return Krippendorff's alpha of annotators, nominal, by question; see `AnnotatorFunctions`."""
+    from raterscope.app.kinds.labels.agreement import measure_agreement
+
+    state, found = fold(study.decisions()), []
+    for entry, step in steps_of(watch, study.questions()):
+        step(0.0, "measuring agreement")
+        labels = labels_of(study, entry.id, None)
+        labels = labels.joined(standing_names(labels.annotators, state.aliases)).without(set(state.excluded))
+        if names:
+            labels = labels.without(set(labels.annotators) - set(names))
+        if len(labels):
+            measured = measure_agreement(labels)["nominal"]
+            found.append(Agreement(plain(entry.name), measured.krippendorff, measured.tasks))
+    return found
+
+
+ANNOTATORS = AnnotatorFunctions(evidence, courses, preview, agreement=agreement)

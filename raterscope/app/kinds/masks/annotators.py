@@ -18,6 +18,7 @@ from raterscope.app.annotator_evidence import (
     Course,
     Evidence,
     Measure,
+    Measurements,
     Pool,
 )
 from raterscope.app.errors import plain
@@ -175,4 +176,16 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
     return Consequences("masks", "voxel", changed, total, tuple(changes)) if affected else None
 
 
-ANNOTATORS = AnnotatorFunctions(evidence, courses, preview)
+def measurements(study: Study, watch: Watch) -> Sequence[Measurements]:
+    """Return the volumes of observer variability, by structure; see `AnnotatorFunctions`."""
+    from raterscope.app.kinds.masks.variability import FLAT, measure_variability
+
+    return [
+        Measurements(
+            f"{plain(of.structure)} {'area' if of.unit in FLAT else 'volume'}", of.unit, of.measurements
+        )
+        for of in measure_variability(study, watch=watch)
+    ]  # fmt: skip
+
+
+ANNOTATORS = AnnotatorFunctions(evidence, courses, preview, measurements)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QTabWidget
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.annotator_evidence import Course
@@ -25,6 +26,7 @@ from raterscope.app.study import Study
 from raterscope.app.workspaces import run_history
 from raterscope.app.workspaces.annotator_decisions import AnnotatorDecisions
 from raterscope.app.workspaces.annotators import view
+from raterscope.app.workspaces.annotators.agreement import AgreementPlots
 from raterscope.app.workspaces.layout import WorkspaceLayout
 from raterscope.widgets.figures.course_plot import CoursePlot
 from raterscope.widgets.panels.activity_panels import HistoryEntry
@@ -57,7 +59,11 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         queue.header.set_aside("most unusual")
         queue.filter.hide()
         yield
-        yield from self.place_regions(queue, self.table, self.card, (self.course,), (420, 780))
+        self.plots = QTabWidget()
+        yield from self.place_regions(queue, self.table, self.card, (self.plots,), (420, 780))
+        self.plots.addTab(self.course, "Over time")
+        self.plots.tabBar().setAccessibleName("Course and agreement")
+        self.agreement = AgreementPlots(self._document, self.plots, self._selected_names, self._shown_name)
         self._reading, self._preparing = LatestTask(), LatestTask()
         self._course_task, self._effect_task = LatestTask(), LatestTask()
         self.prepared: view.Prepared | None = None
@@ -201,6 +207,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
     def _on_prepared(self, prepared: view.Prepared) -> None:
         self.prepared = prepared
         self._courses.clear()
+        self.agreement.forget()
         self.table.set_nothing("" if prepared.table.evidence else UNFUSED)
         passing, _ = self._passing()
         self.table.set_grid(prepared.grid, passing)
@@ -302,8 +309,17 @@ class AnnotatorsWorkspace(WorkspaceLayout):
                 return f"{done} by {decision.who}, {when}: {decision.reason or 'no reason given'}."
         return ""
 
+    def _selected_names(self) -> Sequence[Sequence[str]]:
+        """Return all names of each selected annotator, the main name first."""
+        prepared = self.prepared
+        if prepared is None:
+            return ()
+        table = prepared.table
+        return [table.all_names(name) for name in self.table.selected if name in table.index]
+
     def _follow_selection(self) -> None:
         """Read the courses of one selected annotator or of two, and what an exclusion changed."""
+        self.agreement.update()
         prepared = self.prepared
         if prepared is None or self._document.contents is None:
             return

@@ -251,3 +251,26 @@ def test_f_flags_with_a_reason_and_again_removes_the_flag(annotators, qtbot):
     annotators.document.undo()
     read_again(annotators, qtbot, before)
     assert annotators.document.contents.review.flagged == {"eve": "ask her"}
+
+
+def test_two_selected_annotators_have_a_bland_altman_plot_and_their_alpha(annotators, qtbot):
+    workspace = annotators.workspace
+    plots = workspace.agreement
+    workspace.plots.setCurrentWidget(plots.bland_altman)
+    workspace.table.select(("ben",))
+    idle(annotators, qtbot)
+    assert not plots.bland_altman.filled
+    workspace.table.select(("ben", "cleo"))
+    idle(annotators, qtbot)
+    qtbot.waitUntil(lambda: plots.bland_altman.filled)
+    chart = plots.bland_altman.describe()
+    assert chart.title == "count of clicks: ben \N{MINUS SIGN} cleo"
+    assert chart.aside.startswith("3 cases, bias ")
+    workspace.plots.setCurrentWidget(plots.alpha)
+    qtbot.waitUntil(lambda: plots.alpha.filled)
+    of_two = plots.alpha.describe()
+    assert "2 selected annotators" in of_two.title
+    workspace.table.select(("ben",))
+    idle(annotators, qtbot)
+    qtbot.waitUntil(lambda: "all annotators" in plots.alpha.describe().title)
+    assert plots.alpha.describe().table != of_two.table
