@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import math
+import os
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -562,8 +563,20 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
+EXPERT = "RATERSCOPE_EXPERT"
+
+
 def user_name() -> str:
-    """Return the login name of the user, for the attribution of decisions."""
+    """Return the expert's name for the attribution of decisions.
+
+    It is the value of the environment variable `EXPERT`, which the settings of the window set; by default the
+    login name.
+    """
+    return os.environ.get(EXPERT, "").strip() or login_name()
+
+
+def login_name() -> str:
+    """Return the login name of the user."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # no such user: a container

@@ -23,6 +23,7 @@ from raterscope.widgets.parts import Menu, without_checked
 
 if TYPE_CHECKING:
     from raterscope.app.window.command_palette import Command
+    from raterscope.widgets.dialogs.settings_dialog import SettingsDialog
     from raterscope.widgets.guide_view import GuideView
 
 Keys = QKeySequence | QKeySequence.StandardKey
@@ -126,6 +127,7 @@ class Menus(QObject):
         palette = self._action(aid, "Command palette", QKeySequence("Ctrl+K"), self.palette_requested.emit)
         palette.setShortcuts([QKeySequence("Ctrl+K"), QKeySequence("Ctrl+Shift+P")])
         menu.addSeparator()
+        self._action(menu, "Settings…", QKeySequence("Ctrl+,"), self.ask_settings)
         about = menu.addAction(f"Raterscope {__version__}")
         about.setEnabled(False)
         self._action(menu, "Quit", QKeySequence("Ctrl+Q"), window.close)
@@ -147,6 +149,21 @@ class Menus(QObject):
         menu.addAction(action)
         self._window.addAction(action)
         return action
+
+    def ask_settings(self) -> None:
+        """Open the dialog of the program's settings."""
+        from raterscope.app.formats.pyramids.container import PyramidCache
+        from raterscope.app.study.records import login_name
+        from raterscope.widgets.dialogs.settings_dialog import SettingsDialog
+
+        cache = str(PyramidCache.of_user().folder.parent)
+        dialog = SettingsDialog(preferences.program_settings(), login_name(), cache, self._window)
+        dialog.accepted.connect(lambda: self._on_settings(dialog))
+        dialog.open()
+
+    def _on_settings(self, dialog: SettingsDialog) -> None:
+        preferences.store_program_settings(dialog.settings)
+        self.message.emit("Settings saved.")
 
     def _change_text_size(self, steps: int) -> None:
         self.message.emit(f"Text size {change_text_size(steps)} %.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from PySide6.QtCore import QByteArray, QObject, QSettings
 from PySide6.QtWidgets import QApplication
 
 from raterscope.widgets import theme
+from raterscope.widgets.dialogs.settings_dialog import ProgramSettings
 
 RECENT_STUDIES = 10
 USUAL_PERCENT = 100
@@ -93,6 +95,48 @@ def text_percent() -> int:
     """Read the chosen size of the interface's text, in percent."""
     value = str(_settings().value("text_percent"))
     return int(value) if value.isdecimal() and len(value) <= LONGEST_PERCENT else USUAL_PERCENT
+
+
+EXPERT_KEY, CACHE_KEY = "expert", "cache"
+
+
+def program_settings() -> ProgramSettings:
+    """Read the settings that the dialog of settings changes."""
+    settings = _settings()
+    expert, cache = (str(settings.value(key) or "") for key in (EXPERT_KEY, CACHE_KEY))
+    return ProgramSettings(chosen_theme(), text_percent(), expert, cache)
+
+
+def store_program_settings(chosen: ProgramSettings) -> None:
+    """Store settings, and apply them."""
+    remember_all(
+        {
+            "look": chosen.theme,
+            "text_percent": chosen.text_percent,
+            EXPERT_KEY: chosen.expert,
+            CACHE_KEY: chosen.cache,
+        }
+    )
+    for variable in _variables():
+        os.environ.pop(variable, None)
+    apply_names()
+    apply_chosen_theme(chosen.theme)
+
+
+def apply_names() -> None:
+    """Set the expert's name and the cache folder, unless the environment has them."""
+    chosen = program_settings()
+    for variable, value in zip(_variables(), (chosen.expert, chosen.cache), strict=True):
+        if value and variable not in os.environ:
+            os.environ[variable] = value
+
+
+def _variables() -> tuple[str, str]:
+    """Return the variables of the expert's name and of the cache folder."""
+    from raterscope.app.formats.pyramids.container import CACHE
+    from raterscope.app.study.records import EXPERT
+
+    return EXPERT, CACHE
 
 
 STEP = 10

@@ -45,6 +45,7 @@ def main(paths: Sequence[Path] = ()) -> int:
     application.setApplicationName("Raterscope")
     application.setApplicationVersion(__version__)
     application.setWindowIcon(QIcon(str(Path(resources.__path__[0]) / "icons" / "raterscope.svg")))
+    preferences.apply_names()
     apply_chosen_theme(preferences.chosen_theme())
     SystemThemeFollower(application)
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -194,6 +194,17 @@ _ABANDONED = 3600.0
 """Seconds without a change after which an unfinished file is removed as left by a crash."""
 
 
+CACHE = "RATERSCOPE_CACHE"
+
+
+def cache_folder() -> Path:
+    """Return the folder that the environment variable `CACHE` names, by default the system's."""
+    from platformdirs import user_cache_path
+
+    chosen = os.environ.get(CACHE, "").strip()
+    return Path(chosen) if chosen else user_cache_path("raterscope", appauthor=False)
+
+
 @dataclass(frozen=True)
 class PyramidCache:
     """Cache of pyramids by their source files.
@@ -209,10 +220,8 @@ class PyramidCache:
 
     @classmethod
     def of_user(cls) -> PyramidCache:
-        """Return the cache in the system's folder for the user's caches."""
-        from platformdirs import user_cache_path
-
-        return cls(user_cache_path("raterscope", appauthor=False) / "pyramids")
+        """Return the cache in the user's folder for caches, see `cache_folder`."""
+        return cls(cache_folder() / "pyramids")
 
     def find(self, path: Path, digest: str | None) -> CachedPyramid | None:
         """Find the pyramid of a file; a damaged one is removed and not found.
