@@ -200,8 +200,9 @@ def write_confusion(
 
     def block(rows: slice) -> bytes | memoryview:
         selected = rates.chosen(annotator[rows])
-        values = [selected.mean.copy(), *selected.interval(interpolated=interpolated)]
+        values = [selected.mean, *selected.interval(interpolated=interpolated)]
         if drift is not None:
+            values = [value.copy() for value in values]  # annotators may share their rows
             is_earlier = (at[rows] >= 0) & (at[rows] < drift.start[annotator[rows] + 1] - 1)
             earlier = Confusion(drift.alpha[at[rows][is_earlier]].astype(np.float64), np.ones(entries))
             for value, earlier_value in zip(values, (earlier.mean(), *credible(earlier)), strict=True):
