@@ -274,6 +274,13 @@ def distinct(values: FloatArray) -> FloatArray:
     return values[:1] if len(values) > 1 and values.strides[0] == 0 else values
 
 
+def repeated(values: FloatArray, annotators: int) -> FloatArray:
+    """Return the values of so many annotators, given those of `distinct`."""
+    if len(values) == annotators:
+        return values
+    return np.broadcast_to(values, (annotators, *values.shape[1:]))
+
+
 @dataclass(frozen=True, eq=False)
 class Confusion:
     """Confusion matrix of every annotator: a Dirichlet distribution for each row.
@@ -292,11 +299,11 @@ class Confusion:
     def mean(self) -> FloatArray:
         """Return the expected probabilities of the outputs, (K, J, L)."""
         alpha = distinct(self.alpha)
-        return np.broadcast_to(alpha / alpha.sum(axis=2, keepdims=True), self.alpha.shape)
+        return repeated(alpha / alpha.sum(axis=2, keepdims=True), len(self.alpha))
 
     def counts(self) -> FloatArray:
         """Return the expected numbers of votes behind them, (K, J, L)."""
-        return np.broadcast_to(np.maximum(distinct(self.alpha) - self.prior, 0.0), self.alpha.shape)
+        return repeated(np.maximum(distinct(self.alpha) - self.prior, 0.0), len(self.alpha))
 
 
 @dataclass(frozen=True, eq=False)

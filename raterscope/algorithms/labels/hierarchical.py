@@ -43,6 +43,7 @@ _LEAST_OF_LARGE = 3
 
 _LEAST_ROUNDS = 13
 _STRENGTH_ROUNDS = (2, 5, 10, 20, 30)
+_GRADE_ROUNDS = (1, 2, 3, 4, 6, 9, 12, 16, 20, 25, 35, 50)
 _SKILL_ROUNDS = (1, 2, 3, 4, 5, 7, 10, 13, 16, 20, 25, 30, 40, 50)
 
 _USUAL = (8.0, 1.5)
@@ -305,7 +306,7 @@ def estimate_priors(
         fit.strength = float(crowd.prior.sum(axis=1).mean())
         return
     if fit.ordinal is not None:
-        if turn in _SKILL_ROUNDS:
+        if turn in _GRADE_ROUNDS:
             watch(done, "estimating the annotators' use of the grades")
             fit.ordinal.estimate(crowd.owner, crowd.output, fit.counts, crowd.votes)
             fit.ordinal.fill(crowd.owner, crowd.output, fit.base)

@@ -254,7 +254,8 @@ class OrdinalAnnotators:
         votes : (K,) float64
         """
         scores = np.tile(np.log(self.mixture).astype(np.float32), (len(votes), 1))
-        logs = np.log(self.types.rates)
+        logs = np.log(self.types.rates).astype(np.float32)
+        counts = counts.astype(np.float32)
         for number in range(logs.shape[2]):
             rows = np.flatnonzero(output == number)
             scores[owner[rows]] += counts[rows] @ logs[:, :, number].T

@@ -29,6 +29,7 @@ from raterscope.algorithms.labels.data import (
     class_votes,
     distinct,
     has_own_matrices,
+    repeated,
     weighted_counts,
 )
 from raterscope.algorithms.progress import Watch, part, silent
@@ -153,7 +154,7 @@ class Rates:
         """The expected probabilities of the outputs, (K, J, L)."""
         counts, prior = distinct(self.counts), distinct(self.prior)
         total = counts.sum(axis=2, keepdims=True) + self.strength
-        return np.broadcast_to((counts + self.strength * prior) / total, self.counts.shape)
+        return repeated((counts + self.strength * prior) / total, len(self.counts))
 
     def interval(self, level: float = _LEVEL, *, interpolated: bool = False) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the interval of every entry, two (K, J, L); see `beta_quantile`.
@@ -177,8 +178,7 @@ class Rates:
         variance += _shared(mean, common, self.concentration[: len(mean), None, None])
         half = min(0.5, _WIDENED / mean.shape[2])
         low, high = _widened_interval(mean, variance, total, level, half, interpolated=interpolated)
-        shape = self.counts.shape
-        return np.broadcast_to(low, shape), np.broadcast_to(high, shape)
+        return repeated(low, len(self.counts)), repeated(high, len(self.counts))
 
     @property
     def shared(self) -> bool:
@@ -267,7 +267,7 @@ def _of(values: FloatArray, annotators: NDArray[np.integer]) -> FloatArray:
     own = distinct(values)
     if len(own) == len(values):
         return np.asarray(values[annotators])
-    return np.broadcast_to(own, (len(annotators), *values.shape[1:]))
+    return repeated(own, len(annotators))
 
 
 def rates_of(
@@ -385,9 +385,7 @@ def estimate_rates(
     else:
         prior = _prior(counts, stands, np.array([True]), np.array([skill[0]]))
         strength = _STRENGTHS[-1]
-        counts, doubt, prior = (
-            np.broadcast_to(values, (len(votes), *values.shape[1:])) for values in (counts, doubt, prior)
-        )
+        counts, doubt, prior = (repeated(values, len(votes)) for values in (counts, doubt, prior))
     return Rates(
         counts, doubt, prior, strength, votes, votes_given, right, right_doubt,
         (skill[0], _ACCURACY_VOTES), np.ones(len(votes)),

@@ -19,6 +19,7 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
     distinct,
     has_own_matrices,
+    repeated,
     weighted_counts,
 )
 
@@ -138,7 +139,7 @@ def count_confusion(labels: Labels, posterior: FloatArray, prior: FloatArray) ->
         alpha += prior
         return Confusion(alpha, prior)
     alpha = weighted_counts(labels.together(), posterior) / people + prior
-    return Confusion(np.broadcast_to(alpha, (people, *prior.shape)), prior)
+    return Confusion(repeated(alpha, people), prior)
 
 
 def convergence_notices(trace: LabelTrace) -> list[str]:

@@ -21,7 +21,7 @@ def study(tmp_path, capsys):
 def test_the_table_has_every_scale_and_every_answer(study, tmp_path):
     assert run("export", study, "--what", "agreement", "-o", tmp_path / "a.csv") == 0
     rows = rows_of(tmp_path / "a.csv")
-    assert {row["scale"] for row in rows if not row["answer"]} == {"nominal", "ordinal", "interval"}
+    assert {row["scale"] for row in rows if not row["answer"]} == {"nominal", "ordinal", "linear", "interval"}
     assert {row["answer"] for row in rows} == {"", *"12345"}
     for row in rows:
         if row["low"]:
