@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from raterscope.algorithms.annotators.vote_agreement import Coefficient
     from raterscope.algorithms.progress import Watch
+    from raterscope.app.page.contents import Section
     from raterscope.app.study import Study
 
 FloatArray = NDArray[np.float64]
@@ -197,6 +198,9 @@ class AnnotatorFunctions:
         ``measurements(study, watch)`` gives what observer variability measures of each case.
     agreement : callable
         ``agreement(study, names, watch)`` compares the annotators with these names, or all without names.
+    mistakes : callable, optional
+        ``mistakes(study, names, watch)`` gives sections with the clearest mistakes of the annotator with
+        these names, which name nobody else.
     """
 
     evidence: Callable[[Study, Watch], Evidence | None]
@@ -204,6 +208,7 @@ class AnnotatorFunctions:
     preview: Callable[[Study, Collection[str], float | None, Watch], Consequences | None]
     measurements: Callable[[Study, Watch], Sequence[Measurements]] = _no_measurements
     agreement: Callable[[Study, Collection[str], Watch], Sequence[Agreement]] = _no_agreement
+    mistakes: Callable[[Study, Collection[str], Watch], list[Section]] | None = None
 
 
 class Pool:

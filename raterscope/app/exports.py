@@ -47,6 +47,9 @@ FORMATS = {
     "label-studio": FileFormat(".json", "Tasks of Label Studio (*.json)"),
 }
 
+REPORTS = "Web page (*.html);;PDF (*.pdf)"
+"""Formats of reports, in a dialog."""
+
 READING = ("reader", "read", "case", "position", "seconds", "marks", "session_begun", "session_finished")
 """Columns of the export of a reader study's reads."""
 

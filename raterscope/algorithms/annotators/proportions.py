@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 
-def wilson(hits: float, many: int, level: float = 0.95) -> tuple[float, float]:
+def wilson(hits: float, many: float, level: float = 0.95) -> tuple[float, float]:
     """Return the Wilson score interval of a share; NaN without data.
 
     References

@@ -23,6 +23,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from raterscope.algorithms.annotators.proportions import wilson
+
 FloatArray = NDArray[np.float64]
 
 Scale = Literal["nominal", "ordinal", "linear", "interval"]
@@ -144,6 +146,47 @@ def vote_agreement(
     figures = _coefficients(np.vstack([sums.sum(axis=0), drawn @ np.vstack([sums, more])]), alike, apart)
     percent, fleiss, gwet, krippendorff = (_with_interval(figure) for figure in figures)
     return VoteAgreement(percent, fleiss, gwet, krippendorff, int(several.sum()), int(marginal.sum()))
+
+
+def agreement_by_annotator(
+    task: NDArray[np.integer], answer: NDArray[np.integer], annotator: NDArray[np.integer], annotators: int
+) -> FloatArray:
+    """Return the share of others' votes on the same tasks that agree with each annotator's, (K, 3).
+
+    The interval is Wilson's for as many votes as give the observed variance over tasks. NaN for an annotator
+    without a task that others answered.
+
+    Parameters
+    ----------
+    task, answer, annotator : (V,) int
+        A vote each, one of an annotator on a task.
+    annotators : int
+        K.
+
+    Examples
+    --------
+    >>> task, annotator = np.repeat([0, 1], 3), np.tile([0, 1, 2], 2)
+    >>> agreement_by_annotator(task, np.array([1, 1, 0, 0, 0, 0]), annotator, 3)[:, 0].tolist()
+    [0.75, 0.75, 0.5]
+    """
+    agreement = np.full((annotators, 3), np.nan)
+    if not len(task):
+        return agreement
+    _, same, alike = np.unique(
+        np.stack([task, answer]).astype(np.int64), axis=1, return_inverse=True, return_counts=True
+    )
+    number = np.bincount(task)[task]
+    shared = number > 1
+    share = (alike[same.ravel()] - 1)[shared] / (number[shared] - 1)
+    who = annotator[shared]
+    count = np.bincount(who, minlength=annotators)
+    mean = np.bincount(who, share, annotators) / np.maximum(count, 1)
+    variance = np.bincount(who, np.square(share - mean[who]), annotators) / np.maximum(count, 1)
+    effective = np.where(variance > 0, mean * (1 - mean) / np.maximum(variance, 1e-12), 1.0) * count
+    for row in np.flatnonzero(count).tolist():
+        low, high = wilson(float(mean[row] * effective[row]), float(effective[row]))
+        agreement[row] = mean[row], low, high
+    return agreement
 
 
 def _counts(task: NDArray[np.integer], answer: NDArray[np.integer], answers: int) -> scipy.sparse.csr_array:

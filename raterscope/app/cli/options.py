@@ -65,6 +65,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "report study.rscope -o report.pdf",
         "report study.rscope --run 3 -o report.html",
         "report study.rscope --variability protocol.toml -o report.html",
+        "report study.rscope --annotator anna -o anna.pdf",
     ),
     "structures": (
         "structures study.rscope",
@@ -336,6 +337,9 @@ def _describe_report(commands: Commands) -> None:
     )
     add_study(report)
     report.add_argument("--item", metavar="ITEM", help="only this image or question (default: all)")
+    report.add_argument("--annotator", metavar="NAME",
+                        help="write the feedback page of this annotator instead: values with intervals, "
+                             "strengths and clearest mistakes, without the names of others")  # fmt: skip
     add_run(report)
     for kind in KINDS.values():
         kind.add_report_options(report)

@@ -285,7 +285,9 @@ def _kinds(study: Study, run: int | None) -> list[str]:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Write the report of a study, or of one image or question of it."""
+    """Write the report of a study, or of one image or question of it, or feedback for an annotator."""
+    if options.annotator is not None:
+        return _feedback(options)
     measured = {
         name: value for kind in KINDS.values() for name, value in kind.report.read_options(options).items()
     }
@@ -319,5 +321,18 @@ def report(options: argparse.Namespace) -> int:
                 options=measured,
             )
     print(f"Report of {origin.in_words()} saved to {one_line(str(path))}", file=sys.stderr)
+    print(path)
+    return 0
+
+
+def _feedback(options: argparse.Namespace) -> int:
+    """Write the feedback page of an annotator."""
+    from raterscope.app.annotators.feedback import write_feedback
+
+    if options.item is not None or options.variability is not None:
+        raise InputError("--annotator writes a page of its own; leave out --item and --variability")
+    reading = Study.open(options.study, to_read=True)
+    with reading as study, ProgressLine(sys.stderr) as watch, study.shown.only(options.run):
+        path = write_feedback(study, options.annotator, options.output, watch)
     print(path)
     return 0

@@ -63,19 +63,29 @@ def write_report(
         The file.
     """
     path = Path(path)
+    check_report_name(path)
+    contents = _gather(study, part(watch, 0.0, 0.9), item, question, options or {})
+    return write_page(contents, path, part(watch, 0.9, 1.0))
+
+
+def check_report_name(path: Path) -> None:
+    """Raise `InputError` when a report cannot be written under a name."""
     ending = path.suffix.casefold()
     if ending not in _SUFFIXES or path.resolve().suffix.casefold() == STUDY_SUFFIX:
         raise InputError("is no name of a report; expected one that ends in .html or .pdf", file=path)
     check_writable(path)
-    contents = _gather(study, part(watch, 0.0, 0.9), item, question, options or {})
-    watch(0.9, "writing the report")
-    if ending == ".pdf":
+
+
+def write_page(contents: Contents, path: Path, watch: Watch = silent) -> Path:
+    """Write contents as HTML or PDF, by the name of the file."""
+    watch(0.0, "writing the report")
+    if path.suffix.casefold() == ".pdf":
         try:
             from raterscope.app.page.pdf import as_pdf
         except ImportError as error:  # a machine without Qt, or without the libraries that Qt needs
             reason = missing_package(error) or f"the libraries cannot be loaded: {error}"
             raise InputError(f"cannot be written as PDF: {reason}", file=path) from error
-        data = as_pdf(contents, part(watch, 0.9, 1.0))
+        data = as_pdf(contents, watch)
     else:
         from raterscope.app.page.rendering import as_html
 

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
-from raterscope.app.exports import Provenance, provenance_of_report
+from raterscope.app.exports import REPORTS, Provenance, provenance_of_report
 from raterscope.app.formats.records import READING_SUFFIX
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.simulation.setups import SETUPS, Setup
@@ -94,7 +94,6 @@ def _existing(paths: Sequence[Path], watch: Watch) -> dict[Path, bool]:
 
 
 OPENED = f"Studies and reading files (*.rscope *{READING_SUFFIX})"
-REPORTS = "Web page (*.html);;PDF (*.pdf)"
 INPUTS = (
     "Images, volumes, points, masks and tables (*.png *.jpg *.jpeg *.tif *.tiff *.bmp *.nii *.nii.gz *.nrrd "
     "*.nhdr *.mha *.mhd *.dcm *.json *.geojson *.xml *.csv *.tsv *.txt *.parquet);;All files (*)"

@@ -148,6 +148,7 @@ class AnnotatorCard(QWidget):
     flag_requested = Signal()
     join_requested = Signal()
     separate_requested = Signal()
+    feedback_requested = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -189,6 +190,7 @@ class AnnotatorCard(QWidget):
         self.separate.setEnabled(view.joined)
         flag = ("flag…", "rejected", "Mark for attention, with a reason; fusions do not change")
         self.flag.set_word(*(("unflag", "second", "Remove the flag") if view.flagged else flag))
+        self.feedback.setEnabled(view.selected == 1)
 
     def set_sentences(self, sentences: Sequence[str]) -> None:
         """Replace the sentences, as when more is known of an exclusion."""
@@ -220,12 +222,12 @@ class AnnotatorCard(QWidget):
         self.flag = KeyButton("F", "flag…", "rejected")
         rows = vertical(margins=(12, 8, 12, 8), spacing=8)
         first = (self.exclude, self.exclude_requested), (self.weigh, self.weigh_requested)
-        second = (
-            (self.join, self.join_requested),
-            (self.separate, self.separate_requested),
-            (self.flag, self.flag_requested),
+        self.feedback = KeyButton(
+            "P", "feedback…", "second", "Write a page for this annotator: strengths and clearest mistakes"
         )
-        for pair in (first, second):
+        second = (self.join, self.join_requested), (self.separate, self.separate_requested)
+        third = (self.flag, self.flag_requested), (self.feedback, self.feedback_requested)
+        for pair in (first, second, third):
             row = horizontal(spacing=20)
             for button, request in pair:
                 button.clicked.connect(request)

@@ -21,6 +21,7 @@ from raterscope.app.annotator_evidence import (
     Pool,
 )
 from raterscope.app.kinds.clicks.exclusion import gather_run, recount
+from raterscope.app.page.contents import Section
 from raterscope.app.review import ReviewState, fold, match
 from raterscope.app.study import Study
 
@@ -199,4 +200,10 @@ def measurements(study: Study, watch: Watch) -> Sequence[Measurements]:
     return () if variability is None else (Measurements("count of clicks", "", variability.counts),)
 
 
-ANNOTATORS = AnnotatorFunctions(evidence, courses, preview, measurements)
+def _mistakes(study: Study, names: Collection[str], watch: Watch) -> list[Section]:
+    from raterscope.app.kinds.clicks.feedback import mistakes  # it loads what reports need
+
+    return mistakes(study, names, watch)
+
+
+ANNOTATORS = AnnotatorFunctions(evidence, courses, preview, measurements, mistakes=_mistakes)

@@ -8,6 +8,9 @@ from functools import partial
 import numpy as np
 
 from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.annotators.vote_agreement import agreement_by_annotator
+from raterscope.algorithms.labels.annotation_speed import seconds_per_vote
+from raterscope.algorithms.labels.copying import find_copies
 from raterscope.algorithms.labels.cross_validation import preview_exclusion
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.drift import constancy
@@ -25,8 +28,10 @@ from raterscope.app.annotator_evidence import (
     blocks,
 )
 from raterscope.app.errors import plain
+from raterscope.app.kinds.labels.agreement import last_votes
 from raterscope.app.kinds.labels.exports import accuracies, counted_votes
 from raterscope.app.kinds.labels.runs import Answered, groups_of, plan_of, read_answer
+from raterscope.app.page.contents import Section
 from raterscope.app.review import fold, standing_names
 from raterscope.app.study import Study
 from raterscope.app.study.labels import decided_classes, labels_of
@@ -44,14 +49,26 @@ CHANGE = Measure(
     "change_p", "change", "p value of the test for a change over time, of dynamic methods", unit="p"
 )
 GOLD = Measure(
-    "gold", "gold tasks", "Share of right votes on gold tasks, whose class is imported or marked by you (G)",
+    "gold", "gold tasks", "Share of right votes on gold tasks, whose class is imported or marked (G)",
     ideal=1.0, is_share=True,
 )  # fmt: skip
+AGREEMENT = Measure(
+    "agreement", "agreement", "Share of the others' votes on the same tasks that agree", is_share=True
+)
+DRIFT = Measure(
+    "drift", "drift", "Expected share of right votes in the later half of the votes, minus that in the "
+    "earlier half", is_signed=True,
+)  # fmt: skip
+SECONDS = Measure(
+    "seconds_per_vote", "time per vote", "Median time between two votes, without pauses of half an hour", "s"
+)
 GOLD_ANSWERED = Measure("gold_answered", "gold answered", "Number of votes on gold tasks", is_count=True)
-MEASURES = (ACCURACY, GOLD, WORST, CHANGE, GOLD_ANSWERED)
+MEASURES = (ACCURACY, AGREEMENT, GOLD, WORST, DRIFT, SECONDS, CHANGE, GOLD_ANSWERED)
 
 FEWEST = 3.0
 """Expected votes on a class from which it may be called the worst."""
+HALVES = 20
+"""Votes from which both halves of them are compared."""
 LISTED = 200
 """Changed labels that a preview lists, at most."""
 
@@ -72,23 +89,34 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
     state = fold(study.decisions())
     pool = Pool(state.aliases, len(MEASURES))
     verdicts, gold = [], []
-    worst: dict[int, tuple[float, str]] = {}
+    worst: dict[int, tuple[list[float], str]] = {}
     community: dict[int, list[str]] = {}
+    copies: dict[int, list[str]] = {}
+    copying = 0
     answers = _answers(study, part(watch, 0.0, 0.3))
-    for answered, _ in steps_of(part(watch, 0.3, 1.0), answers):
+    for answered, step in steps_of(part(watch, 0.3, 1.0), answers):
         labels, fusion = answered.question.labels, answered.result.fusion
         accuracy = accuracies(answered.rates)
         values = np.full((len(labels.annotators), len(MEASURES), 3), np.nan)
         values[:, 0] = np.stack(accuracy, axis=1)
+        task, answer, annotator = last_votes(labels)
+        agreement = agreement_by_annotator(task, answer, annotator, len(values))
+        values[:, MEASURES.index(AGREEMENT)] = agreement
+        values[:, MEASURES.index(DRIFT)] = _drift(labels, fusion)
+        values[:, MEASURES.index(SECONDS)] = seconds_per_vote(labels)
         worst_at, change_at = MEASURES.index(WORST), MEASURES.index(CHANGE)
-        values[:, worst_at, 0], lowest = _worst_class(answered)
+        values[:, worst_at], lowest = _worst_class(answered)
         if fusion.drift is not None:
             values[:, change_at, 0] = constancy(labels, fusion).p
         pool.add(labels.annotators, values, _votes(answered))
         rows = pool.rows_of(labels.annotators).tolist()
-        for row, value, at in zip(rows, values[:, worst_at, 0].tolist(), lowest.tolist(), strict=True):
-            if at >= 0 and value < worst.get(row, (2.0, ""))[0]:
+        for row, value, at in zip(rows, values[:, worst_at].tolist(), lowest.tolist(), strict=True):
+            if at >= 0 and value[0] < worst.get(row, ([2.0], ""))[0][0]:
                 worst[row] = value, fusion.classes[at]
+        for members in find_copies(labels, fusion, step).groups():
+            copying += 1
+            for row in pool.rows_of([labels.annotators[member] for member in members]).tolist():
+                copies.setdefault(row, []).append(str(copying))
         groups = groups_of(labels, answered.result, accuracy[0])
         if groups is not None:
             for row, at in zip(rows, groups.of.tolist(), strict=True):
@@ -102,10 +130,11 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
         return None
     pooled = pool.weighted()
     for row, (value, _) in worst.items():
-        pooled[row, MEASURES.index(WORST), 0] = value
+        pooled[row, MEASURES.index(WORST)] = value
     right, wrong = (pool.total([each[at] for each in gold]) for at in (0, 1))
     pooled[:, MEASURES.index(GOLD)] = _shares(right, right + wrong)
-    pooled[:, MEASURES.index(GOLD_ANSWERED), 0] = right + wrong
+    if (right + wrong).any():
+        pooled[:, MEASURES.index(GOLD_ANSWERED), 0] = right + wrong
     marks, items = pool.counted()
     everyone = range(len(pool.names))
     return Evidence(
@@ -117,8 +146,9 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
         measures=MEASURES,
         values=pooled,
         words={
-            "worst_class": [worst.get(row, (0.0, ""))[1] for row in everyone],
+            "worst_class": [worst.get(row, ([], ""))[1] for row in everyone],
             "community": [", ".join(dict.fromkeys(community.get(row, ()))) for row in everyone],
+            "copy_group": [", ".join(copies.get(row, ())) for row in everyone],
         },
         accepted=pool.total([accepted for accepted, _ in verdicts]),
         rejected=pool.total([rejected for _, rejected in verdicts]),
@@ -134,21 +164,28 @@ def _votes(answered: Answered) -> np.ndarray:
 
 
 def _worst_class(answered: Answered) -> tuple[FloatArray, np.ndarray]:
-    """Return the lowest share of right votes on a class, (K,), and the class; NaN and -1 with few votes."""
+    """Return the lowest share of right votes on a class, (K, 3), and the class; NaN and -1 with few votes.
+
+    There is an interval where a single output stands for the class.
+    """
     labels, rates = answered.question.labels, answered.rates
     assert labels.meaning is not None
     stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
     if rates.shared:
-        return np.full(len(rates.votes), np.nan), np.full(len(rates.votes), -1)
+        return np.full((len(rates.votes), 3), np.nan), np.full(len(rates.votes), -1)
     right = (rates.mean * stands).sum(axis=2)
     known = (rates.counts.sum(axis=2) >= FEWEST) & stands.any(axis=1)
     right = np.where(known, right, np.inf)
     if not right.shape[1]:
-        return np.full(len(right), np.nan), np.full(len(right), -1)
-    lowest = right.argmin(axis=1)
-    value = right[np.arange(len(right)), lowest]
-    some = np.isfinite(value)
-    return np.where(some, value, np.nan), np.where(some, lowest, -1)
+        return np.full((len(right), 3), np.nan), np.full(len(right), -1)
+    everybody, lowest = np.arange(len(right)), right.argmin(axis=1)
+    some = np.isfinite(right[everybody, lowest])
+    output = stands.argmax(axis=1)[lowest]
+    low, high = (end[everybody, lowest, output] for end in rates.interval())
+    several = stands.sum(axis=1)[lowest] > 1
+    values = np.stack([right[everybody, lowest], low, high], axis=1)
+    values[several, 1:] = values[~some] = np.nan
+    return values, np.where(some, lowest, -1)
 
 
 def _verdicts(labels: Labels, decided: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -161,6 +198,33 @@ def _verdicts(labels: Labels, decided: np.ndarray) -> tuple[np.ndarray, np.ndarr
         np.bincount(labels.annotator[judged & right], minlength=count),
         np.bincount(labels.annotator[judged & ~right], minlength=count),
     )
+
+
+def _drift(labels: Labels, fusion: LabelFusion) -> FloatArray:
+    """Return how much more of each annotator's later votes than of the earlier are right, (K, 3).
+
+    The interval is that of Agresti and Caffo; NaN with fewer than `HALVES` votes.
+    """
+    assert labels.meaning is not None
+    order = labels.in_time()
+    order = order[np.argsort(labels.annotator[order], kind="stable")]
+    annotator, meant = labels.annotator[order], labels.meaning[labels.label[order]]
+    right = np.where(meant >= 0, fusion.posterior[labels.task[order], meant], 0.0)
+    number = labels.votes_of_annotators()
+    rank = np.arange(len(order)) - (np.cumsum(number) - number)[annotator]
+    late = rank >= number[annotator] // 2
+    count = len(number)
+    share, adjusted, variance = [], [], []
+    for half in (late, ~late):
+        votes = np.bincount(annotator[half], minlength=count)
+        hits = np.bincount(annotator[half], right[half], count)
+        share.append(hits / np.maximum(votes, 1))
+        adjusted.append((hits + 1) / (votes + 2))
+        variance.append(adjusted[-1] * (1 - adjusted[-1]) / (votes + 2))
+    middle, deviation = adjusted[0] - adjusted[1], 1.96 * np.sqrt(variance[0] + variance[1])
+    drift = np.stack([share[0] - share[1], middle - deviation, middle + deviation], axis=1)
+    drift[number < HALVES] = np.nan
+    return drift
 
 
 def _gold(answered: Answered) -> tuple[np.ndarray, np.ndarray]:
@@ -285,4 +349,10 @@ def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Ag
     return found
 
 
-ANNOTATORS = AnnotatorFunctions(evidence, courses, preview, agreement=agreement)
+def _mistakes(study: Study, names: Collection[str], watch: Watch) -> list[Section]:
+    from raterscope.app.kinds.labels.feedback import mistakes  # it loads what reports need
+
+    return mistakes(study, names, watch)
+
+
+ANNOTATORS = AnnotatorFunctions(evidence, courses, preview, agreement=agreement, mistakes=_mistakes)

@@ -95,11 +95,12 @@ _ACROSS = (
     "data support it"
 )
 
-_TITLES = {"worst_class": "worst class is"}
+_TITLES = {"worst_class": "worst class is", "copy_group": "copy group"}
 
 _WORDS_HELP = {
     "worst_class": "The class on which the share of right votes is lowest",
     "community": "Community of annotators, where the run has found any",
+    "copy_group": "Annotators with the same number may copy from each other",
     "flag": "Flagged for position bias, by the run or by you",
     "verdict": "Your decision on the annotator's position bias",
 }

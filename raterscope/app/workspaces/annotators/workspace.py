@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QTabWidget
+from PySide6.QtWidgets import QFileDialog, QTabWidget
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.annotator_evidence import Course
@@ -18,6 +19,8 @@ from raterscope.app.annotators.exclusions import effects_of_exclusion
 from raterscope.app.annotators.rules import RuleError, is_rule, select_rows
 from raterscope.app.annotators.table import read_annotators, read_courses
 from raterscope.app.errors import counted
+from raterscope.app.exports import REPORTS
+from raterscope.app.formats.output_files import file_name_part
 from raterscope.app.jobs import Job
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import Decision
@@ -66,6 +69,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         self.agreement = AgreementPlots(self._document, self.plots, self._selected_names, self._shown_name)
         self._reading, self._preparing = LatestTask(), LatestTask()
         self._course_task, self._effect_task = LatestTask(), LatestTask()
+        self._feedback_task = LatestTask()
         self.prepared: view.Prepared | None = None
         self._stale = True
         self._after: tuple[str, ...] = ()
@@ -106,6 +110,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
             (self.card.flag_requested, self.decisions.flag),
             (self.card.join_requested, self.decisions.join),
             (self.card.separate_requested, self.decisions.separate),
+            (self.card.feedback_requested, self.ask_feedback),
         ):
             request.connect(slot)
         self.decisions.message.connect(self.message)
@@ -119,6 +124,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
                 ("Flag annotators, or remove the flag", "F", self.decisions.flag),
                 ("Join names of one annotator", "J", self.decisions.join),
                 ("Separate joined names", "U", self.decisions.separate),
+                ("Write a feedback page for the annotator", "P", self.ask_feedback),
                 ("Next annotator, the most unusual first", "Tab", partial(self.step, 1)),
                 ("Previous annotator", "Shift+Tab", partial(self.step, -1)),
                 ("Filter annotators", "Ctrl+F", self.table.filter.setFocus),
@@ -154,6 +160,24 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         if isinstance(names, list):
             self._after = tuple(name for name in names if isinstance(name, str))
             self.table.select(self._after)
+
+    def ask_feedback(self) -> None:
+        """Ask for a file, and write the feedback page of the selected annotator to it."""
+        contents, name = self._document.contents, next(iter(self.table.selected), "")
+        if contents is None or not name:
+            self.message.emit("Select an annotator in the table first.")
+            return
+        shown = self._shown_name(name)
+        proposed = contents.path.with_name(f"{contents.path.stem}-feedback-{file_name_part(shown)}.html")
+        title = f"Feedback page for {shown}"
+        path, _ = QFileDialog.getSaveFileName(self, title, str(proposed), REPORTS)
+        if path:
+            work = partial(_write_feedback, name, Path(path))
+            job = self._document.read_beside("Writing the feedback page", work, lasting=True)
+            self._feedback_task.follow(job, self._on_feedback, failed=self.refused.emit, must_finish=True)
+
+    def _on_feedback(self, path: Path) -> None:
+        self.message.emit(f"Feedback page saved to {path}.")
 
     def step(self, by: int) -> None:
         """Select the next or previous annotator of the queue who is not excluded, the most unusual first."""
@@ -368,6 +392,12 @@ class AnnotatorsWorkspace(WorkspaceLayout):
 
 def _lower(names: Sequence[str]) -> Any:
     return np.array([name.casefold() for name in names], dtype=object)
+
+
+def _write_feedback(name: str, path: Path, study: Study, watch: Watch) -> Path:
+    from raterscope.app.annotators.feedback import write_feedback  # it loads what reports need
+
+    return write_feedback(study, name, path, watch)
 
 
 def _read(hidden: bool, study: Study, watch: Watch) -> view.Prepared:

@@ -3,7 +3,7 @@
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QFileDialog, QWidget
 
 from raterscope.app.annotator_evidence import Consequences
 from raterscope.app.cli.program import main
@@ -274,3 +274,17 @@ def test_two_selected_annotators_have_a_bland_altman_plot_and_their_alpha(annota
     idle(annotators, qtbot)
     qtbot.waitUntil(lambda: "all annotators" in plots.alpha.describe().title)
     assert plots.alpha.describe().table != of_two.table
+
+
+def test_p_writes_a_feedback_page_for_the_selected_annotator(annotators, qtbot, tmp_path, monkeypatch):
+    page = tmp_path / "ben.html"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(page), ""))
+    press(annotators, qtbot, Qt.Key.Key_P, on=annotators.workspace.table.view)
+    assert "Select an annotator" in annotators.status.message
+    annotators.workspace.table.select(("ben",))
+    idle(annotators, qtbot)
+    press(annotators, qtbot, Qt.Key.Key_P, on=annotators.workspace.table.view)
+    qtbot.waitUntil(page.exists)
+    idle(annotators, qtbot)
+    assert "Feedback page saved" in annotators.status.message
+    assert "Feedback for ben" in page.read_text(encoding="utf-8")

@@ -145,7 +145,7 @@ def read_question(
         moved=None if drift is None else row_movement(drift, labels, fusion),
         trend=None if drift is None else accuracy_trend(drift, labels, fusion),
         constancy=None if drift is None else constancy(labels, fusion),
-        pictures=_thumbnails(study, entry, disputed[:_MOST_THUMBNAILS], part(watch, 0.7, 1.0)),
+        pictures=thumbnails(study, entry, disputed[:_MOST_THUMBNAILS], part(watch, 0.7, 1.0)),
         disputed=disputed,
     )
 
@@ -184,7 +184,7 @@ def _disputed(answer: DecidedAnswer, votes: NDArray[np.integer]) -> list[int]:
     return doubtful[:_MOST_DISPUTED]
 
 
-def _thumbnails(study: Study, entry: QuestionEntry, tasks: Sequence[int], watch: Watch) -> dict[int, Picture]:
+def thumbnails(study: Study, entry: QuestionEntry, tasks: Sequence[int], watch: Watch) -> dict[int, Picture]:
     """Read small pictures of tasks, except those without a readable file."""
     from raterscope.app.formats.images import load_image
 
