@@ -45,6 +45,7 @@ FORMATS = {
     "crowd-kit": FileFormat(".csv", "Tables of crowd-kit (*.csv)"),
     "svg": FileFormat(".svg", "Drawings (*.svg)"),
     "label-studio": FileFormat(".json", "Tasks of Label Studio (*.json)"),
+    "yolo": FileFormat(".yaml", "Training sets of YOLO (*.yaml)"),
 }
 
 REPORTS = "Web page (*.html);;PDF (*.pdf)"
@@ -221,7 +222,7 @@ def files_for(
     from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name
 
     form = FORMATS[request.format]
-    folder = _folder_of(request)
+    folder = folder_of(request)
     alone = len(items) == 1 and not request.path.is_dir() and not request.with_images
     if not alone:
         make_folder(folder)
@@ -233,7 +234,7 @@ def files_for(
         yield item, path, here
 
 
-def _folder_of(request: Request) -> Path:
+def folder_of(request: Request) -> Path:
     """Choose the folder for several files: a name with a file's suffix loses it."""
     path, suffix = request.path, FORMATS[request.format].suffix
     named_as_file = path.name.casefold().endswith(suffix) and not path.is_dir()
@@ -272,7 +273,7 @@ def write_groups(export: Export, study: Study, request: Request, watch: Watch = 
         raise InputError(f"{export.what} are not of images; --groups is for exports of images")
     if export.grouped:
         return write_export(export, study, request, watch)
-    folder, form, used = _folder_of(request), FORMATS[request.format], set[str]()
+    folder, form, used = folder_of(request), FORMATS[request.format], set[str]()
     make_folder(folder)
     files: list[Path] = []
     made, problem = Provenance(), None
@@ -316,7 +317,7 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
         raise InputError(f"--set and --costs are for exports of assignments, not for {export.what}")
     assert export.write is not None
     made = provenance(export, study, request)
-    folder = _folder_of(request)
+    folder = folder_of(request)
     there = folder.exists()
     try:
         with study.shown.only(request.run), remove_new_files_on(Cancelled):

@@ -192,8 +192,7 @@ def _feature(image: str, number: int, detection: Detection, size: float) -> dict
 
 
 def _object(number: int, image: int, detection: Detection, category: int) -> dict[str, Any]:
-    across, down = detection.spread or (0.0, 0.0)
-    width, height = (max(2 * _SPREAD * side, _BARE_SIDE) for side in (across, down))
+    left, top, width, height = box_of(detection)
     return {
         "id": number,
         "image_id": image,
@@ -201,7 +200,7 @@ def _object(number: int, image: int, detection: Detection, category: int) -> dic
         "iscrowd": 0,
         "keypoints": [detection.x, detection.y, 2],
         "num_keypoints": 1,
-        "bbox": [detection.x - width / 2, detection.y - height / 2, width, height],
+        "bbox": [left, top, width, height],
         "area": width * height,
         **_finite_values({"score": detection.score}),
         "attributes": {
@@ -212,6 +211,12 @@ def _object(number: int, image: int, detection: Detection, category: int) -> dic
             **({"class_probabilities": dict(detection.shares)} if detection.shares else {}),
         },
     }
+
+
+def box_of(detection: Detection) -> tuple[float, float, float, float]:
+    """Return left, top, width and height of a detection's box, two standard deviations to each side."""
+    width, height = (max(2 * _SPREAD * side, _BARE_SIDE) for side in detection.spread or (0.0, 0.0))
+    return detection.x - width / 2, detection.y - height / 2, width, height
 
 
 def _finite_values(values: Mapping[str, float | None]) -> dict[str, float]:

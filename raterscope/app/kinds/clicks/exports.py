@@ -342,9 +342,44 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
     a folder. Raises `InputError` if there is no fusion or decision, or nothing that the format stores.
     """
     watch(0.0, f"writing {request.what}")
+    if request.format == "csv":
+        header, rows, *_ = _rows_of_images(study, request, part(watch, 0.0, 0.5))
+        all_rows = [row for _, image_rows in rows for row in image_rows]
+        score = len(DETECTIONS)
+        if not any(row[score] != "" for row in all_rows):
+            header = (*header[:score], *header[score + 1 :])
+            all_rows = [(*row[:score], *row[score + 1 :]) for row in all_rows]
+        return [write_table(request.path, header, all_rows)]
+    images = read_detections(study, request, part(watch, 0.0, 0.5))
+    if request.format == "coco":
+        return [write_coco(request.path, images)]
+    if request.format == "napari":  # which opens no layer without points
+        images = [image for image in images if image.detections]
+    if not images:
+        raise InputError("holds no detections to write as points", file=study.path)
+    write, named = _WRITERS[request.format], [(image, strip_suffixes(Path(image.name))) for image in images]
+    return [write(path, image) for image, path, _ in files_for(request, named, part(watch, 0.5, 1.0))]
+
+
+def read_detections(study: Study, request: Request, watch: Watch = silent) -> list[ImageDetections]:
+    """Read the detections on the requested images, decisions applied.
+
+    Raises `InputError` if there is no fusion or decision.
+    """
+    header, rows, runs, measures = _rows_of_images(study, request, watch)
+    return [
+        _on_image(entry, [dict(zip(header, row, strict=True)) for row in image_rows], measures, runs)
+        for entry, image_rows in rows
+    ]
+
+
+def _rows_of_images(
+    study: Study, request: Request, watch: Watch
+) -> tuple[tuple[str, ...], list[tuple[ImageEntry, list[Row]]], dict[int, RunEntry], Measures]:
+    """Return the columns of detections, the rows of each image, the runs, and the measures."""
     decisions = study.decisions()
     state = fold(decisions)
-    entries = [entry for entry in study.images() if not request.items or entry.id in request.items]
+    entries = _images(study, request)
     found: list[tuple[ImageEntry, Fusion | None]] = []
     runs: dict[int, RunEntry] = {}
     for step, entry in enumerate(entries):
@@ -353,7 +388,7 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
             found.append((entry, None if result is None else result[1]))
             if result is not None:
                 runs[entry.id] = result[0]
-        watch((step + 1) / len(entries) / 2, f"reading {plain(entry.name)}")
+        watch((step + 1) / len(entries), f"reading {plain(entry.name)}")
     if not found:
         raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
     names = fused_classes(
@@ -365,26 +400,7 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
         for entry, fusion in found
     ]
     header = (*SCORED_DETECTIONS, *class_columns(names), "verdict")
-    if request.format == "csv":
-        all_rows = [row for _, image_rows in rows for row in image_rows]
-        score = len(DETECTIONS)
-        if not any(row[score] != "" for row in all_rows):
-            header = (*header[:score], *header[score + 1 :])
-            all_rows = [(*row[:score], *row[score + 1 :]) for row in all_rows]
-        return [write_table(request.path, header, all_rows)]
-    measures = read_measures(decisions, state)
-    images = [
-        _on_image(entry, [dict(zip(header, row, strict=True)) for row in image_rows], measures, runs)
-        for entry, image_rows in rows
-    ]
-    if request.format == "coco":
-        return [write_coco(request.path, images)]
-    if request.format == "napari":  # which opens no layer without points
-        images = [image for image in images if image.detections]
-    if not images:
-        raise InputError("holds no detections to write as points", file=study.path)
-    write, named = _WRITERS[request.format], [(image, strip_suffixes(Path(image.name))) for image in images]
-    return [write(path, image) for image, path, _ in files_for(request, named, part(watch, 0.5, 1.0))]
+    return header, rows, runs, read_measures(decisions, state)
 
 
 def _on_image(

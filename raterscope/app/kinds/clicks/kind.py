@@ -124,6 +124,7 @@ def _functions() -> Functions:
             "annotators": export_table,
             "clicks": export_table,
             "counts": export_counts,
+            "training": _export_training,
             "measurements": export_measurements,
             "variability": _export_variability,
         },
@@ -140,6 +141,12 @@ def _export_variability(study: Study, request: Request, watch: Watch) -> list[Pa
     from raterscope.app.kinds.clicks.variability import export_variability
 
     return export_variability(study, request, watch)
+
+
+def _export_training(study: Study, request: Request, watch: Watch) -> list[Path]:
+    from raterscope.app.kinds.clicks.training import export_training
+
+    return export_training(study, request, watch)
 
 
 def _report() -> Report:
@@ -159,6 +166,7 @@ _EXPORTS = (
     Export("annotators", "Annotators", ("csv",)),
     Export("clicks", "Clicks", ("csv",)),
     Export("counts", "Counts", ("csv",), grouped=True),
+    Export("training", "Training set", ("yolo",), grouped=True),
     Export("measurements", "Measurements", ("csv",), of_run=False),
     Export("variability", "Observer variability", ("csv",), of_run=False),
 )

@@ -75,6 +75,35 @@ def test_folders_are_groups_too(study, tmp_path):
     assert notices == ["1 image without a group skipped."]
 
 
+def test_a_training_set_keeps_patients_apart_and_has_the_boxes_of_the_detections(study, tmp_path):
+    groups = ["--groups", str(study.with_name("patients.csv"))]
+    target = export(study, tmp_path, "training", *groups, name="set.yaml")
+    folder = target.with_suffix("")
+    assert not target.exists()
+    assert (folder / "data.yaml").read_text() == (
+        'train: images/train\nval: images/val\nnames:\n  0: "structure"\n'
+    )
+    stems = {
+        split: {path.stem for path in (folder / "images" / split).iterdir()} for split in ("train", "val")
+    }
+    assert sorted(map(sorted, stems.values())) == [["a", "b"], ["c"]]
+    detections = rows_of(export(study, tmp_path, "detections", name="detections.csv"))
+    for split, names in stems.items():
+        for stem in names:
+            lines = (folder / "labels" / split / f"{stem}.txt").read_text().splitlines()
+            expected = [row for row in detections if row["image"] == f"{stem}.png" and row["detected"] == "1"]
+            centres = [[float(row[axis]) / 1000 for axis in "xy"] for row in expected]
+            np.testing.assert_allclose(
+                [list(map(float, line.split()[1:3])) for line in lines], centres, atol=0.03
+            )
+            assert all(line.split()[0] == "0" and len(line.split()) == 5 for line in lines)
+    soft = rows_of(folder / "soft_labels.csv")
+    assert len(soft) == sum(row["detected"] == "1" for row in detections)
+    assert {(row["group"], row["split"]) for row in soft} == {
+        (PATIENTS[f"{stem}.png"], split) for split, names in stems.items() for stem in names
+    }
+
+
 def grouped(path, source, column=None):
     from pathlib import Path
 
