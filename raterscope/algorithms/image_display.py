@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.stains import Stain, normalise_stain
+
 Colour = tuple[int, int, int]
 """Red, green and blue, 0 to 255."""
 
@@ -39,6 +41,8 @@ class ChannelDisplay:
         darkest and the brightest thousandth of deeper images.
     gamma : float
         Exponent of the brightness; below 1, dark parts are brighter.
+    stain : Stain, optional
+        Stain that an image in red, green and blue of 8 bit is normalised to.
     """
 
     shown: bool = True
@@ -46,11 +50,12 @@ class ChannelDisplay:
     low: float | None = None
     high: float | None = None
     gamma: float = 1.0
+    stain: Stain | None = None
 
     def __post_init__(self) -> None:
         if not LOWEST_GAMMA <= self.gamma <= HIGHEST_GAMMA:
             raise ValueError(f"gamma {self.gamma}; expected {LOWEST_GAMMA} to {HIGHEST_GAMMA}")
-        for value in (self.low, self.high):
+        for value in (self.low, self.high, *(self.stain or ())):
             if value is not None and not math.isfinite(value):
                 raise ValueError("a value range that is not finite")
         if self.colour is not None and not all(0 <= part <= 255 for part in self.colour):
@@ -174,6 +179,8 @@ def to_bytes(
     """Convert the values of a channel to bytes; `shown` is its default range, if it is known."""
     if values.dtype == np.uint8 and replace(display, shown=True, colour=None) == DEFAULT:
         return values
+    if display.stain is not None and values.dtype == np.uint8 and values.ndim == 3:
+        values = normalise_stain(values, display.stain)
     low, high = display.low, display.high
     if low is None or high is None:
         default = shown or default_range(values)

@@ -21,6 +21,7 @@ from raterscope.algorithms.image_display import (
     Colour,
     Displays,
 )
+from raterscope.algorithms.stains import Stain
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.parts import Menu, plain_label, plain_tip, scroll_area
@@ -230,11 +231,14 @@ class DisplayPanel(QWidget):
     -------
     changed(dict)
         The displays of the channels that were changed, by name.
+    stain_toggled(bool)
+        Normalise stains to the image on screen, or no longer.
     left
         Close was pressed.
     """
 
     changed = Signal(object)
+    stain_toggled = Signal(bool)
     left = Signal()
 
     def __init__(self, over: QWidget) -> None:
@@ -255,16 +259,25 @@ class DisplayPanel(QWidget):
         self.reset.setToolTip(plain_tip("Show all channels as in the file"))
         self.automatic.clicked.connect(self._on_automatic)
         self.reset.clicked.connect(self._on_reset)
+        self.stain = QCheckBox("Normalise stain")
+        self.stain.setToolTip(
+            plain_tip("Show all images of the study with the two stains (H&E, Giemsa) of the image on screen")
+        )
+        self.stain.toggled.connect(self.stain_toggled)
         buttons = horizontal(self.automatic, self.reset, STRETCH, close, spacing=8)
         vertical(
-            plain_label("BRIGHTNESS AND CONTRAST", "caption"), (self._area, 1), buttons,
+            plain_label("BRIGHTNESS AND CONTRAST", "caption"), (self._area, 1), self.stain, buttons,
             inside=self, margins=(12, 8, 12, 12), spacing=8,
         )  # fmt: skip
         over.installEventFilter(self)
         self.hide()
 
-    def set_channels(self, channels: Sequence[ChannelRange], displays: Displays) -> None:
-        """Show the channels of an image."""
+    def set_channels(
+        self, channels: Sequence[ChannelRange], displays: Displays, *, has_stain: bool = False
+    ) -> None:
+        """Show the channels of an image; `has_stain` offers to normalise its stain."""
+        self.stain.setVisible(has_stain)
+        self.set_stain(displays.get(COLOUR, DEFAULT).stain)
         for row in self.rows:
             self._column.removeWidget(row)
             row.deleteLater()
@@ -277,6 +290,13 @@ class DisplayPanel(QWidget):
             self._column.addWidget(row)
             row.show()
         self.place()
+
+    def set_stain(self, stain: Stain | None) -> None:
+        """Show whether stains are normalised, without a signal."""
+        with QSignalBlocker(self.stain):
+            self.stain.setChecked(stain is not None)
+        for row in self.rows:
+            row.set_display(replace(row.display, stain=stain if row.name == COLOUR else None))
 
     def place(self) -> None:
         """Stay in the upper left corner, below the chips."""
@@ -301,6 +321,7 @@ class DisplayPanel(QWidget):
         self._set({row.name: row.automatic for row in self.rows})
 
     def _on_reset(self) -> None:
+        self.set_stain(None)
         self._set({row.name: DEFAULT for row in self.rows})
 
     def _set(self, displays: dict[str, ChannelDisplay]) -> None:

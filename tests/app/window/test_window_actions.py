@@ -96,7 +96,7 @@ def test_the_sheet_shows_every_key_of_the_workspace_and_finds_one(fused, qtbot):
     for action in fused.workspace.actions_made:
         if not action.shortcut().isEmpty():
             assert shown[action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)] == action.text()
-    assert shown["1 ... 9"] == "Show one annotator only"
+    assert "show one annotator only" in shown["1 ... 9"]
     assert shown["Ctrl+1"] == "Clicks"
     assert shown["+"] == "zoom in"
     qtbot.keyClicks(sheet.line, "zoom")

@@ -9,7 +9,7 @@ treated alike, for stains and for fluorescence, and the brightness of the image 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
@@ -134,7 +134,11 @@ class PyramidReader:
         self.pyramid = source.pyramid
 
     def with_displays(self, displays: Displays) -> PyramidReader:
-        """Return a reader of the same image with other displays of its channels."""
+        """Return a reader of the same image with other displays of its channels.
+
+        Stains are not normalised: an estimate from a tile is not that of the image.
+        """
+        displays = {name: replace(display, stain=None) for name, display in displays.items()}
         if isinstance(self._source, DisplayedSource):
             return PyramidReader(self._source.with_displays(displays))
         return PyramidReader(self._source, displays)

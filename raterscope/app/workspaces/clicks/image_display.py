@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
+import numpy as np
 from PySide6.QtCore import QTimer, Signal
 
-from raterscope.algorithms.image_display import DEFAULT, ChannelDisplay, ChannelRange
+from raterscope.algorithms.image_display import (
+    COLOUR,
+    DEFAULT,
+    ChannelDisplay,
+    ChannelPlane,
+    ChannelRange,
+)
 from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.stains import Stain, estimate_stain
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.scene import LoadedImage
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
@@ -45,6 +54,7 @@ class ImageDisplay(ClicksPart):
         self._storing.timeout.connect(self._store)
         loader.pixels.connect(self._on_pixels)
         self.panel.changed.connect(self._on_changed)
+        self.panel.stain_toggled.connect(self._on_stain)
         self.panel.left.connect(self.close)
         core.document.replaced.connect(self._forget)
         core.session.cleared.connect(self._forget)
@@ -103,9 +113,28 @@ class ImageDisplay(ClicksPart):
 
     def _on_described(self, channels: tuple[ChannelRange, ...]) -> None:
         had_focus = self.panel.isAncestorOf(self._screen.focusWidget())
-        self.panel.set_channels(channels, self._document.displays)
+        loaded = self._loaded
+        has_stain = loaded is not None and any(_is_photograph(plane) for plane in loaded.planes)
+        self.panel.set_channels(channels, self._document.displays, has_stain=has_stain)
         if self.panel.rows and (had_focus or self.panel.isVisible()):
             self.panel.rows[0].bar.setFocus()
+
+    def _on_stain(self, on: bool) -> None:
+        loaded = self._loaded
+        if not on or loaded is None:
+            self._on_estimated(None)
+            return
+        (plane,) = loaded.planes
+        job = self._jobs.start("Estimating the stains", partial(_estimate, plane), quiet=True)
+        self._describing.follow(job, self._on_estimated)
+
+    def _on_estimated(self, stain: Stain | None) -> None:
+        if self.panel.stain.isChecked():
+            words = "All images are shown with the stains of this image."
+            self._screen.message.emit(words if stain else "No two stains were found in this image.")
+        self.panel.set_stain(stain)
+        display = self._document.displays.get(COLOUR, DEFAULT)
+        self._on_changed({COLOUR: replace(display, stain=stain)})
 
     def _on_changed(self, displays: dict[str, ChannelDisplay]) -> None:
         merged = {**self._document.displays, **displays}
@@ -133,6 +162,15 @@ class ImageDisplay(ClicksPart):
         if self._document.contents is not None:
             self._document.store_displays()
             self.changed.emit()
+
+
+def _is_photograph(plane: ChannelPlane) -> bool:
+    return plane.values.ndim == 3 and plane.values.dtype == np.uint8
+
+
+def _estimate(plane: ChannelPlane, watch: Watch) -> Stain | None:
+    watch(0.0, "estimating")
+    return estimate_stain(plane.values)
 
 
 def _describe(loaded: LoadedImage, watch: Watch) -> tuple[ChannelRange, ...]:

@@ -80,3 +80,21 @@ def test_large_images_have_the_same_display_as_small_ones(tmp_path, monkeypatch,
     whole = load_image(tmp_path / "a.tif", displays)
     monkeypatch.setattr(pyramids, "WHOLE_UP_TO", 1000)
     np.testing.assert_array_equal(load_overview(tmp_path / "a.tif", 700, None, displays), whole)
+
+
+def test_stains_are_normalised_to_the_image_on_screen(fused, qtbot, monkeypatch):
+    panel = fused.workspace.display.panel
+    stain = (0.65, 0.70, 0.29, 0.07, 0.99, 0.11, 1.5, 1.0)
+    module = "raterscope.app.workspaces.clicks.image_display"
+    monkeypatch.setattr(f"{module}.estimate_stain", lambda _pixels: stain)
+    press(fused, qtbot, Qt.Key.Key_W)
+    qtbot.waitUntil(lambda: bool(panel.rows), timeout=LONG)
+    if panel.rows[0].name != COLOUR:
+        assert panel.stain.isHidden()
+        return
+    panel.stain.click()
+    idle(fused, qtbot)
+    assert fused.document.displays[COLOUR].stain == stain
+    panel.stain.click()
+    idle(fused, qtbot)
+    assert not fused.document.displays
