@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -87,11 +88,14 @@ class PersonReliability:
     score_high: FloatArray
 
     def sentence(self) -> str:
-        """Describe for each two kinds how far one informs the other."""
-        sentences = []
-        for first in range(len(self.kinds)):
-            for second in range(first + 1, len(self.kinds)):
-                sentences.append(self._of_pair(first, second))
+        """Describe for each two kinds how far one informs the other, the unknown ones together."""
+        pairs = list(combinations(range(len(self.kinds)), 2))
+        known = [pair for pair in pairs if np.isfinite(self.raw_correlation[pair])]
+        unknown = [pair for pair in pairs if pair not in known]
+        sentences = [self._of_pair(*pair) for pair in (*known, *(unknown if len(unknown) == 1 else ()))]
+        if len(unknown) > 1:
+            rest = "The other pairs of kinds" if known else "The kinds"
+            sentences.append(f"{rest} are not related: too few annotators marked two of them.")
         return " ".join(sentences)
 
     def _of_pair(self, first: int, second: int) -> str:

@@ -111,3 +111,15 @@ def test_held_out_votes_are_predicted_no_worse_and_better_if_kinds_are_correlate
 
     gained = [gain(correlation, people=60, votes=(4, 40), seed=seed) for seed in range(12)]
     assert np.mean(gained, axis=0)[0] > least
+
+
+def test_pairs_of_kinds_without_common_annotators_share_one_sentence():
+    estimate = np.full((12, 4), np.nan)
+    estimate[:, 0] = np.linspace(-1, 1, 12)
+    estimate[:, 1] = estimate[:, 0]
+    estimate[0, 2:] = 0.0
+    words = person_reliability(
+        estimate, np.full((12, 4), 0.3), ("clicks", "labels", "masks", "pairs")
+    ).sentence()
+    assert words.startswith("Reliability in clicks and labels is correlated")
+    assert words.count("not related") == 1
