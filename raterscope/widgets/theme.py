@@ -172,7 +172,7 @@ def _icon(name: str) -> str:
     return f'"{path.as_posix()}"'
 
 
-CAPTION, BODY, FIGURE, DECIDING = 11, 13, 15, 30
+CAPTION, BODY, FIGURE = 11, 13, 15
 """Font sizes, in unscaled pixels."""
 
 STYLED = "styled"

@@ -1,21 +1,25 @@
-"""Marks of one read in the collected study, by kind."""
+"""Images and marks of one read in the collected study, by kind."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.progress import Watch, part, steps_of
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.images import read_image
 from raterscope.app.formats.masks.collector import crop
-from raterscope.app.formats.records import ClickTable, LabelTable, PairTable
-from raterscope.app.reader_studies.assignment import Coordinator, ScheduledCase
-from raterscope.app.reader_studies.collected_images import CollectedImages
+from raterscope.app.formats.records import ClickTable, ImageFile, LabelTable, PairTable, VolumeFile
+from raterscope.app.formats.volumes import find_volumes
+from raterscope.app.reader_studies.assignment import Coordinator, Picture, ScheduledCase, locate_picture
 from raterscope.app.reader_studies.mask_strokes import draw_strokes
 from raterscope.app.reader_studies.reading_file import CaseMarks
-from raterscope.app.study import Study
+from raterscope.app.study import ImageEntry, Study, StudyError
+from raterscope.app.study.file_digests import digest_of_images
 from raterscope.app.study.labels import add_votes
 from raterscope.app.study.masks import PlacedMask, add_masks
 from raterscope.app.study.pairs import add_pairs
@@ -128,3 +132,79 @@ def _comparisons(coordinator: Coordinator, annotator: str, file: Path, read: Rea
             )
         )  # fmt: skip
     return [table for table in tables if len(table)]
+
+
+class CollectedImages:
+    """The images of a reader study, added to the collected study where they can be read.
+
+    Attributes
+    ----------
+    problems : list of str
+        Images that were changed or, of masks, are missing, a sentence each.
+    """
+
+    def __init__(self, study: Study, coordinator: Coordinator, file: Path, watch: Watch) -> None:
+        self.problems: list[str] = []
+        self._entries: dict[str, ImageEntry] = {}
+        self._unusable: set[str] = set()
+        pictures: dict[str, Picture] = {}
+        cases: dict[str, list[str]] = {}
+        for case in coordinator.cases:
+            for name, picture in zip(coordinator.names[case.key], case.pictures, strict=True):
+                pictures[name] = picture
+                cases.setdefault(name, []).append(case.key)
+        present = {entry.name: entry for entry in study.images()}
+        sources: dict[str, ImageFile | VolumeFile] = {}
+        for (name, picture), step in steps_of(part(watch, 0.0, 0.9), list(pictures.items())):
+            problem, source = _check(name, picture, file, step, drawn=coordinator.kind == "masks")
+            if problem:
+                self.problems.append(problem)
+                self._unusable.update(cases[name])
+            elif source is not None and (name not in present or present[name].path is None):
+                sources[name] = source
+        named = [replace(source, name=name) for name, source in sources.items()]
+        images = [source for source in named if isinstance(source, ImageFile)]
+        volumes = [source for source in named if isinstance(source, VolumeFile)]
+        added = study.add_images(images) if images else []
+        added += study.add_volumes(volumes) if volumes else []
+        names = [*(source.name for source in images), *(source.name for source in volumes)]
+        by_name = dict(zip(names, added, strict=True))
+        self._entries = present | by_name
+
+    def usable(self, case: str) -> bool:
+        """Return whether the images of a case are those with which it was read."""
+        return case not in self._unusable
+
+    def entry(self, name: str) -> ImageEntry:
+        """Return an image of the study. Raises `StudyError` if the study lacks it."""
+        if name not in self._entries:
+            raise StudyError(f"{plain(name)} was not found")
+        return self._entries[name]
+
+
+def _check(
+    name: str, picture: Picture, file: Path, watch: Watch, *, drawn: bool
+) -> tuple[str, ImageFile | VolumeFile | None]:
+    """Compare an image on disk with the image that was read; a missing one matters only for masks."""
+    watch(0.0, f"checking {plain(name)}")
+    path = locate_picture(picture, file)
+    if path is None:
+        words = f"{plain(name)}: was not found; its masks are not collected"
+        return (words if drawn else ""), None
+    try:
+        source = read_source(picture, path, drawn=drawn)
+        if source is not None and digest_of_images([source], watch) == [picture.digest]:
+            return "", source
+    except InputError:
+        pass
+    return f"{plain(name)}: has changed since the study was set up; its reads are not collected", None
+
+
+def read_source(picture: Picture, path: Path, *, drawn: bool) -> ImageFile | VolumeFile | None:
+    """Read the header of an image; None for a folder without the volume."""
+    if not drawn:
+        return read_image(path)
+    for volume in find_volumes(path):
+        if picture.identifier in ("", volume.identifier) and volume.grid.shape == picture.shape:
+            return volume
+    return None

@@ -25,8 +25,7 @@ from raterscope.app.reader_studies.assignment import (
     ReaderEntry,
     read_coordinator,
 )
-from raterscope.app.reader_studies.collected_images import CollectedImages
-from raterscope.app.reader_studies.collected_marks import store_marks
+from raterscope.app.reader_studies.collected_marks import CollectedImages, store_marks
 from raterscope.app.reader_studies.reading_file import CaseMarks, ReadingFile, SessionState
 from raterscope.app.study import Study
 from raterscope.app.study.new_study import new_study

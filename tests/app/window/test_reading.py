@@ -7,7 +7,7 @@ from PySide6.QtTest import QTest
 
 from raterscope.app.reader_studies.mask_strokes import draw_strokes
 from raterscope.app.reader_studies.reading_file import ReadingFile
-from raterscope.app.workspaces.reading.clock import CaseClock
+from raterscope.app.workspaces.reading.screen import CaseClock
 from raterscope.widgets.dialogs.reader_study_dialog import ReaderStudyDialog
 from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.panels.queue_panel import LongQueue

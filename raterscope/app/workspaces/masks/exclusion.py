@@ -8,7 +8,7 @@ from functools import partial
 
 from raterscope.app.errors import counted, plain
 from raterscope.app.jobs import Job
-from raterscope.app.kinds.masks.exclusion import ConsensusChange, FusedCase, fuse_without, gather_case
+from raterscope.app.kinds.masks.annotators import ConsensusChange, FusedCase, fuse_without, gather_case
 from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart

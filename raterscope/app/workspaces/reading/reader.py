@@ -20,7 +20,7 @@ from raterscope.app.formats.records import Volume, VolumeFile
 from raterscope.app.formats.volumes import load_volume
 from raterscope.app.jobs import Job, Jobs, Lane
 from raterscope.app.reader_studies.assignment import Assignment, Picture, ReadingCase, locate_picture
-from raterscope.app.reader_studies.collected_images import read_source
+from raterscope.app.reader_studies.collected_marks import read_source
 from raterscope.app.reader_studies.reading_file import (
     CaseMarks,
     Operation,
