@@ -20,13 +20,14 @@ from PySide6.QtGui import (
     QTextLength,
     QTextTableFormat,
 )
-from PySide6.QtWidgets import QTextBrowser, QWidget
+from PySide6.QtWidgets import QPushButton, QTextBrowser, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.marking_canvas import MarkingCanvas
 from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.layouts import horizontal, stacked, vertical
-from raterscope.widgets.parts import Header, placeholder
+from raterscope.widgets.panels.sound_view import Player, SoundView
+from raterscope.widgets.parts import Header, placeholder, plain_label
 
 SAFE_MARKDOWN = (
     QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.MarkdownFeature.MarkdownNoHTML
@@ -50,6 +51,10 @@ class TaskContent:
         In order; empty if the file held none.
     beside : pair of fields
         Fields that are shown side by side, as those whose names end in a and b.
+    problem : str
+        Why a picture, sound or film cannot be shown, in a sentence.
+    film : str
+        Name of a film, which the system's player shows.
     """
 
     name: str
@@ -57,6 +62,8 @@ class TaskContent:
     pixels: NDArray[np.uint8] | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
     beside: tuple[str, str] = ("", "")
+    problem: str = ""
+    film: str = ""
 
 
 class ContentBrowser(QTextBrowser):
@@ -179,10 +186,13 @@ class TaskContentView(QWidget):
     back_wanted
         The key of the layout was clicked.
     link_chosen(str)
+    film_wanted
+        The film is to be shown by the system's player.
     """
 
     back_wanted = Signal()
     link_chosen = Signal(str)
+    film_wanted = Signal()
 
     def __init__(
         self,
@@ -202,17 +212,37 @@ class TaskContentView(QWidget):
         self.texts = ContentBrowser()
         self.texts.link_chosen.connect(self.link_chosen)
         self._pages = stacked(placeholder(nothing), self.picture, self.texts)
+        self.sound = SoundView()
+        self.film = QPushButton("Open in the system's player")
+        self.film.clicked.connect(self.film_wanted)
+        self.problem = plain_label("", "rejected", wrap=True)
+        for part in (self.sound, self.film, self.problem):
+            part.hide()
         top = horizontal((self.header, 1), self.back, spacing=8)
-        vertical(top, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=6)
+        vertical(
+            top,
+            self.sound,
+            self.film,
+            self.problem,
+            (self._pages, 1),
+            inside=self,
+            margins=(12, 8, 12, 8),
+            spacing=6,
+        )
         self._shown: tuple[str, bool] | None = None
 
     def show_content(self, content: TaskContent | None) -> None:
         """Show a task; None shows the empty state."""
+        self.sound.hide()
+        self.film.setVisible(content is not None and bool(content.film))
+        self.problem.setVisible(content is not None and bool(content.problem))
         if content is None:
             self._shown = None
             self.header.set_title(self._title)
             self._pages.setCurrentIndex(0)
             return
+        self.film.setText(f"Open {content.film} in the system's player")
+        self.problem.setText(content.problem)
         is_named = content.has_picture or bool(content.texts)
         self.header.set_title(self._title, content.name if is_named else "")
         if content.has_picture:
@@ -221,6 +251,11 @@ class TaskContentView(QWidget):
         else:
             self.texts.show_texts(content.texts or {"": content.name}, content.beside)
             self._pages.setCurrentWidget(self.texts)
+
+    def show_sound(self, player: Player, levels: NDArray[np.float32], seconds: float) -> None:
+        """Show the sound of the task."""
+        self.sound.show_sound(player, levels, seconds)
+        self.sound.show()
 
     def _show_picture(self, content: TaskContent) -> None:
         pixels = content.pixels

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QDesktopServices
 
 from raterscope.algorithms.progress import Watch
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.sounds import Sound, find_media, media_kind, outline, read_sound
 from raterscope.app.session import LatestTask, while_shown
+from raterscope.app.sound_player import SoundPlayer
 from raterscope.app.study import Study
 from raterscope.app.study.records import ImageEntry
 from raterscope.app.study.task_contents import read_contents
@@ -34,6 +41,8 @@ class TaskContents(LabelsPart):
         core.session.cleared.connect(self._clear)
         self._tabs.currentChanged.connect(self._show)
         self._view.back_wanted.connect(self.toggle)
+        self._film: Path | None = None
+        self._view.film_wanted.connect(self._open_film)
         self._view.link_chosen.connect(partial(ask_to_open, self._view))
 
     def toggle(self) -> None:
@@ -63,24 +72,73 @@ class TaskContents(LabelsPart):
                 job = self._document.ask("Reading the task", work)
                 self._reading.follow(job, self._on_read)
 
-    def _on_read(self, content_and_path: tuple[TaskContent, Path | None]) -> None:
-        self._content, path = content_and_path
+    def _on_read(self, read: _Read) -> None:
+        self._content, self._film = read.content, read.film
         self._loading.cancel()
         self._view.show_content(self._content)
-        if path is not None:
-            job = self._jobs.start("Reading a picture", partial(load_picture, path), quiet=True)
-            self._loading.follow(job, self._on_loaded)
+        if read.picture is not None:
+            job = self._jobs.start("Reading a picture", partial(load_picture, read.picture), quiet=True)
+            self._loading.follow(job, partial(self._on_loaded, read.picture))
+        elif read.sound is not None:
+            job = self._jobs.start("Reading a sound", partial(_load_sound, read.sound), quiet=True)
+            self._loading.follow(job, self._on_sound)
 
-    def _on_loaded(self, pixels: NDArray[np.uint8] | None) -> None:
+    def _on_loaded(self, path: Path, pixels: NDArray[np.uint8] | None) -> None:
         content = self._content
         if content is not None:
-            self._content = TaskContent(content.name, pixels is not None, pixels, content.texts)
+            problem = "" if pixels is not None else f"{plain(path.name)} is damaged, or no picture."
+            self._content = replace(
+                content, has_picture=pixels is not None, pixels=pixels, problem=problem or content.problem
+            )
             self._view.show_content(self._content)
 
+    def _on_sound(self, loaded: tuple[Sound, NDArray[np.float32]] | str) -> None:
+        if self._content is None:
+            return
+        if isinstance(loaded, str):
+            self._content = replace(self._content, problem=loaded)
+            self._view.show_content(self._content)
+        else:
+            sound, levels = loaded
+            self._view.show_sound(SoundPlayer(sound), levels, sound.seconds)
 
-def _read(
-    name: str, question: int, entry: ImageEntry | None, study: Study, watch: Watch
-) -> tuple[TaskContent, Path | None]:
+    def _open_film(self) -> None:
+        if self._film is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._film)))
+
+
+class _Read(NamedTuple):
+    """Contents of a task, and the files that show them."""
+
+    content: TaskContent
+    picture: Path | None = None
+    sound: Path | None = None
+    film: Path | None = None
+
+
+def _read(name: str, question: int, entry: ImageEntry | None, study: Study, watch: Watch) -> _Read:
     watch(0.0, "reading the task")
-    path = None if entry is None else study.locate(entry)
-    return TaskContent(name, path is not None, None, read_contents(study, question, name)), path
+    picture = None if entry is None else study.locate(entry)
+    texts = read_contents(study, question, name)
+    files = {kind: text for text in (name, *texts.values()) if (kind := media_kind(text))}
+    located = {kind: find_media(text, study.path.parent) for kind, text in files.items()}
+    lost = [plain(text, 200) for kind, text in files.items() if located[kind] is None]
+    problem = f"{lost[0]} is not in the folder of the study or below it." if lost else ""
+    if entry is not None and picture is None:
+        problem = (
+            f"The picture {plain(entry.name)} is missing; Find missing images in the menu searches for it."
+        )
+    film = located.get("film")
+    content = TaskContent(
+        name, picture is not None, None, texts, problem=problem, film="" if film is None else plain(film.name)
+    )
+    return _Read(content, picture, located.get("sound"), film)
+
+
+def _load_sound(path: Path, watch: Watch) -> tuple[Sound, NDArray[np.float32]] | str:
+    watch(0.0, "reading a sound")
+    try:
+        sound = read_sound(path)
+    except InputError as error:
+        return f"{str(error).rstrip('.')}."
+    return sound, outline(sound)

@@ -1,0 +1,97 @@
+"""Sounds and films of tasks: files by their names, samples of a sound, and its outline for a waveform."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.app.errors import InputError
+from raterscope.app.formats.records import refuse_special
+
+SOUNDS = (".wav", ".mp3", ".flac", ".ogg", ".oga")
+FILMS = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".wmv")
+_RATE, _LONGEST_FILE, _LONGEST_SECONDS = 44_100, 1 << 30, 3600
+_MOST_FOLDERS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Sound:
+    """A sound.
+
+    Attributes
+    ----------
+    samples : (N, 2) int16
+        Left and right.
+    rate : int
+        Samples per second.
+    """
+
+    samples: NDArray[np.int16]
+    rate: int
+
+    @property
+    def seconds(self) -> float:
+        """The length."""
+        return len(self.samples) / self.rate
+
+
+def read_sound(path: Path) -> Sound:
+    """Read a sound.
+
+    Raises `InputError` for a file that is missing, damaged, too long or of another format, and if miniaudio
+    is not installed.
+    """
+    refuse_special(path)
+    try:
+        import miniaudio
+    except ImportError:
+        raise InputError("cannot be played: install miniaudio (`pip install miniaudio`)", file=path) from None
+    try:
+        if path.stat().st_size > _LONGEST_FILE:
+            raise InputError("is larger than 1 GB; expected a shorter sound", file=path)
+        info = miniaudio.get_file_info(str(path))
+        if info.duration > _LONGEST_SECONDS:
+            raise InputError("is longer than an hour; expected a shorter sound", file=path)
+        decoded = miniaudio.decode_file(str(path), nchannels=2, sample_rate=_RATE)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    except miniaudio.MiniaudioError:
+        expected = "expected WAV, MP3, FLAC or OGG"
+        raise InputError(f"is damaged or of another format; {expected}", file=path) from None
+    samples = np.frombuffer(decoded.samples, dtype=np.int16).reshape(-1, 2)
+    if not len(samples):
+        raise InputError("holds no sound", file=path)
+    return Sound(samples, decoded.sample_rate)
+
+
+def outline(sound: Sound, columns: int = 2000) -> NDArray[np.float32]:
+    """Return the lowest and highest level in each of some columns of time, (C, 2), -1 to 1."""
+    mono = sound.samples.mean(axis=1, dtype=np.float32) / 32768
+    starts = np.unique(np.linspace(0, len(mono), min(columns, len(mono)), endpoint=False).astype(np.int64))
+    low, high = np.minimum.reduceat(mono, starts), np.maximum.reduceat(mono, starts)
+    return np.column_stack([low, high]).astype(np.float32)
+
+
+def media_kind(text: str) -> str:
+    """Return "sound" or "film" for a text that names such a file; empty for any other, and for addresses."""
+    name = text.strip()
+    if "\n" in name or len(name) > 1000 or "://" in name:
+        return ""
+    ending = Path(name.replace("\\", "/")).suffix.casefold()
+    return "sound" if ending in SOUNDS else "film" if ending in FILMS else ""
+
+
+def find_media(text: str, folder: Path) -> Path | None:
+    """Find a file by the path or name in a table: beside the study, or in a folder below; None if missing."""
+    named = Path(text.strip().replace("\\", "/"))
+    if not named.name or ".." in named.parts:
+        return None
+    for path in (folder / named, folder / named.name):
+        if path.is_file():
+            return path
+    folders = [path for path in sorted(folder.iterdir())[:_MOST_FOLDERS] if path.is_dir()]
+    paths = (below / part for below in folders for part in (named, named.name))
+    return next((path for path in paths if path.is_file()), None)
