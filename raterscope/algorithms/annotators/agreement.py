@@ -55,8 +55,10 @@ class MaskAgreement:
     domain: str
 
 
-def cohen_kappa(a: ArrayLike, b: ArrayLike, weight: ArrayLike | None = None) -> float:
+def cohen_kappa(a: ArrayLike, b: ArrayLike, weight: ArrayLike | None = None, *, power: int = 0) -> float:
     """Return Cohen's kappa of two raters: (observed - expected) / (1 - expected) agreement.
+
+    Of ordered labels near ones agree in part with a power above 0 [cohen1968]_.
 
     Parameters
     ----------
@@ -64,11 +66,19 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike, weight: ArrayLike | None = None) -> 
         Labels from 0; units that either skipped (`MISSING`) do not count.
     weight : (N,) array, optional
         Number of each unit.
+    power : int
+        Labels that are d apart agree by 1 - (d / most)^power: 1 for linear, 2 for quadratic weights; with 0
+        only equal labels agree.
 
     Returns
     -------
     float
         NaN without units, or if both gave only one label.
+
+    References
+    ----------
+    .. [cohen1968] J. Cohen, "Weighted kappa: nominal scale agreement provision for scaled disagreement or
+       partial credit", Psychological Bulletin 70 (1968) 213-220, doi:10.1037/h0026256.
 
     Examples
     --------
@@ -83,13 +93,22 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike, weight: ArrayLike | None = None) -> 
     if total <= 0:
         return float("nan")
     classes = int(max(first.max(), other.max())) + 1
-    observed = count[first == other].sum() / total
+    alike = _partial_agreement(classes, power)
+    observed = float((alike[first, other] * count).sum() / total)
     rates = [np.bincount(answers, count, minlength=classes) / total for answers in (first, other)]
-    return _beyond_chance(observed, float(rates[0] @ rates[1]))
+    return _beyond_chance(observed, float(rates[0] @ alike @ rates[1]))
+
+
+def _partial_agreement(classes: int, power: int) -> NDArray[np.float64]:
+    """Return how far two labels agree, (K, K)."""
+    if not power or classes < 2:
+        return np.eye(classes)
+    number = np.arange(classes)
+    return np.asarray(1.0 - (np.abs(number[:, None] - number) / (classes - 1)) ** power)
 
 
 def kappa_interval(
-    a: ArrayLike, b: ArrayLike, level: float = 0.95, seed: int = 0, draws: int = 2000
+    a: ArrayLike, b: ArrayLike, level: float = 0.95, seed: int = 0, draws: int = 2000, *, power: int = 0
 ) -> tuple[float, float]:
     """Return a bootstrap interval of Cohen's kappa over units.
 
@@ -105,6 +124,8 @@ def kappa_interval(
         Nominal coverage.
     draws : int
         Bootstrap samples.
+    power : int
+        As in `cohen_kappa`.
 
     Returns
     -------
@@ -130,14 +151,15 @@ def kappa_interval(
     rng = np.random.default_rng(seed)
     smoothed = (table + _MORE_UNITS / classes**2) / (len(first) + _MORE_UNITS)
     drawn = rng.multinomial(len(first), smoothed, draws).reshape(-1, classes, classes) / len(first)
-    observed = np.trace(drawn, axis1=1, axis2=2)
-    expected = (drawn.sum(axis=1) * drawn.sum(axis=2)).sum(axis=1)
-    defined = expected < 1
+    alike = _partial_agreement(classes, power)
+    observed = np.einsum("dij,ij->d", drawn, alike)
+    expected = np.einsum("di,ij,dj->d", drawn.sum(axis=2), alike, drawn.sum(axis=1))
+    defined = expected < 1 - 1e-12
     if not defined.any():
         return float("nan"), float("nan")
     kappa = (observed[defined] - expected[defined]) / (1 - expected[defined])
     low, high = np.quantile(kappa, [(1 - level) / 2, (1 + level) / 2])
-    value = cohen_kappa(first, other)
+    value = cohen_kappa(first, other, power=power)
     return (float(low), float(high)) if np.isnan(value) else (min(float(low), value), max(float(high), value))
 
 

@@ -99,3 +99,27 @@ def test_perfect_agreement_on_few_units_is_not_certain():
     low, high = kappa_interval([0, 1] * 10, [0, 1] * 10)
     assert 0.6 < low < 0.9
     assert high == 1
+
+
+@pytest.mark.parametrize(("power", "weights"), [(0, None), (1, "linear"), (2, "quadratic")])
+def test_weighted_kappa_is_that_of_scikit_learn(power, weights):
+    metrics = pytest.importorskip("sklearn.metrics")
+    rng = np.random.default_rng(7)
+    first = rng.integers(0, 5, 80)
+    second = np.clip(first + rng.integers(-1, 2, 80), 0, 4)
+    value = cohen_kappa(first, second, power=power)
+    assert value == pytest.approx(metrics.cohen_kappa_score(first, second, weights=weights), abs=1e-12)
+    low, high = kappa_interval(first, second, power=power)
+    assert low < value < high
+
+
+def test_intervals_of_weighted_kappa_hold_the_true_value():
+    rng = np.random.default_rng(8)
+
+    def draw(count):
+        first = rng.integers(0, 5, count)
+        return first, np.clip(first + rng.integers(-1, 2, count), 0, 4)
+
+    true = cohen_kappa(*draw(200_000), power=2)
+    ends = [kappa_interval(*draw(60), power=2, draws=400) for _ in range(80)]
+    assert np.mean([low <= true <= high for low, high in ends]) >= 0.88

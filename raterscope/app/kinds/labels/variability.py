@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -13,6 +13,7 @@ from raterscope.algorithms.annotators.reader_study import mean_interval
 from raterscope.algorithms.annotators.repeated_answers import RepeatedAnswers, repeated_answers, shares_alike
 from raterscope.algorithms.annotators.vote_agreement import Coefficient, VoteAgreement
 from raterscope.algorithms.labels.data import Labels
+from raterscope.algorithms.labels.ordinal import is_ordinal
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.labels.agreement import last_votes, measure_agreement
@@ -50,6 +51,8 @@ class LabelVariability:
         Mean share of the others' votes that are equal.
     repeats : list of RepeatedAnswers
         Of all together, then of each person.
+    weighted : dict of (str, str) to (Coefficient, Coefficient)
+        Cohen's kappa of two annotators with linear and quadratic weights; empty without ordered answers.
     """
 
     question: str
@@ -58,6 +61,7 @@ class LabelVariability:
     pairs: dict[Pair, tuple[Coefficient, Coefficient, int]]
     with_others: dict[str, Coefficient]
     repeats: list[RepeatedAnswers]
+    weighted: dict[Pair, tuple[Coefficient, Coefficient]] = field(default_factory=dict)
 
 
 def measure_labels(question: str, labels: Labels, watch: Watch = silent) -> LabelVariability:
@@ -73,6 +77,7 @@ def measure_labels(question: str, labels: Labels, watch: Watch = silent) -> Labe
     votes = counts.sum(axis=1)
     pairs: dict[Pair, tuple[Coefficient, Coefficient, int]] = {}
     with_others: dict[str, Coefficient] = {}
+    weighted: dict[Pair, tuple[Coefficient, Coefficient]] = {}
     chosen = busiest[:_MOST_READERS]
     given = {at: (task[annotator == at], answer[annotator == at]) for at in chosen}
     for at in chosen:
@@ -87,10 +92,16 @@ def measure_labels(question: str, labels: Labels, watch: Watch = silent) -> Labe
             kappa = Coefficient(cohen_kappa(a, b), *kappa_interval(a, b))
             names = labels.annotators[first], labels.annotators[second]
             pairs[names] = kappa, shares_alike(a == b), len(common)
+            if is_ordinal(labels):
+                linear, quadratic = (
+                    Coefficient(cohen_kappa(a, b, power=power), *kappa_interval(a, b, power=power))
+                    for power in (1, 2)
+                )
+                weighted[names] = linear, quadratic
     watch(0.8, "comparing repeated answers")
     repeats = repeated_answers(labels.task, labels.annotator, labels.label, labels.annotators)
     agreement = measure_agreement(labels)["nominal"]
-    return LabelVariability(question, agreement, len(busiest), pairs, with_others, repeats)
+    return LabelVariability(question, agreement, len(busiest), pairs, with_others, repeats, weighted)
 
 
 def label_statistics(variability: LabelVariability) -> Iterator[Statistic]:
@@ -111,6 +122,10 @@ def label_statistics(variability: LabelVariability) -> Iterator[Statistic]:
     for pair, (kappa, percent, common) in variability.pairs.items():
         yield Statistic(question, "agreement", percent, "", *pair, common, single=True)
         yield Statistic(question, "kappa", kappa, "", *pair, common, single=True)
+        for key, value in zip(
+            ("linear kappa", "quadratic kappa"), variability.weighted.get(pair, ()), strict=False
+        ):
+            yield Statistic(question, key, value, "", *pair, common, single=True)
 
 
 def variability_section(question: str, labels: Labels, protocol: Protocol, watch: Watch = silent) -> Section:
@@ -161,7 +176,13 @@ def _repeats_table(repeats: list[RepeatedAnswers]) -> Table:
 def _pairs_table(variability: LabelVariability) -> Table:
     ranked = sorted(variability.pairs.items(), key=lambda item: -item[1][2])
     rows = [
-        (" \N{MINUS SIGN} ".join(map(named, pair)), f"{common:,}", write(percent), write(kappa))
+        (
+            " \N{MINUS SIGN} ".join(map(named, pair)),
+            f"{common:,}",
+            write(percent),
+            write(kappa),
+            *map(write, variability.weighted.get(pair, ())),
+        )
         for pair, (kappa, percent, common) in ranked[:_MOST_ROWS]
     ]
     note = (
@@ -173,7 +194,8 @@ def _pairs_table(variability: LabelVariability) -> Table:
         note += f" The {_MOST_READERS} annotators with the most votes; {counted(left_out, 'other')} left out."
     if len(ranked) > len(rows):
         note += f" {len(rows)} of {len(ranked)} pairs are shown; the export has all."
-    return Table("Pairs of annotators", ("", "Tasks", "Equal", "Kappa"), rows, note)
+    weighted = ("Linear kappa", "Quadratic kappa") if variability.weighted else ()
+    return Table("Pairs of annotators", ("", "Tasks", "Equal", "Kappa", *weighted), rows, note)
 
 
 def _within_one(share: Coefficient) -> Coefficient:

@@ -88,6 +88,20 @@ def test_a_study_keeps_the_declaration(votes, tmp_path):
         assert any("grades from 1 to 5" in words for words in result[1].fusion.notices)
 
 
+def test_pairs_of_annotators_have_weighted_kappa(votes, tmp_path):
+    with Study.create(tmp_path / "grades.rscope") as study:
+        store(read_files([votes[0]]), study)
+    out = tmp_path / "variability.csv"
+    assert main(["export", str(tmp_path / "grades.rscope"), "--what", "variability", "-o", str(out)]) == 0
+    with out.open() as file:
+        kappa = {
+            row["statistic"]: float(row["value"])
+            for row in csv.DictReader(file)
+            if "kappa" in row["statistic"]
+        }
+    assert {"linear kappa", "quadratic kappa"} <= set(kappa)
+
+
 def test_parents_are_beside_the_labels(tmp_path):
     path = tmp_path / "birds.csv"
     kinds = ("bird/owl", "bird/crow", "fish/cod")
