@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QPushButton, QSizePolicy, QToolButton, QWidget
 
@@ -179,6 +179,7 @@ class _ChannelRow(QWidget):
         if values.name != COLOUR:
             top.addWidget(self.colour)
         vertical(top, self.bar, numbers, inside=self, spacing=4)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.set_display(display)
         self.shown.toggled.connect(lambda on: self._change(shown=on))
         self.bar.changed.connect(self._on_range)
@@ -227,6 +228,13 @@ class _ChannelRow(QWidget):
 class DisplayPanel(QWidget):
     """Panel over an image with the display of its channels.
 
+    Parameters
+    ----------
+    over : QWidget
+        The image.
+    parent : QWidget
+        What contains the image, and has room for the panel.
+
     Signals
     -------
     changed(dict)
@@ -241,8 +249,8 @@ class DisplayPanel(QWidget):
     stain_toggled = Signal(bool)
     left = Signal()
 
-    def __init__(self, over: QWidget) -> None:
-        super().__init__(over)
+    def __init__(self, over: QWidget, parent: QWidget) -> None:
+        super().__init__(parent)
         self._over = over
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName("Brightness and contrast")
@@ -299,19 +307,29 @@ class DisplayPanel(QWidget):
             row.set_display(replace(row.display, stain=stain if row.name == COLOUR else None))
 
     def place(self) -> None:
-        """Stay in the upper left corner, below the chips."""
+        """Stay in the upper left corner of the image, below the chips; rows scroll if there is no room."""
+        parent, layout = self.parentWidget(), self.layout()
+        if parent is None or layout is None:
+            return
+        corner = self._over.mapTo(parent, QPoint(EDGE, pixels(FROM_TOP)))
+        room = parent.size() - QSize(corner.x() + EDGE, corner.y() + EDGE)
         self._column.activate()  # rows may be new
         rows = self._column.sizeHint()
-        self._area.setMinimumWidth(rows.width())
-        rest = self.sizeHint() - self._area.sizeHint()
-        size = QSize(max(self.sizeHint().width(), rows.width() + 2 * EDGE), rows.height() + rest.height())
-        size = size.boundedTo(self._over.size() - QSize(2 * EDGE, pixels(FROM_TOP) + EDGE))
-        self.setGeometry(EDGE, pixels(FROM_TOP), size.width(), size.height())
+        self._area.setMinimumWidth(min(rows.width(), room.width() - 2 * EDGE))
+        self._area.setFixedHeight(rows.height())
+        layout.activate()
+        over = self.sizeHint().height() - room.height()
+        if over > 0:
+            self._area.setFixedHeight(max(rows.height() - over, 1))
+            layout.activate()
+        self.setGeometry(QRect(corner, self.sizeHint().boundedTo(room)))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follow the size of the image."""
+        """Follow the size of the image, and go with it."""
         if event.type() == QEvent.Type.Resize and self.isVisible():
             self.place()
+        elif event.type() == QEvent.Type.Hide and self.isVisible():
+            self.hide()
         return super().eventFilter(watched, event)
 
     def _on_row(self, name: str, display: ChannelDisplay) -> None:

@@ -43,7 +43,7 @@ class ImageDisplay(ClicksPart):
 
     def __init__(self, core: ClicksCore, loader: PixelLoader) -> None:
         super().__init__(core)
-        self.panel = DisplayPanel(core.screen.canvas)
+        self.panel = DisplayPanel(core.screen.canvas, core.screen)
         self._image: int | None = None
         self._loaded: LoadedImage | None = None
         self._described: LoadedImage | None = None
