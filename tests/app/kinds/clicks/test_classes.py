@@ -239,3 +239,12 @@ def test_counts_are_by_class_and_leukocytes_are_what_parasites_are_counted_again
         together["ring"] * 8000 / together["white blood cell"], rel=0.01
     )
     assert ("", "white blood cell: per microlitre, by leukocytes") not in rows
+
+
+def test_the_report_has_the_counts_by_class_and_the_method(study, tmp_path):
+    assert main(["report", str(study), "-o", str(tmp_path / "r.html")]) == 0
+    text = (tmp_path / "r.html").read_text()
+    assert "Counts by class" in text
+    assert all(name in text for name in CLASSES)
+    assert "Classes of clicks" in text
+    assert "Dawid" in text

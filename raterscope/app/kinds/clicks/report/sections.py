@@ -208,6 +208,14 @@ _TEACHING = (
 
 _SCORED = ("images", "detections")
 
+_CLASSES = (
+    "Classes of clicks",
+    "The classes of the clicks in a cluster are votes on its class; an annotator without a click there has "
+    "none. A pooled hierarchical Dawid-Skene model of the votes on all images ([@dawid1979], [@paun2018]) "
+    "estimates every annotator's confusion matrix and the probability of each class. A spot counts for a "
+    "class with the product of its posterior and that probability.",
+)
+
 
 def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     """Report the counts on the images; with the option `crowd_size`, also accuracy by crowd size."""
@@ -239,6 +247,8 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
         images = [counted_image.entry.id for counted_image in counted_images]
         sections.append(crowd_size_section(study, images, run, crowd_size, part(watch, last, 1.0)))
     methods = () if protocol is None else (METHODS["clicks"],)
+    if any(counted_image.fusion.classes is not None for counted_image in counted_images):
+        methods = (*methods, _CLASSES)
     return ReportPart(sections, runs, methods, views=views)
 
 

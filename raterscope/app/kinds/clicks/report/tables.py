@@ -326,8 +326,9 @@ def _counts(name: str, images: Sequence[CountedImage]) -> Sequence[str]:
 
 
 def parasitaemia_table(images: Sequence[CountedImage], measures: Measures) -> Table | None:
-    """Report the parasitaemia; None without counts to relate parasites to."""
-    if not measures.counting:
+    """Report parasitaemia and counts by class; None without classes and counts to relate parasites to."""
+    classes = {name for image in images for name in image.spots.shares}
+    if not measures.counting and not classes:
         return None
     fields = [
         field
@@ -337,9 +338,14 @@ def parasitaemia_table(images: Sequence[CountedImage], measures: Measures) -> Ta
     rows = [
         (quantity.title, quantity.in_words(), quantity.interval() or NONE, quantity.formula)
         for quantity in compute_quantities(fields, measures)
-        if quantity.rate is not None
+        if quantity.rate is not None and (measures.counting or quantity.title.split(":")[0] in classes)
     ]
     intervals = describe_intervals(fields, measures)
+    if not measures.counting:
+        columns = ("Class", "Value", "95 % interval", "Formula")
+        return Table(
+            "Counts by class", columns, rows, f"All images together. {intervals}", words=frozenset({3})
+        )
     note = f"All images together, as fields of one film. {intervals} Source: {SOURCE}."
     columns = ("Parasites", "Value", "95 % interval", "Formula")
     return Table("Parasitaemia", columns, rows, note, words=frozenset({3}))
