@@ -18,8 +18,8 @@ from raterscope.app.workspaces.pairs.screen import PairsCore, PairsPart
 from raterscope.app.workspaces.task_links import ask_to_open, load_picture
 from raterscope.widgets.panels.task_content import TaskContent
 
-GAP = 24
-"""Pixels between two pictures."""
+GAP = 0.05
+"""Between two pictures, as a share of their width."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,8 @@ def _read(scene: Scene, comparison: int, study: Study, watch: Watch) -> _Read:
     paths = tuple(study.locate(scene.pictures[item]) for item in sides if item in scene.pictures)
     located = tuple(path for path in paths if path is not None)
     both = located if len(located) == 2 and not texts else ()
-    title = " | ".join(filter(None, (task, f"{annotator} {chosen}")))
+    shown = f"A: {names[0]}, B: {names[1]}" if both else ""
+    title = " | ".join(filter(None, (task, shown, f"{annotator} {chosen}")))
     if not texts and not both:
         texts = dict(zip(heads, names, strict=True))
     return _Read(TaskContent(title, bool(both), None, texts, (heads[0], heads[1])), both)
@@ -144,11 +145,12 @@ def _load(paths: tuple[Path, ...], watch: Watch) -> NDArray[np.uint8] | None:
         if picture is not None
     ]
     height = max(len(picture) for picture in coloured)
-    width = sum(picture.shape[1] for picture in coloured) + GAP
-    pixels = np.zeros((height, width, 3), dtype=np.uint8)
+    width = sum(picture.shape[1] for picture in coloured)
+    gap = max(round(GAP * width), 1)
+    pixels = np.zeros((height, width + gap, 3), dtype=np.uint8)
     left = 0
     for picture in coloured:
         top = (height - len(picture)) // 2
         pixels[top : top + len(picture), left : left + picture.shape[1]] = picture
-        left += picture.shape[1] + GAP
+        left += picture.shape[1] + gap
     return pixels
