@@ -18,6 +18,7 @@ _EXTRAS = {
     "PySide6": ("PySide6-Essentials", "app"),
     "shtab": ("shtab", "app"),
     "argparse_manpage": ("argparse-manpage", "app"),
+    "dicomweb_client": ("dicomweb-client", "pacs"),
 }
 """Name in imports: the package, and the extra that installs it."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from raterscope import __version__
 from raterscope.algorithms.settings import SettingsError, Spec
+from raterscope.app.cli.pacs import describe as describe_pacs
 from raterscope.app.command_line.arguments import (
     Commands,
     Parser,
@@ -83,6 +84,11 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "papers": ("papers -o page", "papers -o page --data DATA --only clicks pairs"),
     "prepare": ("prepare",),
     "desktop": ("desktop", "desktop --remove"),
+    "pacs": (
+        "pacs find https://pacs.example.org/dicom-web --patient 4711 --modality CT",
+        "pacs get https://pacs.example.org/dicom-web --study 1.2.840.113619.2.5 -o ct",
+        "pacs store https://pacs.example.org/dicom-web consensus.dcm",
+    ),
     "batch": (
         "batch cases.csv -o results --jobs 8",
         "batch cases.csv -o results --only-failed",
@@ -158,6 +164,16 @@ def _parser() -> Parser:
     _describe_papers(commands)
     _describe_prepare(commands)
     _describe_desktop(commands, parser)
+    describe_pacs(
+        add_command(
+            commands,
+            "pacs",
+            "find, fetch and store series of a PACS over DICOMweb",
+            "Needs raterscope[pacs]. The window opens no connection by itself. The environment variable\n"
+            "RATERSCOPE_PACS_AUTHORIZATION holds the header that the service asks for: Bearer TOKEN or Basic "
+            "BASE64.",
+        )
+    )
     _describe_batch(commands)
     _describe_gather(commands)
     _describe_copy(commands)

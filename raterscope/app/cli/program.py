@@ -24,7 +24,7 @@ INTERRUPTED = 130
 COMMANDS = (
     "demo", "import", "run", "export", "report", "structures", "references", "watch", "simulate", "papers",
     "fuse", "prepare", "batch", "gather", "copy", "merge", "annotators", "decide", "reader-study",
-    "plan", "desktop",
+    "plan", "desktop", "pacs",
 )  # fmt: skip
 
 
@@ -69,6 +69,8 @@ def _execute(options: argparse.Namespace) -> int:
             from raterscope.app.cli.plan import plan as command
         case "desktop":
             from raterscope.app.cli.desktop import desktop as command
+        case "pacs":
+            from raterscope.app.cli.pacs import pacs as command
         case "merge":
             from raterscope.app.cli.merge import merge as command
         case _:

@@ -1,0 +1,83 @@
+"""The command `raterscope pacs`: find, fetch and store series of a DICOMweb service."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import astuple, fields
+from pathlib import Path
+
+from raterscope.algorithms.progress import steps_of
+from raterscope.app.errors import InputError, counted
+
+
+def pacs(options: argparse.Namespace) -> int:
+    """Carry out one of the three."""
+    from raterscope.app.command_line.output import ProgressLine
+    from raterscope.app.formats.output_files import file_name_part
+    from raterscope.app.formats.remote.dicomweb import (
+        Series,
+        connect,
+        fetch_series,
+        find_series,
+        store_files,
+    )
+
+    client = connect(options.address, options.certificates)
+    if options.act == "store":
+        with ProgressLine(sys.stderr) as watch:
+            store_files(client, options.files, watch)
+        print(f"stored {counted(len(options.files), 'file')}")
+        return 0
+    filters = {
+        keyword: value
+        for keyword, value in (
+            ("PatientID", options.patient), ("Modality", options.modality), ("StudyDate", options.date),
+            ("StudyInstanceUID", options.study), ("SeriesInstanceUID", options.series),
+        )
+        if value
+    }  # fmt: skip
+    if options.act == "get" and not {"StudyInstanceUID", "SeriesInstanceUID"} & set(filters):
+        raise InputError("name what to fetch: --study UID or --series UID; `raterscope pacs find` lists them")
+    matching = find_series(client, filters)
+    if options.act == "find":
+        print("\t".join(field.name for field in fields(Series)))
+        for series in matching:
+            print("\t".join(astuple(series)))
+        return 0
+    if not matching:
+        raise InputError("there is no such study or series")
+    written = 0
+    with ProgressLine(sys.stderr) as watch:
+        for series, step in steps_of(watch, matching):
+            folder = options.output / file_name_part(f"{series.modality} {series.series_uid}")
+            written += len(fetch_series(client, series, folder, step))
+    print(f"{counted(written, 'file')} of {len(matching):,} series in {options.output}")
+    return 0
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the three."""
+    acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
+    for name, text in (
+        ("find", "list series"),
+        ("get", "fetch series into a folder"),
+        ("store", "store files"),
+    ):
+        act = acts.add_parser(name, help=text, description=text.capitalize() + ".")
+        act.add_argument("address", metavar="ADDRESS", help="of the DICOMweb service: https://host/dicom-web")
+        if name == "store":
+            act.add_argument("files", nargs="+", type=Path, metavar="FILE", help="DICOM files")
+        else:
+            act.add_argument("--patient", metavar="ID", help="patient's ID; * matches anything")
+            act.add_argument("--modality", help="CT, MR, SEG, RTSTRUCT ...")
+            act.add_argument(
+                "--date", metavar="YYYYMMDD", help="day of the study, or a range: 20260101-20260131"
+            )
+            act.add_argument("--study", metavar="UID", help="one study")
+            act.add_argument("--series", metavar="UID", help="one series")
+        if name == "get":
+            act.add_argument(
+                "-o", "--output", required=True, type=Path, metavar="FOLDER", help="for the files"
+            )
+        act.add_argument("--certificates", type=Path, metavar="FILE", help="authorities to trust, as PEM")

@@ -1,0 +1,165 @@
+"""Series go to a real archive over DICOMweb and come back as they were; every refusal is one sentence."""
+
+import http.server
+import json
+import shutil
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pydicom
+import pytest
+
+from raterscope.app.cli import main
+from tests.app.formats.masks.conftest import series  # noqa: F401 - a fixture
+
+pytest.importorskip("dicomweb_client")
+PLUGIN = Path("/usr/share/orthanc/plugins/libOrthancDicomWeb.so")
+needs_orthanc = pytest.mark.skipif(
+    not (shutil.which("Orthanc") and PLUGIN.exists()), reason="the archive Orthanc is not installed"
+)
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """The address of an empty archive on this computer, which asks for a password."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    settings = {
+        "HttpPort": port, "DicomServerEnabled": False, "StorageDirectory": str(folder),
+        "IndexDirectory": str(folder), "Plugins": [str(PLUGIN)], "AuthenticationEnabled": True,
+        "RegisteredUsers": {"anna": "secret"}, "DicomWeb": {"Enable": True, "Root": "/dicom-web/"},
+    }  # fmt: skip
+    (folder / "orthanc.json").write_text(json.dumps(settings))
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(["Orthanc", str(folder / "orthanc.json")], stdout=log, stderr=log)
+    try:
+        while process.poll() is None:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/system", timeout=5)
+            except urllib.error.HTTPError:
+                break  # it asks for the password
+            except OSError:
+                time.sleep(0.05)
+        assert process.poll() is None, (folder / "log").read_text()
+        yield f"http://127.0.0.1:{port}/dicom-web"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture
+def _anna(monkeypatch):
+    monkeypatch.setenv("RATERSCOPE_PACS_AUTHORIZATION", "Basic YW5uYTpzZWNyZXQ=")
+
+
+def listed(capsys, *words):
+    capsys.readouterr()
+    assert main(["pacs", "find", *words]) == 0
+    head, *rows = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+@needs_orthanc
+@pytest.mark.usefixtures("_anna")
+def test_a_consensus_is_stored_beside_its_series_and_found_again(archive, series, tmp_path, capsys):  # noqa: F811
+    volume = series()
+    assert main(["pacs", "store", archive, *map(str, volume.files)]) == 0
+    (row,) = listed(capsys, archive, "--patient", "PID-4711", "--modality", "CT")
+    assert (row["patient"], row["modality"], row["instances"]) == ("PID-4711", "CT", "4")
+    assert listed(capsys, archive, "--patient", "another") == []
+
+    fetched = tmp_path / "fetched"
+    assert main(["pacs", "get", archive, "--study", row["study_uid"], "-o", str(fetched)]) == 0
+    got = {file.name: pydicom.dcmread(file) for file in fetched.rglob("*.dcm")}
+    for file in volume.files:
+        sent = pydicom.dcmread(file)
+        assert got[f"{sent.SOPInstanceUID}.dcm"] == sent
+
+    for rater, wide in (("a", 8), ("b", 9), ("c", 8)):
+        mask = np.zeros((4, 20, 30), dtype=bool)
+        mask[1:3, 5:12, 10 : 10 + wide] = True
+        from raterscope.app.formats.masks.export import write_masks
+        from raterscope.app.formats.masks.terminology import Structure
+
+        write_masks(
+            tmp_path / f"{rater}.dcm", "dicom-seg", [Structure("lung", mask)], volume.grid, source=volume
+        )
+    study = str(tmp_path / "s.rscope")
+    masks = [str(tmp_path / f"{rater}.dcm") for rater in "abc"]
+    assert main(["import", study, str(next(fetched.iterdir())), *masks]) == 0
+    assert main(["run", study, "majority"]) == 0
+    report = tmp_path / "report.dcm"
+    assert main(["export", study, "--what", "consensus", "--format", "dicom-sr", "-o", str(report)]) == 0
+    assert main(["pacs", "store", archive, str(report), str(tmp_path / "report_seg.dcm")]) == 0
+    rows = listed(capsys, archive, "--study", row["study_uid"])
+    assert sorted(row["modality"] for row in rows) == ["CT", "SEG", "SR"]
+
+
+@needs_orthanc
+def test_an_archive_that_asks_for_a_password(archive, capsys):
+    assert main(["pacs", "find", archive]) == 1
+    assert "asks who you are (status 401); set RATERSCOPE_PACS_AUTHORIZATION" in capsys.readouterr().err
+
+
+@needs_orthanc
+@pytest.mark.usefixtures("_anna")
+def test_what_an_archive_refuses(archive, tmp_path, capsys):
+    assert main(["pacs", "get", archive, "--study", "1.2.3", "-o", str(tmp_path)]) == 1
+    assert "there is no such study or series" in capsys.readouterr().err
+    (tmp_path / "a.dcm").write_text("no DICOM")
+    assert main(["pacs", "store", archive, str(tmp_path / "a.dcm")]) == 1
+    assert "a.dcm: is no DICOM file" in capsys.readouterr().err
+    assert main(["pacs", "find", archive.replace("dicom-web", "elsewhere")]) == 1
+    assert "no DICOMweb at this address (status 404)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("http://127.0.0.1:9/dicom-web", "127.0.0.1:9: does not answer"),
+        ("ftp://host/x", "is no address of a DICOMweb service"),
+        ("https://anna:secret@host/x", "write no password into the address"),
+        ("http://host.example/x", "a token is sent over https only"),
+    ],
+)
+@pytest.mark.usefixtures("_anna")
+def test_an_address_that_cannot_be_used(address, words, capsys):
+    assert main(["pacs", "find", address]) == 1
+    error = capsys.readouterr().err
+    assert words in error
+    assert "secret" not in error
+
+
+def test_certificates_that_do_not_exist(tmp_path, capsys):
+    words = ("pacs", "find", "https://127.0.0.1:9/x", "--certificates", str(tmp_path / "none.pem"))
+    assert main(words) == 1
+    assert "none.pem: does not exist; expected certificates as PEM" in capsys.readouterr().err
+
+
+def test_an_answer_that_is_no_dicomweb(capsys):
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<html>Welcome</html>")
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            assert main(["pacs", "find", f"http://127.0.0.1:{server.server_port}/x"]) == 1
+        finally:
+            server.shutdown()
+            thread.join()
+    assert "sent no DICOM in JSON" in capsys.readouterr().err
