@@ -263,7 +263,7 @@ def _count_flagged(
 
 
 def undecided_annotators(study: Study, state: ReviewState, watch: Watch = silent) -> list[SampledItem]:
-    """List the annotators of the runs shown whom the expert neither flagged nor cleared."""
+    """List the tested annotators of the runs shown whom the expert neither flagged nor cleared."""
     listed = []
     for question, step in steps_of(watch, study.pair_questions()):
         step(0.0, "listing annotators")
@@ -271,12 +271,14 @@ def undecided_annotators(study: Study, state: ReviewState, watch: Watch = silent
         if answered is None:
             continue
         names, judged = answered.pairs.annotators, state.judged(question.id)
+        tested = np.isfinite(answered.fusion.p_value)
+        tested |= not tested.any()  # without a flip test
         listed += [
             SampledItem(
                 item=question.id, name=names[at], run=answered.run.id,
                 answer="flag" if answered.fusion.flagged[at] else "clear",
             )
             for at in np.unique(answered.pairs.annotator).tolist()
-            if names[at] not in judged
+            if tested[at] and names[at] not in judged
         ]  # fmt: skip
     return listed
