@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAction,
     QColor,
@@ -251,3 +253,23 @@ class WindowChip(QAbstractButton):
 
     def _on_triggered(self, action: QAction) -> None:
         self.preset_chosen.emit(action.data())
+
+
+CINE_INTERVAL = 100
+"""Milliseconds between slices that are played."""
+
+
+class Cine(QTimer):
+    """Timer that plays slices."""
+
+    def __init__(self, step: Callable[[], object], parent: QObject) -> None:
+        super().__init__(parent)
+        self.setInterval(CINE_INTERVAL)
+        self.timeout.connect(step)
+
+    def play(self, on: bool) -> None:
+        """Start or stop."""
+        if on:
+            self.start()
+        else:
+            self.stop()

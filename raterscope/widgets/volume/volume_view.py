@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QRect, QTimer, Signal
+from PySide6.QtCore import QRect, Signal
 from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
@@ -29,7 +29,7 @@ from raterscope.widgets.volume.readout import describe_voxel
 from raterscope.widgets.volume.scene import Band, HeatMap, Outline, Outliner, RegionBox, Scene
 from raterscope.widgets.volume.slice_view import SliceView
 from raterscope.widgets.volume.volume_controls import WIDTH as STRIP_WIDTH
-from raterscope.widgets.volume.volume_controls import DisputeStrip, WindowChip
+from raterscope.widgets.volume.volume_controls import Cine, DisputeStrip, WindowChip
 from raterscope.widgets.volume.windows import WindowChoice, WindowEntry
 
 LARGE_SHARE = 0.64
@@ -44,8 +44,6 @@ WINDOW_DRAG = 300.0
 RADII = 0.5, 60.0
 RADIUS_STEP = 1.2
 
-CINE_INTERVAL = 100
-"""Milliseconds between slices that are played."""
 LINE_STEP, LINE_WIDTHS = 1.3, (0.5, 3.0)
 
 Tool = Literal["look", "brush", "eraser", "contour", "ruler", "roi"]
@@ -108,9 +106,7 @@ class VolumeView(QWidget):
         self._window_entry = WindowEntry(self)
         self._window_entry.entered.connect(self.set_window)
         self._window_entry.left.connect(self._leave_entry)
-        self._cine = QTimer(self)
-        self._cine.setInterval(CINE_INTERVAL)
-        self._cine.timeout.connect(self._on_cine)
+        self._cine = Cine(self._next_slice, self)
         self._strip = DisputeStrip(self)
         self._strip.slice_chosen.connect(self._on_strip)
         self._has_dispute = False
@@ -589,10 +585,7 @@ class VolumeView(QWidget):
 
     def set_cine(self, on: bool) -> None:
         """Play the slices of the large view, from the last to the first again; or stop."""
-        if on and self._planes[self._large()].slices > 1:
-            self._cine.start()
-        else:
-            self._cine.stop()
+        self._cine.play(on and self._planes[self._large()].slices > 1)
 
     @property
     def cine(self) -> bool:
@@ -603,7 +596,7 @@ class VolumeView(QWidget):
         """Play the slices of the large view, or stop."""
         self.set_cine(not self.cine)
 
-    def _on_cine(self) -> None:
+    def _next_slice(self) -> None:
         plane, index = self._planes[self._large()], list(self._scene.index)
         index[plane.normal] = (index[plane.normal] + 1) % plane.slices
         self.go_to((index[0], index[1], index[2]))

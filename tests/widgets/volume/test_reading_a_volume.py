@@ -108,3 +108,14 @@ def test_crosshair_line_width_layout_and_cine(view, qtbot):
     qtbot.waitUntil(lambda: view.crosshair != before)
     view.clear()
     assert not view.cine
+
+
+@pytest.mark.parametrize("upward", [True, False])
+def test_a_slab_of_uneven_slices_has_those_within_its_thickness(upward):
+    offsets = (0.0, 2.0, 4.0, 11.0, 13.0, 20.0)
+    matrix = np.diag([1.0, 1.0, 2.0, 1.0]) if upward else np.diag([1.0, -1.0, -2.0, 1.0])
+    grid = Grid.from_matrix((6, 8, 9), matrix, slice_offsets=offsets)
+    plane = planes_of(grid)["axial"]
+    for index, position in enumerate(offsets):
+        inside = [number for number, other in enumerate(offsets) if abs(other - position) <= 5]
+        assert slab_of(plane, index, 10.0) == (inside[0], inside[-1] + 1)

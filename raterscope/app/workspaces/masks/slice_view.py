@@ -111,6 +111,16 @@ class SliceView(MasksPart):
             at = int(report.by_slice.argmax())
         self._volume.go_to((at, row, column))
 
+    def zoom(self, factor: float) -> None:
+        """Zoom all views about the crosshair."""
+        for name in self._volume.planes:
+            self._volume.view(name).zoom(factor)
+
+    def fit(self) -> None:
+        """Show whole slices in all views."""
+        for name in self._volume.planes:
+            self._volume.view(name).fit()
+
     def solo(self, number: int) -> None:
         """Show only the outline of one rater of the case beside the consensus; again shows all."""
         rows = self._screen.table.model.rows

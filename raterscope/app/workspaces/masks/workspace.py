@@ -34,6 +34,7 @@ from raterscope.app.workspaces.run_history import run_title
 from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.widgets.panels.fuse_panel import RunRequest
+from raterscope.widgets.volume.slice_view import ZOOM_STEP
 
 BLIND = BlindTexts(
     "Hide raters' masks until you decide",
@@ -138,6 +139,9 @@ class MasksWorkspace(MasksScreen):
             ("Play the slices", "P", self.volume.toggle_cine),
             ("Thicker outlines", ".", partial(self.volume.step_line_width, 1)),
             ("Thinner outlines", ",", partial(self.volume.step_line_width, -1)),
+            ("Zoom in", "", partial(self.slice_view.zoom, ZOOM_STEP)),
+            ("Zoom out", "", partial(self.slice_view.zoom, 1 / ZOOM_STEP)),
+            ("Show whole slices", "", self.slice_view.fit),
             ("Measure lengths and angles", "R", partial(self._toggle_tool, "ruler")),
             ("Measure the values in an ellipse", "Shift+R", partial(self._toggle_tool, "roi")),
             ("Code and colour of the structure", "K", self._describe),
