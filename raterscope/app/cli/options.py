@@ -531,9 +531,10 @@ def _describe_annotators(commands: Commands) -> None:
         "annotators",
         "one table of the annotators of a study or of several, of all kinds",
         "Writes one row per annotator and study: number of marks; of clicks sensitivity, precision, offset\n"
-        "and scatter; of masks bias, Dice, HD95 and weight; of labels accuracy, worst class, community and\n"
-        "change; of pairs bias and flag; with 95 % intervals, the expert's verdicts, and exclusions. Names\n"
-        "that were joined are one annotator. A study that cannot be read is named and skipped.",
+        "and scatter; of masks bias, Dice, HD95 and weight; of labels accuracy, agreement, gold tasks,\n"
+        "worst class, drift, time per vote, community, copy group and change; of pairs bias and flag; with\n"
+        "95 % intervals, the expert's verdicts, and exclusions. Names that were joined are one annotator. A\n"
+        "study that cannot be read is named and skipped.",
     )
     parser.add_argument(
         "studies", type=Path, nargs="+", metavar="STUDY", help="studies, or folders of studies"
