@@ -75,13 +75,15 @@ def preview_readings(
     masks = placement.masks
     structures = Counter(mask.structure for mask in masks)
     classes = _count_classes(readings)
-    unsized, extent = _unsized(readings, [(entry.name, (entry.width, entry.height)) for entry in entries])
+    unsized, extent, skipped = _unsized(
+        readings, [(entry.name, (entry.width, entry.height)) for entry in entries]
+    )
     return ImportPreview(
         contents=tuple(_contents(readings, placement)),
         names={"annotator": _count_annotators(readings, masks), "structure": structures, "class": classes},
         suggested=NameChanges(structure=suggest_structures(masks), class_=suggest_classes(classes)),
         layouts=readings.layouts,
-        notices=tuple(dict.fromkeys(explain_skipped(readings, placement))),
+        notices=tuple(dict.fromkeys([*skipped, *explain_skipped(readings, placement)])),
         unsized=unsized,
         extent=extent,
     )
@@ -218,10 +220,10 @@ def _count_classes(readings: Readings) -> dict[str, int]:
 
 def _unsized(
     readings: Readings, known: Iterable[tuple[str, tuple[float, float]]]
-) -> tuple[tuple[str, ...], tuple[int, int] | None]:
-    """Return clicked images of unknown size, and the extent of their clicks.
+) -> tuple[tuple[str, ...], tuple[int, int] | None, list[str]]:
+    """Return clicked images of unknown size, the extent of their clicks, and notices on skipped images.
 
-    There are none if some images are known: then others are skipped, with a notice.
+    If some images of a table are known, the others are skipped.
     """
     marked: list[ClickTable | PointTable] = [*readings.clicks, *readings.truths]
     sizes = [*known, *((image.name, _size(image)) for image in readings.images)]
@@ -229,16 +231,22 @@ def _unsized(
     sizes += [(table.images[at], size) for table in marked for at, size in table.extents.items()]
     names = index_names(sizes)
     unsized: dict[str, None] = {}
+    skipped: list[str] = []
     width = height = 1.0
     for table in marked:
         lost = [at for at, name in enumerate(table.images) if names.find(name) is None]
+        rows = np.isin(table.image, lost)
+        if lost and len(lost) < len(table.images):
+            images = counted(len(lost), "image")
+            marks = counted(int(rows.sum()), "mark")
+            skipped.append(f"{plain(table.path.name)}: {marks} on {images} that are not there skipped.")
         if not lost or len(lost) < len(table.images):
             continue
-        rows = np.isin(table.image, lost)
         unsized |= dict.fromkeys(table.images[at] for at in lost)
         if rows.any():
             width, height = max(width, float(table.x[rows].max())), max(height, float(table.y[rows].max()))
-    return tuple(unsized), (math.floor(width) + 1, math.floor(height) + 1) if unsized else None
+    extent = (math.floor(width) + 1, math.floor(height) + 1) if unsized else None
+    return tuple(unsized), extent, skipped
 
 
 def _size(image: ImageFile) -> tuple[float, float]:

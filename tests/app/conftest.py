@@ -19,7 +19,7 @@ from raterscope.app.window.main_window import MainWindow
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets.dialogs.import_preview import ImportDialog
 from tests.app.commands import refusal
-from tests.app.driving import open_study
+from tests.app.driving import accept_import, open_study
 from tests.app.import_command import import_files
 from tests.qt_leaks import nothing_is_left
 from tests.waiting import qtbot
@@ -49,12 +49,7 @@ def hurried(monkeypatch):
 def imports_confirmed(monkeypatch):
     """Accept the preview of an import as it is; a test of the dialog calls the function that is returned."""
     shown = ImportDialog.open
-
-    def accept(dialog):
-        dialog.accept()
-        dialog.deleteLater()
-
-    monkeypatch.setattr(ImportDialog, "open", accept)
+    monkeypatch.setattr(ImportDialog, "open", accept_import)
     return lambda: monkeypatch.setattr(ImportDialog, "open", shown)
 
 

@@ -194,3 +194,11 @@ def test_a_volume_with_few_levels_of_grey_is_a_volume(tmp_path):
     nib.save(nib.Nifti1Image(labels, np.eye(4)), tmp_path / "organs_ann.nii.gz")
     readings = read_files([tmp_path / "organs_ann.nii.gz"], reading=MaskOptions(annotator="ann"))
     assert len(readings.attributed) == 6
+
+
+def test_clicks_on_images_that_did_not_come_are_announced(tmp_path):
+    Image.fromarray(np.full((80, 90, 3), 200, dtype=np.uint8)).save(tmp_path / "a.png")
+    clicks = write(tmp_path / "c.csv", "annotator,image,x,y\nann,a.png,5,6\nann,b.png,5,6\nbob,b.png,7,8\n")
+    preview = preview_readings(read_files([tmp_path / "a.png", clicks]))
+    assert preview.unsized == ()
+    assert "c.csv: 2 marks on 1 image that are not there skipped." in preview.notices

@@ -33,6 +33,7 @@ from raterscope.algorithms.simulation.smears import Smear, render_smear
 from raterscope.app.review import Decision
 from raterscope.app.sample_files import write_rows
 from raterscope.app.workspaces.clicks.spots import Spot
+from raterscope.widgets.dialogs.import_preview import ImportDialog
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 
 from .window_driving import (
@@ -201,6 +202,8 @@ class Afternoon:
         driven = self.driven
         with driven.once(f"{len(files) - 1} images and the clicks on them imported"):
             driven.window.open_paths(files)
+            driven.wait(lambda: driven.window.findChild(ImportDialog) is not None)
+            driven.window.findChild(ImportDialog).accept()
             driven.wait(lambda: driven.work is not None)
         self.path = driven.window.document.contents.path
         with driven.once("all of them fused"):
