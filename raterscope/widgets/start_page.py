@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QGridLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QGridLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
@@ -18,6 +18,8 @@ from raterscope.widgets.theme import enlarge, pixels, set_lengths
 WIDTH = 1180
 _FIRST_STEP = "Drop images and annotations anywhere in this window, or open a study."
 _CARD, _PICTURE, _EDGE = 56, 56, 12
+_ROOM = 360
+"""Width from which a card has room for the progress beside its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +174,12 @@ class _Card(QAbstractButton):
         self._title, self._detail, self._share, self._when = title, detail, share, when
         self._picture = picture
         self.setText(title)
+        self.setToolTip(plain_tip(f"{title}: {detail}" if detail else title))
         self.setAccessibleName(f"{title}, {detail}" if detail else title)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setMinimumHeight(self.sizeHint().height())
+        self.setMinimumWidth(pixels(110))
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
         """Return the size of a card; its width follows the column."""
@@ -197,7 +202,7 @@ class _Card(QAbstractButton):
             picture = QRectF(words.left(), words.top(), words.width(), _PICTURE - 4)
             paint_sample(painter, picture, self._picture)
             words.setTop(words.top() + _PICTURE)
-        if self._share is not None or self._when:
+        if (self._share is not None or self._when) and words.width() > _ROOM:
             right = 190.0 if self._share is not None else 90.0
             self._paint_progress(painter, QRectF(words.right() - right, words.top(), right, words.height()))
             words.setRight(words.right() - right - 8)

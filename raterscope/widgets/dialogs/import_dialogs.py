@@ -24,6 +24,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.dialogs.parts import lay_out
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.parts import plain_label
+from raterscope.widgets.theme import pixels
 
 ROWS_SHOWN = 6
 LONGEST_CELL = 60
@@ -120,7 +121,8 @@ class ColumnChoices(QWidget):
             for row, cells in enumerate(rows[:ROWS_SHOWN], start=1):
                 item = QTableWidgetItem(_short(cells[column]) if column < len(cells) else "")
                 self._table.setItem(row, column, item)
-        self._table.setRowHeight(0, 34)
+        self._table.verticalHeader().setDefaultSectionSize(pixels(26))
+        self._table.setRowHeight(0, pixels(34))
         self._problem = plain_label("", "rejected", wrap=True)
         kinds_offered = horizontal(plain_label("The table holds", "second"), self.kind, STRETCH, spacing=None)
         vertical(

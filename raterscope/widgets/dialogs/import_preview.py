@@ -28,6 +28,7 @@ from raterscope.widgets.dialogs.import_dialogs import ColumnChoices, TableKind
 from raterscope.widgets.dialogs.parts import lay_out
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.parts import plain_label
+from raterscope.widgets.theme import pixels
 
 MOST_NAMES = 500
 """Names that the dialog lists, the most frequent first."""
@@ -127,7 +128,7 @@ class ImportDialog(QDialog):
     def __init__(self, offer: ImportOffer, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Import")
-        self.resize(820, 560)
+        self.resize(min(pixels(820), 1240), min(pixels(560), 680))
         self._offer = offer
         self.tables = [
             ColumnChoices(table.header, table.rows, table.kinds, table.chosen) for table in offer.tables
