@@ -30,6 +30,7 @@ RANKING = (
 )  # fmt: skip
 WINS = ("item", "other", "won", "lost", "tied", "share", "share_low", "share_high")
 PAIRS = ("annotator", "left", "right", "choice", "time")
+TASK = "question_id"
 PATH = "at"
 
 _ROWS = 1 << 14
@@ -133,7 +134,7 @@ def write_wins(path: Path, pairs: Pairs) -> Path:
     return write_table(path, WINS, rows())
 
 
-def write_pairs(path: Path, pairs: Pairs, watch: Watch = silent) -> Path:
+def write_pairs(path: Path, pairs: Pairs, watch: Watch = silent, tasks: Sequence[str] = ()) -> Path:
     """Write one row per comparison, in a form that can be read again: sides and ties as words, or numbers.
 
     Raises `InputError` if it cannot be written.
@@ -142,11 +143,14 @@ def write_pairs(path: Path, pairs: Pairs, watch: Watch = silent) -> Path:
     ----------
     pairs : Pairs
         With a column of times if there are any.
+    tasks : sequence of str
+        Names of what the items were compared on, for a column of them.
     """
     # An item called "left" would be read as the winner when the table is read again.
     is_ambiguous = bool(set(_SIDES.values()) & set(pairs.items))
     words = not is_ambiguous and bool(np.isin(pairs.choice, list(_SIDES)).all())
     header = PAIRS if pairs.time is not None else PAIRS[:-1]
+    header += (TASK,) if pairs.task is not None and tasks else ()
 
     def rows() -> Iterator[Sequence[object]]:
         for low in range(0, len(pairs), _ROWS):
@@ -160,6 +164,8 @@ def write_pairs(path: Path, pairs: Pairs, watch: Watch = silent) -> Path:
             ]
             if pairs.time is not None:
                 columns.append(pairs.time[some].tolist())
+            if header[-1] == TASK and pairs.task is not None:
+                columns.append([tasks[at] if at >= 0 else "" for at in pairs.task[some].tolist()])
             yield from zip(*columns, strict=True)
 
     return write_table(path, header, rows())

@@ -134,7 +134,8 @@ def export_pairs(study: Study, request: Request, watch: Watch = silent) -> list[
 
 def _write_export(study: Study, question: PairQuestion, export: str, path: Path, watch: Watch) -> Path:
     if export == "pairs":
-        return write_pairs(path, pairs_of(study, question.id), watch)
+        tasks = study.comparison_set(question.id).tasks
+        return write_pairs(path, pairs_of(study, question.id), watch, tasks)
     if export == "variability":
         from raterscope.app.kinds.pairs.variability import measure_pairs, pair_statistics
         from raterscope.app.page.variability import COLUMNS, statistic_rows

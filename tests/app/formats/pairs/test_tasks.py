@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from raterscope.app.formats.pairs import has_pairs, read_pairs
+from raterscope.app.formats.pairs.writing import write_pairs
 from raterscope.app.study import Study
-from raterscope.app.study.pairs import add_pairs
+from raterscope.app.study.pairs import add_pairs, pairs_of
 from raterscope.app.study.task_contents import read_contents
 
 SKY, SEA = "Why is the sky blue?", "Why is the sea salty?"
@@ -77,6 +78,16 @@ def test_a_table_of_judgments_shows_prompts_and_answers(tmp_path: Path) -> None:
         assert comparisons.task.tolist() == [0, 0, 1, 0, 0, 1]
         stored = read_contents(study, study.pair_questions()[0].id, "task 2")
         assert stored == {"question": SEA, "m1": "Rivers", "m2": "x" * 900}
+
+
+def test_exported_comparisons_keep_their_tasks(arena: Path, tmp_path: Path) -> None:
+    (table,) = read_pairs(arena)
+    with Study.create(tmp_path / "arena.rscope") as study:
+        add_pairs(study, table)
+        pairs = pairs_of(study, study.pair_questions()[0].id)
+    (again,) = read_pairs(write_pairs(tmp_path / "pairs.csv", pairs, tasks=table.tasks))
+    assert [again.tasks[at] for at in again.task] == [table.tasks[at] for at in table.task]
+    assert again.choice.tolist() == table.choice.tolist()
 
 
 def test_answers_that_differ_on_one_prompt_are_counted(tmp_path: Path) -> None:
