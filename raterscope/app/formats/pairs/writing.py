@@ -149,7 +149,7 @@ def write_pairs(path: Path, pairs: Pairs, watch: Watch = silent, tasks: Sequence
     # An item called "left" would be read as the winner when the table is read again.
     is_ambiguous = bool(set(_SIDES.values()) & set(pairs.items))
     words = not is_ambiguous and bool(np.isin(pairs.choice, list(_SIDES)).all())
-    header = PAIRS if pairs.time is not None else PAIRS[:-1]
+    header: tuple[str, ...] = PAIRS if pairs.time is not None else PAIRS[:-1]
     header += (TASK,) if pairs.task is not None and tasks else ()
 
     def rows() -> Iterator[Sequence[object]]:

@@ -44,7 +44,7 @@ class ComparisonContents(PairsPart):
             grid.listed.connect(self.show)
         core.session.scene_changed.connect(self._clear)
         core.session.cleared.connect(self._clear)
-        core.session.blind_changed.connect(self._draw_again)
+        core.session.scene_amended.connect(self._draw_again)
         self._tabs.currentChanged.connect(self._draw)
         self._view.back_wanted.connect(self.toggle)
         self._view.link_chosen.connect(partial(ask_to_open, self._view))

@@ -248,6 +248,12 @@ def test_d_shows_a_comparison_with_its_choice_and_goes_back(fused, qtbot):
     text = workspace.content.texts.toPlainText()
     assert "A: cell" in text
     assert ", preferred" in text
+    key(fused, qtbot, Qt.Key.Key_H)
+    idle(fused, qtbot)
+    assert workspace.contents._content.name.startswith("annotator ")
+    key(fused, qtbot, Qt.Key.Key_H)
+    idle(fused, qtbot)
+    assert workspace.contents._content.name.startswith("ann ")
     workspace.content.back.click()
     assert workspace.middle_tabs.currentIndex() == before
 
