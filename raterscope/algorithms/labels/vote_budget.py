@@ -132,7 +132,9 @@ class Forecast:
 def forecast_votes(fusion: LabelFusion, asked: NextVotes, seed: int = 0) -> Forecast:
     """Predict the accuracy that votes would add, by drawing true classes and votes from the model.
 
-    The annotators' matrices are held at their means. The interval is of the gain over the draws.
+    The annotators' matrices are held at their means. The interval is of the gain over the draws, and holds
+    only if the model is right: on five real crowds, whose annotators share mistakes, most gains were a
+    quarter to two thirds of the predicted ones.
     """
     tasks, row = np.unique(asked.task, return_inverse=True)
     before = fusion.posterior[tasks]
