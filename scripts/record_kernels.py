@@ -101,12 +101,6 @@ def _ordered(reached: Iterable[Call]) -> Iterator[Call]:
         yield call
 
 
-def _rank(call: Call) -> int:
-    """Sort the largest kernel to the front, and those for deep disputes, which few data have, to the end."""
-    module, name, _ = call
-    return -1 if name == "prune" else int(module.endswith("_flood_kernels"))
-
-
 def record(folder: Path) -> Table:
     """Fuse by the default (recorded under ""), its variants and every algorithm of each kind."""
     Dispatcher.compile = _recorded
@@ -136,7 +130,10 @@ def record(folder: Path) -> Table:
             status = main(command[1:])
             sys.stderr.write(f"{kind} {algorithm or 'default'}: status {status}, {len(calls)} kernels\n")
             if not status:
-                ordered = sorted(dict.fromkeys(_ordered(calls)), key=_rank)
+                # Those for deep disputes last: few data have them.
+                ordered = sorted(
+                    dict.fromkeys(_ordered(calls)), key=lambda call: call[0].endswith("_flood_kernels")
+                )
                 table[kind][algorithm] = list(map(list, ordered))
     return table
 
