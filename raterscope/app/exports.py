@@ -45,6 +45,7 @@ FORMATS = {
     "crowd-kit": FileFormat(".csv", "Tables of crowd-kit (*.csv)"),
     "svg": FileFormat(".svg", "Drawings (*.svg)"),
     "label-studio": FileFormat(".json", "Tasks of Label Studio (*.json)"),
+    "nnunet": FileFormat(".json", "Datasets of nnU-Net (*.json)"),
     "yolo": FileFormat(".yaml", "Training sets of YOLO (*.yaml)"),
 }
 

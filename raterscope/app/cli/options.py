@@ -59,6 +59,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "export study.rscope --what detections --format geojson -o detections/",
         "export study.rscope --what counts --groups patients.csv -o counts.csv",
         "export study.rscope --what training --groups patients.csv -o training.yaml",
+        "export study.rscope --what training --kind masks --groups patients.csv -o Dataset501_Prostate",
         "export study.rscope --what consensus --format rtstruct -o consensus.dcm",
         "export study.rscope --what labels --run 3 -o run3.csv",
         "export study.rscope --what assignments --set votes=500 each=40 --costs costs.csv -o assignments.csv",
@@ -322,8 +323,8 @@ def _describe_study_commands(commands: Commands) -> None:
     leaving.add_argument("--groups", type=Path, metavar="TABLE",
                          help="by groups of images, such as patients, slides or sites: a table with the "
                               "columns image and patient, or the word folders for the images' folders; "
-                              "counts get rows for each group, other exports a file for each in the "
-                              "folder OUT")  # fmt: skip
+                              "counts get rows for each group, training sets keep groups together, "
+                              "other exports write a file for each into the folder OUT")  # fmt: skip
     leaving.add_argument("--group-by", metavar="COLUMN", help="column of the groups in TABLE")
     leaving.add_argument("--deidentify", action="store_true",
                          help="remove what could identify the patient: names and dates in DICOM files, "

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
+
+import numpy as np
 
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.tables import Faults, find_columns, read_names, read_table
@@ -12,6 +15,8 @@ from raterscope.app.study.study import Study
 
 FOLDERS = "folders"
 """Word that stands for a table: groups are the images' folders."""
+
+_FOLDS = 5
 
 
 def read_groups(
@@ -62,6 +67,17 @@ def read_groups(
         raise InputError("contains none of the study's images", file=source, field=fields["image"])
     missing = len(entries) - len(group_of)
     return _sorted(group_of), [f"{counted(missing, 'image')} without a group skipped."] if missing else []
+
+
+def split_groups(groups: Collection[str]) -> tuple[frozenset[str], ...]:
+    """Divide groups into five validation sets (folds), or as many as groups; always the same.
+
+    A single group has none.
+    """
+    names = sorted(set(groups))
+    order = np.random.default_rng(0).permutation(len(names))
+    folds = min(len(names), _FOLDS)
+    return tuple(frozenset(names[row] for row in order[k::folds]) for k in range(folds)) if folds > 1 else ()
 
 
 def _folder(study: Study, entry: ImageEntry) -> str:

@@ -72,7 +72,7 @@ def _writer_of(kind: str) -> Writer:
     return write_nifti
 
 
-REGULAR = ("nifti", "seg.nrrd")
+REGULAR = ("nifti", "seg.nrrd", "nnunet")
 """Formats that hold only slices at even distances and axes at right angles."""
 
 INSTEAD = "Resample to a regular grid (--resample, or in the window), or write DICOM SEG or RTSTRUCT"

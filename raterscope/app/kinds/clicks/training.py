@@ -12,8 +12,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from raterscope.algorithms.click_classes import sort_classes
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import plain
@@ -23,12 +21,10 @@ from raterscope.app.formats.output_files import make_folder, open_text_output, u
 from raterscope.app.formats.points.writing import ImageDetections, box_of
 from raterscope.app.kinds.clicks.exports import read_detections
 from raterscope.app.study import Study
+from raterscope.app.study.groups import split_groups
 
 UNNAMED = "structure"
 """Class of detections without classes."""
-
-_VALIDATION = 0.2
-"""Share of the groups in the validation set."""
 
 
 def export_training(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
@@ -42,7 +38,7 @@ def export_training(study: Study, request: Request, watch: Watch = silent) -> li
     if groups:
         images = [image for image in images if entries[image.name].id in groups]
     group_of = {image.name: groups.get(entries[image.name].id, image.name) for image in images}
-    validation = split_groups(sorted(set(group_of.values())))
+    validation = next(iter(split_groups(group_of.values())), frozenset())
     names = sort_classes([found.label for image in images for found in image.detections]) or (UNNAMED,)
     folder, used = folder_of(request), set[str]()
     make_folder(folder)
@@ -76,13 +72,6 @@ def export_training(study: Study, request: Request, watch: Watch = silent) -> li
         file.write("train: images/train\nval: images/val\nnames:\n")
         file.writelines(f"  {index}: {json.dumps(name)}\n" for index, name in enumerate(names))
     return files
-
-
-def split_groups(groups: Sequence[str]) -> frozenset[str]:
-    """Choose the groups of the validation set: a fifth, at least one of several; always the same."""
-    count = max(round(_VALIDATION * len(groups)), 1) if len(groups) > 1 else 0
-    order = np.random.default_rng(0).permutation(len(groups))
-    return frozenset(groups[row] for row in order[:count])
 
 
 def _lines(image: ImageDetections, names: Sequence[str]) -> list[str]:

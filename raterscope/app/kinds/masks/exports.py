@@ -92,7 +92,7 @@ _DICOM = ("dicom-seg", "rtstruct", "dicom-sr")
 
 
 @dataclass(frozen=True, eq=False)
-class _LazyMap:
+class LazyMap:
     """A structure's name, its coding, the function that makes its map, and figures for structured reports."""
 
     name: str
@@ -107,7 +107,7 @@ _COLUMNS = {"agreement": AGREEMENT, "disputes": DISPUTES}
 
 
 @dataclass(frozen=True, eq=False)
-class _FusedCase:
+class FusedCase:
     """An image with the result shown and the expert's decisions."""
 
     entry: ImageEntry
@@ -125,12 +125,12 @@ def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[P
     run has no such map, or the format does not hold it.
     """
     by = deidentifier_of(study) if request.deidentify else None
-    cases = {case: _structures(study, case, request) for case in _fused_cases(study, request.items, by)}
+    cases = {case: _structures(study, case, request) for case in fused_cases(study, request.items, by)}
     empty = [case for case, structures in cases.items() if not structures]
     if len(empty) == len(cases) or (empty and request.items):
         name = plain(empty[0].entry.name)
         raise InputError(f"the run shown of {name} has no {request.what}; {_suggest_export(request.what)}")
-    full = [(case, _file_stem(case.entry, by)) for case, structures in cases.items() if structures]
+    full = [(case, case_stem(case.entry, by)) for case, structures in cases.items() if structures]
     files: list[Path] = []
     for case, path, step in files_for(request, full, watch):
         share = 0.5 if request.with_images else 1.0
@@ -147,8 +147,8 @@ def export_table(study: Study, request: Request, watch: Watch = silent) -> list[
     grids = (image.lattice for image in study.images() if not request.items or image.id in request.items)
     columns = _COLUMNS.get(request.what) or annotator_columns(calibrated=any(g.calibrated for g in grids))
     rows = (
-        (_title(case.entry, by), _clean(case, fusion.structures[0], number, by), *row)
-        for case in _fused_cases(study, request.items, by)
+        (_title(case.entry, by), clean_name(case, fusion.structures[0], number, by), *row)
+        for case in fused_cases(study, request.items, by)
         for number, (fusion, report) in enumerate(
             zip(case.result.fusions, case.result.reports, strict=True), start=1
         )
@@ -185,7 +185,11 @@ def _known(study: Study, fusion: MaskFusion, regions: Sequence[Region]) -> np.nd
     return known_voxels(regions, settled_of(study, regions), fusion.structures[0], origin, fusion.frame)
 
 
-def _fused_cases(study: Study, items: Sequence[int], by: Deidentifier | None = None) -> Iterator[_FusedCase]:
+def fused_cases(study: Study, items: Sequence[int], by: Deidentifier | None = None) -> Iterator[FusedCase]:
+    """Read the requested cases with their results, all without `items`.
+
+    Raises `InputError` for a requested case without result, or if no case has one.
+    """
     state = fold(study.decisions())
     has_run = False
     for entry in study.images():
@@ -196,8 +200,8 @@ def _fused_cases(study: Study, items: Sequence[int], by: Deidentifier | None = N
             if by is not None:
                 fusions = tuple(with_pseudonyms(fusion, by) for fusion in result.fusions)
                 result = replace(result, fusions=fusions)
-                no_structures = _identifying(_source(study, entry, needed=False))
-            yield _FusedCase(entry, run, result, state.regions(entry.id), no_structures)
+                no_structures = _identifying(find_source(study, entry, needed=False))
+            yield FusedCase(entry, run, result, state.regions(entry.id), no_structures)
         elif entry.id in items:
             raise InputError(f"has no run yet on {plain(entry.name)}; fuse its masks first", file=study.path)
     if not has_run:
@@ -210,7 +214,8 @@ def _suggest_export(export: str) -> str:
     return "another algorithm may have it"
 
 
-def _file_stem(entry: ImageEntry, by: Deidentifier | None) -> str:
+def case_stem(entry: ImageEntry, by: Deidentifier | None) -> str:
+    """Name a case's files: by its image, de-identified by its number."""
     return strip_suffixes(Path(entry.name)) if by is None else case_pseudonym(entry)
 
 
@@ -218,26 +223,26 @@ def _title(entry: ImageEntry, by: Deidentifier | None) -> str:
     return entry.name if by is None else case_pseudonym(entry)
 
 
-def _clean(case: _FusedCase, name: str, number: int, by: Deidentifier | None) -> str:
+def clean_name(case: FusedCase, name: str, number: int, by: Deidentifier | None) -> str:
     """Remove raters' names from a structure's name. A name with the patient's becomes its number."""
     return name if by is None else by.text(name, case.identifying, f"structure {number}")
 
 
 def _write_case(
     study: Study,
-    case: _FusedCase,
-    structures: Sequence[_LazyMap],
+    case: FusedCase,
+    structures: Sequence[LazyMap],
     request: Request,
     path: Path,
     by: Deidentifier | None,
     watch: Watch,
 ) -> list[Path]:
-    source = _source(study, case.entry, needed=request.format in _DICOM)
+    source = find_source(study, case.entry, needed=request.format in _DICOM)
     structures = [
         replace(
             structure,
-            name=_clean(case, structure.name, number, by),
-            coding=replace(structure.coding, label=_clean(case, structure.coding.label, number, by)),
+            name=clean_name(case, structure.name, number, by),
+            coding=replace(structure.coding, label=clean_name(case, structure.coding.label, number, by)),
         )
         for number, structure in enumerate(structures, start=1)
     ]
@@ -277,7 +282,7 @@ def _write_images(
     """Write a case's images de-identified: as DICOM if they are DICOM, else as NIfTI."""
     from raterscope.app.formats.masks.export import write_dicom_images, write_nifti_image
 
-    source = _source(study, entry, needed=True, images=True)
+    source = find_source(study, entry, needed=True, images=True)
     if source is None:
         raise InputError(f"has no image of {case_pseudonym(entry)}; export its masks alone", file=study.path)
     stem = folder / case_pseudonym(entry)
@@ -298,33 +303,33 @@ def _identifying(source: VolumeFile | None) -> frozenset[str]:
     return frozenset() if source is None else identifying_words(read_dataset(source.files[0], pixels=False))
 
 
-def _structures(study: Study, case: _FusedCase, request: Request) -> list[_LazyMap]:
+def _structures(study: Study, case: FusedCase, request: Request) -> list[LazyMap]:
     coding_of = codings_of(study)
     return [
         later
         for fusion, report in zip(case.result.fusions, case.result.reports, strict=True)
-        for later in _of_structure(study, case, fusion, report, request, coding_of(fusion.structures[0]))
+        for later in maps_of_structure(study, case, fusion, report, request, coding_of(fusion.structures[0]))
     ]
 
 
-def _of_structure(
-    study: Study, case: _FusedCase, fusion: MaskFusion, report: Report, request: Request, coding: Coding
-) -> list[_LazyMap]:
+def maps_of_structure(
+    study: Study, case: FusedCase, fusion: MaskFusion, report: Report, request: Request, coding: Coding
+) -> list[LazyMap]:
     """Return the maps of one structure to write."""
     name = fusion.structures[0]
     several = len(case.result.fusions) > 1
     if request.what == "consensus":
-        mask = _LazyMap(name, coding, lambda: settled_consensus(study, fusion, case.regions))
+        mask = LazyMap(name, coding, lambda: settled_consensus(study, fusion, case.regions))
         return [replace(mask, measures=_agreement(report))]
     if request.what == "probability":
-        return [_LazyMap(name, coding, lambda: _settled_probability(study, fusion, case.regions))]
+        return [LazyMap(name, coding, lambda: _settled_probability(study, fusion, case.regions))]
     if request.what in _PRODUCTS:
         make = products_of(fusion, report).get(request.what.replace("-", "_"))
-        return [] if make is None else [_LazyMap(name, coding, make)]
+        return [] if make is None else [LazyMap(name, coding, make)]
     if request.what == "alternatives":
         unnamed, title = replace(coding, label=""), coding.label or name
         return [
-            _LazyMap(
+            LazyMap(
                 f"{title} {number} ({100 * alternative.weight:.0f} %)",
                 unnamed,
                 _lazy_map(fusion, alternative.mask[0]),
@@ -337,7 +342,7 @@ def _of_structure(
     if values is None:
         return []
     return [
-        _LazyMap(
+        LazyMap(
             f"{name} {rater}" if several else rater, NOTHING_CODED, _lazy_map(fusion, values[0, p], largest)
         )
         for p, rater in enumerate(fusion.annotators)
@@ -373,7 +378,7 @@ def _settled_probability(study: Study, fusion: MaskFusion, regions: Sequence[Reg
     )
 
 
-def _source(study: Study, entry: ImageEntry, *, needed: bool, images: bool = False) -> VolumeFile | None:
+def find_source(study: Study, entry: ImageEntry, *, needed: bool, images: bool = False) -> VolumeFile | None:
     """Find the DICOM series that an image belongs to, for references; with `images` any image."""
     from raterscope.app.formats.volumes import find_volumes
 

@@ -10,7 +10,10 @@ from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
 
 if TYPE_CHECKING:
+    from raterscope.algorithms.progress import Watch
     from raterscope.app.annotator_evidence import AnnotatorFunctions
+    from raterscope.app.exports import Request
+    from raterscope.app.study import Study
 
 
 def _add_fuse_options(parser: Parser) -> None:
@@ -74,6 +77,7 @@ def _functions() -> Functions:
         undecided=undecided_regions,
         writers={
             **{export.what: export_maps if export.by_case else export_table for export in _EXPORTS},
+            "training": _export_training,
             "variability": export_variability,
         },
     )
@@ -83,6 +87,12 @@ def _annotators() -> AnnotatorFunctions:
     from raterscope.app.kinds.masks.annotators import ANNOTATORS
 
     return ANNOTATORS
+
+
+def _export_training(study: Study, request: Request, watch: Watch) -> list[Path]:
+    from raterscope.app.kinds.masks.training import export_training
+
+    return export_training(study, request, watch)
 
 
 def _report() -> Report:
@@ -117,6 +127,7 @@ _EXPORTS = (
     Export("annotators", "Annotators", ("csv",), deidentifies=True),
     Export("agreement", "Agreement", ("csv",), deidentifies=True),
     Export("disputes", "Disputed regions", ("csv",), deidentifies=True),
+    Export("training", "Training set", ("nnunet",), deidentifies=True, grouped=True),
     Export("variability", "Observer variability", ("csv",), deidentifies=True, of_run=False),
 )
 
