@@ -33,7 +33,7 @@ _LEAST = 1e-6
 _PROBES = 24
 """Number of test posteriors for choosing the annotators of the first selection."""
 
-_SIFTED = (10, 1000)
+_SIFTED = (15, 1500)
 """Tasks evaluated with every annotator: a multiple of those asked for, and a minimum."""
 
 _PAIRS = 50_000_000
@@ -142,7 +142,7 @@ def next_votes(
     Not all pairs are evaluated. The gain of a vote is at most the task's entropy; tasks are therefore visited
     by falling entropy, until it is below the gains found. A first selection uses a few annotators: those with
     the largest gain if all classes, or the two classes most often confused, are equally probable. The
-    remaining tasks, ten times those asked for and at least a thousand, are evaluated with all annotators.
+    remaining tasks, fifteen times those asked for and at least 1500, are evaluated with all annotators.
     With fewer tasks the result is exact.
 
     Parameters

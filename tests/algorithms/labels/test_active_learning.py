@@ -93,7 +93,7 @@ def test_sifting_loses_next_to_nothing() -> None:
     labels, fusion = specialists(20_000, 300, 4, 5)
     result = next_votes(labels, fusion, 100)
     _, values = plainly(labels, fusion, 100)
-    assert result.gain.sum() > 0.98 * sum(values)
+    assert result.gain.sum() > 0.99 * sum(values)
 
 
 @pytest.mark.parametrize("ordered", [1, 3, 10_000])
