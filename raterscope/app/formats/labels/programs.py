@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from raterscope.algorithms.labels.programs import Program
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.tables import Table, find_columns, number_or_nan, read_table
 
-_DECORATION = re.compile(r"^(?:p|prob|probability|score)?[\s_:(\[]*(.*?)[\s)\]]*$", re.IGNORECASE)
+_PREFIX = re.compile(r"^(?:(?:p|prob|probability|score)(?=[\s_:(\[]))?[\s_:(\[]*", re.IGNORECASE)
 _TOLERANCE = 0.01
 """Largest difference of a row's sum from 1 without a notice."""
 
@@ -40,20 +40,18 @@ def program_of(
         )
     number = {task: row for row, task in enumerate(tasks)}
     row_of = [number.get(cell.strip(), -1) for cell in table.column(fields["task"])]
-    columns = wide or dict.fromkeys(classes, fields["score"])
     given = np.full((len(tasks), len(classes)), np.nan)
-    label = None if wide else [cell.strip() for cell in table.column(fields["label"])]
-    for index, plain_class in enumerate(classes):
-        for line, cell in enumerate(table.column(columns[plain_class])):
-            if row_of[line] < 0 or (label is not None and label[line] != plain_class):
-                continue
-            value = number_or_nan(cell)
-            if cell.strip() and not 0 <= value <= 1:
-                raise InputError(
-                    f'"{plain(cell, 40)}" is no probability; expected a number from 0 to 1',
-                    file=table.path, line=table.lines[line], field=columns[plain_class],
-                )  # fmt: skip
-            given[row_of[line], index] = value
+    for index, line, cell in _cells(table, fields, wide, classes):
+        if row_of[line] < 0 or index < 0:
+            continue
+        value = number_or_nan(cell)
+        if cell.strip() and not 0 <= value <= 1:
+            raise InputError(
+                f'"{plain(cell, 40)}" is no probability; expected a number from 0 to 1',
+                file=table.path, line=table.lines[line],
+                field=wide[classes[index]] if wide else fields["score"],
+            )  # fmt: skip
+        given[row_of[line], index] = value
     judged = np.isfinite(given).any(axis=1)
     if not judged.any():
         raise InputError("has none of the tasks with votes", file=table.path, field=fields["task"])
@@ -71,6 +69,21 @@ def program_of(
     return Program(name, probability), notices
 
 
+def _cells(
+    table: Table, fields: Mapping[str, str], wide: Mapping[str, str], classes: Sequence[str]
+) -> Iterator[tuple[int, int, str]]:
+    """Yield the number of the class, -1 for another, the number of the row, and the cell."""
+    if wide:
+        for index, name in enumerate(classes):
+            for line, cell in enumerate(table.column(wide[name])):
+                yield index, line, cell
+        return
+    number = {name: index for index, name in enumerate(classes)}
+    cells = zip(table.column(fields["label"]), table.column(fields["score"]), strict=True)
+    for line, (label, cell) in enumerate(cells):
+        yield number.get(label.strip(), -1), line, cell
+
+
 def _class_columns(table: Table, classes: Sequence[str]) -> Mapping[str, str]:
     """Find a column for each class by its name, also as p(class); empty unless all have one."""
     exact = {name.strip(): name for name in table.header}
@@ -80,5 +93,5 @@ def _class_columns(table: Table, classes: Sequence[str]) -> Mapping[str, str]:
 
 
 def _bare(name: str) -> str:
-    match = _DECORATION.match(name.strip())
-    return (match[1] if match and match[1] else name).casefold()
+    """Return the class that a column's name has: "ring" for p(ring), prob_ring and Ring."""
+    return (_PREFIX.sub("", name.strip()).rstrip(" )]") or name).casefold()

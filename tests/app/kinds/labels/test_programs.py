@@ -111,3 +111,11 @@ def test_scores_that_do_not_add_up_are_scaled_and_missing_tasks_named(tmp_path):
     assert program.probability[0].tolist() == [0.5, 0.5]
     assert np.isnan(program.probability[1]).all()
     assert len(notices) == 2
+
+
+def test_names_that_begin_like_a_prefix_are_whole(tmp_path):
+    path = tmp_path / "m.csv"
+    path.write_text("task,p(platelet),prob(ring)\na,0.2,0.8\n")
+    program, notices = read_program(path, ("a",), ("platelet", "ring"))
+    assert program.probability[0] == pytest.approx([0.2, 0.8])
+    assert notices == []
