@@ -109,7 +109,7 @@ def _rows(path: Path, record: dict[str, Any]) -> list[Row]:
 def _judged_twice(record: dict[str, Any]) -> list[Row]:
     """Return both games of a judgment of MT-bench: the second shows the models in the other order."""
     row = dict(_cells({name: value for name, value in record.items() if not name.startswith(("g1_", "g2_"))}))
-    first, second = row.pop("model_1"), row.pop("model_2")
+    first, second = row.pop("model_1", ""), row.pop("model_2", "")
     models = {"model_1": first, "model_2": second}
     return [
         {**row, "model_a": left, "model_b": right, "winner": models.get(winner, winner)}

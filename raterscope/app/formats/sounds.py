@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from raterscope.app.formats.records import refuse_special
 SOUNDS = (".wav", ".mp3", ".flac", ".ogg", ".oga")
 FILMS = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".wmv")
 _RATE, _LONGEST_FILE, _LONGEST_SECONDS = 44_100, 1 << 30, 3600
-_MOST_FOLDERS = 200
+_FRAMES, _MOST_FOLDERS = 1 << 16, 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,19 +53,20 @@ def read_sound(path: Path) -> Sound:
     try:
         if path.stat().st_size > _LONGEST_FILE:
             raise InputError("is larger than 1 GB; expected a shorter sound", file=path)
-        info = miniaudio.get_file_info(str(path))
-        if info.duration > _LONGEST_SECONDS:
-            raise InputError("is longer than an hour; expected a shorter sound", file=path)
-        decoded = miniaudio.decode_file(str(path), nchannels=2, sample_rate=_RATE)
+        decoded = array("h")
+        for part in miniaudio.stream_file(str(path), nchannels=2, sample_rate=_RATE, frames_to_read=_FRAMES):
+            decoded.extend(part)  # a small file may claim, or hold, any length
+            if len(decoded) > 2 * _RATE * _LONGEST_SECONDS:
+                raise InputError("is longer than an hour; expected a shorter sound", file=path)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
     except miniaudio.MiniaudioError:
         expected = "expected WAV, MP3, FLAC or OGG"
         raise InputError(f"is damaged or of another format; {expected}", file=path) from None
-    samples = np.frombuffer(decoded.samples, dtype=np.int16).reshape(-1, 2)
+    samples = np.frombuffer(decoded, dtype=np.int16).reshape(-1, 2)
     if not len(samples):
         raise InputError("holds no sound", file=path)
-    return Sound(samples, decoded.sample_rate)
+    return Sound(samples, _RATE)
 
 
 def outline(sound: Sound, columns: int = 2000) -> NDArray[np.float32]:
@@ -85,8 +87,13 @@ def media_kind(text: str) -> str:
 
 
 def find_media(text: str, folder: Path) -> Path | None:
-    """Find a file by the path or name in a table: beside the study, or in a folder below; None if missing."""
+    """Find a file by the path or name in a table: beside the study, or in a folder below; None if missing.
+
+    Of an absolute path only the name counts: a table must not open a file elsewhere, or on a server.
+    """
     named = Path(text.strip().replace("\\", "/"))
+    if named.anchor:
+        named = Path(named.name)
     if not named.name or ".." in named.parts:
         return None
     for path in (folder / named, folder / named.name):

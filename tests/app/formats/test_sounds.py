@@ -1,6 +1,7 @@
 """Sounds of tasks: read, outlined, found by folder, refused with a reason."""
 
 import math
+import shutil
 import struct
 import wave
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from raterscope.app.errors import InputError
+from raterscope.app.formats import sounds
 from raterscope.app.formats.sounds import find_media, media_kind, outline, read_sound
 
 pytest.importorskip("miniaudio")
@@ -65,3 +67,19 @@ def test_files_are_found_beside_the_study_and_in_folders_below(tmp_path):
     assert find_media("elsewhere/a.wav", tmp_path) == path
     assert find_media("b.wav", tmp_path) is None
     assert find_media("../a.wav", tmp_path / "audio") is None
+
+
+def test_an_absolute_path_is_only_a_name(tmp_path):
+    elsewhere, folder = write_tone(tmp_path / "elsewhere" / "a.wav"), tmp_path / "study"
+    folder.mkdir()
+    assert find_media(str(elsewhere), folder) is None
+    assert find_media("\\\\server\\share\\a.wav", folder) is None
+    near = shutil.copy(elsewhere, folder / "a.wav")
+    assert find_media(str(elsewhere), folder) == near
+
+
+def test_a_sound_is_decoded_up_to_a_length_whatever_its_header_claims(tmp_path, monkeypatch):
+    path = write_tone(tmp_path / "a.wav", seconds=2)
+    monkeypatch.setattr(sounds, "_LONGEST_SECONDS", 1)
+    with pytest.raises(InputError, match="longer than an hour"):
+        read_sound(path)

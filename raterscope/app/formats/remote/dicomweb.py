@@ -92,7 +92,8 @@ def find_series(client: Any, filters: Mapping[str, str]) -> list[Series]:
             search_filters=dict(filters), limit=_MOST_SERIES,
             fields=["PatientID", "StudyDate", "SeriesDescription", "NumberOfSeriesRelatedInstances"],
         )  # fmt: skip
-    return sorted(map(_series, rows), key=lambda series: (series.patient, series.date, series.study_uid))
+        listed = [_series(row) for row in rows[:_MOST_SERIES]]
+    return sorted(listed, key=lambda series: (series.patient, series.date, series.study_uid))
 
 
 def fetch_series(client: Any, series: Series, folder: Path, watch: Watch = silent) -> list[Path]:
@@ -140,7 +141,8 @@ def store_files(client: Any, files: Sequence[Path], watch: Watch = silent) -> No
 
 @contextmanager
 def answers(client: Any) -> Iterator[None]:
-    """Raise an `InputError` that says how a service refused."""
+    """Raise an `InputError` that says how a service refused, or that its answer is damaged."""
+    import pydicom
     import requests
 
     host = plain(urlsplit(client.base_url).netloc, 100)
@@ -163,6 +165,8 @@ def answers(client: Any) -> Iterator[None]:
         raise InputError(f"{host}: sent no DICOM in JSON; is this the address of DICOMweb?") from error
     except requests.exceptions.RequestException as error:
         raise InputError(f"{host}: {plain(error, 200)}") from error
+    except (pydicom.errors.InvalidDicomError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{host}: sent damaged DICOM") from error
 
 
 _REFUSALS = {

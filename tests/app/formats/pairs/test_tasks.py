@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from raterscope.app.errors import InputError
 from raterscope.app.formats.pairs import has_pairs, read_pairs
 from raterscope.app.formats.pairs.writing import write_pairs
 from raterscope.app.study import Study
@@ -123,3 +124,17 @@ def test_a_column_question_still_separates_questions_without_answers(tmp_path: P
     path.write_text("annotator,left,right,choice,question\na,x,y,left,Better?\na,x,y,left,Sharper?\n")
     assert [table.question for table in read_pairs(path)] == ["Better?", "Sharper?"]
     assert all(table.task is None for table in read_pairs(path))
+
+
+def test_a_judgment_without_names_of_models_is_refused(tmp_path):
+    path = tmp_path / "judgment.jsonl"
+    record = {
+        "model_1": {"name": "a"},
+        "model_2": "b",
+        "g1_winner": "model_1",
+        "g2_winner": "tie",
+        "judge": "j",
+    }
+    path.write_text(json.dumps(record) + "\n")
+    with pytest.raises(InputError, match="model_a: is empty"):
+        read_pairs(path)

@@ -144,12 +144,21 @@ def test_certificates_that_do_not_exist(tmp_path, capsys):
     assert "none.pem: does not exist; expected certificates as PEM" in capsys.readouterr().err
 
 
-def test_an_answer_that_is_no_dicomweb(capsys):
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"<html>Welcome</html>", "sent no DICOM in JSON"),
+        (b'{"a": 1}', "sent damaged DICOM"),
+        (b'[1, "x"]', "sent damaged DICOM"),
+        (b'[{"00100020": 5}]', "sent damaged DICOM"),
+    ],
+)
+def test_an_answer_that_is_no_dicomweb(answer, words, capsys):
     class Page(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(b"<html>Welcome</html>")
+            self.wfile.write(answer)
 
         def log_message(self, *_):
             pass
@@ -162,4 +171,4 @@ def test_an_answer_that_is_no_dicomweb(capsys):
         finally:
             server.shutdown()
             thread.join()
-    assert "sent no DICOM in JSON" in capsys.readouterr().err
+    assert words in capsys.readouterr().err
