@@ -46,6 +46,7 @@ FORMATS = {
     "svg": FileFormat(".svg", "Drawings (*.svg)"),
     "label-studio": FileFormat(".json", "Tasks of Label Studio (*.json)"),
     "nnunet": FileFormat(".json", "Datasets of nnU-Net (*.json)"),
+    "crops": FileFormat(".csv", "Crops with a table (*.csv)"),
     "yolo": FileFormat(".yaml", "Training sets of YOLO (*.yaml)"),
 }
 

@@ -59,6 +59,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "export study.rscope --what detections --format geojson -o detections/",
         "export study.rscope --what counts --groups patients.csv -o counts.csv",
         "export study.rscope --what training --groups patients.csv -o training.yaml",
+        "export study.rscope --what training --format crops -o crops/",
         "export study.rscope --what training --kind masks --groups patients.csv -o Dataset501_Prostate",
         "export study.rscope --what consensus --format rtstruct -o consensus.dcm",
         "export study.rscope --what labels --run 3 -o run3.csv",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
+
 from raterscope.algorithms.image_display import Displays
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.formats.images import detect_image_format, image_errors
@@ -18,6 +20,7 @@ __all__ = [
     "PyramidCache",
     "PyramidReader",
     "Source",
+    "crop_of",
     "is_large",
     "load_overview",
     "open_pyramid",
@@ -33,6 +36,24 @@ _DECODING = 0.4
 def is_large(width: float, height: float) -> bool:
     """Return whether an image of this size is shown tile by tile."""
     return width * height > WHOLE_UP_TO
+
+
+def crop_of(image: Pixels | PyramidReader | None, x: float, y: float, radius: float) -> Pixels | None:
+    """Cut the square around a position, black beyond the image; None if it contains no pixel."""
+    if image is None:
+        return None
+    half = int(np.ceil(radius))
+    top, left = round(y) - half, round(x) - half
+    if isinstance(image, np.ndarray):
+        inside = image[max(top, 0) : max(top + 2 * half, 0), max(left, 0) : max(left + 2 * half, 0)]
+    else:
+        inside = image.region(0, left, top, 2 * half, 2 * half)
+    if not inside.size:
+        return None
+    crop = np.zeros((2 * half, 2 * half, *inside.shape[2:]), dtype=np.uint8)
+    from_top, from_left = max(-top, 0), max(-left, 0)
+    crop[from_top : from_top + inside.shape[0], from_left : from_left + inside.shape[1]] = inside
+    return crop
 
 
 def open_pyramid(

@@ -343,7 +343,7 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
     """
     watch(0.0, f"writing {request.what}")
     if request.format == "csv":
-        header, rows, *_ = _rows_of_images(study, request, part(watch, 0.0, 0.5))
+        header, rows, *_ = rows_of_images(study, request, part(watch, 0.0, 0.5))
         all_rows = [row for _, image_rows in rows for row in image_rows]
         score = len(DETECTIONS)
         if not any(row[score] != "" for row in all_rows):
@@ -366,17 +366,20 @@ def read_detections(study: Study, request: Request, watch: Watch = silent) -> li
 
     Raises `InputError` if there is no fusion or decision.
     """
-    header, rows, runs, measures = _rows_of_images(study, request, watch)
+    header, rows, runs, measures = rows_of_images(study, request, watch)
     return [
         _on_image(entry, [dict(zip(header, row, strict=True)) for row in image_rows], measures, runs)
         for entry, image_rows in rows
     ]
 
 
-def _rows_of_images(
+def rows_of_images(
     study: Study, request: Request, watch: Watch
 ) -> tuple[tuple[str, ...], list[tuple[ImageEntry, list[Row]]], dict[int, RunEntry], Measures]:
-    """Return the columns of detections, the rows of each image, the runs, and the measures."""
+    """Return the columns of all clusters, the rows of each image with verdicts, the runs, and the measures.
+
+    Raises `InputError` if there is no fusion or decision.
+    """
     decisions = study.decisions()
     state = fold(decisions)
     entries = _images(study, request)

@@ -166,7 +166,7 @@ _EXPORTS = (
     Export("annotators", "Annotators", ("csv",)),
     Export("clicks", "Clicks", ("csv",)),
     Export("counts", "Counts", ("csv",), grouped=True),
-    Export("training", "Training set", ("yolo",), grouped=True),
+    Export("training", "Training set", ("yolo", "crops"), grouped=True),
     Export("measurements", "Measurements", ("csv",), of_run=False),
     Export("variability", "Observer variability", ("csv",), of_run=False),
 )

@@ -21,12 +21,13 @@ from raterscope.app import review
 from raterscope.app.document import Document
 from raterscope.app.errors import InputError
 from raterscope.app.formats.output_files import escape_formula
+from raterscope.app.formats.pyramids import crop_of
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision, ReviewState, SpotOf, SpotsSubject, SpotSubject
 from raterscope.app.session import LatestTask
 from raterscope.app.study import ImageEntry
 from raterscope.app.workspaces.clicks import view
-from raterscope.app.workspaces.clicks.scene import Crop, Scene, crop_of, load_pixels
+from raterscope.app.workspaces.clicks.scene import Crop, Scene, load_pixels
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import ImageResult, Spot, spots_of

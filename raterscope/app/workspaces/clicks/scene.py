@@ -16,7 +16,7 @@ from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.image_display import ChannelPlane, ChannelRange, Displays, describe_channel, render
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.formats.images import image_errors, load_planes
-from raterscope.app.formats.pyramids import PyramidReader, is_large, open_pyramid
+from raterscope.app.formats.pyramids import PyramidReader, crop_of, is_large, open_pyramid
 from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask, Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
@@ -116,24 +116,6 @@ class Crops(QObject):
     def _on_read(self, square: _Square, crop: Crop | None) -> None:
         self._read = square, crop
         self.arrived.emit()
-
-
-def crop_of(image: Image | None, x: float, y: float, radius: float) -> Crop | None:
-    """Cut the square around a position, black beyond the image; None if it contains no pixel."""
-    if image is None:
-        return None
-    half = int(np.ceil(radius))
-    top, left = round(y) - half, round(x) - half
-    if isinstance(image, np.ndarray):
-        inside = image[max(top, 0) : max(top + 2 * half, 0), max(left, 0) : max(left + 2 * half, 0)]
-    else:
-        inside = image.region(0, left, top, 2 * half, 2 * half)
-    if not inside.size:
-        return None
-    crop = np.zeros((2 * half, 2 * half, *inside.shape[2:]), dtype=np.uint8)
-    from_top, from_left = max(-top, 0), max(-left, 0)
-    crop[from_top : from_top + inside.shape[0], from_left : from_left + inside.shape[1]] = inside
-    return crop
 
 
 def _crop(image: Image, square: _Square, watch: Watch) -> Crop | None:

@@ -10,6 +10,7 @@ from PIL import Image
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
+from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import Study
 from raterscope.app.study.groups import read_groups
 
@@ -28,7 +29,7 @@ def study(tmp_path_factory):
     for image, (name, patient) in enumerate(PATIENTS.items()):
         path = folder / patient / name
         path.parent.mkdir(exist_ok=True)
-        Image.fromarray(np.zeros((1000, 1000), dtype=np.uint8)).save(path)
+        Image.fromarray(np.random.default_rng(image).integers(0, 255, (1000, 1000), np.uint8)).save(path)
         clicks = separated_crowd(12, seed=5 + image).clicks
         lines += [
             f"w{annotator},{name},{x:.2f},{y:.2f}"
@@ -104,6 +105,33 @@ def test_a_training_set_keeps_patients_apart_and_has_the_boxes_of_the_detections
     }
 
 
+def test_crops_show_the_spots_in_the_pixels_of_the_image(study, tmp_path):
+    folder = tmp_path / "study"
+    shutil.copytree(study.parent, folder)
+    copy, source = folder / study.name, np.asarray(Image.open(folder / "P1" / "a.png"))
+    with Study.open(copy) as opened:
+        opened.record(Decision(verb="add", item=1, subject=SpotSubject(x=3.0, y=5.0)))
+        x, y = opened.shown.result(1)[1].clustering.mean[0].tolist()
+        opened.record(Decision(verb="reject", item=1, subject=SpotSubject(x=x, y=y, number=0)))
+    folder = export(copy, tmp_path, "training", "--format", "crops", "--item", "a.png", name="crops")
+    rows = rows_of(folder / "crops.csv")
+    assert {row["image"] for row in rows} == {"a.png"}
+    detections = [row for row in rows_of(export(copy, tmp_path, "detections")) if row["image"] == "a.png"]
+    assert [row["posterior"] for row in rows] == [row["posterior"] for row in detections]
+    assert [row["decision"] for row in rows] == [row["verdict"] for row in detections]
+    assert {(row["detected"], row["decision"]) for row in rows} == {
+        ("1", ""), ("1", "added"), ("0", "rejected")
+    }  # fmt: skip
+    for row in rows:
+        crop, side = np.asarray(Image.open(folder / row["file"])), int(row["side"])
+        assert crop.shape == (side, side)
+        left, top = (round(float(row[axis])) - side // 2 for axis in "xy")
+        inside = source[max(top, 0) : top + side, max(left, 0) : left + side]
+        height, width = inside.shape
+        shown = crop[max(-top, 0) :, max(-left, 0) :][:height, :width]
+        np.testing.assert_array_equal(shown, inside)
+
+
 def grouped(path, source, column=None):
     from pathlib import Path
 
@@ -136,7 +164,7 @@ def test_bad_tables_of_groups_are_refused(study, tmp_path, text, words):
 
 
 def test_a_count_of_all_images_together_is_not_that_of_a_group(study, tmp_path):
-    from raterscope.app.review import CountingSubject, Decision
+    from raterscope.app.review import CountingSubject
 
     copy = tmp_path / "s.rscope"
     shutil.copy(study, copy)
