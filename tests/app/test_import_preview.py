@@ -163,7 +163,7 @@ def test_rejected_assignments_are_skipped_with_a_notice(tmp_path):
     readings = read_files([write(tmp_path / "Batch.csv", header + "\n".join(rows) + "\n")])
     preview = preview_readings(readings)
     assert preview.names["annotator"] == {"ann": 2, "cy": 2}
-    assert "Batch.csv: 1 row skipped: the assignment was rejected." in preview.notices
+    assert "Batch.csv: 1 row skipped: the answer was rejected or ignored." in preview.notices
 
 
 def test_a_row_without_an_answer_is_reported_once(tmp_path, capsys):

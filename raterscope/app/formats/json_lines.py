@@ -129,6 +129,7 @@ def _prodigy_row(path: Path, record: dict[str, Any]) -> Row:
     answer, options = record["answer"], record.get("accept")
     if isinstance(options, list):
         row["label"] = _joined(options) if answer == "accept" else ""
+        row["answer status"] = "" if answer == "accept" else "rejected"
     elif "label" in record:
         row["question"] = _text(record["label"])
         row["label"] = answer if answer != "ignore" else ""

@@ -227,6 +227,10 @@ class LabelTable:
         Messages on how the file was read, one sentence each.
     columns : mapping of column to field
         Of a table, what its columns hold.
+    unlabelled : (M, 2) int32
+        Annotator and task of rows without a label.
+    tags : bool, optional
+        Whether a vote can have several tags; None to detect it.
     """
 
     path: Path
@@ -242,6 +246,8 @@ class LabelTable:
     missing: int = 0
     notices: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
+    unlabelled: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
+    tags: bool | None = None
 
     def __len__(self) -> int:
         return len(self.task)
@@ -260,6 +266,8 @@ class TrueLabels:
         Index into `classes`.
     columns : mapping of column to field
         Of a table, what its columns hold.
+    unlabelled : tuple of names
+        Tasks of a table of true labels that have none.
     """
 
     path: Path
@@ -269,6 +277,7 @@ class TrueLabels:
     label: NDArray[np.int16]
     notices: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
+    unlabelled: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.tasks)

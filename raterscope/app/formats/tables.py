@@ -61,7 +61,7 @@ COLUMN_NAMES = {
     "time": "time times timestamp tstamp t ts tms timems seconds milliseconds createdat date datetime "
     "submittedat",
     "label": "label answer response class category rating judgment judgement annotation vote choice decision "
-    "value grade labels score",
+    "value grade labels score tags tag topics categories",
     "truth": "truth gold goldlabel labelgold goldenlabel truelabel groundtruth gt correct correctlabel "
     "correctanswer reference golden expert expertlabel",
     "score": "score scores confidence conf probability prob likelihood",
@@ -91,7 +91,7 @@ COLUMN_NAMES = {
     "pictureb urlb fileb image2 url2 file2",
     "empty": "nemptyjobs emptyjobs nempty",
     "read": "read readno readnumber",
-    "status": "assignmentstatus",
+    "status": "assignmentstatus answerstatus",
 }
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 """Fields of a box."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from raterscope.app.errors import plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.labels import FIELDS as LABEL_FIELDS
-from raterscope.app.formats.labels import VOTES
+from raterscope.app.formats.labels import TAGS, VOTES
 from raterscope.app.formats.masks.naming import RATERS_IN_STRUCTURES, suggest_structure_naming
 from raterscope.app.formats.pairs import FIELDS as PAIR_FIELDS
 from raterscope.app.formats.points.tables import FIELDS as CLICK_FIELDS
@@ -26,6 +27,9 @@ LABELS = tuple(
 )
 """Several columns of labels are as many questions."""
 
+TAGGED = tuple(
+    replace(field, name=TAGS, label="tags") if field.name == "label" else field for field in LABELS
+)
 WIDE = (
     MappingField("task", "task"), MappingField(VOTES, "labels of an annotator", repeats=True),
     MappingField("truth", "true label", required=False),
@@ -53,7 +57,9 @@ def _kinds(header: Sequence[str], rows: Sequence[Sequence[str]], file: Path) -> 
         ("clicks", CLICKS), ("labels", LABELS), ("labels, one column per annotator", WIDE),
         ("true labels", TRUTHS), ("pairs", PAIRS),
     )  # fmt: skip
-    return tuple(TableKind(label, fields, _guess(header, rows, file, fields)) for label, fields in named)
+    kinds = [TableKind(label, fields, _guess(header, rows, file, fields)) for label, fields in named]
+    tags = {column: TAGS if name == "label" else name for column, name in kinds[1].guess.items()}
+    return (*kinds, TableKind("several tags per label", TAGGED, tags))
 
 
 def _file_of(unknown: UnknownColumns) -> Path:
@@ -106,6 +112,7 @@ def _table_offer(layout: TableLayout) -> TableOffer:
     kinds = list(_kinds(layout.header, layout.rows, layout.path))
     used = set(layout.fields.values())
     label = "labels, one column per annotator" if VOTES in used else layout.kind
+    label = "several tags per label" if TAGS in used else label
     others = {"truth": _POINTS, "scores": _POINTS, "tasks": _TASKS}
     at = next((at for at, kind in enumerate(kinds) if kind.label == label), None)
     if at is None:

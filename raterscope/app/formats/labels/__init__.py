@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from raterscope.algorithms.progress import Watch, silent
@@ -20,11 +21,12 @@ from raterscope.app.formats.labels.table import (
     read_true_labels,
     read_wide_table,
 )
-from raterscope.app.formats.records import LabelFile
-from raterscope.app.formats.sources import File, open_source
+from raterscope.app.formats.labels.tag_sets import TAGS, columns_as_tags, split_tags
+from raterscope.app.formats.records import LabelFile, LabelTable
+from raterscope.app.formats.sources import File, Source, open_source
 from raterscope.app.formats.tables import Table, UnknownColumns, assign_columns
 
-__all__ = ["FIELDS", "VOTES", "find_labels", "read_labels"]
+__all__ = ["FIELDS", "TAGS", "VOTES", "find_labels", "read_labels", "split_tags"]
 
 _DOCUMENTS = (".json", ".xml")
 _MARKED: frozenset[Content] = frozenset({"points", "areas", "marks"})
@@ -84,7 +86,7 @@ def read_labels(
     ----------
     mapping : mapping of column to field, optional
         Names columns of a table by hand: see `FIELDS`. In a table with one column per annotator, each of them
-        is "votes".
+        is "votes"; a column of several tags is "tags".
     truth : bool
         Whether to read a table's labels as true labels, even if they name annotators.
     annotator : str, optional
@@ -93,7 +95,7 @@ def read_labels(
     Returns
     -------
     tuple of LabelTable, TrueLabels and TaskContents
-        At most one of the first two for each question of the file.
+        At most one of the first two for each question of the file. `split_tags` makes a question of each tag.
 
     Raises
     ------
@@ -113,7 +115,24 @@ def read_labels(
     >>> table.annotators, table.tasks
     (('kim',), ('cell 1',))
     """
-    source = open_source(file)
+    by_tags = [name for name, field in (mapping or {}).items() if field == TAGS]
+    named = bool({TAGS, "label", VOTES} & set((mapping or {}).values()))
+    if by_tags:
+        mapping = {**(mapping or {}), **dict.fromkeys(by_tags, "label")}
+    tables = _read(open_source(file), mapping, watch, truth=truth, annotator=annotator)
+    if len(by_tags) > 1:
+        return columns_as_tags(tables)
+    if not named:
+        return tables
+    return tuple(
+        replace(table, tags=bool(by_tags)) if isinstance(table, LabelTable) else table for table in tables
+    )
+
+
+def _read(
+    source: Source, mapping: Mapping[str, str] | None, watch: Watch, *, truth: bool, annotator: str | None
+) -> tuple[LabelFile, ...]:
+    """Read the labels of a file as `read_labels`, several tags of a vote as one label."""
     path = source.path
     if path.suffix.casefold() in _DOCUMENTS:
         document = source.document()

@@ -21,6 +21,11 @@ from raterscope.app.formats.tables import seconds_or_nan
 from raterscope.text import natural
 
 MOST_OUTPUTS = 1000
+JOINT = " + "
+SEPARATORS = (JOINT, ";", "|")
+"""Between the tags of an answer; the first joins the values of a list."""
+
+JOINT_NOTICE = 'Answers chosen together are one label, such as "a + b".'
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 _NOTHING = {"na", "n/a", "nan", "null", "none", "<na>"}
 
@@ -32,7 +37,7 @@ def order_outputs(
 
     Equal numbers, such as 1 and 1.0, are one answer. Words for missing values, such as NaN, are not answers
     if all others are numbers. Else an answer is its text without surrounding blanks. Raises `InputError` for
-    more than a thousand different answers.
+    more than a thousand different answers that are not sets of tags.
 
     Parameters
     ----------
@@ -42,7 +47,7 @@ def order_outputs(
     Returns
     -------
     outputs : tuple of str
-    output : (len(answers),) int16
+    output : (len(answers),) int16 or int32
         Index of each answer into `outputs`; -1 for none.
     notices : tuple of str
     """
@@ -54,14 +59,32 @@ def order_outputs(
         names = {text: text for text in sorted({text for text in texts if text}, key=natural)}
         notices = _case_notices(list(names))
     outputs = tuple(dict.fromkeys(names.values()))
-    if len(outputs) > MOST_OUTPUTS:
-        raise InputError(
-            f"has {len(outputs):,} different labels; expected at most {MOST_OUTPUTS:,}",
-            file=path, field=field,
-        )  # fmt: skip
+    if len(outputs) > MOST_OUTPUTS and not _have_common_tags(outputs):
+        raise too_many_outputs(outputs, path, field)
     number = {name: at for at, name in enumerate(outputs)}
     output = [number[names[text]] if text in names else -1 for text in texts]
-    return outputs, np.array(output, dtype=np.int16), notices
+    dtype = np.int16 if len(outputs) < 1 << 15 else np.int32
+    return outputs, np.array(output, dtype=dtype), notices
+
+
+def too_many_outputs(outputs: Sequence[str], path: Path, field: str = "label") -> InputError:
+    """Return the error for more different answers than can be fused."""
+    return InputError(
+        f"has {len(outputs):,} different labels; expected at most {MOST_OUTPUTS:,}", file=path, field=field
+    )
+
+
+def parts_of(answer: str, separators: Sequence[str] = SEPARATORS) -> list[str]:
+    """Return the tags of an answer."""
+    parts = [answer]
+    for separator in separators:
+        parts = [piece for part in parts for piece in part.split(separator)]
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _have_common_tags(outputs: Sequence[str]) -> bool:
+    """Return whether many answers consist of few tags."""
+    return 2 * len({part for name in outputs for part in parts_of(name)}) < len(outputs)
 
 
 def _numbers(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -96,9 +119,6 @@ def _case_notices(outputs: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-_JOINT = " + "
-
-
 def no_label_notice(rows: int) -> str:
     """Return the notice on rows that are skipped because they have no label."""
     return f"{counted(rows, 'row')} skipped: no label."
@@ -106,7 +126,7 @@ def no_label_notice(rows: int) -> str:
 
 def join_choices(choices: list[str]) -> str:
     """Join answers that were chosen together to one answer, in any order."""
-    return _JOINT.join(sorted(set(choices), key=str.casefold))
+    return JOINT.join(sorted(set(choices), key=str.casefold))
 
 
 @dataclass
@@ -119,6 +139,18 @@ class _Question:
     truths: dict[str, str] = field(default_factory=dict)
     words: str = ""
     missing: int = 0
+    unlabelled: list[tuple[int, int]] = field(default_factory=list)
+
+    def add_unanswered(self, viewed: Sequence[tuple[str, str]]) -> None:
+        """Add tasks that were seen and got no answer."""
+        answered = {(annotator, task) for annotator, task, _ in self.rows} | set(self.unlabelled)
+        for annotator, task in viewed:
+            pair = (
+                self.annotators.setdefault(annotator, len(self.annotators)),
+                self.tasks.setdefault(task, len(self.tasks)),
+            )
+            if pair not in answered:
+                self.unlabelled.append(pair)
 
 
 @dataclass
@@ -131,11 +163,14 @@ class VoteCollector:
         Number of skipped annotations by plural noun.
     notices : list of str
         Messages about the file.
+    viewed : list of (annotator, task)
+        Tasks that annotators saw, even if they answered nothing.
     """
 
     path: Path
     left_out: Counter[str] = field(default_factory=Counter)
     notices: list[str] = field(default_factory=list)
+    viewed: list[tuple[str, str]] = field(default_factory=list)
     _questions: dict[str, _Question] = field(default_factory=dict)
 
     def add(
@@ -151,6 +186,7 @@ class VoteCollector:
             polled.pictures.setdefault(task_index, picture)
         if not answer.strip():
             polled.missing += 1
+            polled.unlabelled.append((annotator_index, task_index))
             return
         polled.rows.append((annotator_index, task_index, time))
         polled.answers.append(answer)
@@ -175,8 +211,9 @@ class VoteCollector:
             answers = [*polled.answers, *polled.truths.values()]
             outputs, index, notices = order_outputs(answers, self.path)
             messages = [*notices, *general]
-            if any(_JOINT in answer for answer in answers):
-                messages.append('Answers chosen together are one label, such as "a + b".')
+            if any(JOINT in answer for answer in answers):
+                messages.append(JOINT_NOTICE)
+                polled.add_unanswered(self.viewed)
             label = index[: len(polled.answers)]
             votes, question = label >= 0, polled.words or name
             missing = polled.missing + int((~votes).sum())
@@ -192,6 +229,7 @@ class VoteCollector:
                         task=rows[:, 1].astype(np.int32), label=label[votes],
                         time=time if np.isfinite(time).any() else None, pictures=polled.pictures,
                         missing=missing, notices=tuple(messages),
+                        unlabelled=np.array(polled.unlabelled, dtype=np.int32).reshape(-1, 2),
                     )
                 )  # fmt: skip
             if polled.truths:
@@ -231,6 +269,8 @@ def collect_labels(
                 collector.left_out[annotation.noun] += 1
         item = annotation_set.item
         task = f"{item.title} ({item.distinction})" if item.distinction else item.title
+        if annotation_set.is_complete and not annotation_set.is_truth:
+            collector.viewed.append((annotation_set.annotator or annotator, task))
         for question, answers in chosen.items():
             label = join_choices([answer for answer in answers if answer])
             if annotation_set.is_truth:

@@ -23,6 +23,7 @@ from raterscope.app.formats.labels.contents import (
     shorten_tasks,
     without_contents,
 )
+from raterscope.app.formats.labels.tag_sets import columns_as_tags
 from raterscope.app.formats.records import LabelFile, LabelTable, TaskContents, TrueLabels
 from raterscope.app.formats.tables import (
     COLUMN_NAMES,
@@ -129,8 +130,8 @@ FIELDS = (
 
 _NEEDED = ("annotator", "task", "label")
 _WANTED = ("time", "truth", "question", "picture", "read", "status")
-_REJECTED = "rejected"
-"""Status of an assignment whose answers the requester of a crowd platform refused."""
+_REJECTED = ("rejected", "ignored")
+"""Status of answers that do not count: refused by the requester of a crowd platform, or not given."""
 _TRUE = ("task", "truth")
 _TRUE_FROM_LABEL = ("task", "label")
 
@@ -179,7 +180,8 @@ def read_label_table(
                 elif name == answers[0]:
                     contents = (table,)
         notices = (_assumption(answers, "a question"),) if assumed else ()
-        return (replace(read[0], notices=(*read[0].notices, *notices)), *read[1:], *contents)
+        read[0] = replace(read[0], notices=(*read[0].notices, *notices))
+        return (*(columns_as_tags(read) if assumed else read), *contents)
     return _read_question(head, mapping, by_hand, watch)
 
 
@@ -208,7 +210,7 @@ def _read_question(
         raise InputError("has no labels; expected some", file=head.table.path, field=column["label"])
     notices = [*tables[0].notices, *_question_notices(columns, column, filled)]
     if refused.any():
-        notices.append(f"{counted(int(refused.sum()), 'row')} skipped: the assignment was rejected.")
+        notices.append(f"{counted(int(refused.sum()), 'row')} skipped: the answer was rejected or ignored.")
     tables[0] = replace(tables[0], notices=tuple(notices))
     return tuple(tables) if shown_contents is None else (*tables, shown_contents)
 
@@ -218,7 +220,7 @@ def _refused_rows(columns: Columns) -> NDArray[np.bool_]:
     status = columns.coded.pop("status", None)
     if status is None:
         return np.zeros(len(columns.coded["task"].index), dtype=np.bool_)
-    rejected = [at for at, name in enumerate(status.names) if name.casefold() == _REJECTED]
+    rejected = [at for at, name in enumerate(status.names) if name.casefold() in _REJECTED]
     return np.isin(status.index, rejected)
 
 
@@ -241,7 +243,10 @@ def read_true_labels(
     truths: list[TrueLabels] = []
     for words, rows in _questions(columns, filled):
         truth = _truth(columns, column, rows, columns.coded["task"], words)
-        truths += [] if truth is None else [truth]
+        if truth is not None:
+            task, named = columns.coded["task"], set(truth.tasks)
+            names = (task.names[at] for at in np.unique(task.index[rows]).tolist())
+            truths.append(replace(truth, unlabelled=tuple(name for name in names if name not in named)))
     if not truths:
         raise InputError("has no labels; expected some", file=head.table.path, field=column["truth"])
     truths[0] = replace(truths[0], notices=(*truths[0].notices, *_question_notices(columns, column, filled)))
@@ -282,11 +287,12 @@ def _tables(
     written = coded["label"]
     used = np.unique(written.index[rows]) if not keep_all_outputs else np.arange(len(written.names))
     outputs, output, notices = order_outputs([written.names[at] for at in used], path, column["label"])
-    number = np.full(len(written.names), -1, dtype=np.int16)
+    number = np.full(len(written.names), -1, dtype=output.dtype)
     number[used] = output
     label = number[written.index]
     voted = rows & (label >= 0)
-    missing = int(rows.sum() - voted.sum())
+    empty = rows & (label < 0)
+    missing = int(empty.sum())
     messages = list(notices)
     if missing:
         messages.append(no_label_notice(missing))
@@ -307,6 +313,7 @@ def _tables(
                 label=select_rows(label, voted), time=time,
                 pictures=_pictures(coded.get("picture"), task, rows),
                 missing=missing, notices=tuple(messages), columns=fields_of(column),
+                unlabelled=np.stack([annotator.index[empty], task.index[empty]], axis=1),
             )
         )  # fmt: skip
     return tables if truth is None else [*tables, truth]
@@ -327,7 +334,7 @@ def _truth(
     classes, output, notices = order_outputs([truth.names[at] for at in used], path, column["truth"])
     if not classes:
         return None
-    number = np.full(len(truth.names), -1, dtype=np.int16)
+    number = np.full(len(truth.names), -1, dtype=output.dtype)
     number[used] = output
     label = number[truth.index]
     known = rows & (label >= 0)
@@ -432,4 +439,8 @@ def read_wide_table(
             if answer.strip():
                 collector.add_truth("", task, answer.strip())
     fields = fields_of(column) | dict.fromkeys(annotators, VOTES)
-    return tuple(replace(read, columns=fields) for read in collector.tables())
+    read = (replace(part, columns=fields) for part in collector.tables())
+    return tuple(
+        replace(part, unlabelled=part.unlabelled[:0]) if isinstance(part, LabelTable) else part
+        for part in read
+    )

@@ -34,7 +34,7 @@ from raterscope.app.command_line.output import (
 )
 from raterscope.app.command_line.selection import answered_by_options, select_items, select_question
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.labels import read_labels
+from raterscope.app.formats.labels import read_labels, split_tags
 from raterscope.app.formats.labels.programs import read_program
 from raterscope.app.formats.records import STUDY_SUFFIX, LabelFile, LabelTable, TrueLabels
 from raterscope.app.formats.tables import UnknownColumns
@@ -353,7 +353,7 @@ def _read(options: argparse.Namespace, watch: Watch) -> list[LabelFile]:
     if options.truth is not None:
         # The file of truths takes precedence over truths among the votes.
         tables += _truths_of(options.truth, mapping, part(watch, 1 - 1 / count, 1.0))
-    return tables
+    return list(split_tags(tables))
 
 
 def _truths_of(path: Path, mapping: Mapping[str, str], watch: Watch) -> list[TrueLabels]:

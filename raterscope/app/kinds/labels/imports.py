@@ -15,7 +15,7 @@ import numpy as np
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.labels import FIELDS, read_labels
+from raterscope.app.formats.labels import FIELDS, TAGS, read_labels, split_tags
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.records import LabelFile, LabelTable, TaskContents, TrueLabels, group_by_name
 from raterscope.app.formats.sources import Sources
@@ -246,7 +246,7 @@ def _shape(prior: Sequence[Sequence[float]]) -> str:
 
 Tables = tuple[LabelFile, ...]
 
-_OF_LABELS = {name for name, _, _ in FIELDS} - {"annotator", "time"}
+_OF_LABELS = {name for name, _, _ in FIELDS} - {"annotator", "time"} | {TAGS}
 _PAIR = {"left", "right"}
 
 
@@ -302,7 +302,7 @@ def read_label_files(
         step(0.0, f"reading {plain(path.name)}")
         mapping = (mappings or {}).get(path)
         tables += read_labels(sources.open(path), mapping, step, truth=truth, annotator=annotator)
-    return tuple(tables)
+    return split_tags(tables)
 
 
 def names_of(tables: Sequence[LabelFile]) -> list[str]:
@@ -323,7 +323,7 @@ def tasks_of(study: Study) -> tuple[str, ...]:
 
 
 def store_labels(tables: Sequence[LabelFile], study: Study, watch: Watch = silent) -> list[str]:
-    """Store labels in a study, the votes first. Returns a sentence for each table."""
+    """Store labels in a study, the votes first. Returns the different sentences on tables."""
     sentences = []
     in_order = sorted(tables, key=lambda table: not isinstance(table, LabelTable))
     for table, step in steps_of(watch, in_order):
@@ -334,4 +334,4 @@ def store_labels(tables: Sequence[LabelFile], study: Study, watch: Watch = silen
         else:
             sentence = add_true_labels(study, table, step)
         sentences.append(f"{plain(table.path.name)}: {sentence}")
-    return sentences
+    return list(dict.fromkeys(sentences))

@@ -83,7 +83,7 @@ def _add_fuse_options(parser: Parser) -> None:
     add_question(parser)
     parser.add_argument("--annotator", metavar="NAME",
                         help="annotator of the files that do not name theirs")  # fmt: skip
-    add_mapping(parser, "annotator, task, label, time, truth, question, picture")
+    add_mapping(parser, "annotator, task, label, tags (several of a vote), time, truth, question, picture")
     add_results(parser)
 
 

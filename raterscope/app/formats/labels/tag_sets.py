@@ -1,0 +1,270 @@
+"""Sets of tags: a vote with several tags becomes one vote for each tag, "present" or "absent".
+
+Tags are in a cell of a list, in a cell with separators, in several rows of an annotator and a task, or in a
+column of zeros and ones each. An annotator who saw the task and did not give a tag votes "absent".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.app.errors import counted, plain
+from raterscope.app.formats.labels.collector import (
+    JOINT_NOTICE,
+    MOST_OUTPUTS,
+    SEPARATORS,
+    no_label_notice,
+    parts_of,
+    too_many_outputs,
+)
+from raterscope.app.formats.records import LabelFile, LabelTable, TrueLabels, group_by_name
+from raterscope.text import natural
+
+TAGS = "tags"
+"""Field of a column with the tags of a vote; and the name of a set of tags without a name."""
+
+ABSENT_PRESENT = ("absent", "present")
+MOST_TAGS = 200
+_LEAST_ROWS = 5
+_LEAST_SHARE = 0.05
+_LEAST_USES = 3
+"""Uses of a tag on average: the parts of sentences are hardly repeated."""
+
+_BINARY = ({"0", "1"}, {"false", "true"})
+_OF_SET = ": "
+
+
+def question_of_tag(question: str, tag: str) -> str:
+    """Name the question of a tag; the set's name goes before it.
+
+    Examples
+    --------
+    >>> question_of_tag("topics", "sport"), set_of_tag("topics: sport")
+    ('topics: sport', ('topics', 'sport'))
+    """
+    return f"{(question or TAGS).replace(_OF_SET, ' - ')}{_OF_SET}{tag}"
+
+
+def set_of_tag(question: str) -> tuple[str, str] | None:
+    """Return the name of the set and the tag of a question; None for other questions."""
+    name, separator, tag = question.partition(_OF_SET)
+    return (name, tag) if separator else None
+
+
+def split_tags(tables: Sequence[LabelFile]) -> tuple[LabelFile, ...]:
+    """Split sets of tags into a question for each tag; other tables stay as they are.
+
+    All files of a question have the same tags. Tags are detected where `LabelTable.tags` is None: where many
+    votes have several labels that also occur otherwise, or many annotators give several different labels to a
+    task, and none twice.
+    """
+    votes = [table for table in tables if isinstance(table, LabelTable)]
+    split: dict[int, list[LabelFile]] = {}
+    truths = [table for table in tables if isinstance(table, TrueLabels)]
+    for files in group_by_name(votes, "", lambda table: table.outputs).values():
+        understood = _understand(files)
+        if understood is None:
+            _refuse_many(files)
+            continue
+        name = next((file.question for file in files if file.question), "")
+        for at, file in enumerate(files):
+            parts = _votes_by_tag(file, understood, name)
+            if not at:
+                words = understood.notice(name, sum(len(each.unlabelled) for each in files))
+                parts[0] = replace(parts[0], notices=(*parts[0].notices, words))
+            split[id(file)] = [*parts]
+        for truth in truths:
+            if truth.question.casefold() in ("", name.casefold()):
+                split[id(truth)] = [*_truths_by_tag(truth, understood, name)]
+    for truth in truths if not votes else ():
+        understood = _understand([truth])
+        if understood is not None:
+            split[id(truth)] = [*_truths_by_tag(truth, understood, truth.question)]
+    return tuple(part for table in tables for part in split.get(id(table), [table]))
+
+
+def split_truth(truth: TrueLabels, tags: Iterable[str], question: str) -> tuple[TrueLabels, ...]:
+    """Split true labels by the tags of a set that is known."""
+    known = tuple(tags)
+    return tuple(_truths_by_tag(truth, _Tags(_separators_of(truth, known), known, by_rows=False), question))
+
+
+def columns_as_tags(tables: Sequence[LabelFile]) -> tuple[LabelFile, ...]:
+    """Rename the answers of questions that all have the answers 0 and 1: each is a tag of one set."""
+    votes = [table for table in tables if isinstance(table, LabelTable)]
+    answers = {name.casefold() for table in votes for name in table.outputs}
+    if len(votes) < 2 or answers not in _BINARY:
+        return tuple(tables)
+    notice = f"{counted(len(votes), 'column')} of {' and '.join(sorted(answers))} are read as tags."
+    renamed = [_as_tag(table) if isinstance(table, LabelTable | TrueLabels) else table for table in tables]
+    at = tables.index(votes[0])
+    first = renamed[at]
+    assert isinstance(first, LabelTable)
+    renamed[at] = replace(first, notices=(*first.notices, notice))
+    return tuple(renamed)
+
+
+def _as_tag(table: LabelTable | TrueLabels) -> LabelTable | TrueLabels:
+    names = table.outputs if isinstance(table, LabelTable) else table.classes
+    present = np.array([name.casefold() in ("1", "true") for name in names], dtype=np.int16)
+    question, label = question_of_tag("", table.question), present[table.label]
+    if isinstance(table, LabelTable):
+        return replace(table, question=question, outputs=ABSENT_PRESENT, label=label, tags=False)
+    return replace(table, question=question, classes=ABSENT_PRESENT, label=label)
+
+
+@dataclass(frozen=True)
+class _Tags:
+    """How the labels of a question are read.
+
+    Attributes
+    ----------
+    separators : tuple of str
+        Between the tags of a label.
+    tags : tuple of str
+    by_rows : bool
+        Whether the rows of an annotator and a task are one set.
+    skipped : int
+        Rare tags beyond `MOST_TAGS`.
+    """
+
+    separators: tuple[str, ...]
+    tags: tuple[str, ...]
+    by_rows: bool
+    skipped: int = 0
+
+    def contained(self, names: Sequence[str]) -> NDArray[np.bool_]:
+        """Return which tags each label has: (labels, tags)."""
+        number = {tag: at for at, tag in enumerate(self.tags)}
+        table = np.zeros((len(names), len(self.tags)), dtype=np.bool_)
+        for row, name in enumerate(names):
+            table[row, [number[tag] for tag in parts_of(name, self.separators) if tag in number]] = True
+        return table
+
+    def notice(self, question: str, empty: int) -> str:
+        """Describe what was understood, in sentences; `empty` votes have no tag."""
+        names = ", ".join(plain(tag, 20) for tag in self.tags[:4])
+        more = f" and {len(self.tags) - 4:,} more" if len(self.tags) > 4 else ""
+        of = f" of {plain(question, 40)}" if question else ""
+        words = f"{counted(len(self.tags), 'tag')}{of} are fused one by one: {names}{more}."
+        words += f" {counted(empty, 'vote')} without a tag: every tag is absent." if empty else ""
+        if self.skipped:
+            words += f" The {counted(self.skipped, 'rarest tag')} beyond {MOST_TAGS} were skipped."
+        return words
+
+
+def _understand(files: Sequence[LabelTable] | Sequence[TrueLabels]) -> _Tags | None:
+    """Find the tags of a question's labels; None if a vote has one label."""
+    wanted = [file.tags for file in files if isinstance(file, LabelTable)]
+    if False in wanted or not sum(map(len, files)):
+        return None
+    uses: dict[str, int] = {}
+    for file in files:
+        names = file.outputs if isinstance(file, LabelTable) else file.classes
+        for name, count in zip(names, np.bincount(file.label, minlength=len(names)).tolist(), strict=True):
+            uses[name] = uses.get(name, 0) + count
+    separators = tuple(separator for separator in SEPARATORS if True in wanted or _separates(separator, uses))
+    separators = tuple(separator for separator in separators if any(separator in name for name in uses))
+    votes = [file for file in files if isinstance(file, LabelTable)]
+    by_rows = not separators and (True in wanted or _several_rows(votes))
+    if not separators and not by_rows:
+        return None
+    of_tag: dict[str, int] = {}
+    for name, count in uses.items():
+        for tag in dict.fromkeys(parts_of(name, separators)):
+            of_tag[tag] = of_tag.get(tag, 0) + count
+    often = sorted(of_tag, key=lambda tag: (-of_tag[tag], natural(tag)))[:MOST_TAGS]
+    return _Tags(separators, tuple(sorted(often, key=natural)), by_rows, len(of_tag) - len(often))
+
+
+def _refuse_many(files: Sequence[LabelTable]) -> None:
+    for file in files:
+        if len(file.outputs) > MOST_OUTPUTS:
+            raise too_many_outputs(file.outputs, file.path)
+
+
+def _separates(separator: str, uses: Mapping[str, int]) -> bool:
+    """Return whether labels are joined by a separator: in many votes, and of parts that occur often."""
+    joint = sum(count for name, count in uses.items() if len(parts_of(name, [separator])) > 1)
+    parts = {part for name in uses for part in parts_of(name, [separator])}
+    given = sum(count * len(parts_of(name, [separator])) for name, count in uses.items())
+    return joint >= max(_LEAST_ROWS, _LEAST_SHARE * sum(uses.values())) and given >= _LEAST_USES * len(parts)
+
+
+def _separators_of(truth: TrueLabels, tags: Iterable[str]) -> tuple[str, ...]:
+    """Find the separators that leave known tags."""
+    known = set(tags)
+    joined = {separator: [name for name in truth.classes if separator in name] for separator in SEPARATORS}
+    return tuple(
+        separator
+        for separator, names in joined.items()
+        if any(known.intersection(parts_of(name, [separator])) for name in names)
+    )
+
+
+def _several_rows(files: Sequence[LabelTable]) -> bool:
+    """Return whether annotators give several labels to a task, never the same label twice."""
+    several = pairs = 0
+    for file in files:
+        pair = _pairs(file.annotator, file.task, file)
+        if len(np.unique(pair * len(file.outputs) + file.label)) < len(pair):
+            return False
+        numbers = np.unique(pair, return_counts=True)[1]
+        several, pairs = several + int((numbers > 1).sum()), pairs + len(numbers)
+    return several >= max(_LEAST_ROWS, 2 * _LEAST_SHARE * pairs)
+
+
+def _pairs(annotator: NDArray[np.integer], task: NDArray[np.integer], table: LabelTable) -> NDArray[np.int64]:
+    return np.asarray(annotator.astype(np.int64) * len(table.tasks) + task)
+
+
+def _votes_by_tag(table: LabelTable, understood: _Tags, question: str) -> list[LabelTable]:
+    """Return the votes on each tag."""
+    empty = table.unlabelled
+    annotator = np.concatenate([table.annotator, empty[:, 0]])
+    task = np.concatenate([table.task, empty[:, 1]])
+    time = None if table.time is None else np.concatenate([table.time, np.full(len(empty), np.nan)])
+    has = np.vstack(
+        [understood.contained(table.outputs), np.zeros((1, len(understood.tags)), dtype=np.bool_)]
+    )
+    label = np.concatenate([table.label, np.full(len(empty), len(table.outputs), dtype=table.label.dtype)])
+    group = np.arange(len(task))
+    if understood.by_rows:
+        _, first, group = np.unique(_pairs(annotator, task, table), return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        first, group = first[order], np.argsort(order)[group]
+        annotator, task, time = annotator[first], task[first], None if time is None else time[first]
+    columns = {name: TAGS if field == "label" else field for name, field in table.columns.items()}
+    parts = []
+    for number, tag in enumerate(understood.tags):
+        present = np.zeros(len(task), dtype=np.int16)
+        present[group[has[label, number]]] = 1
+        parts.append(
+            replace(
+                table, question=question_of_tag(question, tag), outputs=ABSENT_PRESENT,
+                annotator=annotator, task=task, label=present, time=time, missing=0, columns=columns,
+                notices=(), unlabelled=empty[:0], tags=False,
+            )
+        )  # fmt: skip
+    notices = [
+        words for words in table.notices if words not in (JOINT_NOTICE, no_label_notice(table.missing))
+    ]
+    parts[0] = replace(parts[0], notices=tuple(notices))
+    return parts
+
+
+def _truths_by_tag(truth: TrueLabels, understood: _Tags, question: str) -> Iterable[TrueLabels]:
+    """Yield the truth of each tag: absent where a task's true labels do not name it."""
+    has = understood.contained([*truth.classes, ""])
+    tasks = (*truth.tasks, *truth.unlabelled)
+    label = np.concatenate([truth.label, np.full(len(truth.unlabelled), len(truth.classes), dtype=np.int16)])
+    for number, tag in enumerate(understood.tags):
+        yield replace(
+            truth, question=question_of_tag(question, tag), classes=ABSENT_PRESENT,
+            tasks=tasks, label=has[label, number].astype(np.int16), unlabelled=(),
+            notices=() if number else truth.notices,
+        )  # fmt: skip
