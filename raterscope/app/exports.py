@@ -93,6 +93,8 @@ class Request:
         Table of what annotators cost.
     groups : mapping of name to tuple of int, optional
         Numbers of the images of each group, for an export that is `Export.grouped`.
+    task_groups : mapping of task to group, optional
+        For an export of questions that is `Export.grouped`.
     """
 
     what: str
@@ -107,6 +109,7 @@ class Request:
     settings: Mapping[str, str] = field(default_factory=dict)
     costs: Path | None = None
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    task_groups: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -271,10 +274,10 @@ def write_groups(export: Export, study: Study, request: Request, watch: Watch = 
     """
     from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name
 
-    if export.by_question or not export.kinds or export.of_readers or export.budgeted:
-        raise InputError(f"{export.what} are not of images; --groups is for exports of images")
     if export.grouped:
         return write_export(export, study, request, watch)
+    if export.by_question or not export.kinds or export.of_readers or export.budgeted:
+        raise InputError(f"{export.what} are not of images; --groups is for exports of images")
     folder, form, used = folder_of(request), FORMATS[request.format], set[str]()
     make_folder(folder)
     files: list[Path] = []

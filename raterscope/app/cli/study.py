@@ -41,7 +41,7 @@ from raterscope.app.kinds.registry import KINDS, find_export
 from raterscope.app.outcome import Answer
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
-from raterscope.app.study.groups import read_groups
+from raterscope.app.study.groups import read_groups, read_task_groups
 from raterscope.app.study.new_study import new_study, save_elsewhere
 from raterscope.app.study.records import ImageEntry, Item
 from raterscope.app.study.references import ImageNames
@@ -241,7 +241,10 @@ def export(options: argparse.Namespace) -> int:
             costs=options.costs,
         )
         tell(provenance(chosen_export, study, request).outdated, ())
-        if options.groups is None:
+        if options.groups is not None and chosen_export.by_question and chosen_export.grouped:
+            request = replace(request, task_groups=read_task_groups(options.groups, options.group_by))
+            results = write_groups(chosen_export, study, request, watch)
+        elif options.groups is None:
             results = write_export(chosen_export, study, request, watch)
         else:
             groups, about = read_groups(study, options.groups, options.group_by)

@@ -1,8 +1,8 @@
-"""Groups of images: patients, slides or sites, from a table or from the folders of the images."""
+"""Groups of images or tasks: patients, slides or sites, from a table or from the folders of the images."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -43,20 +43,9 @@ def read_groups(
     entries = study.images()
     if str(source) == FOLDERS:
         return _sorted({entry.id: _folder(study, entry) for entry in entries}), []
-    table = read_table(source)
-    if column is not None and column not in table.header:
-        known = ", ".join(plain(name, 30) for name in table.header[:12])
-        raise InputError(f"there is no column {plain(column)}; the columns are {known}", file=source)
-    fields = find_columns(table, ("image",) if column else ("image", "group"))
-    if fields is None:
-        raise InputError("has no columns of images and groups; expected image and patient", file=source)
-    faults = Faults(table)
-    names = read_names(table, fields["image"], faults)
-    groups = read_names(table, column or fields["group"], faults)
-    faults.refuse()
     images = ImageNames(entries)
     group_of: dict[int, str] = {}
-    for line, name, group in zip(table.lines, names, groups, strict=True):
+    for line, name, group in _read_rows(source, "image", column):
         entry = images.find(name)
         if entry is not None and group_of.setdefault(entry.id, group) != group:
             raise InputError(
@@ -64,9 +53,39 @@ def read_groups(
                 file=source, line=line,
             )  # fmt: skip
     if not group_of:
-        raise InputError("contains none of the study's images", file=source, field=fields["image"])
+        raise InputError("contains none of the study's images", file=source)
     missing = len(entries) - len(group_of)
     return _sorted(group_of), [f"{counted(missing, 'image')} without a group skipped."] if missing else []
+
+
+def read_task_groups(source: Path, column: str | None = None) -> dict[str, str]:
+    """Read the group of each task from a table; see `read_groups`."""
+    if str(source) == FOLDERS:
+        raise InputError("tasks have no folders; give a table with the columns task and patient")
+    group_of: dict[str, str] = {}
+    for line, name, group in _read_rows(source, "task", column):
+        if group_of.setdefault(name, group) != group:
+            raise InputError(
+                f"{plain(name)} is in the groups {plain(group_of[name])} and {plain(group)}",
+                file=source, line=line,
+            )  # fmt: skip
+    return group_of
+
+
+def _read_rows(source: Path, item: str, column: str | None) -> Iterator[tuple[int, str, str]]:
+    """Yield line, name and group of each row of a table. Raises `InputError` without such columns."""
+    table = read_table(source)
+    if column is not None and column not in table.header:
+        known = ", ".join(plain(name, 30) for name in table.header[:12])
+        raise InputError(f"there is no column {plain(column)}; the columns are {known}", file=source)
+    fields = find_columns(table, (item,) if column else (item, "group"))
+    if fields is None:
+        raise InputError(f"has no columns of {item}s and groups; expected {item} and patient", file=source)
+    faults = Faults(table)
+    names = read_names(table, fields[item], faults)
+    groups = read_names(table, column or fields["group"], faults)
+    faults.refuse()
+    yield from zip(table.lines, names, groups, strict=True)
 
 
 def split_groups(groups: Collection[str]) -> tuple[frozenset[str], ...]:

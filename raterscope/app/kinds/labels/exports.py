@@ -73,6 +73,7 @@ from raterscope.app.outcome import record_of
 from raterscope.app.page.variability import COLUMNS, statistic_rows
 from raterscope.app.review import ReviewState, fold, standing_names
 from raterscope.app.study import Study
+from raterscope.app.study.groups import split_groups
 from raterscope.app.study.labels import known_truth, labels_of, pictures_of
 from raterscope.app.study.records import QuestionEntry
 
@@ -82,6 +83,7 @@ COMMUNITIES = ("community", "name", "members", "share_of_votes", "accuracy", "mo
 """Then the entries of the prototype, named "true: given"."""
 
 NEXT_VOTES = ("task", "annotator", "gain", "gain_of_new", "label", "probability", "votes")
+_TRAINING = ("task", "picture", "split", "group", "label", "decided")
 EVALUATION = (
     "method", "tasks", "accuracy", "accuracy_low", "accuracy_high", "auc", "log_loss", "brier",
     "calibration_error",
@@ -328,7 +330,9 @@ def export_labels(study: Study, request: Request, watch: Watch = silent) -> list
         raise InputError(_why_missing(request.what), file=study.path)
     files: list[Path] = []
     for entry, path, step in files_for(request, [(entry, entry.name) for entry in entries], watch):
-        if budget is not None:
+        if request.what == "training":
+            files += _write_training(request, study, entry, path, step)
+        elif budget is not None:
             files += _write_assignments(budget, request.say, study, entry, path, step)
         else:
             files += _WRITERS[request.what](study, entry, request.format, path, step)
@@ -443,6 +447,36 @@ def _write_probability(study: Study, entry: QuestionEntry, _: str, path: Path, w
     answer = apply_decisions(study, answered)
     tasks = answered.question.labels.tasks
     return [write_crowdkit_probabilities(path, tasks, answer.classes, answer.posterior, watch)]
+
+
+def _write_training(
+    request: Request, study: Study, entry: QuestionEntry, path: Path, watch: Watch
+) -> list[Path]:
+    """Write a row for each task with votes: picture, split by group, label, soft labels, entropy.
+
+    A task without a group is one by itself. Groups are all in train or all in val.
+    """
+    watch(0.0, f"writing {request.what}")
+    answered = _answer(study, entry)
+    tasks, answer = answered.question.labels.tasks, apply_decisions(study, answered)
+    pictures, votes = _pictures(study, entry), answered.result.fusion.votes
+    group_of = request.task_groups
+    used = [at for at in range(len(tasks)) if votes[at] or at in answer.decided]
+    if group_of and not any(tasks[at] in group_of for at in used):
+        raise InputError("the groups contain none of the question's tasks", file=study.path)
+    groups = {at: group_of.get(tasks[at], tasks[at]) for at in used}
+    validation = next(iter(split_groups(groups.values())), frozenset())
+    rows = (
+        (
+            tasks[at], pictures.get(at, ""), "val" if groups[at] in validation else "train", groups[at],
+            answer.classes[answer.label[at]] if answer.label[at] >= 0 else "", int(at in answer.decided),
+            *(format_number(value) for value in answer.posterior[at].tolist()),
+            format_number(float(answer.entropy[at])), int(votes[at]),
+        )
+        for at in used
+    )  # fmt: skip
+    shares = (f"p({name})" for name in answer.classes)
+    return [write_table(path, (*_TRAINING, *shares, "entropy", "votes"), rows)]
 
 
 def _write_annotators(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:

@@ -149,6 +149,7 @@ _DRAWN = ("csv", "svg")
 _table = partial(Export, by_question=True)
 _EXPORTS = (
     _table("labels", "Labels", ("csv", "label-studio", "crowd-kit")),
+    _table("training", "Training set", grouped=True),
     _table("probability", "Probabilities", ("crowd-kit",)),
     _table("annotators", "Annotators"),
     _table("confusion", "Confusion matrices", ("csv", "crowd-kit")),

@@ -206,3 +206,28 @@ def test_curves_are_exported_as_tables_and_drawings(study, tmp_path, export, ref
         assert run("import", study, write_truth(tmp_path / "truth.csv"), "--kind", "true-labels") == 0
     assert len({row["method"] for row in rows_of(export(kind))}) >= 2
     assert export(kind, suffix=".svg").read_bytes().startswith(b"<svg ")
+
+
+def test_a_training_table_has_soft_labels_and_keeps_patients_apart(study, export, tmp_path):
+    (tmp_path / "patients.csv").write_text(
+        "task,patient\n" + "".join(f"t{t},P{t % 7}\n" for t in range(TASKS))
+    )
+    rows = rows_of(export("training", "--groups", tmp_path / "patients.csv"))
+    labels = rows_of(export("labels"))
+    assert len(rows) == TASKS
+    for row, label in zip(rows, labels, strict=True):
+        assert (row["task"], row["label"]) == (label["task"], label["label"])
+        for name in (*CLASSES, "cow"):
+            assert float(row[f"p({name})"]) == pytest.approx(float(label[name]), abs=1e-6)
+        assert float(row["entropy"]) == pytest.approx(float(label["entropy"]), abs=1e-6)
+    assert [row["task"] for row in rows if row["decided"] == "1"] == ["t5", "t6"]
+    splits = {row["group"]: row["split"] for row in rows}
+    assert all(splits[row["group"]] == row["split"] for row in rows)
+    assert sorted(splits.values()).count("val") == 2
+
+
+def test_groups_without_any_task_are_refused(study, tmp_path, capsys):
+    (tmp_path / "patients.csv").write_text("task,patient\nz,P1\n")
+    more = ("--groups", tmp_path / "patients.csv", "-o", tmp_path / "out.csv")
+    assert run("export", study, "--what", "training", *more) == 1
+    assert "none of the question's tasks" in capsys.readouterr().err
