@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +12,8 @@ import msgspec
 from raterscope.app.errors import InputError
 
 COORDINATOR = "coordinator.json"
-VERSION = 1
+VERSION = 2
+"""Of files with texts; files of images alone have version 1."""
 
 
 class Picture(msgspec.Struct, frozen=True):
@@ -42,16 +45,30 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 class ReadingCase(msgspec.Struct, frozen=True):
-    """A case: one picture, or two that are compared.
+    """A case: one picture, two that are compared, or texts.
 
     Attributes
     ----------
     key : str
         Neutral name that tells the reader nothing: "c007".
+    texts : dict of field to text
+        Contents of a task, in order.
     """
 
     key: str
     pictures: tuple[Picture, ...]
+    texts: dict[str, str] = {}
+
+    @property
+    def digests(self) -> list[str]:
+        """Digests of the pictures, or of the texts."""
+        texts = [digest_of_texts(self.texts)] if self.texts else []
+        return [*(picture.digest for picture in self.pictures), *texts]
+
+
+def digest_of_texts(texts: Mapping[str, str]) -> str:
+    """Compute the SHA-256 of the contents of a task."""
+    return f"sha256:{hashlib.sha256(msgspec.json.encode(list(texts.items()))).hexdigest()}"
 
 
 class ScheduledCase(msgspec.Struct, frozen=True):
@@ -105,7 +122,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     washout_days: float
     cases: tuple[ReadingCase, ...]
     places: tuple[ScheduledCase, ...]
-    version: int = VERSION
+    version: int = 1
 
     @property
     def sessions(self) -> int:
@@ -149,7 +166,7 @@ class Coordinator(msgspec.Struct, frozen=True, kw_only=True):
     cases : tuple of ReadingCase
         With the pictures where they lie for the coordinator.
     names : dict of key to names
-        Of the pictures of each case, in the collected study.
+        Of the pictures of each case, or of its task, in the collected study.
     """
 
     study: str
@@ -161,7 +178,7 @@ class Coordinator(msgspec.Struct, frozen=True, kw_only=True):
     cases: tuple[ReadingCase, ...]
     names: dict[str, tuple[str, ...]]
     readers: tuple[ReaderEntry, ...]
-    version: int = VERSION
+    version: int = 1
 
     def case(self, key: str) -> ReadingCase:
         """Return a case by its key."""

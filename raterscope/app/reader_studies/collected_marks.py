@@ -13,9 +13,23 @@ from raterscope.algorithms.progress import Watch, part, steps_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.masks.collector import crop
-from raterscope.app.formats.records import ClickTable, ImageFile, LabelTable, PairTable, VolumeFile
+from raterscope.app.formats.records import (
+    ClickTable,
+    ImageFile,
+    LabelTable,
+    PairTable,
+    TaskContents,
+    VolumeFile,
+)
 from raterscope.app.formats.volumes import find_volumes
-from raterscope.app.reader_studies.assignment import Coordinator, Picture, ScheduledCase, locate_picture
+from raterscope.app.reader_studies.assignment import (
+    COORDINATOR,
+    Coordinator,
+    Picture,
+    ReadingCase,
+    ScheduledCase,
+    locate_picture,
+)
 from raterscope.app.reader_studies.mask_strokes import draw_strokes
 from raterscope.app.reader_studies.reading_file import CaseMarks
 from raterscope.app.study import ImageEntry, Study, StudyError
@@ -23,6 +37,7 @@ from raterscope.app.study.file_digests import digest_of_images
 from raterscope.app.study.labels import add_votes
 from raterscope.app.study.masks import PlacedMask, add_masks
 from raterscope.app.study.pairs import add_pairs
+from raterscope.app.study.task_contents import add_contents, read_contents
 
 Read = Mapping[int, tuple[ScheduledCase, CaseMarks]]
 
@@ -55,6 +70,7 @@ def store_marks(
     elif coordinator.kind == "labels":
         for table in _votes(coordinator, annotator, file, read):
             add_votes(study, table, watch)
+        add_contents(study, TaskContents(file, _contents(coordinator, read)))
     else:
         for comparisons in _comparisons(coordinator, annotator, file, read):
             add_pairs(study, comparisons, watch)
@@ -109,6 +125,16 @@ def _votes(coordinator: Coordinator, annotator: str, file: Path, read: Read) -> 
     return [table for table in tables if len(table)]
 
 
+def _contents(coordinator: Coordinator, read: Read) -> dict[str, dict[str, str]]:
+    """Return the texts of the cases that were read, by field and task."""
+    fields: dict[str, dict[str, str]] = {name: {} for case in coordinator.cases for name in case.texts}
+    keys = {scheduled.case for scheduled, _ in read.values()}
+    for case in coordinator.cases:
+        for name, text in case.texts.items() if case.key in keys else ():
+            fields[name][coordinator.names[case.key][0]] = text
+    return fields
+
+
 def _comparisons(coordinator: Coordinator, annotator: str, file: Path, read: Read) -> list[PairTable]:
     items = tuple(dict.fromkeys(name for names in coordinator.names.values() for name in names))
     number = {name: index for index, name in enumerate(items)}
@@ -140,7 +166,8 @@ class CollectedImages:
     Attributes
     ----------
     problems : list of str
-        Images that were changed or, of masks, are missing, a sentence each.
+        Images that were changed or, of masks, are missing, and tasks of the study with other texts, a
+        sentence each.
     """
 
     def __init__(self, study: Study, coordinator: Coordinator, file: Path, watch: Watch) -> None:
@@ -150,6 +177,9 @@ class CollectedImages:
         pictures: dict[str, Picture] = {}
         cases: dict[str, list[str]] = {}
         for case in coordinator.cases:
+            if case.texts:
+                self._check_texts(study, coordinator.names[case.key][0], case)
+                continue
             for name, picture in zip(coordinator.names[case.key], case.pictures, strict=True):
                 pictures[name] = picture
                 cases.setdefault(name, []).append(case.key)
@@ -171,8 +201,18 @@ class CollectedImages:
         by_name = dict(zip(names, added, strict=True))
         self._entries = present | by_name
 
+    def _check_texts(self, study: Study, task: str, case: ReadingCase) -> None:
+        """Compare texts that an earlier collection stored with those of the case."""
+        stored = read_contents(study, 0, task)
+        if stored and stored != case.texts:
+            self.problems.append(
+                f"{plain(task)}: its text in the study is not that of {COORDINATOR}; its reads are not "
+                "collected"
+            )
+            self._unusable.add(case.key)
+
     def usable(self, case: str) -> bool:
-        """Return whether the images of a case are those with which it was read."""
+        """Return whether the images or texts of a case are those with which it was read."""
         return case not in self._unusable
 
     def entry(self, name: str) -> ImageEntry:

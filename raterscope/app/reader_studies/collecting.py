@@ -68,6 +68,8 @@ class Session:
     ----------
     marks : dict of position to CaseMarks
         Of the completed cases.
+    changed : frozenset of str
+        Keys of the cases whose texts are others than the coordinator's.
     """
 
     file: Path
@@ -76,6 +78,7 @@ class Session:
     digest: str
     marks: dict[int, CaseMarks]
     seconds: dict[int, float]
+    changed: frozenset[str] = frozenset()
 
     @property
     def key(self) -> tuple[str, int]:
@@ -169,9 +172,16 @@ def _read_all(
     for path, step in steps_of(watch, files):
         step(0.0, f"reading {plain(path.name)}")
         try:
-            sessions += _read(path, coordinator)
+            read = _read(path, coordinator)
         except InputError as error:
             collected.problems.append(str(error))
+            continue
+        sessions += read
+        for key in sorted(read[0].changed):
+            collected.problems.append(
+                f"{plain(path.name, 200)}: the text of {plain(coordinator.names[key][0])} is not that of "
+                f"{COORDINATOR}; its reads are not collected"
+            )
     return sessions
 
 
@@ -198,9 +208,10 @@ def _read(path: Path, coordinator: Coordinator) -> list[Session]:
                 words = f"lacks case {key} of read {session}"
                 words += f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else ""
             raise InputError(words, file=path)
-        digests = {case.key: [picture.digest for picture in case.pictures] for case in coordinator.cases}
+        digests = {case.key: case.digests for case in coordinator.cases}
+        changed = {case.key for case in assignment.cases if case.digests != digests.get(case.key)}
         for case in assignment.cases:
-            if [picture.digest for picture in case.pictures] != digests.get(case.key):
+            if case.key in changed and case.pictures:
                 raise InputError(f"was made with another image of case {case.key}", file=path)
         times = file.times()
         sessions = []
@@ -208,7 +219,7 @@ def _read(path: Path, coordinator: Coordinator) -> list[Session]:
             rows = [row for row in file.operations() if row.position in state.places]
             digest = hashlib.sha256(msgspec.msgpack.encode(rows)).hexdigest()
             marks = {position: file.marks(position) for position in sorted(state.done)}
-            sessions.append(Session(path, entry, state, digest, marks, times))
+            sessions.append(Session(path, entry, state, digest, marks, times, frozenset(changed)))
         return sessions
 
 
@@ -260,7 +271,7 @@ def _add(
     new = {
         position: marks
         for position, marks in session.marks.items()
-        if places[position].case not in present and images.usable(places[position].case)
+        if places[position].case not in present | session.changed and images.usable(places[position].case)
     }
     if not new and known is not None:
         return

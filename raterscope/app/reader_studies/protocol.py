@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from raterscope.app.errors import InputError, TableProblems, plain
+from raterscope.app.errors import InputError, TableProblems, counted, plain
 
 KINDS = ("clicks", "masks", "labels", "pairs")
 SIDES = ("left", "right", "tie")
@@ -49,7 +49,8 @@ class Protocol:
         clicks, masks, labels or pairs.
     readers : tuple of str
     cases : tuple of Path
-        Files and folders of images, each once; of pairs the images that are compared.
+        Files and folders of images, each once; of pairs the images that are compared; of labels also tables
+        and studies with texts of tasks.
     structures : tuple of str
         What readers outline, of masks.
     questions : tuple of Question
@@ -178,10 +179,15 @@ def _check_together(reader: _Fields, protocol: Protocol, values: Mapping[str, An
     if protocol.repeated_cases is not None:
         if protocol.reads == 1:
             reader.problem("repeated_cases", "needs at least 2 reads")
-        elif count and protocol.repeated_cases > count:
-            reader.problem("repeated_cases", f"is {protocol.repeated_cases}, but there are {count} cases")
+        elif count and kind in ("clicks", "pairs") and protocol.repeated_cases > count:
+            reader.problem("repeated_cases", too_few(protocol.repeated_cases, count))
     if "washout_days" in values and values.get("reads", 1) == 1:
         reader.problem("washout_days", "needs at least 2 reads")
+
+
+def too_few(repeated: int, count: int) -> str:
+    """Return a problem: more cases are to be read again than there are."""
+    return f"is {repeated}, but there are {counted(count, 'case')}"
 
 
 def _find_cases(reader: _Fields, folder: Path) -> tuple[Path, ...]:

@@ -246,7 +246,7 @@ class ReadingFile:
                             (session, places[0], places[-1]),
                         )
                     connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-                    connection.execute(f"PRAGMA user_version={VERSION}")
+                    connection.execute(f"PRAGMA user_version={assignment.version}")
                     connection.execute("COMMIT")
                 finally:
                     connection.close()

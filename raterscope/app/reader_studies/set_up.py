@@ -18,9 +18,11 @@ from raterscope.app.errors import InputError, TableProblems
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name, write_bytes
 from raterscope.app.formats.records import READING_SUFFIX, ImageFile, VolumeFile
+from raterscope.app.formats.sources import Source
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.reader_studies.assignment import (
     COORDINATOR,
+    VERSION,
     AskedQuestion,
     Assignment,
     Coordinator,
@@ -28,11 +30,15 @@ from raterscope.app.reader_studies.assignment import (
     ReaderEntry,
     ReadingCase,
     ScheduledCase,
+    digest_of_texts,
 )
-from raterscope.app.reader_studies.protocol import Protocol
+from raterscope.app.reader_studies.protocol import Protocol, too_few
 from raterscope.app.reader_studies.reading_file import ReadingFile
+from raterscope.app.reader_studies.text_cases import TextCase, holds_tasks, read_text_cases
 from raterscope.app.study.file_digests import digest_of_images
 from raterscope.app.study.references import stored_path
+
+CaseSource = ImageFile | VolumeFile | TextCase
 
 READERS = "readers"
 """Folder of the reading files; it alone is passed on."""
@@ -77,26 +83,33 @@ def set_up(protocol: Protocol, file: Path, folder: Path, watch: Watch = silent) 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("exists already; choose a new or empty folder", file=folder)
     sources = _read_sources(protocol, file, part(watch, 0.0, 0.3))
-    digests = digest_of_images(sources, part(watch, 0.3, 0.8))
+    digests = _digests(sources, part(watch, 0.3, 0.8))
+    version = VERSION if any(isinstance(source, TextCase) for source in sources) else 1
     made = not folder.exists()
     readers = folder / READERS
     try:
         make_folder(readers)
-        paths = [_copied(readers, number, source) if protocol.copy_images else source.path
-                 for number, source in enumerate(sources, start=1)]  # fmt: skip
+        paths = [
+            _copied(readers, number, source)
+            if protocol.copy_images and not isinstance(source, TextCase)
+            else source.path
+            for number, source in enumerate(sources, start=1)
+        ]
         groups = _groups(protocol, len(sources))
         keys = [f"c{number:0{max(3, len(str(len(groups))))}d}" for number in range(1, len(groups) + 1)]
         names = _names(sources)
 
         def cases(at: Path, paths: Sequence[Path]) -> tuple[ReadingCase, ...]:
             pictures = [
-                _picture(source, path, digest, at)
+                None if isinstance(source, TextCase) else _picture(source, path, digest, at)
                 for source, path, digest in zip(sources, paths, digests, strict=True)
             ]
-            return tuple(
-                ReadingCase(key, tuple(pictures[index] for index in group))
-                for key, group in zip(keys, groups, strict=True)
-            )
+            cases = []
+            for key, group in zip(keys, groups, strict=True):
+                shown = tuple(picture for index in group if (picture := pictures[index]) is not None)
+                first = sources[group[0]]
+                cases.append(ReadingCase(key, shown, first.texts if isinstance(first, TextCase) else {}))
+            return tuple(cases)
 
         questions = tuple(AskedQuestion(each.name, each.classes, each.text) for each in protocol.questions)
         entries = _readers(protocol, keys)
@@ -106,6 +119,7 @@ def set_up(protocol: Protocol, file: Path, folder: Path, watch: Watch = silent) 
             structures=protocol.structures, questions=questions, cases=own, readers=entries,
             names={key: tuple(names[index] for index in group)
                    for key, group in zip(keys, groups, strict=True)},
+            version=version,
         )  # fmt: skip
         study = hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(
             coordinator, cases=(), names={key: tuple(digests[index] for index in group)
@@ -119,6 +133,7 @@ def set_up(protocol: Protocol, file: Path, folder: Path, watch: Watch = silent) 
                 study=study, name=protocol.name, kind=protocol.kind, reader=entry.reader,  # type: ignore[arg-type]
                 instruction=protocol.instruction, structures=protocol.structures, questions=questions,
                 washout_days=protocol.washout_days, cases=cases(path, paths), places=entry.places,
+                version=version,
             )  # fmt: skip
             ReadingFile.create(path, assignment)
             files.append(path)
@@ -136,19 +151,34 @@ def set_up(protocol: Protocol, file: Path, folder: Path, watch: Watch = silent) 
     return SetUp(folder / COORDINATOR, tuple(files), len(groups), len(entries[0].places))
 
 
-def _read_sources(protocol: Protocol, file: Path, watch: Watch) -> list[ImageFile | VolumeFile]:
-    """Read the headers of all images; every one that cannot be read is named."""
-    sources: list[ImageFile | VolumeFile] = []
-    problems = []
+def _digests(sources: Sequence[CaseSource], watch: Watch) -> list[str]:
+    images = [source for source in sources if not isinstance(source, TextCase)]
+    of_images = iter(digest_of_images(images, watch) if images else ())
+    return [
+        digest_of_texts(source.texts) if isinstance(source, TextCase) else next(of_images)
+        for source in sources
+    ]
+
+
+def _read_sources(protocol: Protocol, file: Path, watch: Watch) -> list[CaseSource]:
+    """Read the headers of all images, and tasks; every file that cannot be read is named."""
+    sources: list[CaseSource] = []
+    problems, count = [], len(protocol.cases)
     for number, path in enumerate(protocol.cases):
-        watch(number / len(protocol.cases), f"reading {path.name}")
+        watch(number / count, f"reading {path.name}")
         try:
+            source = Source(path)
             if protocol.kind == "masks":
                 sources += find_volumes(path)
+            elif protocol.kind == "labels" and holds_tasks(source):
+                sources += read_text_cases(source, part(watch, number / count, (number + 1) / count))
             else:
-                sources.append(read_image(path))
+                sources.append(read_image(source))
         except InputError as error:
             problems.append(f"field cases: {error}")
+    repeated = protocol.repeated_cases or 0
+    if not problems and protocol.kind != "pairs" and repeated > len(sources):
+        problems.append(f"field repeated_cases: {too_few(repeated, len(sources))}")
     if problems:
         raise TableProblems(file, problems)
     return sources
@@ -181,8 +211,8 @@ def _picture(source: ImageFile | VolumeFile, path: Path, digest: str, at: Path) 
     return Picture(stored, digest, source.width, source.height, source.pixel_size)
 
 
-def _names(sources: Sequence[ImageFile | VolumeFile]) -> list[str]:
-    """Name the images in the collected study, each once."""
+def _names(sources: Sequence[CaseSource]) -> list[str]:
+    """Name the images and tasks in the collected study, each once."""
     counts: dict[str, int] = {}
     for source in sources:
         counts[source.name] = counts.get(source.name, 0) + 1

@@ -40,6 +40,18 @@ def read_contents(study: Study, question: int, task: str) -> dict[str, str]:
         return dict(rows.fetchall())
 
 
+def read_all_contents(study: Study) -> dict[str, dict[str, str]]:
+    """Return the contents of all tasks of questions about labels, by task and field."""
+    questions = {0, *(question.id for question in study.questions())}
+    contents: dict[str, dict[str, str]] = {}
+    with study.reading() as connection:
+        rows = connection.execute("SELECT question, task, field, value FROM contents ORDER BY task, position")
+        for question, task, field, value in rows:
+            if question in questions:
+                contents.setdefault(task, {}).setdefault(field, value)
+    return contents
+
+
 def copy_contents(old: sqlite3.Connection, new: sqlite3.Connection, questions: Mapping[int, int]) -> None:
     """Copy the contents of tasks to another study, in which questions have other numbers."""
     rows = old.execute("SELECT question, task, field, position, value FROM contents").fetchall()

@@ -35,6 +35,8 @@ _KINDS = {
     "labels": "Labels: answer by class",
     "pairs": "Pairs: compare two images",
 }
+_CASES_TIP = "Images, folders or patterns, one a line"
+_TEXT_TIP = "Images, tables of texts, studies or patterns, one a line"
 _QUESTION_TIPS = {
     "labels": "One question a line: name: class, class, class",
     "pairs": "One question a line: a name, such as sharper",
@@ -67,7 +69,7 @@ class ReaderStudyDialog(QDialog):
         for kind, words in _KINDS.items():
             self.kind.addItem(words, kind)
         self.readers = LinesField("Readers", "One name a line", 3)
-        self.cases = LinesField("Cases", "Images, folders or patterns, one a line", 3)
+        self.cases = LinesField("Cases", _CASES_TIP, 3)
         self.structures = LinesField("Structures", "One structure a line", 2)
         self.questions = LinesField("Questions", "", 2)
         self.instruction = _line("Instruction")
@@ -181,6 +183,7 @@ class ReaderStudyDialog(QDialog):
         self.form.setRowVisible(self.questions, kind in _QUESTION_TIPS)
         self.form.setRowVisible(self.pairs, kind == "pairs")
         self.questions.editor.setPlaceholderText(_QUESTION_TIPS.get(kind, ""))
+        self.cases.editor.setPlaceholderText(_TEXT_TIP if kind == "labels" else _CASES_TIP)
         self.form.setRowVisible(self.repeated, self.reads.value() > 1)
         self.form.setRowVisible(self.washout, self.reads.value() > 1)
         self.accepting.setEnabled(bool(self.folder_field.text))

@@ -168,6 +168,8 @@ class ReadingPanel(QWidget):
             column.addWidget(plain_label(instruction, wrap=True))
             column.addSpacing(8)
         self.headings: list[QLabel] = []
+        self._lasts: list[QWidget] = []
+        """The last key of each group."""
         for title, keys in groups:
             heading = plain_label(title, wrap=True)
             self.headings.append(heading)
@@ -178,12 +180,14 @@ class ReadingPanel(QWidget):
                 button.setObjectName(key.name)
                 self.buttons[key.name] = button
                 column.addWidget(button)
+            self._lasts.append(button if keys else heading)
             column.addSpacing(10)
         self.note = plain_label("", "second", wrap=True)
         column.addWidget(self.note)
         column.addStretch(1)
         self._foot = vertical(margins=(16, 10, 12, 12), spacing=6)
-        vertical((scroll_area(page), 1), rule(), self._foot, inside=self)
+        self._scroll = scroll_area(page)
+        vertical((self._scroll, 1), rule(), self._foot, inside=self)
 
     def add_to_foot(self, keys: Sequence[ReadingKey]) -> None:
         """Add keys below the list, which are always in sight."""
@@ -202,9 +206,12 @@ class ReadingPanel(QWidget):
             button.update()
 
     def set_current_group(self, number: int) -> None:
-        """Highlight the heading of a group; -1 highlights none."""
+        """Highlight the heading of a group, and scroll to its keys; -1 highlights none."""
         for index, heading in enumerate(self.headings):
             theme.set_role(heading, "accent" if index == number else "second")
+        if number >= 0:
+            self._scroll.ensureWidgetVisible(self._lasts[number])
+            self._scroll.ensureWidgetVisible(self.headings[number])
 
     def set_enabled(self, name: str, enabled: bool) -> None:
         """Enable or disable a key."""

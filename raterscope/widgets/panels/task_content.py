@@ -69,6 +69,11 @@ class TaskContent:
 class ContentBrowser(QTextBrowser):
     """Texts of a task. Nothing is loaded, run or followed: links are reported.
 
+    Parameters
+    ----------
+    size, margin : int
+        Of the letters, and around the text.
+
     Signals
     -------
     link_chosen(str)
@@ -77,12 +82,17 @@ class ContentBrowser(QTextBrowser):
 
     link_chosen = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, parent: QWidget | None = None, *, size: int = theme.FIGURE, margin: int = _MARGIN
+    ) -> None:
         super().__init__(parent)
         self.setAccessibleName("Text of the task")
         self.setOpenLinks(False)
         self.anchorClicked.connect(self._on_link)
-        self.document().setDocumentMargin(_MARGIN)
+        self.document().setDocumentMargin(margin)
+        self._size = size
+        self._shown: tuple[Mapping[str, str], tuple[str, str]] = {}, ("", "")
+        theme.notifier().changed.connect(self._on_theme)
 
     def loadResource(self, _type: int, _address: QUrl | str) -> Any:
         """Load nothing: texts come from untrusted files."""
@@ -94,7 +104,9 @@ class ContentBrowser(QTextBrowser):
         A field called html or markdown is formatted, without scripts, pictures and styles of other files. A
         JSON record is shown as its fields.
         """
+        self._shown = texts, sides
         self.clear()
+        self.document().setDefaultFont(theme.widget_font(self._size))
         cursor = QTextCursor(self.document())
         names = list(texts)
         at = 0
@@ -104,18 +116,18 @@ class ContentBrowser(QTextBrowser):
             if len(beside) == 2:
                 table = cursor.insertTable(1, 2, _side_by_side())
                 for column, name in enumerate(beside):
-                    self._insert_field(table.cellAt(0, column).firstCursorPosition(), name, texts[name])
+                    self._insert_field(table.cellAt(0, column).firstCursorPosition(), name, texts[name], True)
                 cursor.movePosition(QTextCursor.MoveOperation.End)
             else:
                 if at:
                     cursor.insertBlock(_paragraph())
-                self._insert_field(cursor, beside[0] if len(texts) > 1 else "", texts[beside[0]])
+                self._insert_field(cursor, beside[0], texts[beside[0]], len(texts) > 1)
             at += len(beside)
         cursor.movePosition(QTextCursor.MoveOperation.Start)
         self.setTextCursor(cursor)
 
-    def _insert_field(self, cursor: QTextCursor, name: str, text: str) -> None:
-        if name:
+    def _insert_field(self, cursor: QTextCursor, name: str, text: str, is_headed: bool) -> None:
+        if is_headed:
             cursor.insertText(name.replace("_", " "), _letters(theme.current().third, theme.BODY))
             cursor.insertBlock(QTextBlockFormat())
         lower = name.casefold()
@@ -129,7 +141,10 @@ class ContentBrowser(QTextBrowser):
         else:
             record = _record(text)
             lines = [text] if record is None else [f"{key}: {value}" for key, value in record.items()]
-            cursor.insertText("\n".join(lines), _letters(theme.current().text, theme.FIGURE))
+            cursor.insertText("\n".join(lines), _letters(theme.current().text, self._size))
+
+    def _on_theme(self) -> None:
+        self.show_texts(*self._shown)
 
     def _on_link(self, address: QUrl) -> None:
         if address.scheme() in ("http", "https"):
@@ -139,7 +154,7 @@ class ContentBrowser(QTextBrowser):
 def _letters(colour: str, size: int) -> QTextCharFormat:
     letters = QTextCharFormat()
     letters.setForeground(QColor(colour))
-    letters.setFont(theme.font(size))
+    letters.setFont(theme.widget_font(size))
     return letters
 
 

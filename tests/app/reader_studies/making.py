@@ -1,5 +1,7 @@
 """Small reader studies for tests, and readers who read them."""
 
+import csv
+
 import numpy as np
 from PIL import Image
 
@@ -33,6 +35,23 @@ def fields(kind, folder, **others):
     values |= {"questions": QUESTIONS[kind]} if kind in QUESTIONS else {}
     images(folder / "smears")
     return values | others
+
+
+def texts(folder, count=4):
+    """Write a table of tasks: texts, Markdown and two answers, and a column that is no content."""
+    rows = [["task", "text", "markdown", "response_a", "response_b", "diagnosis"]]
+    for number in range(count):
+        row = [f"answer {number}", "", "", "", "", "malaria"]
+        if number == 1:
+            row[2] = "A **bold** answer"
+        elif number == 2:
+            row[3:5] = ["First answer", "Second answer"]
+        else:
+            row[1] = f"Text {number}, on\ntwo lines"
+        rows.append(row)
+    with (folder / "tasks.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+    return folder / "tasks.csv"
 
 
 def make(kind, folder, **others):

@@ -8,12 +8,14 @@ from PIL import Image
 
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
+from raterscope.app.formats.records import TaskContents
 from raterscope.app.reader_studies.collecting import collect
 from raterscope.app.study import Study, StudyError
 from raterscope.app.study.labels import labels_of
 from raterscope.app.study.masks import read_masks
 from raterscope.app.study.pairs import pairs_of
-from tests.app.reader_studies.making import make, read
+from raterscope.app.study.task_contents import add_contents, read_all_contents
+from tests.app.reader_studies.making import make, read, texts
 
 KINDS = ("clicks", "masks", "labels", "pairs")
 
@@ -223,6 +225,71 @@ def test_a_changed_image_is_named_and_its_reads_come_once_it_is_restored(tmp_pat
     assert [cases for _, _, cases in restored.added] == [1, 1]
     with Study.open(target) as study:
         assert [len(study.clicks(entry.id)) for entry in study.images()] == [4] * 4
+
+
+def contents(target):
+    with Study.open(target) as study:
+        return read_all_contents(study)
+
+
+def test_texts_come_back_with_the_answers_and_begin_another_study(tmp_path):
+    out, target = make("labels", tmp_path, cases=[str(texts(tmp_path))]), tmp_path / "study.rscope"
+    for path in files(out):
+        read(path)
+    assert collect([out], target).problems == []
+    assert contents(target) == {
+        "answer 0": {"text": "Text 0, on\ntwo lines"},
+        "answer 1": {"markdown": "A **bold** answer"},
+        "answer 2": {"response_a": "First answer", "response_b": "Second answer"},
+        "answer 3": {"text": "Text 3, on\ntwo lines"},
+    }
+    with Study.open(target) as study:
+        labels = labels_of(study, study.questions()[0].id)
+        assert sorted(labels.tasks) == sorted(read_all_contents(study))
+        assert len(labels) == 8
+    again = tmp_path / "again"
+    again.mkdir()
+    second = make("labels", again, cases=[str(target), "smears/smear0.png"])
+    for path in files(second):
+        read(path)
+    assert collect([second], again / "study.rscope").problems == []
+    assert contents(again / "study.rscope") == contents(target)
+    with Study.open(again / "study.rscope") as study:
+        assert [entry.name for entry in study.images()] == ["smear0.png"]
+
+
+def test_a_changed_text_is_named_and_its_reads_come_once_it_is_restored(tmp_path):
+    out, target = make("labels", tmp_path, cases=[str(texts(tmp_path))]), tmp_path / "study.rscope"
+    for path in files(out):
+        read(path)
+    kept = (out / "coordinator.json").read_text()
+    (out / "coordinator.json").write_text(kept.replace("**bold**", "bald"))
+    collected = collect([out], target)
+    assert collected.problems == [
+        f"{name}: the text of answer 1 is not that of coordinator.json; its reads are not collected"
+        for name in ("R01.rsread", "R02.rsread")
+    ]
+    assert [cases for _, _, cases in collected.added] == [3, 3]
+    (out / "coordinator.json").write_text(kept)
+    restored = collect([out], target)
+    assert restored.problems == []
+    assert [cases for _, _, cases in restored.added] == [1, 1]
+    assert contents(target)["answer 1"] == {"markdown": "A **bold** answer"}
+
+
+def test_a_text_that_was_replaced_in_the_study_is_named(tmp_path):
+    out, target = make("labels", tmp_path, cases=[str(texts(tmp_path))]), tmp_path / "study.rscope"
+    one, two = files(out)
+    read(one)
+    collect([out], target, unblind="check")
+    with Study.open(target) as study:
+        add_contents(study, TaskContents(target, {"text": {"answer 3": "Another text"}}))
+    read(two)
+    collected = collect([out], target)
+    assert collected.problems == [
+        "answer 3: its text in the study is not that of coordinator.json; its reads are not collected"
+    ]
+    assert collected.added == [("R02", 1, 3)]
 
 
 def test_a_failed_collection_leaves_the_study_as_it_was(tmp_path, monkeypatch):

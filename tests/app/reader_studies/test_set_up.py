@@ -3,10 +3,10 @@
 import pytest
 
 from raterscope.app.cli import main
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, TableProblems
 from raterscope.app.reader_studies.assignment import read_coordinator
 from raterscope.app.reader_studies.reading_file import ReadingFile
-from tests.app.reader_studies.making import images, make
+from tests.app.reader_studies.making import images, make, texts
 
 
 def assignments(folder):
@@ -43,6 +43,47 @@ def test_a_readers_file_tells_nothing_of_others_and_of_the_names_of_images(tmp_p
     assert [coordinator.names[case.key] for case in coordinator.cases] == [
         (f"smear{number}.png",) for number in range(4)
     ]
+
+
+def test_a_readers_file_has_the_texts_of_a_table_and_no_other_column(tmp_path):
+    cases = [str(texts(tmp_path)), "smears/smear0.png"]
+    out = make("labels", tmp_path, cases=cases, reads=2, repeated_cases=5)
+    assignment = next(assignments(out))
+    shown = [case.texts for case in assignment.cases]
+    assert len(shown) == 5
+    for expected in (
+        {"text": "Text 0, on\ntwo lines"},
+        {"markdown": "A **bold** answer"},
+        {"response_a": "First answer", "response_b": "Second answer"},
+        {},
+    ):
+        assert expected in shown
+    assert [len(case.pictures) for case in assignment.cases] == [0, 0, 0, 0, 1]
+    for path in (out / "readers").iterdir():
+        assert b"malaria" not in path.read_bytes()
+        assert b"answer 1" not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("annotator,task,label\nkim,a,yes\n", "tasks.csv: holds no texts of tasks; expected a column task"),
+        ("task,text\na,\n", "tasks.csv"),
+        ("task,audio\na,bird.wav\n", "a names a sound, bird.wav; readers can be shown texts only"),
+        ("cell,note\na,b\n", "tasks.csv"),
+    ],
+)
+def test_a_table_without_texts_is_named_and_nothing_is_written(tmp_path, content, problem):
+    (tmp_path / "tasks.csv").write_text(content)
+    with pytest.raises(TableProblems) as caught:
+        make("labels", tmp_path, cases=["tasks.csv"])
+    assert problem in caught.value.problems[0]
+    assert not (tmp_path / "out").exists()
+
+
+def test_more_repeated_cases_than_texts_are_refused(tmp_path):
+    with pytest.raises(TableProblems, match="is 5, but there are 4 cases"):
+        make("labels", tmp_path, cases=[str(texts(tmp_path))], reads=2, repeated_cases=5)
 
 
 def test_all_readers_compare_the_same_pairs_on_sides_of_their_own(tmp_path):

@@ -12,7 +12,7 @@ from raterscope.widgets.dialogs.reader_study_dialog import ReaderStudyDialog
 from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.panels.queue_panel import LongQueue
 from tests.app.driving import LONG, command, idle
-from tests.app.reader_studies.making import images, make, read
+from tests.app.reader_studies.making import images, make, read, texts
 
 
 @pytest.fixture
@@ -142,6 +142,46 @@ def test_digits_answer_the_questions_in_turn_and_go_on(reading, qtbot):
     idle(window, qtbot)
     with stored(window, path) as file:
         assert file.marks(0).answers == {"infected": "yes", "sharp": "2"}
+
+
+def test_texts_are_shown_as_in_the_task_view_and_answered_by_digits(window, qtbot, tmp_path):
+    out = make("labels", tmp_path, cases=[str(texts(tmp_path))])
+    screen = open_file(window, qtbot, out / "readers" / "R01.rsread")
+    press_button(screen, "Start reading")
+    shown = set()
+    for _ in range(4):
+        qtbot.waitUntil(lambda: screen._has_pixels)
+        idle(window, qtbot)
+        browser = screen.surface.browser
+        assert browser.isVisible()
+        assert screen.surface.focusWidget() is browser
+        shown.add(browser.toPlainText())
+        for name in (Qt.Key.Key_3, Qt.Key.Key_2):
+            key(window, qtbot, browser, name)
+    assert screen._message.accessibleName() == "Finish session 1?"
+    assert shown == {
+        "Text 0, on\ntwo lines",
+        "A bold answer",
+        "\nresponse a\nFirst answer\nresponse b\nSecond answer\n",
+        "Text 3, on\ntwo lines",
+    }
+    with stored(window, out / "readers" / "R01.rsread") as file:
+        assert [file.marks(place).answers for place in range(4)] == [{"infected": "unsure", "sharp": "2"}] * 4
+
+
+def test_page_keys_scroll_a_long_text(window, qtbot, tmp_path):
+    (tmp_path / "long.csv").write_text("task,text\na," + "word " * 9000 + "\nb,short\n")
+    out = make("labels", tmp_path, cases=["long.csv"], seed=3)
+    screen = open_file(window, qtbot, out / "readers" / "R01.rsread")
+    press_button(screen, "Start reading")
+    qtbot.waitUntil(lambda: screen._has_pixels)
+    idle(window, qtbot)
+    if "short" in screen.surface.browser.toPlainText():
+        key(window, qtbot, screen.surface.browser, Qt.Key.Key_N)
+    before = screen.header.words
+    key(window, qtbot, screen.surface.browser, Qt.Key.Key_PageDown)
+    assert screen.surface.browser.verticalScrollBar().value() > 0
+    assert screen.header.words == before
 
 
 @pytest.mark.parametrize("reading", ["pairs"], indirect=True)

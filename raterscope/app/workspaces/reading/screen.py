@@ -238,9 +238,11 @@ class ReadingScreen(QWidget):
     def _bind_keys(self) -> None:
         bindings: dict[str, str] = {
             "N": "next", "P": "previous", "U": "unread", "Z": "undo", "Ctrl+Z": "undo", "Y": "redo",
-            "Ctrl+Y": "redo", "Ctrl+Shift+Z": "redo", "F": "finish", "PgDown": "next", "PgUp": "previous",
+            "Ctrl+Y": "redo", "Ctrl+Shift+Z": "redo", "F": "finish",
         }  # fmt: skip
         assert self.reader.assignment is not None
+        if not any(case.texts for case in self.reader.assignment.cases):  # which scroll
+            bindings |= {"PgDown": "next", "PgUp": "previous"}
         for number in range(1, 10):
             bindings[str(number)] = f"digit {number}"
         if self.reader.assignment.kind == "masks":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -16,11 +17,16 @@ from raterscope.app.reader_studies.assignment import Assignment, Picture, Readin
 from raterscope.app.reader_studies.mask_strokes import draw_strokes, pack_stroke
 from raterscope.app.reader_studies.reading_file import CaseMarks
 from raterscope.app.workspaces.reading.reader import Pixels
+from raterscope.app.workspaces.task_links import ask_to_open
 from raterscope.widgets.canvas.marking_canvas import MarkingCanvas
+from raterscope.widgets.layouts import stacked, vertical
 from raterscope.widgets.panels.reading_panels import ComparedPictures, ReadingKey
+from raterscope.widgets.panels.task_content import ContentBrowser
 from raterscope.widgets.theme import annotator_style
 from raterscope.widgets.volume.scene import Outline, Stroke
 from raterscope.widgets.volume.volume_view import Tool, VolumeView
+
+TEXT_SIZE = 18
 
 Box = tuple[int, int, int]
 _NOTHING: tuple[Box, NDArray[np.bool_]] = ((0, 0, 0), np.zeros((0, 0, 0), dtype=np.bool_))
@@ -52,6 +58,7 @@ class Surface(QWidget):
         super().__init__()
         self.pictures: tuple[Picture, ...] = ()
         """Pictures of the case, from left to right."""
+        self.texts: Mapping[str, str] = {}
         self._swapped = False
 
     def groups(self) -> Groups:
@@ -62,6 +69,7 @@ class Surface(QWidget):
         """Show a case whose pixels are not loaded yet."""
         self._swapped = swapped
         self.pictures = tuple(self._sides(case.pictures))
+        self.texts = case.texts
         self.clear()
 
     def _sides(self, items: Sequence[Any]) -> list[Any]:
@@ -243,7 +251,7 @@ class MaskSurface(Surface):
 
 
 class AnswerSurface(Surface):
-    """A picture, or two, about which questions are answered."""
+    """A picture, two pictures or texts, about which questions are answered."""
 
     COMPLETES = True
 
@@ -252,10 +260,16 @@ class AnswerSurface(Surface):
         self._questions = assignment.questions
         self._marks = CaseMarks()
         self._pair = ComparedPictures() if assignment.kind == "pairs" else None
-        self._canvas = MarkingCanvas(marks=False) if self._pair is None else None
+        self.canvas = MarkingCanvas(marks=False)
+        self.browser = ContentBrowser(size=TEXT_SIZE, margin=24)
+        self.browser.link_chosen.connect(partial(ask_to_open, self))
+        self._pages = stacked(self.canvas, self.browser)
         if self._pair is not None:
             self._pair.chosen.connect(self._answer)
-        _fill(self, self._pair or self._canvas or QWidget())
+            self._pages.insertWidget(0, self._pair)
+            self._pages.setCurrentIndex(0)
+        vertical((self._pages, 1), inside=self, margins=(0, 0, 0, 0))
+        self.setFocusProxy(self._pages.currentWidget())
 
     @property
     def question(self) -> int:
@@ -281,7 +295,12 @@ class AnswerSurface(Surface):
         return arrows.get(name, str(number)) if self._pair is not None else str(number)
 
     def clear(self) -> None:
-        """Show the frames of the pictures."""
+        """Show the frames of the pictures, or the texts."""
+        page = self.browser if self.texts else self._pair or self.canvas
+        self._pages.setCurrentWidget(page)
+        self.setFocusProxy(page)
+        if self.texts:
+            self.browser.show_texts(self.texts)
         for view, picture in zip(self._views(), self.pictures, strict=True):
             view.set_image(None, _extent(picture))
             view.fit()
@@ -295,7 +314,7 @@ class AnswerSurface(Surface):
     def _views(self) -> list[MarkingCanvas]:
         if self._pair is not None:
             return list(self._pair.views.values())
-        return [] if self._canvas is None else [self._canvas]
+        return [] if self.texts else [self.canvas]
 
     def show_marks(self, marks: CaseMarks) -> None:
         """Show the answers."""

@@ -10,6 +10,8 @@ from PySide6.QtWidgets import QMessageBox
 from raterscope.app.formats.records import TaskContents
 from raterscope.app.study import Study
 from raterscope.app.study.task_contents import add_contents
+from raterscope.widgets import theme
+from raterscope.widgets.panels.task_content import ContentBrowser
 from tests.app.driving import idle, open_study
 
 TEXTS = {
@@ -64,6 +66,22 @@ def test_the_texts_of_a_task_are_shown_as_they_are(window, qtbot, with_texts) ->
         assert words in shown
     assert "alert" not in shown
     assert TEXTS["url"] in shown
+
+
+def test_a_text_alone_is_formatted_and_follows_the_text_size(qapp, qtbot) -> None:
+    browser = ContentBrowser()
+    qtbot.addWidget(browser)
+    browser.show_texts({"markdown": "A **bold** word"})
+    assert browser.toPlainText() == "A bold word"
+    browser.show_texts({"text": "Large"})
+    before = browser.textCursor().charFormat().font().pixelSize()
+    theme.set_text_size(2.0)
+    try:
+        theme.apply_theme(qapp, theme.current())
+        assert browser.textCursor().charFormat().font().pixelSize() == 2 * before
+    finally:
+        theme.set_text_size(1.0)
+        theme.apply_theme(qapp, theme.current())
 
 
 def test_nothing_is_loaded_from_an_address_in_a_text(window, qtbot, with_texts) -> None:
