@@ -378,6 +378,8 @@ def _store(
     if readings.labels:
         now, share = share, 0.5 + share / 2
         sentences += store_labels(readings.labels, study, part(watch, now, share))
+        subjects = [labels.subjects for labels in readings.labels if isinstance(labels, LabelTable)]
+        study.settings.add_subjects({name: number for of in subjects for name, number in of.items()})
     if readings.pairs:
         now, share = share, 0.5 + share / 2
         sentences += store_pairs(readings.pairs, study, part(watch, now, share))
@@ -393,6 +395,7 @@ def _store(
     for table, step in steps_of(part(watch, share, middle), tables):
         if isinstance(table, ClickTable):
             summary = study.add_clicks(table, step, extent=extent, skip_unknown=True)
+            study.settings.add_subjects(table.subjects)
         else:
             summary = study.add_truth(table, step, extent=extent, skip_unknown=True)
         sentences.append(f"{table.path.name}: {summary.in_words()}")

@@ -51,6 +51,8 @@ class Item(Struct, frozen=True, gc=False):
         Distinguishes tasks of the same name: "task 7", "subject 12".
     line : int or None
         Line of a table on which the item first appears.
+    subject : str
+        Number of the subject of Zooniverse.
     """
 
     name: str = ""
@@ -60,6 +62,7 @@ class Item(Struct, frozen=True, gc=False):
     field: str | None = None
     distinction: str = ""
     line: int | None = None
+    subject: str = ""
 
     @property
     def title(self) -> str:

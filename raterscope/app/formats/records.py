@@ -55,6 +55,8 @@ class ClickTable:
         Messages on how the file was read, one sentence each.
     columns : mapping of column to field
         Of a table, what its columns hold.
+    subjects : mapping of name to number
+        Subjects of Zooniverse, by the name of the image.
     """
 
     path: Path
@@ -72,6 +74,7 @@ class ClickTable:
     classes: tuple[str, ...] = ()
     label: IntArray | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    subjects: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -227,6 +230,8 @@ class LabelTable:
         Messages on how the file was read, one sentence each.
     columns : mapping of column to field
         Of a table, what its columns hold.
+    subjects : mapping of name to number
+        Subjects of Zooniverse, by the name of the task.
     unlabelled : (M, 2) int32
         Annotator and task of rows without a label.
     tags : bool, optional
@@ -246,6 +251,7 @@ class LabelTable:
     missing: int = 0
     notices: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
+    subjects: Mapping[str, str] = field(default_factory=dict)
     unlabelled: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
     tags: bool | None = None
 

@@ -139,7 +139,10 @@ class ZooniverseDocument(Document):
                 if key not in items:
                     name = names[classification.subject] + (f" frame {frame + 1}" if frame else "")
                     width, height = sizes.get(key, (None, None))
-                    items[key] = Item(name, width=width, height=height, line=table.lines[classification.row])
+                    items[key] = Item(
+                        name, width=width, height=height, line=table.lines[classification.row],
+                        subject=classification.subject,
+                    )  # fmt: skip
                 marked = [
                     (tool, point[1:])
                     for tool, point in zip(classification.tools, classification.points, strict=True)
@@ -169,7 +172,7 @@ class ZooniverseDocument(Document):
         items = {
             subject: Item(
                 name if name != subject else "", subject,
-                distinction=f"subject {subject}" if shared[name] > 1 else "",
+                distinction=f"subject {subject}" if shared[name] > 1 else "", subject=subject,
             )
             for subject, name in names.items()
         }  # fmt: skip

@@ -270,6 +270,7 @@ _RADIUS = "matching_radius"
 _CROWDS, _METHODS, _FOLDS, _COHORT = "crowd_sizes", "compared_methods", "label_folds", "cohort"
 _READER_STUDY, _BUDGET = "reader_study", "vote_budget"
 _DISPLAYS = "displays"
+_SUBJECTS = "subjects"
 _SECOND_READ, _READS = "second_read", "reads"
 
 
@@ -386,6 +387,15 @@ class StudySettings:
     def set_displays(self, displays: Displays) -> None:
         """Store the displays of image channels."""
         self._set(_DISPLAYS, msgspec.json.encode(dict(displays)).decode())
+
+    def subjects(self) -> dict[str, str]:
+        """Return the subjects of Zooniverse by the name of the image or task; empty for other imports."""
+        return self._decoded(_SUBJECTS, dict[str, str]) or {}
+
+    def add_subjects(self, subjects: Mapping[str, str]) -> None:
+        """Store more subjects of Zooniverse."""
+        if subjects:
+            self._set(_SUBJECTS, msgspec.json.encode({**self.subjects(), **subjects}).decode())
 
     def _decoded(self, name: str, shape: type[Any]) -> Any:
         text = self._setting(name)

@@ -165,12 +165,15 @@ class VoteCollector:
         Messages about the file.
     viewed : list of (annotator, task)
         Tasks that annotators saw, even if they answered nothing.
+    subjects : dict of task to number
+        Subjects of Zooniverse.
     """
 
     path: Path
     left_out: Counter[str] = field(default_factory=Counter)
     notices: list[str] = field(default_factory=list)
     viewed: list[tuple[str, str]] = field(default_factory=list)
+    subjects: dict[str, str] = field(default_factory=dict)
     _questions: dict[str, _Question] = field(default_factory=dict)
 
     def add(
@@ -229,6 +232,7 @@ class VoteCollector:
                         task=rows[:, 1].astype(np.int32), label=label[votes],
                         time=time if np.isfinite(time).any() else None, pictures=polled.pictures,
                         missing=missing, notices=tuple(messages),
+                        subjects=self.subjects,
                         unlabelled=np.array(polled.unlabelled, dtype=np.int32).reshape(-1, 2),
                     )
                 )  # fmt: skip
@@ -271,6 +275,8 @@ def collect_labels(
         task = f"{item.title} ({item.distinction})" if item.distinction else item.title
         if annotation_set.is_complete and not annotation_set.is_truth:
             collector.viewed.append((annotation_set.annotator or annotator, task))
+        if item.subject:
+            collector.subjects[task] = item.subject
         for question, answers in chosen.items():
             label = join_choices([answer for answer in answers if answer])
             if annotation_set.is_truth:

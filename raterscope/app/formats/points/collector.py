@@ -58,11 +58,14 @@ class PointCollector:
         Number of skipped annotations by plural noun.
     detections : bool
         See `PointFile`.
+    subjects : dict of image to number
+        Subjects of Zooniverse.
     """
 
     path: Path
     detections: bool = False
     left_out: Counter[str] = field(default_factory=Counter)
+    subjects: dict[str, str] = field(default_factory=dict)
     _annotators: dict[str, int] = field(default_factory=dict)
     _images: dict[str, int] = field(default_factory=dict)
     _extents: dict[int, tuple[float, float]] = field(default_factory=dict)
@@ -130,7 +133,7 @@ class PointCollector:
             x=points[:, 0], y=points[:, 1],
             time=time if np.isfinite(time).any() else None, looked=frozenset(self._looked),
             extents=self._extents, lines=tuple(self._lines[number] for number in sorted(self._lines)),
-            notices=(*messages, *class_notices), classes=classes, label=label,
+            notices=(*messages, *class_notices), classes=classes, label=label, subjects=self.subjects,
         )  # fmt: skip
         if not self._true:
             return PointFile(clicks, detections=self.detections)
@@ -206,6 +209,8 @@ def collect_points(path: Path, document: Document, watch: Watch = silent) -> Poi
             size_of(annotation_set.item.width, annotation_set.item.height),
         )
         collector.add_image(title, size, annotation_set.item.line)
+        if annotation_set.item.subject:
+            collector.subjects[title] = annotation_set.item.subject
         pieces: list[FloatArray] = []
         classes: list[str] = []
         for annotation in annotation_set.annotations:

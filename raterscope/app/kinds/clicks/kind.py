@@ -125,6 +125,7 @@ def _functions() -> Functions:
             "clicks": export_table,
             "counts": export_counts,
             "training": _export_training,
+            "retirement": _export_retirement,
             "measurements": export_measurements,
             "variability": _export_variability,
         },
@@ -149,6 +150,12 @@ def _export_training(study: Study, request: Request, watch: Watch) -> list[Path]
     return export_training(study, request, watch)
 
 
+def _export_retirement(study: Study, request: Request, watch: Watch) -> list[Path]:
+    from raterscope.app.kinds.clicks.retirement import export_retirement
+
+    return export_retirement(study, request, watch)
+
+
 def _report() -> Report:
     from raterscope.app.kinds.clicks.report.sections import REPORT
 
@@ -167,6 +174,7 @@ _EXPORTS = (
     Export("clicks", "Clicks", ("csv",)),
     Export("counts", "Counts", ("csv",), grouped=True),
     Export("training", "Training set", ("yolo", "crops"), grouped=True),
+    Export("retirement", "Retirement list", ("csv",)),
     Export("measurements", "Measurements", ("csv",), of_run=False),
     Export("variability", "Observer variability", ("csv",), of_run=False),
 )

@@ -20,6 +20,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedSettings
+from raterscope.algorithms.labels.vote_budget import ENOUGH, FEWEST, has_enough
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request, files_for
@@ -83,6 +84,7 @@ COMMUNITIES = ("community", "name", "members", "share_of_votes", "accuracy", "mo
 """Then the entries of the prototype, named "true: given"."""
 
 NEXT_VOTES = ("task", "annotator", "gain", "gain_of_new", "label", "probability", "votes")
+RETIREMENT = ("subject", "task", "reason", "label", "probability", "votes")
 _TRAINING = ("task", "picture", "split", "group", "label", "decided")
 EVALUATION = (
     "method", "tasks", "accuracy", "accuracy_low", "accuracy_high", "auc", "log_loss", "brier",
@@ -568,6 +570,29 @@ def _write_cost(study: Study, entry: QuestionEntry, _: str, path: Path, watch: W
     return [write_table(path, COST, cost_rows(cost))]
 
 
+def _write_retirement(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
+    """Write the tasks that need no more votes: those with enough votes, and those that the expert decided."""
+    watch(0.0, "writing the retirement list")
+    answered = _answer(study, entry)
+    tasks, answer, fusion = (
+        answered.question.labels.tasks, apply_decisions(study, answered), answered.result.fusion
+    )  # fmt: skip
+    subjects, enough = study.settings.subjects(), has_enough(fusion)
+    rule = f"{FEWEST} votes and posterior >= {ENOUGH:g}"
+    rows = [
+        (
+            subjects.get(task, ""), task,
+            "decided by the expert" if at in answer.decided
+            else "held fixed as known" if fusion.known[at] != OPEN else rule,
+            answer.classes[answer.label[at]], format_number(float(answer.posterior[at].max())),
+            int(fusion.votes[at]),
+        )
+        for at, task in enumerate(tasks)
+        if answer.label[at] >= 0 and (enough[at] or at in answer.decided)
+    ]  # fmt: skip
+    return [write_table(path, RETIREMENT, rows)]
+
+
 def _write_votes(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
     labels = labels_of(study, entry.id)
     return [(write_crowdkit_votes if form == "crowd-kit" else write_votes)(path, labels, watch)]
@@ -628,5 +653,6 @@ _WRITERS: Mapping[str, _Write] = {
     "variability": _write_variability,
     "next-votes": _write_next,
     "cost": _write_cost,
+    "retirement": _write_retirement,
     "decided": _write_decided,
 }

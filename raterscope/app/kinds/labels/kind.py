@@ -164,6 +164,7 @@ _EXPORTS = (
     _table("variability", "Observer variability", of_run=False),
     _table("next-votes", "Votes to ask for"),
     _table("assignments", "Assignments", budgeted=True),
+    _table("retirement", "Retirement list"),
     _table("cost", "Accuracy against votes"),
     _table("decided", "Decided tasks", ("csv", "crowd-kit"), of_run=False),
 )
