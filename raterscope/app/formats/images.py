@@ -27,7 +27,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.png import Chunks, read_chunks
 from raterscope.app.formats.records import ImageFile, refuse_special
 from raterscope.app.formats.sources import IMAGES, SNIFFED, File, Source, image_kind, open_source
-from raterscope.app.formats.tiff_pages import find_channels, find_levels, tiff_orientation
+from raterscope.app.formats.tiff_pages import find_channels, find_levels, find_page_stack, tiff_orientation
 from raterscope.app.formats.untrusted import input_errors, open_file
 
 MOST_PIXELS = 179_000_000
@@ -364,45 +364,80 @@ def load_image(path: Path | str, displays: Displays = MappingProxyType({})) -> N
 
 
 def load_planes(path: Path) -> tuple[ChannelPlane, ...]:
-    """Read the channels with the depth of the file; transparency is dropped.
+    """Read the channels with the depth of the file; of a stack, those of its first focal plane.
 
-    Raises `InputError` as `read_image`, and for more than 179 million pixels, which are shown by tiles
-    instead (`raterscope.app.formats.pyramids`).
+    Transparency is dropped. Raises `InputError` as `read_image`, and for more than 179 million pixels, which
+    are shown by tiles instead (`raterscope.app.formats.pyramids`).
     """
-    read: list[tuple[str, Colour | None, NDArray[Any]]]
+    with open_planes(path) as reader:
+        return reader.read()
+
+
+_ReadChannels = Callable[[int, int], list[tuple[str, Colour | None, NDArray[Any]]]]
+
+
+class PlaneReader:
+    """Reads focal planes and times of an open image; most images have one of each.
+
+    Parameters
+    ----------
+    read : callable
+        ``read(time, plane)`` returns the name, colour and pixels of each channel.
+    """
+
+    def __init__(self, read: _ReadChannels, turn: int, times: int = 1, planes: int = 1) -> None:
+        self._read, self._turn, self.times, self.planes = read, turn, times, planes
+
+    def read(self, time: int = 0, plane: int = 0) -> tuple[ChannelPlane, ...]:
+        """Read the channels of a focal plane at a time, both counted from 0."""
+        return tuple(
+            ChannelPlane(
+                name or (COLOUR if pixels.ndim == 3 else GREY),
+                np.ascontiguousarray(apply_orientation(pixels, self._turn)),
+                colour,
+            )
+            for name, colour, pixels in self._read(time, plane)
+        )
+
+
+@contextmanager
+def open_planes(path: Path) -> Iterator[PlaneReader]:
+    """Open an image for reading its focal planes. Raises `InputError` as `load_planes`."""
     with image_errors(path):
         kind = detect_image_format(path)
         if kind == "TIFF":
             with open_tiff_page(path) as page:
-                turn = tiff_orientation(page)
-                pages = [
-                    (channel.name, channel.colour, page.parent.pages[channel.page])
-                    for channel in find_channels(page.parent)
-                ]
-                if pages:
-                    read = [
-                        (name, colour, convert_samples(page, channel.asarray()))
-                        for name, colour, channel in pages
-                    ]
-                else:
-                    read = [("", None, _tiff_pixels(path, page))]
+                yield _tiff_planes(path, page)
         else:
             with open_image(path, kind) as image:
                 check_pixel_count(path, *image.size)
                 turn = read_orientation(image)
-                read = [("", None, decode_pixels(image))]
-        return tuple(
-            ChannelPlane(
-                name or (COLOUR if pixels.ndim == 3 else GREY),
-                np.ascontiguousarray(apply_orientation(pixels, turn)),
-                colour,
-            )
-            for name, colour, pixels in read
-        )
+                yield PlaneReader(lambda _time, _plane: [("", None, decode_pixels(image))], turn)
 
 
-def _tiff_pixels(path: Path, page: Any) -> NDArray[Any]:
-    pixels = np.asarray(page.asarray())
+def _tiff_planes(path: Path, page: Any) -> PlaneReader:
+    stack = find_page_stack(page.parent)
+    if stack is None:
+        channels, pages = find_channels(page.parent), np.full((1, 1, 1), page)
+        if channels:
+            pages = np.array([page.parent.pages[channel.page] for channel in channels], object)[None, None]
+    else:
+        channels, pages = stack.channels, stack.pages
+    described: list[tuple[str, Colour | None]] = [(channel.name, channel.colour) for channel in channels]
+
+    def read(time: int, plane: int) -> list[tuple[str, Colour | None, NDArray[Any]]]:
+        chosen = pages[time, plane]
+        if any(each is None for each in chosen):
+            raise InputError(f"lacks focal plane {plane + 1} of time {time + 1}", file=path)
+        return [
+            (name, colour, _tiff_pixels(path, page, np.asarray(each.asarray())))
+            for (name, colour), each in zip(described or [("", None)], chosen, strict=True)
+        ]
+
+    return PlaneReader(read, tiff_orientation(page), *pages.shape[:2])
+
+
+def _tiff_pixels(path: Path, page: Any, pixels: NDArray[Any]) -> NDArray[Any]:
     axes = page.axes
     if set(axes) not in ({"Y", "X"}, {"Y", "X", "S"}):
         raise InputError(f"has the axes {axes}; expected one plane, grey or RGB", file=path)

@@ -399,6 +399,8 @@ class VolumeFile:
         The file's preferred display window.
     notices : tuple of str
         Messages on how the file was read, one sentence each: gaps, tilt, a mixed folder.
+    pixel_size : float, optional
+        Micrometres, of a microscope's image.
     """
 
     name: str
@@ -411,6 +413,7 @@ class VolumeFile:
     instances: tuple[str, ...] = ()
     window: tuple[float, float] | None = None
     notices: tuple[str, ...] = ()
+    pixel_size: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

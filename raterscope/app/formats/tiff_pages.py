@@ -1,10 +1,11 @@
-"""Pages of a TIFF: reduced copies of the first page, its orientation, and fluorescence channels.
+"""Pages of a TIFF: reduced copies of the first page, its orientation, fluorescence channels and focal planes.
 
 Channels of one plane, stored page by page, are shown as one image in colours.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -12,6 +13,9 @@ from dataclasses import dataclass
 from html import unescape
 from itertools import pairwise
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 _MOST_PAGES = 40
 _LARGEST_TILE = 4096 * 4096
@@ -95,6 +99,7 @@ def _is_piecewise(page: Any) -> bool:
 
 _LONGEST_DESCRIPTION = 1_000_000
 _MOST = 7
+_MOST_PLANES = 10_000
 _LONGEST_NAME = 40
 
 _RED, _GREEN, _BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
@@ -142,8 +147,8 @@ def find_channels(file: Any) -> tuple[Channel, ...]:
     if first.samplesperpixel != 1 or first.photometric not in (0, 1):
         return ()
     text = str(first.description or "")[:_LONGEST_DESCRIPTION]
-    channels = _imagej_channels(text) if text.startswith("ImageJ=") else _ome_channels(text)
-    if not 2 <= len(channels) <= _MOST:
+    channels, planes = _imagej_channels(text) if text.startswith("ImageJ=") else _ome_channels(text)
+    if planes != 1 or not 2 <= len(channels) <= _MOST:
         return ()
     try:
         pages = [file.pages.get(channel.page, cache=False, aspage=True) for channel in channels]
@@ -152,25 +157,82 @@ def find_channels(file: Any) -> tuple[Channel, ...]:
     return channels if all(_has_same_layout(page, first) for page in pages) else ()
 
 
+@dataclass(frozen=True, eq=False)
+class PageStack:
+    """Pages of an OME-TIFF or ImageJ stack with several focal planes or times.
+
+    Attributes
+    ----------
+    pages : (times, planes, channels) array of tifffile.TiffPage
+        None for a page that is not in the file.
+    channels : tuple of Channel
+        Colours and names; empty for one channel.
+    """
+
+    pages: NDArray[np.object_]
+    channels: tuple[Channel, ...]
+
+
+def find_page_stack(file: Any) -> PageStack | None:
+    """Find focal planes and times by the OME or ImageJ description; None for one plane, or other files.
+
+    Parameters
+    ----------
+    file : tifffile.TiffFile
+        Open.
+    """
+    first = file.pages[0]
+    if not (file.is_ome or file.is_imagej):
+        return None
+    text = str(first.description or "")[:_LONGEST_DESCRIPTION]
+    channels, planes = _imagej_channels(text) if text.startswith("ImageJ=") else _ome_channels(text)
+    if not 1 < planes <= _MOST_PLANES:
+        return None
+    series = file.series[0]
+    outer = [(name, length) for name, length in zip(series.axes, series.shape, strict=True) if name in "TZC"]
+    lengths = [length for _, length in outer]
+    count = math.prod(lengths)
+    if set(series.axes) - set("TZCYXS") or not 1 < count <= min(_MOST_PLANES * _MOST, len(series.pages)):
+        return None
+    pages = np.empty(count, dtype=object)
+    for number in range(count):
+        page = series.pages[number]
+        # Pages of other files, which OME may name, are not read.
+        if page is not None and page.parent is file and _has_same_layout(page.keyframe, first):
+            pages[number] = page
+    pages = pages.reshape(lengths)
+    names = "".join(name for name, _ in outer)
+    for axis in "TZC":
+        if axis not in names:
+            names, pages = names + axis, pages[..., None]
+    pages = pages.transpose([names.index(axis) for axis in "TZC"])
+    if pages.shape[0] * pages.shape[1] < 2 or pages.shape[2] > _MOST:
+        return None
+    fits = len(channels) == pages.shape[2] and first.samplesperpixel == 1
+    return PageStack(pages, channels if fits else _preset_channels(pages.shape[2]))
+
+
 def _has_same_layout(page: Any, first: Any) -> bool:
     compared = ("shape", "dtype", "photometric", "chunks", "compression")
     return all(getattr(page, name) == getattr(first, name) for name in compared)
 
 
-def _imagej_channels(text: str) -> tuple[Channel, ...]:
+def _imagej_channels(text: str) -> tuple[tuple[Channel, ...], int]:
+    """Return channels and the number of planes, over all times."""
     facts = dict(line.partition("=")[::2] for line in text.splitlines())
-    counts = [_count(facts.get(name, "1")) for name in ("channels", "slices", "frames")]
-    return _preset_channels(counts[0]) if counts[1:] == [1, 1] else ()
+    channels, slices, times = (_count(facts.get(name, "1")) for name in ("channels", "slices", "frames"))
+    return _preset_channels(channels), slices * times if min(slices, times) > 0 else 0
 
 
-def _ome_channels(text: str) -> tuple[Channel, ...]:
+def _ome_channels(text: str) -> tuple[tuple[Channel, ...], int]:
+    """Return channels and the number of planes, over all times."""
     pixels = re.search(r"<Pixels\b[^>]*>", text)
     if pixels is None:
-        return ()
+        return (), 0
     sizes = _attributes(pixels[0])
     counts = [_count(sizes.get(f"Size{axis}", "1")) for axis in "CZT"]
-    if counts[1:] != [1, 1] or counts[0] > _MOST:
-        return ()
+    if min(counts[1:]) < 1 or counts[0] > _MOST:
+        return (), 0
     inside = text[pixels.end() :].partition("</Pixels>")[0]
     elements = [_attributes(element) for element in re.findall(r"<Channel\b[^>]*>", inside)]
     colours = [_colour(attributes) for attributes in elements]
@@ -185,10 +247,11 @@ def _ome_channels(text: str) -> tuple[Channel, ...]:
         own_colours = [channel.colour for channel in preset]
     if len(names) != len(preset) or len(set(names)) < len(names) or not all(names):
         names = [channel.name for channel in preset]
-    return tuple(
+    channels = tuple(
         Channel(pages.get(channel.page, channel.page), colour, name)
         for channel, colour, name in zip(preset, own_colours, names, strict=True)
     )
+    return channels, counts[1] * counts[2]
 
 
 def _preset_channels(count: int) -> tuple[Channel, ...]:

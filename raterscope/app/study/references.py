@@ -154,7 +154,8 @@ def add_volume(
     ):
         entry = set_image_file(connection, study, existing.id, file.path, digest)
     else:
-        entry = add_file(connection, study, ImageFile(file.name, file.path, columns, rows), digest, names)
+        image = ImageFile(file.name, file.path, columns, rows, file.pixel_size)
+        entry = add_file(connection, study, image, digest, names)
     connection.execute(
         f"INSERT OR REPLACE INTO grids(image, {', '.join(GRID)}) VALUES (?, ?, ?, ?, ?, ?, ?)",
         grid_row(entry.id, file.grid, file.modality, file.identifier),

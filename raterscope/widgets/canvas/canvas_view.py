@@ -88,7 +88,7 @@ class CanvasView(QWidget):
         self.over_marks: list[Callable[[QPainter, Viewport], None]] = []
         """Painters above the marks, called in every frame, in the widget's pixels."""
         self._bare = False
-        self._waiting = ""
+        self._waiting = self._plane = ""
         self._labels = True
         self._hurry = True
         self._settling = QTimer(self)
@@ -139,6 +139,12 @@ class CanvasView(QWidget):
             self.fit()
         self._image.look(self._viewport, self.devicePixelRatioF())
         self._look_changed()
+
+    def set_plane(self, words: str) -> None:
+        """Show which focal plane and time of a stack is on screen; empty for an image of one plane."""
+        if words != self._plane:
+            self._plane = words
+            self.select(self._selected)
 
     def set_waiting(self, words: str) -> None:
         """Show why the image is not loaded yet."""
@@ -223,7 +229,7 @@ class CanvasView(QWidget):
         """Frame one spot."""
         self._selected = index
         words = self._spots.spots.words(index) if index is not None else ("no spot selected", "")
-        self.setAccessibleDescription(", ".join(part for part in words if part))
+        self.setAccessibleDescription(", ".join(part for part in (*words, self._plane) if part))
         self.update()
 
     def _show_bare(self, bare: bool) -> None:
@@ -341,6 +347,8 @@ class CanvasView(QWidget):
         if self._crowd.as_density or self._visible["density"]:
             instead = self._crowd.as_density and not self._visible["density"]
             image_painting.paint_density_bar(painter, view, self._crowd.highest, instead)
+        if self._plane:
+            image_painting.paint_plane(painter, view, self._plane)
         if self._waiting:
             image_painting.paint_waiting(painter, view, self._waiting)
 

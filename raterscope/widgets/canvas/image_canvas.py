@@ -14,6 +14,8 @@ from raterscope.widgets.hints import KeyHelp
 PAN_STEP, FINE_STEP = 64, 8
 ZOOM_STEP = 1.25
 DRAG_FROM = 4.0
+NOTCH = 120
+"""Turn of a wheel by one notch, in Qt's units."""
 
 
 class ImageCanvas(CanvasView):
@@ -34,6 +36,8 @@ class ImageCanvas(CanvasView):
         In mode "move": the selected spot and its new place.
     mode_changed : str
         "look", "add" or "move".
+    plane_stepped, time_stepped : int
+        Steps of the wheel with Alt, and with Shift.
     """
 
     spot_clicked = Signal(int)
@@ -41,6 +45,8 @@ class ImageCanvas(CanvasView):
     place_chosen = Signal(float, float)
     spot_moved = Signal(int, float, float)
     mode_changed = Signal(str)
+    plane_stepped = Signal(int)
+    time_stepped = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -48,6 +54,7 @@ class ImageCanvas(CanvasView):
         self.setMouseTracking(True)
         self._mode = "look"
         self._cursor = (0.0, 0.0)
+        self._turned = 0
         self._pressed: QPointF | None = None
         self._dragged_from: Viewport | None = None
         self.menu = FigureMenu(self, self, with_svg=False)
@@ -98,9 +105,23 @@ class ImageCanvas(CanvasView):
     # Mouse and keys ----------------------------------------------------------------------------
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Zoom about the mouse."""
-        self.zoom(1.0015 ** event.angleDelta().y(), event.position())
+        """Zoom about the mouse; with Alt or Shift, step through focal planes or times."""
         event.accept()
+        delta = event.angleDelta().y() or event.angleDelta().x()  # Alt turns the wheel sideways
+        held = event.modifiers()
+        for modifier, stepped in (
+            (Qt.KeyboardModifier.AltModifier, self.plane_stepped),
+            (Qt.KeyboardModifier.ShiftModifier, self.time_stepped),
+        ):
+            if held & modifier:
+                self._turned += delta
+                steps = int(self._turned / NOTCH)
+                self._turned -= steps * NOTCH
+                if steps:
+                    stepped.emit(steps)
+                return
+        self._turned = 0
+        self.zoom(1.0015**delta, event.position())
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Begin a drag or a click."""
@@ -159,6 +180,7 @@ class ImageCanvas(CanvasView):
             ("0", "show whole image"),
             ("Space", "hide marks while held"),
             ("Return", "select the position"),
+            ("Wheel", "zoom; with Alt: focal planes; with Shift: times"),
         ),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,11 +130,24 @@ def paint_cross_hair(painter: QPainter, viewport: Viewport, position: tuple[floa
 
 def paint_waiting(painter: QPainter, viewport: Viewport, words: str) -> None:
     """Paint in the middle what is being done before the image can be seen."""
+    _paint_label(painter, viewport, words, lambda room, box: box.moveCenter(room.center()))
+
+
+def paint_plane(painter: QPainter, viewport: Viewport, words: str) -> None:
+    """Paint the focal plane and time above the scale bar."""
+    _paint_label(
+        painter, viewport, words, lambda room, box: box.moveBottomLeft(room.bottomLeft() + QPointF(EDGE, -54))
+    )
+
+
+def _paint_label(
+    painter: QPainter, viewport: Viewport, words: str, move: Callable[[QRectF, QRectF], None]
+) -> None:
     painter.save()
     room = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font())
-    width = QFontMetrics(painter.font()).horizontalAdvance(words) + 24
-    box = QRectF((room.width() - width) / 2, (room.height() - 32) / 2, width, 32)
+    box = QRectF(0, 0, QFontMetrics(painter.font()).horizontalAdvance(words) + 24, 32)
+    move(room, box)
     paint_chip_ground(painter, box)
     painter.setPen(QColor(theme.DARK.text))
     painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)

@@ -52,7 +52,14 @@ def image_file(file: File) -> VolumeFile:
         steps, notices = pages.steps or steps, pages.notices
     check_shape(path, shape)
     messages = tuple(f"{plain(path.name, 200)}: {notice}." for notice in notices)
-    return VolumeFile(path.name, path, Grid.plain(shape, steps), files=(path,), notices=messages)
+    return VolumeFile(
+        path.name,
+        path,
+        Grid.plain(shape, steps),
+        files=(path,),
+        notices=messages,
+        pixel_size=image.pixel_size,
+    )
 
 
 def find_stack(sources: Sequence[Source], folder: Path) -> VolumeFile | None:

@@ -90,9 +90,11 @@ class CanvasContent(ClicksPart):
     def _on_pixels(self, image: int, pixels: Image) -> None:
         scene = self._session.scene
         if scene.image.id == image:
+            is_first = not self._crops.has_image
             self._canvas.set_image(pixels, scene.image.extent, pixel_size=scene.image.pixel_size)
             self._crops.set_image(pixels)
-            self._on_selected(self._reviewing.current)
+            if is_first:  # another plane or contrast leaves the view where it is
+                self._on_selected(self._reviewing.current)
 
     def _on_spots(self) -> None:
         spots, blind = self._reviewing.spots, self._reviewing.blind

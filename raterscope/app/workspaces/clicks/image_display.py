@@ -18,6 +18,7 @@ from raterscope.algorithms.image_display import (
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.stains import Stain, estimate_stain
 from raterscope.app.session import LatestTask
+from raterscope.app.workspaces.clicks.focal_planes import FocalPlanes
 from raterscope.app.workspaces.clicks.scene import LoadedImage
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.navigation import PixelLoader
@@ -41,7 +42,7 @@ class ImageDisplay(ClicksPart):
     rendered = Signal(int, object)
     changed = Signal()
 
-    def __init__(self, core: ClicksCore, loader: PixelLoader) -> None:
+    def __init__(self, core: ClicksCore, loader: PixelLoader, planes: FocalPlanes) -> None:
         super().__init__(core)
         self.panel = DisplayPanel(core.screen.canvas, core.screen)
         self._image: int | None = None
@@ -53,6 +54,7 @@ class ImageDisplay(ClicksPart):
         self._storing.setInterval(STORED_AFTER)
         self._storing.timeout.connect(self._store)
         loader.pixels.connect(self._on_pixels)
+        planes.loaded.connect(self._on_pixels)
         self.panel.changed.connect(self._on_changed)
         self.panel.stain_toggled.connect(self._on_stain)
         self.panel.left.connect(self.close)

@@ -15,17 +15,37 @@ from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.image_display import ChannelPlane, ChannelRange, Displays, describe_channel, render
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.formats.images import image_errors, load_planes
+from raterscope.app.formats.images import open_planes
 from raterscope.app.formats.pyramids import PyramidReader, crop_of, is_large, open_pyramid
 from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask, Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
-from raterscope.app.study.file_digests import digest_of_image, has_digest
+from raterscope.app.study.file_digests import digest_of_files, digest_of_image, has_digest
 from raterscope.app.workspaces.navigation import missing_file_message, own_memory
 
 Image = NDArray[np.uint8] | PyramidReader
 Crop = NDArray[np.uint8]
 _Square = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class StackPosition:
+    """A focal plane and a time of a stack, both counted from 0, or the maximum over all planes."""
+
+    path: Path
+    planes: int
+    times: int
+    plane: int = 0
+    time: int = 0
+    projected: bool = False
+
+    def in_words(self) -> str:
+        """Describe the position: "z 5 of 21, t 1 of 3"."""
+        plane = f"z {self.plane + 1} of {self.planes}"
+        if self.projected:
+            plane = f"maximum of {self.planes} planes"
+        time = f"t {self.time + 1} of {self.times}"
+        return ", ".join([plane] * (self.planes > 1) + [time] * (self.times > 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +59,14 @@ class LoadedImage:
         Channels with the depth of the file; empty for an image that is read by tiles.
     displays : mapping of str to ChannelDisplay
         Displays that differ from the default.
+    position : StackPosition, optional
+        Which plane of a stack it is.
     """
 
     image: Image
     planes: tuple[ChannelPlane, ...]
     displays: Displays
+    position: StackPosition | None = None
 
     @property
     def nbytes(self) -> int:
@@ -180,12 +203,36 @@ def load_pixels(displays: Callable[[], Displays], entry: ImageEntry, path: Path,
     """Load an image, or prepare it for reading by tiles, after a check of its content."""
     watch(0.0, "loading")
     checking = part(watch, 0.0, 0.1)
-    if entry.digest is not None and not has_digest(path, entry.digest, checking, "loading"):
+    if entry.grid is None:
+        is_same = entry.digest is None or has_digest(path, entry.digest, checking, "loading")
+    else:
+        is_same = not path.is_file() or digest_of_files((path,), checking) == entry.digest
+    if not is_same:
         raise StudyError("is no longer the image that was added: its content differs", file=path)
     if is_large(entry.width, entry.height):
         reader = open_pyramid(path, digest_of_image(path, checking), part(watch, 0.1, 1.0))
         return LoadedImage(reader, (), {}).with_displays(displays())
-    planes = tuple(replace(plane, values=own_memory(plane.values)) for plane in load_planes(path))
-    chosen = displays()
-    with image_errors(path):
-        return LoadedImage(_rendered(planes, chosen), planes, chosen)
+    with open_planes(path) as stack:
+        position = StackPosition(path, stack.planes, stack.times)
+        return _loaded(stack.read(), displays(), position if stack.planes * stack.times > 1 else None)
+
+
+def load_stack(position: StackPosition, displays: Displays, watch: Watch) -> LoadedImage:
+    """Load a plane of a stack, or the maximum over its planes."""
+    with open_planes(position.path) as reader:
+        selected = range(reader.planes) if position.projected else (position.plane,)
+        channels: tuple[ChannelPlane, ...] = ()
+        for done, plane in enumerate(selected):
+            watch(done / len(selected), f"reading plane {plane + 1}")
+            read = reader.read(position.time, plane)
+            for channel, other in zip(channels, read, strict=bool(channels)):
+                np.maximum(channel.values, other.values, out=channel.values)
+            channels = channels or tuple(replace(each, values=each.values.copy()) for each in read)
+        return _loaded(channels, displays, position)
+
+
+def _loaded(
+    channels: tuple[ChannelPlane, ...], displays: Displays, position: StackPosition | None
+) -> LoadedImage:
+    planes = tuple(replace(plane, values=own_memory(plane.values)) for plane in channels)
+    return LoadedImage(_rendered(planes, displays), planes, displays, position)

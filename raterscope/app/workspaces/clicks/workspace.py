@@ -24,6 +24,7 @@ from raterscope.app.workspaces.clicks.canvas_view import CanvasContent, SpotMenu
 from raterscope.app.workspaces.clicks.crowd_planning import ActiveLearning, CrowdSizeCurves
 from raterscope.app.workspaces.clicks.evidence import Evidence
 from raterscope.app.workspaces.clicks.exclusion import Exclusion
+from raterscope.app.workspaces.clicks.focal_planes import FocalPlanes
 from raterscope.app.workspaces.clicks.image_display import ImageDisplay
 from raterscope.app.workspaces.clicks.image_notes import ControlMarks, ImageFlags, RunNotices
 from raterscope.app.workspaces.clicks.measurements import Measurements, Parasitaemia
@@ -68,7 +69,8 @@ class ClicksWorkspace(ClicksScreen):
         self.core = core = ClicksCore(self, document, jobs, self.session, "clicks", BLIND)
         loading = partial(load_pixels, lambda: dict(document.displays))
         self.loader = PixelLoader(document, jobs, loading, self)
-        self.display = ImageDisplay(core, self.loader)
+        self.planes = FocalPlanes(core, self.loader)
+        self.display = ImageDisplay(core, self.loader, self.planes)
         self.reviewing = SpotReview(document, self.session, core.sample, self._go_elsewhere, self)
         self.review_queue = ReviewQueue(
             document, self.queue, "clicks", read_results, summarize, self, outline=read_outlines,
@@ -169,6 +171,12 @@ class ClicksWorkspace(ClicksScreen):
             ("Exclude or include the program's scores", "Shift+X", self.exclusion.toggle_program),
             ("Brightness and contrast", "W", self.display.toggle),
             ("Automatic contrast", "Shift+W", self.display.automatic),
+            ("Next focal plane", "Alt+Up", partial(self.planes.step, 1)),
+            ("Previous focal plane", "Alt+Down", partial(self.planes.step, -1)),
+            ("Next time", "Alt+Shift+Up", partial(self.planes.step_time, 1)),
+            ("Previous time", "Alt+Shift+Down", partial(self.planes.step_time, -1)),
+            ("Maximum projection of the focal planes", "P", self.planes.toggle_projection),
+            ("Sharpest focal plane", "Shift+P", self.planes.find_sharpest),
             ("Zoom in", "", partial(self.canvas.zoom, ZOOM_STEP)),
             ("Zoom out", "", partial(self.canvas.zoom, 1 / ZOOM_STEP)),
             ("Show the whole image", "", self.canvas.fit),

@@ -1,0 +1,24 @@
+"""The focus of an image is the variance of its Laplacian."""
+
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter, laplace
+
+from raterscope.algorithms.focus import measure_focus
+
+
+def test_it_is_the_variance_of_the_laplacian_of_scipy():
+    pixels = np.random.default_rng(1).integers(0, 4000, (40, 50)).astype(np.uint16)
+    expected = laplace(pixels.astype(float))[1:-1, 1:-1].var()
+    assert measure_focus(pixels) == pytest.approx(expected, rel=1e-5)
+
+
+def test_blur_lowers_it():
+    pixels = np.random.default_rng(2).random((60, 60, 3)) * 255
+    blurred = [gaussian_filter(pixels, (sigma, sigma, 0)) for sigma in (0.5, 1, 2)]
+    focus = [measure_focus(image) for image in (pixels, *blurred)]
+    assert focus == sorted(focus, reverse=True)
+
+
+def test_an_image_of_two_rows_has_none():
+    assert measure_focus(np.ones((2, 9), np.uint8)) == 0
