@@ -351,15 +351,15 @@ def write_decisions(study: Study, request: Request, watch: Watch) -> list[Path]:
 
 
 def write_samples(study: Study, request: Request, watch: Watch) -> list[Path]:
-    """Write the items of the open acceptance samples, with what was re-read. See `Writer`."""
+    """Write the items of the last acceptance samples, with what was re-read. See `Writer`."""
     from raterscope.app.formats.output_files import format_number, write_table
-    from raterscope.app.review import REVIEWED, fold, read_sample
+    from raterscope.app.review import NO_SAMPLE, fold, read_last_samples
 
     watch(0.0, "writing acceptance samples")
-    state, names = fold(study.decisions()), study.names()
-    samples = [sample for kind in REVIEWED if (sample := read_sample(state, kind)) is not None]
+    names = study.names()
+    samples = read_last_samples(fold(study.decisions()))
     if not samples:
-        raise InputError("has no acceptance sample; `raterscope plan sample` draws one", file=study.path)
+        raise InputError(NO_SAMPLE, file=study.path)
     rows = []
     for sample in samples:
         subject = sample.subject

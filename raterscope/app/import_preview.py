@@ -237,9 +237,9 @@ def _unsized(
         lost = [at for at, name in enumerate(table.images) if names.find(name) is None]
         rows = np.isin(table.image, lost)
         if lost and len(lost) < len(table.images):
-            images = counted(len(lost), "image")
-            marks = counted(int(rows.sum()), "mark")
-            skipped.append(f"{plain(table.path.name)}: {marks} on {images} that are not there skipped.")
+            marks = np.bincount(table.image, minlength=len(table.images))
+            without_image = _listed({table.images[at]: int(marks[at]) for at in lost})
+            skipped.append(f"{plain(table.path.name)}: marks without an image are skipped: {without_image}.")
         if not lost or len(lost) < len(table.images):
             continue
         unsized |= dict.fromkeys(table.images[at] for at in lost)

@@ -201,4 +201,4 @@ def test_clicks_on_images_that_did_not_come_are_announced(tmp_path):
     clicks = write(tmp_path / "c.csv", "annotator,image,x,y\nann,a.png,5,6\nann,b.png,5,6\nbob,b.png,7,8\n")
     preview = preview_readings(read_files([tmp_path / "a.png", clicks]))
     assert preview.unsized == ()
-    assert "c.csv: 2 marks on 1 image that are not there skipped." in preview.notices
+    assert "c.csv: marks without an image are skipped: b.png (2)." in preview.notices

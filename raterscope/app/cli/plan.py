@@ -8,7 +8,7 @@ from raterscope.algorithms.annotators.acceptance import AcceptanceSettings, deci
 from raterscope.app.annotators.acceptance import draw_sample, list_undecided, plan_in_words
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.kinds.registry import KINDS
-from raterscope.app.review import SampleSubject, fold, read_sample
+from raterscope.app.review import NO_SAMPLE, SampleSubject, fold, read_last_samples
 from raterscope.app.study import Study
 
 _VERDICTS = {
@@ -90,10 +90,9 @@ def _sample(options: argparse.Namespace) -> str:
 
 def _progress(options: argparse.Namespace) -> str:
     with Study.open(options.study, to_read=True) as study:
-        state = fold(study.decisions())
-    samples = [sample for kind in KINDS if (sample := read_sample(state, kind)) is not None]
+        samples = read_last_samples(fold(study.decisions()))
     if not samples:
-        raise InputError("has no acceptance sample; `raterscope plan sample` draws one", file=options.study)
+        raise InputError(NO_SAMPLE, file=options.study)
     return "\n".join(sample.in_words() for sample in samples)
 
 

@@ -23,7 +23,7 @@ from raterscope.app.review import (
     View,
     fold,
     groups,
-    read_sample,
+    read_last_samples,
     viewed_places,
 )
 from raterscope.app.review.decision import target_of
@@ -155,9 +155,8 @@ def decisions_section(
 
 
 def _samples(state: ReviewState) -> list[Block]:
-    """Describe the open acceptance samples: plan, items re-read, errors, verdict."""
-    samples = [read_sample(state, kind) for kind in KINDS]
-    words = " ".join(sample.in_words() for sample in samples if sample is not None)
+    """Describe the last acceptance sample of each kind: plan, items re-read, errors, verdict."""
+    words = " ".join(sample.in_words() for sample in read_last_samples(state))
     return [Prose([("Acceptance sampling", words)])] if words else []
 
 

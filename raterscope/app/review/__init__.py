@@ -18,7 +18,14 @@ from raterscope.app.review.journal import (
     reviewed,
     undo,
 )
-from raterscope.app.review.samples import SampledItem, SampleProgress, SampleSubject, read_sample
+from raterscope.app.review.samples import (
+    NO_SAMPLE,
+    SampledItem,
+    SampleProgress,
+    SampleSubject,
+    read_last_samples,
+    read_sample,
+)
 from raterscope.app.review.spots import (
     LONG_ENOUGH,
     Control,
@@ -52,6 +59,7 @@ from raterscope.app.review.tasks import DecidedTask, Region, described_structure
 
 __all__ = [
     "LONG_ENOUGH",
+    "NO_SAMPLE",
     "REVIEWED",
     "SUBJECTS",
     "Aliases",
@@ -100,6 +108,7 @@ __all__ = [
     "known_voxels",
     "match",
     "one_by_one",
+    "read_last_samples",
     "read_measures",
     "read_sample",
     "redo",

@@ -243,6 +243,13 @@ class ReviewState:
         drawn = self._by_id.get(self._samples.get(kind, 0))
         return drawn if drawn is not None and drawn.verb == "sample" else None
 
+    def at_last_sample(self, kind: str) -> ReviewState:
+        """Return the state in which the last sample of a kind is open: before its plan was ended."""
+        last = self._by_id.get(self._samples.get(kind, 0))
+        if last is None or last.verb == "sample":
+            return self
+        return fold([decision for decision in self._by_id.values() if decision.id < last.id])
+
     def decided(self, kind: str, item: int) -> DecidedItem | None:
         """Return what was decided on an item of a kind; None without a decision."""
         return self._decided.get((kind, item))

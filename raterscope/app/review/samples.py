@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from raterscope.app.review.journal import ReviewState
 
 _NOUNS = {"clicks": "detection", "masks": "region", "labels": "task", "pairs": "annotator"}
+NO_SAMPLE = (
+    "has no acceptance sample: draw it in the window (Review, Start an acceptance plan) or by "
+    "`raterscope plan sample`"
+)
 _VERDICTS: dict[Verdict, str] = {"accept": "accepted", "reject": "rejected", "continue": "continue"}
 
 
@@ -185,3 +189,9 @@ def read_sample(state: ReviewState, kind: str) -> SampleProgress | None:
         if verdict is not None:
             right[place] = verdict
     return SampleProgress(drawn.id, drawn.subject, right)
+
+
+def read_last_samples(state: ReviewState) -> list[SampleProgress]:
+    """Return the last sample of each kind that has one, open or as it was when its plan was ended."""
+    samples = (read_sample(state.at_last_sample(kind), kind) for kind in _NOUNS)
+    return [sample for sample in samples if sample is not None]

@@ -27,7 +27,8 @@ def describe_voxel(values: NDArray[np.generic] | None, grid: Grid, index: Index,
                 (f"{number:.0f}" if number == round(number) else f"{number:.4g}") + UNITS.get(modality, "")
             )
     if grid.calibrated:
-        x, y, z = grid.to_patient(np.array(index, dtype=float)).tolist()
+        position = np.round(grid.to_patient(np.array(index, dtype=float)), 1) + 0.0  # no -0.0
+        x, y, z = position.tolist()
         words.append(f"x {x:.1f}, y {y:.1f}, z {z:.1f} mm")
     elif values is not None:
         words.append(f"row {index[1] + 1}, column {index[2] + 1}")

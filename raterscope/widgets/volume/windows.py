@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QEvent, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QDoubleSpinBox, QWidget
 
@@ -142,6 +142,18 @@ class WindowEntry(QWidget):
         self.raise_()
         self.width_box.setFocus()
         self.width_box.selectAll()
+
+    def event(self, event: QEvent) -> bool:
+        """Keep Tab for the fields: over the views it is a shortcut."""
+        tabs = (Qt.Key.Key_Tab, Qt.Key.Key_Backtab)
+        if (
+            event.type() == QEvent.Type.ShortcutOverride
+            and isinstance(event, QKeyEvent)
+            and event.key() in tabs
+        ):
+            event.accept()
+            return True
+        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Leave with Return or Esc."""

@@ -105,6 +105,23 @@ def test_the_sample_is_exported_reported_and_told_on_the_command_line(four_study
     assert f"3 of {subject.single.size} re-read, 1 error" in report.read_text(encoding="utf-8")
 
 
+def test_the_verdict_stays_in_report_and_exports_after_the_plan_is_ended(four_study, tmp_path, capsys):
+    subject = drawn(four_study, "labels")
+    with Study.open(four_study) as study:
+        re_read(study, subject, wrong=0, count=subject.single.size)
+        study.record(Decision(verb="close", subject=SampleSubject(of="labels")))
+        re_read(study, subject, wrong=9, count=9)  # later decisions are no part of the sample
+    outcome = f"{subject.single.size} of {subject.single.size} re-read, 0 errors"
+    assert run("plan", "progress", str(four_study)) == 0
+    assert f"{outcome}, at most {subject.single.accept}. Accepted." in capsys.readouterr().out
+    path, report = tmp_path / "samples.csv", tmp_path / "report.html"
+    assert run("export", str(four_study), "--what", "acceptance", "-o", str(path)) == 0
+    rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    assert {(row["right"], row["verdict"]) for row in rows} == {("1", "accepted")}
+    assert main(["report", str(four_study), "-o", str(report)]) == 0
+    assert outcome in report.read_text(encoding="utf-8")
+
+
 def test_a_study_without_a_sample_or_a_result_is_named(four_study, refusal):
     assert "has no acceptance sample" in refusal("plan", "progress", str(four_study))
     assert "--kind is missing" in refusal("plan", "sample", str(four_study), *PLAN)

@@ -7,6 +7,7 @@ from PySide6.QtCore import QPoint, Qt
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets.volume.plane import planes_of
 from raterscope.widgets.volume.projection import slab_of
+from raterscope.widgets.volume.readout import describe_voxel
 from tests.widgets.volume.viewing import GRID, SHAPE
 
 
@@ -27,6 +28,11 @@ def test_value_and_position_under_the_pointer_are_those_of_the_voxel(view, qtbot
     axial.hovered.emit(None)
     assert view._scene.readout.startswith(f"{values[view.crosshair]} HU")
     assert view._scene.readout in view.accessibleDescription()
+
+
+def test_the_origin_of_the_patient_is_no_negative_zero():
+    grid = Grid((1, 1, 1), (1.0, 0, 0, -0.02, 0, 1.0, 0, -0.0, 0, 0, 1.0, 0.04))
+    assert describe_voxel(None, grid, (0, 0, 0), "CT") == "x 0.0, y 0.0, z 0.0 mm"
 
 
 def test_a_window_of_ct_stays_for_the_next_case_as_its_numbers(view):

@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
 
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
@@ -222,3 +223,17 @@ def test_tab_goes_on_from_every_list_and_ctrl_f6_reaches_the_rest(walked, qtbot)
     before = workspace.reviewing.region
     press(window, qtbot, Qt.Key.Key_Tab, on=workspace.queue.filter)  # in a form it moves the focus
     assert workspace.reviewing.region is before
+
+
+def test_tab_leads_from_the_width_of_a_typed_window_to_its_level(fused_masks, qtbot):
+    key(fused_masks, qtbot, Qt.Key.Key_Tab)
+    region = fused_masks.workspace.reviewing.current
+    key(fused_masks, qtbot, Qt.Key.Key_W)
+    entry = fused_masks.workspace.volume._window_entry
+    for text, then in (("80", Qt.Key.Key_Tab), ("40", Qt.Key.Key_Return)):
+        box = QApplication.focusWidget()
+        qtbot.keyClick(box, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+        qtbot.keyClicks(box, text)
+        qtbot.keyClick(box, then)
+    assert (entry.level_box.value(), entry.width_box.value()) == (40, 80)
+    assert fused_masks.workspace.reviewing.current == region
