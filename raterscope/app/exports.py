@@ -6,6 +6,7 @@ the runs shown and how they stand to the journal.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -55,6 +56,12 @@ REPORTS = "Web page (*.html);;PDF (*.pdf)"
 
 READING = ("reader", "read", "case", "position", "seconds", "marks", "session_begun", "session_finished")
 """Columns of the export of a reader study's reads."""
+
+SESSIONS = (
+    "expert", "session", "begun", "ended", "minutes", "decisions", "items", "per_hour", "median_seconds",
+    "repeated", "alike", "alike_low", "alike_high",
+)  # fmt: skip
+"""Columns of the export of review sessions."""
 
 SAMPLE = (
     "kind", "place", "item", "name", "number", "x", "y", "answer", "decision", "right", "count", "verdict"
@@ -372,6 +379,28 @@ def write_samples(study: Study, request: Request, watch: Watch) -> list[Path]:
                 sample.verdict_in_words().casefold() or "open",
             ))  # fmt: skip
     return [write_table(request.path, SAMPLE, rows)]
+
+
+def write_sessions(study: Study, request: Request, watch: Watch) -> list[Path]:
+    """Write the sessions of each expert, and all of an expert together. See `Writer`."""
+    from raterscope.app.formats.output_files import format_number, write_table
+    from raterscope.app.study.review_sessions import read_pace
+
+    watch(0.0, "writing review sessions")
+    paces = read_pace(study.decisions())
+    if not paces:
+        raise InputError("has no decision yet", file=study.path)
+    rows = []
+    for pace in paces:
+        for number, session in (*enumerate(pace.sessions, start=1), ("all", pace.whole)):
+            repeats = pace.alike if number == "all" else ()
+            rows.append((
+                pace.expert, number, *(time.isoformat(timespec="seconds") for time in session.ends),
+                format_number(session.seconds / 60), session.decisions, session.items,
+                format_number(session.per_hour), format_number(session.median_seconds),
+                pace.repeated if number == "all" else "", *map(format_number, repeats or (math.nan,) * 3),
+            ))  # fmt: skip
+    return [write_table(request.path, SESSIONS, rows)]
 
 
 def write_reading(study: Study, request: Request, watch: Watch) -> list[Path]:

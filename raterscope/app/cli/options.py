@@ -62,6 +62,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "export study.rscope --what training --format crops -o crops/",
         "export study.rscope --what training --kind masks --groups patients.csv -o Dataset501_Prostate",
         "export study.rscope --what retirement -o retired.csv",
+        "export study.rscope --what sessions -o sessions.csv",
         "export study.rscope --what consensus --format rtstruct -o consensus.dcm",
         "export study.rscope --what labels --run 3 -o run3.csv",
         "export study.rscope --what assignments --set votes=500 each=40 --costs costs.csv -o assignments.csv",

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 from raterscope.algorithms.plugins import load
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError, plain
-from raterscope.app.exports import Export, Request, Writer, write_decisions, write_reading, write_samples
+from raterscope.app.exports import (
+    Export,
+    Request,
+    Writer,
+    write_decisions,
+    write_reading,
+    write_samples,
+    write_sessions,
+)
 from raterscope.app.kinds.clicks.kind import CLICKS
 from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.labels.kind import LABELS
@@ -60,12 +68,15 @@ def exports() -> tuple[Export, ...]:
     samples = Export(
         "acceptance", "Acceptance samples", ("csv",), of_run=False, kinds=tuple(KINDS), write=write_samples
     )
+    sessions = Export(
+        "sessions", "Review sessions", ("csv",), of_run=False, kinds=tuple(KINDS), write=write_sessions
+    )
     of_plugins = (
         replace(export, write=partial(_write_plugin, name, export.write))
         for name, export in load("raterscope.exports", Export).items()
         if export.write is not None
     )
-    return *of_kinds, decisions, samples, reading, *of_plugins
+    return *of_kinds, decisions, sessions, samples, reading, *of_plugins
 
 
 def _write(kind: Kind, study: Study, request: Request, watch: Watch) -> list[Path]:

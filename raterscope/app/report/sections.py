@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -29,9 +30,10 @@ from raterscope.app.review import (
 from raterscope.app.review.decision import target_of
 from raterscope.app.study import RunEntry
 from raterscope.app.study.records import CohortCase, ReaderStudy
+from raterscope.app.study.review_sessions import PAUSE, read_pace
 from raterscope.figures.paper import LINES, paper_line
 from raterscope.resources.bibliography import cite, cited_keys, references_text
-from raterscope.text import part_of_one
+from raterscope.text import estimate, part_of_one
 
 _MOST = 200
 """Decisions that are listed one by one: of an afternoon there are thousands. Also of failed cases."""
@@ -130,7 +132,8 @@ def decisions_section(
     if not entries:
         none: list[Block] = [Prose([("", "No decision has been made.")])]
         return Section(title, none + viewed)
-    blocks: list[Block] = [_by_whom([decision for decision, _ in entries], state), *_samples(state), *viewed]
+    own = [decision for decision, _ in entries]
+    blocks: list[Block] = [_by_whom(own, state), *_pace(own), *_samples(state), *viewed]
     is_plain = [not (decision.reason or decision.annotators) for decision, _ in entries]
     notable = sorted(range(len(entries)), key=is_plain.__getitem__)[:_MOST]
     listed = [entries[index] for index in sorted(notable)]
@@ -152,6 +155,28 @@ def decisions_section(
         )
     )  # fmt: skip
     return Section(title, blocks)
+
+
+def _pace(decisions: Sequence[Decision]) -> list[Block]:
+    """Tabulate the sessions, speed and self-agreement of each expert."""
+    paces = read_pace(decisions)
+    if not paces:
+        return []
+    rows = []
+    for pace in paces:
+        whole, (share, low, high) = pace.whole, pace.alike
+        rows.append((
+            plain(pace.expert, 40) or NONE, f"{len(pace.sessions):,}", f"{whole.seconds / 3600:.1f}",
+            NONE if math.isnan(whole.per_hour) else f"{whole.per_hour:,.0f}",
+            NONE if math.isnan(whole.median_seconds) else f"{whole.median_seconds:.1f}",
+            f"{pace.repeated:,}", estimate(share, low, high) if pace.repeated else NONE,
+        ))  # fmt: skip
+    columns = ("Expert", "Sessions", "Hours", "Per hour", "Median time (s)", "Repeated", "Decided alike")
+    note = (
+        f"A pause of more than {PAUSE.total_seconds() / 60:.0f} minutes ends a session. Repeated items were "
+        "decided again in a later session or in an acceptance sample."
+    )
+    return [Table("Review sessions", columns, rows, note, frozenset({6}))]
 
 
 def _samples(state: ReviewState) -> list[Block]:

@@ -221,28 +221,28 @@ def read_agreement(study: Study) -> Iterator[tuple[str, str, str, ExpertAgreemen
             yield "masks", first, second, agreement_on_voxels(overlaps)
 
 
-_VERDICTS = {"reject": "reject", "accept": "accept", "move": "accept", "flag": "flag", "clear": "clear"}
-_Subject = tuple[int | None, str]
-_Verdicts = dict[tuple[str, str], dict[_Subject, str]]
+VERDICTS = {"reject": "reject", "accept": "accept", "move": "accept", "flag": "flag", "clear": "clear"}
+SubjectKey = tuple[int | None, str]
+_Verdicts = dict[tuple[str, str], dict[SubjectKey, str]]
 _Regions = dict[str, dict[int, list[Region]]]
 
 
 def _first_reads(journal: Sequence[Decision]) -> tuple[_Verdicts, _Regions]:
     """Return the verdicts of each expert by kind, and the settled regions of each by image."""
-    withdrawn = _withdrawn(journal)
+    withdrawn = withdrawn_decisions(journal)
     verdicts: _Verdicts = {}
     regions: _Regions = {}
-    reopened: set[_Subject] = set()
-    spots: dict[tuple[int | None, int, int], _Subject] = {}
+    reopened: set[SubjectKey] = set()
+    spots: dict[tuple[int | None, int, int], SubjectKey] = {}
     for recorded in journal:
         for decision in one_by_one(recorded):
             subject, verb = decision.subject, decision.verb
             if isinstance(subject, TaskSubject):
                 key, kind, verdict = (decision.item, subject.task), "labels", subject.label
             elif isinstance(subject, BiasSubject):
-                key, kind, verdict = (decision.item, subject.annotator), "pairs", _VERDICTS.get(verb, "")
+                key, kind, verdict = (decision.item, subject.annotator), "pairs", VERDICTS.get(verb, "")
             elif isinstance(subject, SpotSubject):
-                key, kind, verdict = _spot(spots, decision, subject), "clicks", _VERDICTS.get(verb, "")
+                key, kind, verdict = spot_key(spots, decision, subject), "clicks", VERDICTS.get(verb, "")
             elif isinstance(subject, RegionSubject):
                 key, kind, verdict = (decision.item, subject.structure), "masks", ""
             else:
@@ -265,16 +265,16 @@ AGREED = "agreed by both"
 """Beginning of the reason of a decision that settles what two experts settled alike."""
 
 
-def _withdrawn(journal: Sequence[Decision]) -> frozenset[int]:
+def withdrawn_decisions(journal: Sequence[Decision]) -> frozenset[int]:
     """Return the decisions that their experts took back: merging undoes with a reason, experts without."""
     by_hand = [decision for decision in journal if not (decision.verb == "undo" and decision.reason)]
     state = fold(by_hand)
     return frozenset(decision.id for decision in by_hand if not state.stands(decision.id))
 
 
-def _spot(
-    spots: dict[tuple[int | None, int, int], _Subject], decision: Decision, subject: SpotSubject
-) -> _Subject:
+def spot_key(
+    spots: dict[tuple[int | None, int, int], SubjectKey], decision: Decision, subject: SpotSubject
+) -> SubjectKey:
     """Return the key of a spot: decisions within a pixel are about the same spot."""
     x = subject.x if subject.from_x is None else subject.from_x
     y = subject.y if subject.from_y is None else subject.from_y
