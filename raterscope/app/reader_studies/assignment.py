@@ -13,7 +13,7 @@ from raterscope.app.errors import InputError
 
 COORDINATOR = "coordinator.json"
 VERSION = 2
-"""Of files with texts; files of images alone have version 1."""
+"""Of files with tasks of a table or a study; files of images alone have version 1."""
 
 
 class Picture(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 class ReadingCase(msgspec.Struct, frozen=True):
-    """A case: one picture, two that are compared, or texts.
+    """A case: one picture, two that are compared, or texts and pictures of a task.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class ReadingCase(msgspec.Struct, frozen=True):
 
     @property
     def digests(self) -> list[str]:
-        """Digests of the pictures, or of the texts."""
+        """Digests of the pictures, and of the texts."""
         texts = [digest_of_texts(self.texts)] if self.texts else []
         return [*(picture.digest for picture in self.pictures), *texts]
 

@@ -179,8 +179,7 @@ class CollectedImages:
         for case in coordinator.cases:
             if case.texts:
                 self._check_texts(study, coordinator.names[case.key][0], case)
-                continue
-            for name, picture in zip(coordinator.names[case.key], case.pictures, strict=True):
+            for name, picture in zip(coordinator.names[case.key], case.pictures, strict=False):
                 pictures[name] = picture
                 cases.setdefault(name, []).append(case.key)
         present = {entry.name: entry for entry in study.images()}

@@ -208,11 +208,15 @@ def _read(path: Path, coordinator: Coordinator) -> list[Session]:
                 words = f"lacks case {key} of read {session}"
                 words += f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else ""
             raise InputError(words, file=path)
-        digests = {case.key: case.digests for case in coordinator.cases}
-        changed = {case.key for case in assignment.cases if case.digests != digests.get(case.key)}
+        own = {case.key: case for case in coordinator.cases}
+        changed = set()
         for case in assignment.cases:
-            if case.key in changed and case.pictures:
+            expected = own.get(case.key)
+            pictures = () if expected is None else expected.pictures
+            if [each.digest for each in case.pictures] != [each.digest for each in pictures]:
                 raise InputError(f"was made with another image of case {case.key}", file=path)
+            if expected is None or case.texts != expected.texts:
+                changed.add(case.key)
         times = file.times()
         sessions = []
         for state in file.sessions():

@@ -50,7 +50,7 @@ class Protocol:
     readers : tuple of str
     cases : tuple of Path
         Files and folders of images, each once; of pairs the images that are compared; of labels also tables
-        and studies with texts of tasks.
+        and studies of tasks.
     structures : tuple of str
         What readers outline, of masks.
     questions : tuple of Question

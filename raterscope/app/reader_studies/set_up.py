@@ -30,15 +30,14 @@ from raterscope.app.reader_studies.assignment import (
     ReaderEntry,
     ReadingCase,
     ScheduledCase,
-    digest_of_texts,
 )
 from raterscope.app.reader_studies.protocol import Protocol, too_few
 from raterscope.app.reader_studies.reading_file import ReadingFile
-from raterscope.app.reader_studies.text_cases import TextCase, holds_tasks, read_text_cases
+from raterscope.app.reader_studies.task_cases import TaskCase, holds_tasks, read_task_cases
 from raterscope.app.study.file_digests import digest_of_images
 from raterscope.app.study.references import stored_path
 
-CaseSource = ImageFile | VolumeFile | TextCase
+CaseSource = ImageFile | VolumeFile | TaskCase
 
 READERS = "readers"
 """Folder of the reading files; it alone is passed on."""
@@ -83,47 +82,46 @@ def set_up(protocol: Protocol, file: Path, folder: Path, watch: Watch = silent) 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("exists already; choose a new or empty folder", file=folder)
     sources = _read_sources(protocol, file, part(watch, 0.0, 0.3))
-    digests = _digests(sources, part(watch, 0.3, 0.8))
-    version = VERSION if any(isinstance(source, TextCase) for source in sources) else 1
+    images = [image for source in sources for image in _images(source)]
+    digests = digest_of_images(images, part(watch, 0.3, 0.8)) if images else []
+    version = VERSION if any(isinstance(source, TaskCase) for source in sources) else 1
     made = not folder.exists()
     readers = folder / READERS
     try:
         make_folder(readers)
-        paths = [
-            _copied(readers, number, source)
-            if protocol.copy_images and not isinstance(source, TextCase)
-            else source.path
-            for number, source in enumerate(sources, start=1)
-        ]
+        paths = [_copied(readers, number, image) if protocol.copy_images else image.path
+                 for number, image in enumerate(images, start=1)]  # fmt: skip
         groups = _groups(protocol, len(sources))
         keys = [f"c{number:0{max(3, len(str(len(groups))))}d}" for number in range(1, len(groups) + 1)]
         names = _names(sources)
 
         def cases(at: Path, paths: Sequence[Path]) -> tuple[ReadingCase, ...]:
-            pictures = [
-                None if isinstance(source, TextCase) else _picture(source, path, digest, at)
-                for source, path, digest in zip(sources, paths, digests, strict=True)
-            ]
+            pictures = iter(
+                [
+                    _picture(image, path, digest, at)
+                    for image, path, digest in zip(images, paths, digests, strict=True)
+                ]
+            )
+            by_source = [tuple(itertools.islice(pictures, len(_images(source)))) for source in sources]
             cases = []
             for key, group in zip(keys, groups, strict=True):
-                shown = tuple(picture for index in group if (picture := pictures[index]) is not None)
+                shown = tuple(picture for index in group for picture in by_source[index])
                 first = sources[group[0]]
-                cases.append(ReadingCase(key, shown, first.texts if isinstance(first, TextCase) else {}))
+                cases.append(ReadingCase(key, shown, first.texts if isinstance(first, TaskCase) else {}))
             return tuple(cases)
 
         questions = tuple(AskedQuestion(each.name, each.classes, each.text) for each in protocol.questions)
         entries = _readers(protocol, keys)
-        own = cases(folder / COORDINATOR, [source.path for source in sources])
+        own = cases(folder / COORDINATOR, [image.path for image in images])
         coordinator = Coordinator(
             study="", name=protocol.name, kind=protocol.kind, blinding=protocol.blinding,  # type: ignore[arg-type]
             structures=protocol.structures, questions=questions, cases=own, readers=entries,
-            names={key: tuple(names[index] for index in group)
+            names={key: tuple(name for index in group for name in names[index])
                    for key, group in zip(keys, groups, strict=True)},
             version=version,
         )  # fmt: skip
         study = hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(
-            coordinator, cases=(), names={key: tuple(digests[index] for index in group)
-                                          for key, group in zip(keys, groups, strict=True)},
+            coordinator, cases=(), names={case.key: tuple(case.digests) for case in own},
         ))).hexdigest()[:32]  # fmt: skip
         files = []
         for number, entry in enumerate(entries):
@@ -151,13 +149,8 @@ def set_up(protocol: Protocol, file: Path, folder: Path, watch: Watch = silent) 
     return SetUp(folder / COORDINATOR, tuple(files), len(groups), len(entries[0].places))
 
 
-def _digests(sources: Sequence[CaseSource], watch: Watch) -> list[str]:
-    images = [source for source in sources if not isinstance(source, TextCase)]
-    of_images = iter(digest_of_images(images, watch) if images else ())
-    return [
-        digest_of_texts(source.texts) if isinstance(source, TextCase) else next(of_images)
-        for source in sources
-    ]
+def _images(source: CaseSource) -> Sequence[ImageFile | VolumeFile]:
+    return source.images if isinstance(source, TaskCase) else (source,)
 
 
 def _read_sources(protocol: Protocol, file: Path, watch: Watch) -> list[CaseSource]:
@@ -171,7 +164,7 @@ def _read_sources(protocol: Protocol, file: Path, watch: Watch) -> list[CaseSour
             if protocol.kind == "masks":
                 sources += find_volumes(path)
             elif protocol.kind == "labels" and holds_tasks(source):
-                sources += read_text_cases(source, part(watch, number / count, (number + 1) / count))
+                sources += read_task_cases(source, part(watch, number / count, (number + 1) / count))
             else:
                 sources.append(read_image(source))
         except InputError as error:
@@ -211,8 +204,8 @@ def _picture(source: ImageFile | VolumeFile, path: Path, digest: str, at: Path) 
     return Picture(stored, digest, source.width, source.height, source.pixel_size)
 
 
-def _names(sources: Sequence[CaseSource]) -> list[str]:
-    """Name the images and tasks in the collected study, each once."""
+def _names(sources: Sequence[CaseSource]) -> list[tuple[str, ...]]:
+    """Name the tasks and images in the collected study, each once; the first picture has the task's name."""
     counts: dict[str, int] = {}
     for source in sources:
         counts[source.name] = counts.get(source.name, 0) + 1
@@ -222,7 +215,10 @@ def _names(sources: Sequence[CaseSource]) -> list[str]:
         while name in names:
             name += "'"
         names.append(name)
-    return names
+    return [
+        (name, *(f"{name} (picture {number})" for number in range(2, len(_images(source)) + 1)))
+        for name, source in zip(names, sources, strict=True)
+    ]
 
 
 def _groups(protocol: Protocol, count: int) -> list[tuple[int, ...]]:

@@ -36,7 +36,7 @@ _KINDS = {
     "pairs": "Pairs: compare two images",
 }
 _CASES_TIP = "Images, folders or patterns, one a line"
-_TEXT_TIP = "Images, tables of texts, studies or patterns, one a line"
+_TEXT_TIP = "Images, tables of tasks, studies or patterns, one a line"
 _QUESTION_TIPS = {
     "labels": "One question a line: name: class, class, class",
     "pairs": "One question a line: a name, such as sharper",

@@ -210,8 +210,8 @@ class ReadingPanel(QWidget):
         for index, heading in enumerate(self.headings):
             theme.set_role(heading, "accent" if index == number else "second")
         if number >= 0:
-            self._scroll.ensureWidgetVisible(self._lasts[number])
-            self._scroll.ensureWidgetVisible(self.headings[number])
+            self._scroll.ensureWidgetVisible(self._lasts[number], 0, 0)
+            self._scroll.ensureWidgetVisible(self.headings[number], 0, 0)
 
     def set_enabled(self, name: str, enabled: bool) -> None:
         """Enable or disable a key."""

@@ -1,6 +1,7 @@
 """Collection: marks of all kinds in one study, blinding, and everything that does not fit by name."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +11,13 @@ from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import TaskContents
 from raterscope.app.reader_studies.collecting import collect
+from raterscope.app.reader_studies.reading_file import ReadingFile
 from raterscope.app.study import Study, StudyError
-from raterscope.app.study.labels import labels_of
+from raterscope.app.study.labels import labels_of, pictures_of
 from raterscope.app.study.masks import read_masks
 from raterscope.app.study.pairs import pairs_of
 from raterscope.app.study.task_contents import add_contents, read_all_contents
-from tests.app.reader_studies.making import make, read, texts
+from tests.app.reader_studies.making import images, make, read, texts
 
 KINDS = ("clicks", "masks", "labels", "pairs")
 
@@ -256,6 +258,34 @@ def test_texts_come_back_with_the_answers_and_begin_another_study(tmp_path):
     assert contents(again / "study.rscope") == contents(target)
     with Study.open(again / "study.rscope") as study:
         assert [entry.name for entry in study.images()] == ["smear0.png"]
+
+
+def test_tasks_with_pictures_and_text_come_back_and_a_changed_picture_is_named(tmp_path):
+    (tmp_path / "tasks.csv").write_text(
+        "task,text,front,side\npatient 1,Fever,smear0.png,smear1.png\npatient 2,,smear2.png,\n"
+    )
+    out, target = make("labels", tmp_path, cases=["tasks.csv"], copy_images=True), tmp_path / "study.rscope"
+    with ReadingFile.open(files(out)[0], to_read=True) as file:
+        cases = file.assignment.cases
+    assert [(case.texts, len(case.pictures)) for case in cases] == [({"text": "Fever"}, 2), ({}, 1)]
+    for path in files(out):
+        read(path)
+    Image.new("L", (60, 40)).save(tmp_path / "smears" / "smear1.png")
+    collected = collect([out], target)
+    assert collected.problems == [
+        "patient 1 (picture 2): has changed since the study was set up; its reads are not collected"
+    ]
+    images(tmp_path / "smears")
+    assert collect([out], target).problems == []
+    assert contents(target) == {"patient 1": {"text": "Fever"}}
+    with Study.open(target) as study:
+        question = study.questions()[0].id
+        linked = pictures_of(study, question)
+        tasks = study.vote_set(question).tasks
+        assert {tasks[task]: Path(study.image(image).path).name for task, image in linked.items()} == {
+            "patient 1": "smear0.png",
+            "patient 2": "smear2.png",
+        }
 
 
 def test_a_changed_text_is_named_and_its_reads_come_once_it_is_restored(tmp_path):

@@ -169,6 +169,26 @@ def test_texts_are_shown_as_in_the_task_view_and_answered_by_digits(window, qtbo
         assert [file.marks(place).answers for place in range(4)] == [{"infected": "unsure", "sharp": "2"}] * 4
 
 
+def test_pictures_of_a_task_are_beside_its_text(window, qtbot, tmp_path):
+    (tmp_path / "tasks.csv").write_text(
+        "task,text,front,side\na,Fever,smear0.png,smear1.png\nb,,smear2.png,\nc,Cough,,\n"
+    )
+    out = make("labels", tmp_path, cases=["tasks.csv"])
+    screen = open_file(window, qtbot, out / "readers" / "R01.rsread")
+    press_button(screen, "Start reading")
+    shown = set()
+    for _ in range(3):
+        qtbot.waitUntil(lambda: screen._has_pixels)
+        idle(window, qtbot)
+        browser = screen.surface.browser
+        heights = [view.extent[3] for view in screen.surface._canvases if view.isVisible()]
+        shown.add((browser.toPlainText() if browser.isVisible() else "", *heights))
+        for name in (Qt.Key.Key_1, Qt.Key.Key_2):
+            key(window, qtbot, browser, name)
+    assert shown == {("Fever", 40, 41), ("", 42), ("Cough",)}
+    assert screen._message.accessibleName() == "Finish session 1?"
+
+
 def test_page_keys_scroll_a_long_text(window, qtbot, tmp_path):
     (tmp_path / "long.csv").write_text("task,text\na," + "word " * 9000 + "\nb,short\n")
     out = make("labels", tmp_path, cases=["long.csv"], seed=3)

@@ -19,7 +19,7 @@ from raterscope.app.reader_studies.reading_file import CaseMarks
 from raterscope.app.workspaces.reading.reader import Pixels
 from raterscope.app.workspaces.task_links import ask_to_open
 from raterscope.widgets.canvas.marking_canvas import MarkingCanvas
-from raterscope.widgets.layouts import stacked, vertical
+from raterscope.widgets.layouts import horizontal
 from raterscope.widgets.panels.reading_panels import ComparedPictures, ReadingKey
 from raterscope.widgets.panels.task_content import ContentBrowser
 from raterscope.widgets.theme import annotator_style
@@ -251,7 +251,7 @@ class MaskSurface(Surface):
 
 
 class AnswerSurface(Surface):
-    """A picture, two pictures or texts, about which questions are answered."""
+    """Pictures and texts about which questions are answered."""
 
     COMPLETES = True
 
@@ -260,16 +260,16 @@ class AnswerSurface(Surface):
         self._questions = assignment.questions
         self._marks = CaseMarks()
         self._pair = ComparedPictures() if assignment.kind == "pairs" else None
-        self.canvas = MarkingCanvas(marks=False)
+        most = max((len(case.pictures) for case in assignment.cases), default=0)
+        self._canvases = [MarkingCanvas(marks=False) for _ in range(0 if self._pair else most)]
         self.browser = ContentBrowser(size=TEXT_SIZE, margin=24)
         self.browser.link_chosen.connect(partial(ask_to_open, self))
-        self._pages = stacked(self.canvas, self.browser)
+        parts: list[QWidget] = [*self._canvases, self.browser]
         if self._pair is not None:
             self._pair.chosen.connect(self._answer)
-            self._pages.insertWidget(0, self._pair)
-            self._pages.setCurrentIndex(0)
-        vertical((self._pages, 1), inside=self, margins=(0, 0, 0, 0))
-        self.setFocusProxy(self._pages.currentWidget())
+            parts.append(self._pair)
+        horizontal(*((part, 1) for part in parts), inside=self, spacing=2)
+        self.setFocusProxy(self._pair or self.browser)
 
     @property
     def question(self) -> int:
@@ -296,12 +296,13 @@ class AnswerSurface(Surface):
 
     def clear(self) -> None:
         """Show the frames of the pictures, or the texts."""
-        page = self.browser if self.texts else self._pair or self.canvas
-        self._pages.setCurrentWidget(page)
-        self.setFocusProxy(page)
-        if self.texts:
-            self.browser.show_texts(self.texts)
-        for view, picture in zip(self._views(), self.pictures, strict=True):
+        views = self._views()
+        for canvas in self._canvases:
+            canvas.setVisible(canvas in views)
+        self.browser.setVisible(bool(self.texts))
+        self.browser.show_texts(self.texts)
+        self.setFocusProxy(self._pair or (self.browser if self.texts or not views else views[0]))
+        for view, picture in zip(views, self.pictures, strict=True):
             view.set_image(None, _extent(picture))
             view.fit()
 
@@ -314,7 +315,7 @@ class AnswerSurface(Surface):
     def _views(self) -> list[MarkingCanvas]:
         if self._pair is not None:
             return list(self._pair.views.values())
-        return [] if self.texts else [self.canvas]
+        return self._canvases[: len(self.pictures)]
 
     def show_marks(self, marks: CaseMarks) -> None:
         """Show the answers."""
