@@ -96,9 +96,12 @@ def find_media(text: str, folder: Path) -> Path | None:
         named = Path(named.name)
     if not named.name or ".." in named.parts:
         return None
-    for path in (folder / named, folder / named.name):
-        if path.is_file():
-            return path
-    folders = [path for path in sorted(folder.iterdir())[:_MOST_FOLDERS] if path.is_dir()]
-    paths = (below / part for below in folders for part in (named, named.name))
-    return next((path for path in paths if path.is_file()), None)
+    try:
+        for path in (folder / named, folder / named.name):
+            if path.is_file():
+                return path
+        folders = [path for path in sorted(folder.iterdir())[:_MOST_FOLDERS] if path.is_dir()]
+        paths = (below / part for below in folders for part in (named, named.name))
+        return next((path for path in paths if path.is_file()), None)
+    except OSError:  # a name that is too long, a folder that went
+        return None

@@ -108,7 +108,11 @@ def program_settings() -> ProgramSettings:
 
 
 def store_program_settings(chosen: ProgramSettings) -> None:
-    """Store settings, and apply them."""
+    """Store settings, and apply them. Names that the environment had at the start remain."""
+    before = program_settings()
+    for variable, value in zip(_variables(), (before.expert, before.cache), strict=True):
+        if os.environ.get(variable) == value:
+            del os.environ[variable]
     remember_all(
         {
             "look": chosen.theme,
@@ -117,8 +121,6 @@ def store_program_settings(chosen: ProgramSettings) -> None:
             CACHE_KEY: chosen.cache,
         }
     )
-    for variable in _variables():
-        os.environ.pop(variable, None)
     apply_names()
     apply_chosen_theme(chosen.theme)
 

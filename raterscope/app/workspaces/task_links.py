@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QUrl
+from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QMessageBox, QWidget
 
@@ -23,6 +23,7 @@ def ask_to_open(parent: QWidget, address: str) -> None:
         QMessageBox.Icon.Question, "Open a link", f"Open {plain(address, 200)} in the web browser?",
         QMessageBox.StandardButton.Open | QMessageBox.StandardButton.Cancel, parent,
     )  # fmt: skip
+    box.setTextFormat(Qt.TextFormat.PlainText)  # the address is of an untrusted file
     box.accepted.connect(lambda: QDesktopServices.openUrl(QUrl(address)))
     box.open()
 

@@ -135,7 +135,8 @@ class ImportDialog(QDialog):
         ]
         self._read_as = [table.mapping for table in self.tables]
         self.names = {names.kind: _NamesTable(names) for names in offer.names if names.names}
-        self.raters = QCheckBox(f"Structure names end with the rater: {offer.rater_example}", self)
+        example = offer.rater_example.replace("&", "&&")
+        self.raters = QCheckBox(f"Structure names end with the rater: {example}", self)
         self.raters.setChecked(offer.has_raters)
         self.raters.setVisible(bool(offer.rater_example))
         self.width_field, self.height_field = _length_field("Width", self), _length_field("Height", self)
@@ -360,10 +361,8 @@ class _NamesTable(QTableWidget):
 
     def changes(self) -> dict[str, str]:
         """Return the new name of each name that was changed."""
-        pairs = (
-            (self._text(row, NAME), " ".join(self._text(row, NEW).split())) for row in range(self.rowCount())
-        )
-        return {name: new for name, new in pairs if name != new}
+        pairs = ((self._text(row, NAME), self._text(row, NEW)) for row in range(self.rowCount()))
+        return {name: " ".join(new.split()) for name, new in pairs if name != new}
 
     def _text(self, row: int, column: int) -> str:
         item = self.item(row, column)

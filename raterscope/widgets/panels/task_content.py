@@ -256,7 +256,8 @@ class TaskContentView(QWidget):
             self.header.set_title(self._title)
             self._pages.setCurrentIndex(0)
             return
-        self.film.setText(f"Open {content.film} in the system's player")
+        film = content.film.replace("&", "&&")
+        self.film.setText(f"Open {film} in the system's player")
         self.problem.setText(content.problem)
         is_named = content.has_picture or bool(content.texts)
         self.header.set_title(self._title, content.name if is_named else "")

@@ -83,3 +83,8 @@ def test_a_sound_is_decoded_up_to_a_length_whatever_its_header_claims(tmp_path, 
     monkeypatch.setattr(sounds, "_LONGEST_SECONDS", 1)
     with pytest.raises(InputError, match="longer than an hour"):
         read_sound(path)
+
+
+def test_a_sentence_that_ends_like_a_file_is_no_file(tmp_path):
+    assert find_media("a" * 300 + ".wav", tmp_path) is None
+    assert find_media("a.wav", tmp_path / "missing") is None

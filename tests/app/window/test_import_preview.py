@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from raterscope.app.study import Study
-from raterscope.widgets.dialogs.import_preview import ImportDialog
+from raterscope.widgets.dialogs.import_preview import ImportDialog, ImportOffer, NamesOffer
 from tests.waiting import LONG
 
 VOTES = "worker,item,answer\n" + "".join(
@@ -112,3 +112,13 @@ def test_a_study_that_cannot_be_created_leaves_nothing_and_asks_again(window, qt
     assert imported(window, qtbot).path == folder / "there.rscope"
     qtbot.waitUntil(lambda: "8 votes" in window.status.message, timeout=LONG)
     assert not window.notice.isVisible()
+
+
+def test_names_that_are_not_edited_keep_their_spaces(qtbot):
+    offer = ImportOffer((), names=(NamesOffer("class", "Classes", {"ring  form": 2, "cat": 1}, {}),))
+    dialog = ImportDialog(offer)
+    qtbot.addWidget(dialog)
+    assert dialog.new_names("class") == {}
+    row = next(at for at in range(2) if dialog.names["class"].item(at, 0).text() == "cat")
+    dialog.names["class"].item(row, 2).setText(" tom  cat ")
+    assert dialog.new_names("class") == {"cat": "tom cat"}

@@ -68,3 +68,12 @@ def test_a_name_of_the_environment_counts_more(monkeypatch):
     monkeypatch.setenv(EXPERT, "Ben")
     preferences.apply_names()
     assert user_name() == "Ben"
+
+
+def test_saving_another_setting_keeps_a_name_of_the_environment(window, qtbot, monkeypatch):
+    monkeypatch.setenv(EXPERT, "Ben")
+    dialog = open_dialog(window)
+    dialog.text_percent.setValue(110)
+    dialog.accept()
+    idle(window, qtbot)
+    assert user_name() == "Ben"

@@ -106,7 +106,7 @@ def _export_boxes(study: Study, request: Request, groups: Mapping[int, str], wat
         if source is None:
             request.say(f"{plain(image.name)} has no file; copy it to images/{name}.")
         else:
-            shutil.copyfile(source, folder / "images" / name / f"{title}{source.suffix}")
+            _copy(source, folder / "images" / name / f"{title}{source.suffix}")
         soft += [
             (image.name, name, group, found.x, found.y, found.score, found.label,
              *(found.shares.get(each) for each in names))
@@ -118,6 +118,13 @@ def _export_boxes(study: Study, request: Request, groups: Mapping[int, str], wat
         file.write("train: images/train\nval: images/val\nnames:\n")
         file.writelines(f"  {index}: {json.dumps(name)}\n" for index, name in enumerate(names))
     return files
+
+
+def _copy(source: Path, target: Path) -> None:
+    try:
+        shutil.copyfile(source, target)
+    except OSError as error:
+        raise InputError(f"cannot be copied: {error.strerror or error}", file=source) from error
 
 
 def _lines(image: ImageDetections, names: Sequence[str]) -> list[str]:

@@ -100,6 +100,7 @@ def test_a_link_opens_only_after_a_question(window, qtbot, with_texts, monkeypat
     assert not content.findChildren(QMessageBox)
     content.texts.anchorClicked.emit(QUrl(TEXTS["url"]))
     (question,) = content.findChildren(QMessageBox)
+    assert question.textFormat() == Qt.TextFormat.PlainText
     assert not opened
     question.accept()
     assert opened == [TEXTS["url"]]
