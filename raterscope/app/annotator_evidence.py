@@ -200,7 +200,7 @@ class AnnotatorFunctions:
         ``agreement(study, names, watch)`` compares the annotators with these names, or all without names.
     mistakes : callable, optional
         ``mistakes(study, names, watch)`` gives sections with the clearest mistakes of the annotator with
-        these names, which name nobody else.
+        these names, without names of other annotators.
     """
 
     evidence: Callable[[Study, Watch], Evidence | None]

@@ -64,7 +64,7 @@ SESSIONS = (
 """Columns of the export of review sessions."""
 
 SAMPLE = (
-    "kind", "place", "item", "name", "number", "x", "y", "answer", "decision", "right", "count", "verdict"
+    "kind", "position", "item", "name", "number", "x", "y", "answer", "decision", "right", "count", "verdict"
 )  # fmt: skip
 """Columns of the export of acceptance samples."""
 
@@ -370,10 +370,10 @@ def write_samples(study: Study, request: Request, watch: Watch) -> list[Path]:
     rows = []
     for sample in samples:
         subject = sample.subject
-        for place, item in enumerate(subject.items):
-            decision, right = sample.right.get(place, (None, None))
+        for position, item in enumerate(subject.items):
+            decision, right = sample.right.get(position, (None, None))
             rows.append((
-                subject.of, place + 1, names.get((subject.of, item.item), ""), item.name, item.number,
+                subject.of, position + 1, names.get((subject.of, item.item), ""), item.name, item.number,
                 *("" if value is None else format_number(value) for value in (item.x, item.y)),
                 item.answer, decision, right, sample.count_in_words(),
                 sample.verdict_in_words().casefold() or "open",

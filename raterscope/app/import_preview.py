@@ -169,10 +169,10 @@ def _labels_in_words(readings: Readings) -> Iterable[str]:
     votes = [table for table in readings.labels if isinstance(table, LabelTable)]
     if votes:
         questions = dict.fromkeys(table.question for table in votes if table.question)
-        asked = f", {counted(len(questions), 'question')}" if len(questions) > 1 else ""
+        more = f", {counted(len(questions), 'question')}" if len(questions) > 1 else ""
         yield (
             f"{counted(sum(map(len, votes)), 'label')} by {_distinct(votes, 'annotators', 'annotator')} on "
-            f"{_distinct(votes, 'tasks', 'task')}{asked}"
+            f"{_distinct(votes, 'tasks', 'task')}{more}"
         )
     truths = [table for table in readings.labels if isinstance(table, TrueLabels)]
     if truths:

@@ -143,7 +143,7 @@ class Tour(QWidget):
         self.box.setFixedWidth(width)
         self.box.adjustSize()
         height, hole, gap = self.box.height(), self._region(), pixels(_GAP)
-        beside = (
+        corners = (
             (hole.right() + gap, hole.center().y() - height // 2),
             (hole.left() - gap - width, hole.center().y() - height // 2),
             (hole.center().x() - width // 2, hole.bottom() + gap),
@@ -152,7 +152,7 @@ class Tour(QWidget):
         fits = next(
             (
                 (x, y)
-                for x, y in beside
+                for x, y in corners
                 if x >= 0 and y >= 0 and x + width <= self.width() and y + height <= self.height()
             ),
             (hole.center().x() - width // 2, hole.center().y() - height // 2),

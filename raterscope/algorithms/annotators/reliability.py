@@ -94,8 +94,8 @@ class PersonReliability:
         unknown = [pair for pair in pairs if pair not in known]
         sentences = [self._of_pair(*pair) for pair in (*known, *(unknown if len(unknown) == 1 else ()))]
         if len(unknown) > 1:
-            rest = "The other pairs of kinds" if known else "The kinds"
-            sentences.append(f"{rest} are not related: too few annotators marked two of them.")
+            subject = "The other pairs of kinds" if known else "The kinds"
+            sentences.append(f"{subject} are not related: too few annotators marked two of them.")
         return " ".join(sentences)
 
     def _of_pair(self, first: int, second: int) -> str:
@@ -103,8 +103,8 @@ class PersonReliability:
         count = int(self.common[first, second])
         raw = self.raw_correlation[first, second]
         if not np.isfinite(raw):
-            who = f"only {count} annotator{'s' * (count != 1)}" if count else "no annotator"
-            return f"{kinds.capitalize()} are not related: {who} marked both."
+            counted = f"only {count} annotator{'s' * (count != 1)}" if count else "no annotator"
+            return f"{kinds.capitalize()} are not related: {counted} marked both."
         low, high = self.low[first, second], self.high[first, second]
         figures = f"{raw:.2f}, 95 % interval {low:.2f} to {high:.2f}; {count:,} annotators in both"
         used = self.correlation[first, second]

@@ -178,10 +178,10 @@ def agreement_by_annotator(
     number = np.bincount(task)[task]
     shared = number > 1
     share = (alike[same.ravel()] - 1)[shared] / (number[shared] - 1)
-    who = annotator[shared]
-    count = np.bincount(who, minlength=annotators)
-    mean = np.bincount(who, share, annotators) / np.maximum(count, 1)
-    variance = np.bincount(who, np.square(share - mean[who]), annotators) / np.maximum(count, 1)
+    voter = annotator[shared]
+    count = np.bincount(voter, minlength=annotators)
+    mean = np.bincount(voter, share, annotators) / np.maximum(count, 1)
+    variance = np.bincount(voter, np.square(share - mean[voter]), annotators) / np.maximum(count, 1)
     effective = np.where(variance > 0, mean * (1 - mean) / np.maximum(variance, 1e-12), 1.0) * count
     for row in np.flatnonzero(count).tolist():
         low, high = wilson(float(mean[row] * effective[row]), float(effective[row]))

@@ -129,14 +129,14 @@ class Forecast:
     high: float
 
 
-def forecast_votes(fusion: LabelFusion, asked: NextVotes, seed: int = 0) -> Forecast:
+def forecast_votes(fusion: LabelFusion, votes: NextVotes, seed: int = 0) -> Forecast:
     """Predict the accuracy that votes would add, by drawing true classes and votes from the model.
 
     The annotators' matrices are held at their means. The interval is of the gain over the draws, and holds
     only if the model is right: on five real crowds, whose annotators share mistakes, most gains were a
     quarter to two thirds of the predicted ones.
     """
-    tasks, row = np.unique(asked.task, return_inverse=True)
+    tasks, row = np.unique(votes.task, return_inverse=True)
     before = fusion.posterior[tasks]
     prior = fusion.confusion.prior / fusion.confusion.prior.sum(axis=1, keepdims=True)
     rates = np.concatenate([fusion.confusion.mean(), prior[None]])  # the last is a new annotator
@@ -145,18 +145,18 @@ def forecast_votes(fusion: LabelFusion, asked: NextVotes, seed: int = 0) -> Fore
     if not len(tasks):
         return Forecast(0, now, 0.0, 0.0, 0.0)
     rng = np.random.default_rng(seed)
-    draws = max(20, min(_FUTURES, _CELLS // max(len(asked) * max(classes, outputs), 1)))
+    draws = max(20, min(_FUTURES, _CELLS // max(len(votes) * max(classes, outputs), 1)))
     log_before, log_rates = np.log(np.maximum(before, 1e-300)), np.log(np.maximum(rates, 1e-300))
     gains = np.empty(draws)
     for draw in range(draws):
         true = _draw(before, rng)
-        vote = _draw(rates[asked.annotator, true[row]], rng)
+        vote = _draw(rates[votes.annotator, true[row]], rng)
         after = log_before.copy()
-        np.add.at(after, row, fusion.power * log_rates[asked.annotator, :, vote])
+        np.add.at(after, row, fusion.power * log_rates[votes.annotator, :, vote])
         right = (after.argmax(axis=1) == true).sum() - (before.argmax(axis=1) == true).sum()
         gains[draw] = right / len(fusion.posterior)
     low, high = np.quantile(gains, (0.025, 0.975)).tolist()
-    return Forecast(len(asked), now, float(gains.mean()), low, high)
+    return Forecast(len(votes), now, float(gains.mean()), low, high)
 
 
 def _draw(chances: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:

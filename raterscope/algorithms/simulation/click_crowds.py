@@ -129,8 +129,8 @@ def name_clicks(
 ) -> tuple[Clicks, IntArray]:
     """Give clicks classes: annotators take the class of the nearest structure for another at times.
 
-    An annotator's wrong classes are drawn from their own distribution, as of somebody who takes trophozoites
-    for schizonts. Clicks far from all structures have random classes.
+    An annotator's wrong classes are drawn from their own distribution, as if they took trophozoites for
+    schizonts. Clicks far from all structures have random classes.
 
     Parameters
     ----------

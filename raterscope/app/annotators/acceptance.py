@@ -29,9 +29,9 @@ def list_undecided(kind: str, study: Study, watch: Watch = silent) -> Sequence[S
     """
     listed = KINDS[kind].functions.undecided(study, fold(study.decisions()), watch)
     if not listed:
-        what = f"{KINDS[kind].detail}s"
+        answers = f"{KINDS[kind].detail}s"
         raise InputError(
-            f"has no undecided {what} of a run to draw a sample from; fuse {kind} first", file=study.path
+            f"has no undecided {answers} of a run to draw a sample from; fuse {kind} first", file=study.path
         )
     return listed
 

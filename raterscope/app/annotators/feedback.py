@@ -1,6 +1,6 @@
 """The feedback page of one annotator: strengths, values with intervals, clearest mistakes, course over time.
 
-It names nobody else: the crowd appears as medians.
+It has no other annotator's name: the crowd appears as medians.
 """
 
 from __future__ import annotations

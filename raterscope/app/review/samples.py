@@ -183,11 +183,11 @@ def read_sample(state: ReviewState, kind: str) -> SampleProgress | None:
     if drawn is None or not isinstance(drawn.subject, SampleSubject):
         return None
     right = {}
-    for place, sampled in enumerate(drawn.subject.items):
+    for position, sampled in enumerate(drawn.subject.items):
         decided = state.decided(kind, sampled.item)
         verdict = None if decided is None else decided.verdict_on(sampled, drawn.id)
         if verdict is not None:
-            right[place] = verdict
+            right[position] = verdict
     return SampleProgress(drawn.id, drawn.subject, right)
 
 

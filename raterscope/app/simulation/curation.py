@@ -208,10 +208,10 @@ def draw_grades(settings: GradesSettings, folder: Path, watch: Watch) -> Drawn:
     true = np.searchsorted(edges, severity)
     task, annotator = _assign(rng, settings.tasks, settings.annotators, settings.votes)
     shift, noise = rng.normal(0.0, 0.4, settings.annotators), rng.uniform(0.3, 0.9, settings.annotators)
-    seen = severity[task] + shift[annotator] + noise[annotator] * rng.normal(size=len(task))
+    perceived = severity[task] + shift[annotator] + noise[annotator] * rng.normal(size=len(task))
     labels = [str(grade + 1) for grade in range(GRADES)]
     names, tasks = _names("reader ", settings.annotators), _names("scan ", settings.tasks)
-    votes = task, annotator, np.searchsorted(edges, seen)
+    votes = task, annotator, np.searchsorted(edges, perceived)
     data = _votes(folder, ("annotator", "task", "grade"), tasks, names, votes, labels)
     shifts = zip(names, map("{:.3f}".format, shift), map("{:.3f}".format, noise), strict=True)
     beside = _annotators(folder, ("shift", "noise"), shifts)
@@ -230,8 +230,8 @@ def draw_questions(settings: QuestionsSettings, folder: Path, watch: Watch) -> D
         true = rng.integers(0, len(labels), settings.tasks)
         label = _answer(rng, true[task], accuracy[annotator], len(labels))
         rows += [
-            (names[who], tasks[photo], question, labels[at])
-            for who, photo, at in zip(annotator.tolist(), task.tolist(), label.tolist(), strict=True)
+            (names[voter], tasks[photo], question, labels[at])
+            for voter, photo, at in zip(annotator.tolist(), task.tolist(), label.tolist(), strict=True)
         ]
         truths += [(name, question, labels[at]) for name, at in zip(tasks, true.tolist(), strict=True)]
     data, truth = folder / "answers.csv", folder / "truth.csv"

@@ -369,14 +369,14 @@ def _reopen_regions(
         subject = RegionSubject(structure=structure, origin=origin, shape=shape, number=number)
         return Decision(verb="reopen", item=image, run=run, subject=subject, reason="; ".join(words))
 
-    beside = differs.copy()
+    outside = differs.copy()
     for number, dispute in enumerate(disputes, start=1):
         in_region, in_part = overlap(dispute.origin, dispute.shape, origin, differs.shape)
         voxels = dispute.voxels()[in_region]
         if (voxels & differs[in_part]).any():
             yield reopen(number, dispute.origin, dispute.shape)
-        beside[in_part] &= ~voxels
-    for at, (corner, shape) in enumerate(_parts(beside), start=1):
+        outside[in_part] &= ~voxels
+    for at, (corner, shape) in enumerate(_parts(outside), start=1):
         z, y, x = np.add(origin, corner).tolist()
         yield reopen(len(disputes) + at, (z, y, x), shape)
 

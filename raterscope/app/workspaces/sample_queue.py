@@ -91,10 +91,13 @@ class SampleQueue(QObject):
         current = None if self._panel is None else self._panel.current
         at = current if isinstance(current, int) else (-1 if step > 0 else count)
         following = ((at + step * far) % count for far in range(1, count + 1))
-        place = next((place for place in following if place not in progress.right and place != current), None)
-        if place is None:
+        position = next(
+            (position for position in following if position not in progress.right and position != current),
+            None,
+        )
+        if position is None:
             return False
-        self._go_to(place, by_hand=False)
+        self._go_to(position, by_hand=False)
         return True
 
     # Begin and end
@@ -166,14 +169,14 @@ class SampleQueue(QObject):
             return
         if self._panel is None:
             self._panel = self._make_panel()
-        standing = (contents.path, progress.decision, contents.hidden), progress.right
-        if standing != self._shown:
-            if self._shown[:1] != standing[:1]:
+        present = (contents.path, progress.decision, contents.hidden), progress.right
+        if present != self._shown:
+            if self._shown[:1] != present[:1]:
                 self._panel.set_current(None)
                 opened = []
             else:
-                opened = [place for place in self._shown[1] if place not in progress.right]
-            self._shown = standing
+                opened = [position for position in self._shown[1] if position not in progress.right]
+            self._shown = present
             self._fill(self._panel, progress, contents)
             if opened:  # by undo, which the workspace follows
                 self._panel.set_current(opened[-1])
@@ -196,8 +199,8 @@ class SampleQueue(QObject):
     def _fill(self, panel: QueuePanel, progress: SampleProgress, contents: Contents) -> None:
         names = {item.id: item.name for item in contents.of(self._kind)}
         items = []
-        for place, sampled in enumerate(progress.subject.items):
-            _, right = progress.right.get(place, (0, None))
+        for position, sampled in enumerate(progress.subject.items):
+            _, right = progress.right.get(position, (0, None))
             detail = "not re-read" if right is None else "confirmed" if right else "error"
             title, where = self._title(sampled, contents), names.get(sampled.item, "")
             if sampled.number is not None:
@@ -205,7 +208,7 @@ class SampleQueue(QObject):
             several = sampled.number is not None or len(names) > 1
             items.append(
                 QueueItem(
-                    place, title, f"{detail}, {where}" if several else detail, None, right is not None,
+                    position, title, f"{detail}, {where}" if several else detail, None, right is not None,
                     flag="error" if right is False else None,
                 )
             )  # fmt: skip
@@ -222,12 +225,12 @@ class SampleQueue(QObject):
             return f"annotator {contents.numbers.get(sampled.name, 0) + 1}"
         return sampled.in_words()
 
-    def _go_to(self, place: object, *, by_hand: bool) -> None:
+    def _go_to(self, position: object, *, by_hand: bool) -> None:
         progress = self.progress
-        if progress is None or not isinstance(place, int) or self._panel is None:
+        if progress is None or not isinstance(position, int) or self._panel is None:
             return
-        self._panel.set_current(place)
-        self.chosen.emit(progress.subject.items[place], by_hand)
+        self._panel.set_current(position)
+        self.chosen.emit(progress.subject.items[position], by_hand)
 
 
 def _draw(

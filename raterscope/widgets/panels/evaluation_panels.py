@@ -355,6 +355,17 @@ MEASURES = (
 )  # fmt: skip
 
 
+def _above(plot: QWidget, table: ComparisonTable) -> QSplitter:
+    """Put a plot above its table, which is hidden until it has rows."""
+    table.hide()
+    column = QSplitter(Qt.Orientation.Vertical)
+    column.setHandleWidth(1)
+    column.addWidget(plot)
+    column.addWidget(table)
+    column.setSizes([360, 240])
+    return column
+
+
 class FoldsPanel(FormBesidePlot):
     """Cross-validation: form, curves, and a table of methods."""
 
@@ -362,13 +373,7 @@ class FoldsPanel(FormBesidePlot):
         self.curves = CurvesPlot(NO_FOLDS)
         self.table = ComparisonTable(MEASURES, "")
         self.table.header.set_title("Areas under the ROC curves")
-        self.table.hide()
-        row = QSplitter(Qt.Orientation.Vertical)
-        row.setHandleWidth(1)
-        row.addWidget(self.curves)
-        row.addWidget(self.table)
-        row.setSizes([360, 240])
-        super().__init__(FoldedSettings, row, FOLDS_TIP)
+        super().__init__(FoldedSettings, _above(self.curves, self.table), FOLDS_TIP)
         self.setAccessibleName("Cross-validation")
 
     def show_curves(self, curves: Sequence[Curve], rows: Sequence[ComparisonRow], words: str = "") -> None:
@@ -405,13 +410,7 @@ class CostPanel(FormBesidePlot):
         self.curve = VoteCurvePlot()
         self.table = ComparisonTable(STOPS, "", subject="stop at")
         self.table.header.set_title("Stopping tasks with enough votes", "error stated and on gold tasks")
-        self.table.hide()
-        row = QSplitter(Qt.Orientation.Vertical)
-        row.setHandleWidth(1)
-        row.addWidget(self.curve)
-        row.addWidget(self.table)
-        row.setSizes([360, 240])
-        super().__init__(CostSettings, row, COST_TIP)
+        super().__init__(CostSettings, _above(self.curve, self.table), COST_TIP)
         self.setAccessibleName("Cost")
 
     def show_cost(self, lines: Sequence[CourseLine], rows: Sequence[ComparisonRow]) -> None:

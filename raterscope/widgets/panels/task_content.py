@@ -49,8 +49,8 @@ class TaskContent:
         The picture, once it is read.
     texts : mapping of field to text
         In order; empty if the file held none.
-    beside : pair of fields
-        Fields that are shown side by side, as those whose names end in a and b.
+    sides : pair of fields
+        Two fields that are shown side by side, as those whose names end in a and b.
     problem : str
         Why a picture, sound or film cannot be shown, in a sentence.
     film : str
@@ -61,7 +61,7 @@ class TaskContent:
     has_picture: bool = False
     pixels: NDArray[np.uint8] | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
-    beside: tuple[str, str] = ("", "")
+    sides: tuple[str, str] = ("", "")
     problem: str = ""
     film: str = ""
 
@@ -112,17 +112,17 @@ class ContentBrowser(QTextBrowser):
         at = 0
         while at < len(names):
             two = names[at : at + 2]
-            beside = two if tuple(two) == sides or _are_sides(two) else names[at : at + 1]
-            if len(beside) == 2:
+            row = two if tuple(two) == sides or _are_sides(two) else names[at : at + 1]
+            if len(row) == 2:
                 table = cursor.insertTable(1, 2, _side_by_side())
-                for column, name in enumerate(beside):
+                for column, name in enumerate(row):
                     self._insert_field(table.cellAt(0, column).firstCursorPosition(), name, texts[name], True)
                 cursor.movePosition(QTextCursor.MoveOperation.End)
             else:
                 if at:
                     cursor.insertBlock(_paragraph())
-                self._insert_field(cursor, beside[0], texts[beside[0]], len(texts) > 1)
-            at += len(beside)
+                self._insert_field(cursor, row[0], texts[row[0]], len(texts) > 1)
+            at += len(row)
         cursor.movePosition(QTextCursor.MoveOperation.Start)
         self.setTextCursor(cursor)
 
@@ -265,7 +265,7 @@ class TaskContentView(QWidget):
             self._show_picture(content)
             self._pages.setCurrentWidget(self.picture)
         else:
-            self.texts.show_texts(content.texts or {"": content.name}, content.beside)
+            self.texts.show_texts(content.texts or {"": content.name}, content.sides)
             self._pages.setCurrentWidget(self.texts)
 
     def show_sound(self, player: Player, levels: NDArray[np.float32], seconds: float) -> None:

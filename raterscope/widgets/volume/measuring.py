@@ -73,8 +73,8 @@ def describe(
 
 def angle(first: Point, corner: Point, last: Point) -> float:
     """Return the angle at a corner, 0 to 180 degrees."""
-    one, other = np.subtract(first, corner), np.subtract(last, corner)
-    cosine = float(one @ other) / (math.hypot(*one) * math.hypot(*other))
+    arm, other = np.subtract(first, corner), np.subtract(last, corner)
+    cosine = float(arm @ other) / (math.hypot(*arm) * math.hypot(*other))
     return math.degrees(math.acos(min(max(cosine, -1.0), 1.0)))
 
 

@@ -42,7 +42,7 @@ def test_the_page_has_values_and_mistakes_of_both_kinds_and_no_other_name(four_s
         text.index("Your clearest mistakes, clicks"),
         text.index("Your clearest mistakes, labels"),
     )
-    assert "missed" in text[clicks:labels] or "nothing there" in text[clicks:labels]
+    assert "missed" in text[clicks:labels] or "no structure" in text[clicks:labels]
     assert votes.tasks[task] in text[labels:]
     assert "gold task" in text[labels:]
     assert "data:image/" in page.read_text(encoding="utf-8")

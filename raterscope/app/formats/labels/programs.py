@@ -40,7 +40,7 @@ def program_of(
         )
     number = {task: row for row, task in enumerate(tasks)}
     row_of = [number.get(cell.strip(), -1) for cell in table.column(fields["task"])]
-    given = np.full((len(tasks), len(classes)), np.nan)
+    values = np.full((len(tasks), len(classes)), np.nan)
     for index, line, cell in _cells(table, fields, wide, classes):
         if row_of[line] < 0 or index < 0:
             continue
@@ -51,12 +51,12 @@ def program_of(
                 file=table.path, line=table.lines[line],
                 field=wide[classes[index]] if wide else fields["score"],
             )  # fmt: skip
-        given[row_of[line], index] = value
-    judged = np.isfinite(given).any(axis=1)
+        values[row_of[line], index] = value
+    judged = np.isfinite(values).any(axis=1)
     if not judged.any():
         raise InputError("has none of the tasks with votes", file=table.path, field=fields["task"])
-    total = np.nansum(given, axis=1)
-    probability = np.where(judged[:, None], np.nan_to_num(given), np.nan)
+    total = np.nansum(values, axis=1)
+    probability = np.where(judged[:, None], np.nan_to_num(values), np.nan)
     probability[judged & (total <= 0)] = np.nan
     probability /= np.where(total > 0, total, 1.0)[:, None]
     notices = []
@@ -88,8 +88,8 @@ def _class_columns(table: Table, classes: Sequence[str]) -> Mapping[str, str]:
     """Find a column for each class by its name, also as p(class); empty unless all have one."""
     exact = {name.strip(): name for name in table.header}
     bare = {_bare(name): name for name in table.header}
-    found = {name: exact.get(name) or bare.get(_bare(name)) for name in classes}
-    return {name: column for name, column in found.items() if column} if all(found.values()) else {}
+    columns = {name: exact.get(name) or bare.get(_bare(name)) for name in classes}
+    return {name: column for name, column in columns.items() if column} if all(columns.values()) else {}
 
 
 def _bare(name: str) -> str:

@@ -52,13 +52,13 @@ class TaskColumns:
         return {_FIELD + name: name for name in names}
 
 
-def find_task_columns(table: Table, taken: Collection[str]) -> TaskColumns | None:
+def find_task_columns(table: Table, assigned: Collection[str]) -> TaskColumns | None:
     """Find the columns of prompts and answers among those that are not taken; None without them.
 
     A column "question" holds prompts if the table has answers or identifiers of questions; otherwise it names
     what all annotators were asked.
     """
-    free = [name for name in table.header if name not in taken]
+    free = [name for name in table.header if name not in assigned]
     answers = [name for name in free if _ANSWER.fullmatch(name.strip())]
     sides = {name: _side(name) for name in answers}
     left, right = ([name for name in answers if sides[name] == side] for side in (0, 1))
@@ -76,29 +76,29 @@ def _side(name: str) -> int:
     return int(text[-1] in "b2" if not text.startswith(("left", "right")) else text.startswith("right"))
 
 
-def take_contents(columns: Columns, wanted: TaskColumns) -> dict[str, Coded]:
+def take_contents(columns: Columns, task_columns: TaskColumns) -> dict[str, Coded]:
     """Take the columns of tasks out of those that were read, because their texts are no names."""
-    return {name: columns.coded.pop(field) for field, name in wanted.to_read().items()}
+    return {name: columns.coded.pop(field) for field, name in task_columns.to_read().items()}
 
 
-def number_tasks(texts: Mapping[str, Coded], wanted: TaskColumns) -> Coded:
+def number_tasks(texts: Mapping[str, Coded], task_columns: TaskColumns) -> Coded:
     """Return the task of each row: its identifier, with the turn if questions have several; or a number.
 
     Without identifiers, rows with the same prompts are of one task, and without prompts those with the same
     two answers in either order. An empty name is no task.
     """
-    if wanted.identifier:
-        task = texts[wanted.identifier]
+    if task_columns.identifier:
+        task = texts[task_columns.identifier]
         task = Coded([name[:LONGEST_NAME] for name in task.names], task.index)
-        return _with_turns(task, texts[wanted.turn]) if wanted.turn else task
-    if wanted.prompts:
-        keys = np.stack([texts[name].index for name in wanted.prompts], axis=1)
+        return _with_turns(task, texts[task_columns.turn]) if task_columns.turn else task
+    if task_columns.prompts:
+        keys = np.stack([texts[name].index for name in task_columns.prompts], axis=1)
     else:
-        names = list(dict.fromkeys(name for side in wanted.answers for name in texts[side].names))
+        names = list(dict.fromkeys(name for side in task_columns.answers for name in texts[side].names))
         number = {name: at for at, name in enumerate(names)}
         keys = np.sort(np.stack([
             np.array([number[name] for name in texts[side].names])[texts[side].index]
-            for side in wanted.answers
+            for side in task_columns.answers
         ], axis=1), axis=1)  # fmt: skip
     _, first, index = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     order = np.empty(len(first), dtype=np.int32)
@@ -109,12 +109,12 @@ def number_tasks(texts: Mapping[str, Coded], wanted: TaskColumns) -> Coded:
 
 def _with_turns(task: Coded, turn: Coded) -> Coded:
     both = task.index.astype(np.int64) * len(turn.names) + turn.index
-    seen, first, index = np.unique(both, return_index=True, return_inverse=True)
-    if len(np.unique(task.index[first])) == len(seen):
+    distinct, first, index = np.unique(both, return_index=True, return_inverse=True)
+    if len(np.unique(task.index[first])) == len(distinct):
         return task
     names = [
         f"{task.names[at // len(turn.names)]}, turn {turn.names[at % len(turn.names)]}"
-        for at in seen.tolist()
+        for at in distinct.tolist()
     ]
     return Coded(names, index.astype(np.int32))
 
@@ -122,7 +122,7 @@ def _with_turns(task: Coded, turn: Coded) -> Coded:
 def contents_of_tasks(
     columns: Columns,
     texts: Mapping[str, Coded],
-    wanted: TaskColumns,
+    task_columns: TaskColumns,
     task: Coded,
     sides: tuple[NDArray[np.int32], NDArray[np.int32]],
     items: list[str],
@@ -132,16 +132,16 @@ def contents_of_tasks(
 
     The first text counts; a notice counts those that differ from it.
     """
-    fields: dict[str, dict[str, str]] = {name: {} for name in wanted.prompts}
+    fields: dict[str, dict[str, str]] = {name: {} for name in task_columns.prompts}
     differing = 0
     numbers = np.flatnonzero(rows & (task.index >= 0))
     tasks = [task.names[at] for at in task.index[numbers].tolist()]
-    for name in wanted.prompts:
+    for name in task_columns.prompts:
         coded = texts[name]
         for of, at in zip(tasks, coded.index[numbers].tolist(), strict=True):
             if of and coded.names[at]:
                 fields[name].setdefault(of, coded.names[at][:LONGEST_TEXT])
-    for name, side in zip(wanted.answers, sides, strict=False):
+    for name, side in zip(task_columns.answers, sides, strict=False):
         coded = texts[name]
         for of, at, item in zip(tasks, coded.index[numbers].tolist(), side[numbers].tolist(), strict=True):
             text = coded.names[at][:LONGEST_TEXT]

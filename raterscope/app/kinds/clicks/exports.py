@@ -383,24 +383,24 @@ def rows_of_images(
     decisions = study.decisions()
     state = fold(decisions)
     entries = _images(study, request)
-    found: list[tuple[ImageEntry, Fusion | None]] = []
+    fusions: list[tuple[ImageEntry, Fusion | None]] = []
     runs: dict[int, RunEntry] = {}
     for step, entry in enumerate(entries):
         result = study.shown.result(entry.id)
         if result is not None or state.spots(entry.id):
-            found.append((entry, None if result is None else result[1]))
+            fusions.append((entry, None if result is None else result[1]))
             if result is not None:
                 runs[entry.id] = result[0]
         watch((step + 1) / len(entries), f"reading {plain(entry.name)}")
-    if not found:
+    if not fusions:
         raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
     names = fused_classes(
-        (fusion for _, fusion in found if fusion is not None),
-        (spot for entry, _ in found for spot in state.spots(entry.id)),
+        (fusion for _, fusion in fusions if fusion is not None),
+        (spot for entry, _ in fusions for spot in state.spots(entry.id)),
     )
     rows = [
         (entry, list(_decided_rows(entry.name, fusion, state.spots(entry.id), names)))
-        for entry, fusion in found
+        for entry, fusion in fusions
     ]
     header = (*SCORED_DETECTIONS, *class_columns(names), "verdict")
     return header, rows, runs, read_measures(decisions, state)

@@ -72,7 +72,7 @@ def mistakes(study: Study, names: Collection[str], watch: Watch) -> list[Section
     rows_of_table = [
         (
             plain(mistake.name, 80), f"{mistake.x:.0f}, {mistake.y:.0f}",
-            "missed" if mistake.missed else "marked, nothing there", mistake.why,
+            "missed" if mistake.missed else "marked, no structure", mistake.why,
         )
         for mistake in listed[:MISTAKES]
     ]  # fmt: skip
@@ -109,5 +109,5 @@ def _crop(study: Study, mistake: _Mistake, watch: Watch) -> Picture | None:
     centre = np.array([[_SHOWN / 2, _SHOWN / 2]])
     for radius, pen in ((37.0, Pen("#000000", 1.0)), (36.0, Pen(ink, 2.0))):
         canvas.symbols(centre, "disc", np.array([2 * radius]), pen, "")
-    what = "missed" if mistake.missed else "marked, nothing there"
-    return photograph(canvas.pixels(), plain(entry.name, 60), f"{what} ({mistake.why})")
+    caption = "missed" if mistake.missed else "marked, no structure"
+    return photograph(canvas.pixels(), plain(entry.name, 60), f"{caption} ({mistake.why})")

@@ -200,10 +200,10 @@ def compute_quantities(
     quantities = _quantities_of([field.parasites() for field in fields], measures, image, cells, "Parasites")
     for name in sort_classes({name for field in fields for name in field.shares}):
         own = _quantities_of([field.of_class(name) for field in fields], measures, image, cells, name)
-        wanted = own[:1] if kind_of_cell(name) else own
+        reported = own[:1] if kind_of_cell(name) else own
         quantities += [
             replace(quantity, title=quantity.title if at == 0 else f"{name}: {_lower(quantity.title)}")
-            for at, quantity in enumerate(wanted)
+            for at, quantity in enumerate(reported)
             if quantity.rate is not None
         ]
     return tuple(quantities)

@@ -86,7 +86,9 @@ def _export_boxes(study: Study, request: Request, groups: Mapping[int, str], wat
     images = read_detections(study, request, part(watch, 0.0, 0.5))
     entries = {entry.name: entry for entry in study.images()}
     split = _split([entries[image.name] for image in images], groups)
-    names = sort_classes([found.label for image in images for found in image.detections]) or (UNNAMED,)
+    names = sort_classes([detection.label for image in images for detection in image.detections]) or (
+        UNNAMED,
+    )
     folder, used = folder_of(request), set[str]()
     for kind in ("images", "labels"):
         for name in ("train", "val"):
@@ -108,9 +110,9 @@ def _export_boxes(study: Study, request: Request, groups: Mapping[int, str], wat
         else:
             _copy(source, folder / "images" / name / f"{title}{source.suffix}")
         soft += [
-            (image.name, name, group, found.x, found.y, found.score, found.label,
-             *(found.shares.get(each) for each in names))
-            for found in image.detections
+            (image.name, name, group, detection.x, detection.y, detection.score, detection.label,
+             *(detection.shares.get(each) for each in names))
+            for detection in image.detections
         ]  # fmt: skip
     header = ("image", "split", "group", "x", "y", "score", "class", *(f"p({name})" for name in names))
     files.append(write_table(folder / "soft_labels.csv", header, soft))
@@ -130,8 +132,8 @@ def _copy(source: Path, target: Path) -> None:
 def _lines(image: ImageDetections, names: Sequence[str]) -> list[str]:
     """Return the lines of a label file; boxes are cut at the edges of the image."""
     lines = []
-    for found in image.detections:
-        left, top, width, height = box_of(found)
+    for detection in image.detections:
+        left, top, width, height = box_of(detection)
         right, bottom = min(left + width, image.width), min(top + height, image.height)
         left, top = max(left, 0.0), max(top, 0.0)
         if right <= left or bottom <= top:
@@ -140,7 +142,7 @@ def _lines(image: ImageDetections, names: Sequence[str]) -> list[str]:
             (left + right) / 2 / image.width, (top + bottom) / 2 / image.height,
             (right - left) / image.width, (bottom - top) / image.height,
         )  # fmt: skip
-        index = names.index(found.label) if found.label else 0
+        index = names.index(detection.label) if detection.label else 0
         lines.append(f"{index} {' '.join(f'{value:.6f}' for value in values)}\n")
     return lines
 

@@ -284,12 +284,12 @@ def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Cour
 
 def _course(measure: Measure, right: FloatArray, noun: str) -> Course:
     """Return the share of right votes, given in time, by blocks with Wilson's interval."""
-    places, values = [], []
+    titles, values = [], []
     for block in blocks(len(right)):
         hits, number = float(right[block].sum()), block.stop - block.start
-        places.append(f"{noun} {block.start + 1:,} to {block.stop:,}")
+        titles.append(f"{noun} {block.start + 1:,} to {block.stop:,}")
         values.append((hits / number, *wilson(hits, number)))
-    return Course("labels", measure, tuple(places), f"block of {noun}", np.array(values))
+    return Course("labels", measure, tuple(titles), f"block of {noun}", np.array(values))
 
 
 def preview(study: Study, names: Collection[str], weight: float | None, watch: Watch) -> Consequences | None:

@@ -65,8 +65,8 @@ def read_budget(study: Study, texts: Mapping[str, str], costs: Path | None) -> B
     """
     budget = stored_budget(study)
     if texts:
-        given = BudgetSettings.from_text(texts)
-        changed = {name: getattr(given, name) for name in texts}
+        entered = BudgetSettings.from_text(texts)
+        changed = {name: getattr(entered, name) for name in texts}
         budget = replace(budget, settings=replace(budget.settings, **changed))
     return budget if costs is None else replace(budget, prices=read_prices(costs))
 
@@ -100,21 +100,21 @@ def read_prices(path: Path) -> dict[str, Price]:
 class Assignments:
     """Votes to ask for within a budget, and what they are expected to gain."""
 
-    asked: NextVotes
+    votes: NextVotes
     forecast: Forecast
     cost: float
 
     def in_words(self) -> str:
         """Describe load and gain: "100 votes by 23 annotators, 8 each at most; expected accuracy ..."."""
-        asked = self.asked
-        named = asked.annotator[asked.annotator != OPEN]
-        if not len(asked):
+        votes = self.votes
+        named = votes.annotator[votes.annotator != OPEN]
+        if not len(votes):
             return f"No task needs a vote. Expected accuracy {figure(self.forecast.now)}."
-        words = f"{counted(len(asked), 'vote')} by {counted(len(np.unique(named)), 'annotator')}"
+        words = f"{counted(len(votes), 'vote')} by {counted(len(np.unique(named)), 'annotator')}"
         words += f", {int(np.bincount(named).max()):,} each at most" if len(named) else ""
-        if len(named) < len(asked):
-            words += f", {len(asked) - len(named):,} by new annotators"
-        words += f", cost {self.cost:g}" if self.cost != len(asked) else ""
+        if len(named) < len(votes):
+            words += f", {len(votes) - len(named):,} by new annotators"
+        words += f", cost {self.cost:g}" if self.cost != len(votes) else ""
         forecast = self.forecast
         gain = estimate(100 * forecast.gain, 100 * forecast.low, 100 * forecast.high)
         return (
@@ -138,29 +138,29 @@ def assign(
     posterior[held] = 0.0
     posterior[held, known[held]] = 1.0
     fusion = replace(fusion, known=known, posterior=posterior)
-    asked = assign_votes(labels, fusion, budget.settings, budget.prices, part(watch, 0.0, 0.8))
+    votes = assign_votes(labels, fusion, budget.settings, budget.prices, part(watch, 0.0, 0.8))
     watch(0.8, "predicting the gain")
-    costs = _costs(labels, asked, budget)
-    return Assignments(asked, forecast_votes(fusion, asked), float(sum(costs)))
+    costs = _costs(labels, votes, budget)
+    return Assignments(votes, forecast_votes(fusion, votes), float(sum(costs)))
 
 
 def assignment_rows(
     labels: Labels, fusion: LabelFusion, assigned: Assignments, budget: Budget
 ) -> Iterator[Sequence[object]]:
     """Return the rows of a table of assignments, by annotator, the most informative task first."""
-    asked, label = assigned.asked, fusion.label()
-    names = [labels.annotators[at] if at != OPEN else "" for at in asked.annotator.tolist()]
-    costs = _costs(labels, asked, budget)
-    for row in sorted(range(len(asked)), key=lambda row: (not names[row], names[row], -asked.gain[row])):
-        task = int(asked.task[row])
+    votes, label = assigned.votes, fusion.label()
+    names = [labels.annotators[at] if at != OPEN else "" for at in votes.annotator.tolist()]
+    costs = _costs(labels, votes, budget)
+    for row in sorted(range(len(votes)), key=lambda row: (not names[row], names[row], -votes.gain[row])):
+        task = int(votes.task[row])
         yield (
-            names[row], labels.tasks[task], format_number(float(asked.gain[row])), f"{costs[row]:g}",
+            names[row], labels.tasks[task], format_number(float(votes.gain[row])), f"{costs[row]:g}",
             fusion.classes[label[task]], format_number(float(fusion.posterior[task, label[task]])),
             int(fusion.votes[task]),
         )  # fmt: skip
 
 
-def _costs(labels: Labels, asked: NextVotes, budget: Budget) -> list[float]:
+def _costs(labels: Labels, votes: NextVotes, budget: Budget) -> list[float]:
     usual = [budget.prices.get(name, Price()).cost for name in labels.annotators]
     middle = float(np.median(usual)) if usual else 1.0
-    return [usual[at] if at != OPEN else middle for at in asked.annotator.tolist()]
+    return [usual[at] if at != OPEN else middle for at in votes.annotator.tolist()]

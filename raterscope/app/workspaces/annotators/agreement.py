@@ -68,9 +68,9 @@ class AlphaPlot(ChartPanel):
         super().__init__("Krippendorff's alpha", NO_LABELS)
         self._chart = NO_CHART
 
-    def show_agreement(self, found: Sequence[Agreement], annotators: str) -> None:
+    def show_agreement(self, agreements: Sequence[Agreement], annotators: str) -> None:
         """Show the alpha of some annotators."""
-        known = [each for each in found if np.isfinite(each.alpha.value)]
+        known = [each for each in agreements if np.isfinite(each.alpha.value)]
         self._chart = NO_CHART
         if known:
             names = [f"{each.name} ({each.tasks:,} tasks)" for each in known]
@@ -169,23 +169,23 @@ class AgreementPlots(QObject):
         job = self._document.read_beside("Measuring agreement", partial(_compare, names), quiet=True)
         self._comparing.follow(job, partial(self._on_compared, words))
 
-    def _on_compared(self, words: str, found: Sequence[Agreement]) -> None:
-        self.alpha.show_agreement(found, words)
+    def _on_compared(self, words: str, agreements: Sequence[Agreement]) -> None:
+        self.alpha.show_agreement(agreements, words)
 
 
 def _measure(study: Study, watch: Watch) -> Sequence[Measurements]:
-    found: list[Measurements] = []
+    measured: list[Measurements] = []
     kinds = [kind for kind in KINDS.values() if kind.load_annotators is not None and kind.items(study)]
     for done, kind in enumerate(kinds):
         assert kind.load_annotators is not None
         step = part(watch, done / len(kinds), (done + 1) / len(kinds))
-        found += kind.load_annotators().measurements(study, step)
-    return found
+        measured += kind.load_annotators().measurements(study, step)
+    return measured
 
 
 def _compare(names: Sequence[str], study: Study, watch: Watch) -> Sequence[Agreement]:
-    found: list[Agreement] = []
+    agreements: list[Agreement] = []
     for kind in KINDS.values():
         if kind.load_annotators is not None and kind.items(study):
-            found += kind.load_annotators().agreement(study, names, watch)
-    return found
+            agreements += kind.load_annotators().agreement(study, names, watch)
+    return agreements

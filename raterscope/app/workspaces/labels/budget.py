@@ -82,10 +82,10 @@ class ActiveLearning(LabelsPart):
             return
         work = partial(_assign, scene, self._tasks.decided.copy())
         job = self._document.read_beside("Looking for votes to ask for", work, quiet=True)
-        self._task.follow(job, self._on_found)
+        self._task.follow(job, self._on_assigned)
 
-    def _on_found(self, found: tuple[Budget, Assignments]) -> None:
-        self._budget, self._assigned = found
+    def _on_assigned(self, assigned: tuple[Budget, Assignments]) -> None:
+        self._budget, self._assigned = assigned
         self._show()
 
     @while_shown
@@ -93,9 +93,9 @@ class ActiveLearning(LabelsPart):
         scene, assigned = self._session.scene, self._assigned
         if assigned is None:
             return
-        asked = assigned.asked
+        votes = assigned.votes
         rows = zip(
-            asked.task.tolist(), asked.annotator.tolist(), asked.gain.tolist(), asked.gain_of_new.tolist(),
+            votes.task.tolist(), votes.annotator.tolist(), votes.gain.tolist(), votes.gain_of_new.tolist(),
             strict=True,
         )  # fmt: skip
         lines = [

@@ -124,7 +124,7 @@ def _reopened_beside(
 ) -> Iterator[DisputedRegion]:
     """Yield the voxels outside disputed regions on which two experts differed, with decisions since."""
     fusion = scene.fusion(structure)
-    for number, region in _beside(decided, structure, scene.run, first).items():
+    for number, region in _outside(decided, structure, scene.run, first).items():
         subject = region.subject
         before = [other for other in decided if other.decision < region.decision]
         known = known_voxels(before, scene.settled, structure, subject.origin, subject.shape)
@@ -151,7 +151,7 @@ def _reopened_beside(
         )  # fmt: skip
 
 
-def _beside(
+def _outside(
     decided: Sequence[Region], structure: str, run: RunEntry | int | None, regions: int
 ) -> dict[int, Region]:
     """Return by number the decisions that reopened voxels outside the disputed regions of a run."""
@@ -210,8 +210,8 @@ def summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
         name = str(structure.get("structure", ""))
         last = _last_words(decided, name, run)
         volumes = structure.get("disputed_ml", [])
-        beside = _beside(decided, name, run, len(volumes))
-        numbers = (*range(1, len(volumes) + 1), *beside)
+        outside = _outside(decided, name, run, len(volumes))
+        numbers = (*range(1, len(volumes) + 1), *outside)
         verbs = {number: last.get(number, last.get(None)) for number in numbers}
         reopened = {
             number for number, decision in verbs.items() if decision is not None and decision.verb == "reopen"
