@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain, compress
 
+from raterscope.algorithms.labels.class_tree import class_tree
+
 RANKED = 1000
 """Number of matching texts that are ranked; further ones are not."""
 
@@ -113,3 +115,11 @@ def distinguishing_labels(names: Iterable[str]) -> dict[str, str]:
         if len(short) > 1 and len(set(short)) == len(short):
             labels |= dict(zip(words_of, short, strict=True))
     return labels
+
+
+def short_class_names(names: tuple[str, ...]) -> dict[str, str]:
+    """Shorten class names: to the last part of a path where these differ, else to what distinguishes them."""
+    tree = class_tree(names)
+    if tree is None or len({path[-1] for path in tree.paths}) < len(names):
+        return distinguishing_labels(names)
+    return {name: path[-1] for name, path in zip(names, tree.paths, strict=True)}

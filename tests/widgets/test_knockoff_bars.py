@@ -146,3 +146,16 @@ def test_a_message_is_shown_without_tests_or_fusion(bars, qtbot):
     bars.set_cut(empty)
     with pytest.raises(ValueError, match="cuts for 2 draws"):
         view(cut=RateCut(0.1, cut(0.1).share, np.zeros(3), cut(0.1).flagged))
+
+
+def test_the_name_of_the_threshold_lies_within_the_chart(bars):
+    bars.resize(815, 130)
+    bars.modes.set_mode("draw")
+    limit = np.full(2, 9.0)
+    bars.show_statistics(
+        view(cut=RateCut(0.1, np.array([0.5, 0.0, 0.0, np.nan, 0.0]), limit, STATISTIC[0] >= 9.0))
+    )
+    chart = bars.figure.plans[0].chart
+    assert [note.words for note in chart.notes] == ["threshold 9"]
+    assert chart.y.high == 9.0
+    assert chart.notes[0].shift[1] > 0  # downwards, since there is no room above

@@ -50,6 +50,12 @@ def test_of_many_classes_the_two_likeliest_are_named(tasks):
     assert accessible_text(tasks.view, 0) == "task 0000, frog 0.62, toad 0.31"
 
 
+def test_classes_of_a_hierarchy_are_listed_by_their_last_part(tasks):
+    classes = ("bird/owl/eagle", "bird/owl/little", "bird/tit/blue", "mammal/cat/lynx")
+    tasks.set_tasks(view(1, classes=classes, posterior=np.array([[0.44, 0.32, 0.2, 0.04]])))
+    assert accessible_text(tasks.view, 0) == "task 0000, eagle 0.44, little 0.32"
+
+
 def test_before_a_fusion_the_votes_are_reported(tasks):
     tasks.set_tasks(view(1, posterior=None, entropy=None))
     assert accessible_text(tasks.view, 0) == "task 0000, 14 votes"

@@ -207,7 +207,8 @@ class StatisticBars(ColumnFigure):
             marks.append(
                 Segments(x=np.array([[-np.inf, np.inf]]), y=y, ink="accent", width=1.6, dashes=(3.0, 3.0))
             )
-            notes = (Note(np.inf, limit, f"threshold {limit:.2g}", "accent", "end", (-2.0, -9.0)),)
+            offset = 9.0 if limit > high / 2 else -9.0  # the highest bars stand at the left
+            notes = (Note(np.inf, limit, f"threshold {limit:.2g}", "accent", "end", (-2.0, offset)),)
         x = Axis(self._caption(view, limit), -0.5, max(len(order), WIDEST) - 0.5, padding=0.0, ticks=())
         share = draw is None
         y_axis = Axis("", 0.0 if share else low, 1.0 if share else high, "linear" if share else "root", 0.0)

@@ -17,7 +17,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import community_ink, paint_community, paint_rates
 from raterscope.widgets.hints import KeyButton, KeyHelp
 from raterscope.widgets.layouts import STRETCH, Stretch, horizontal, vertical
-from raterscope.widgets.names import distinguishing_labels
+from raterscope.widgets.names import short_class_names
 from raterscope.widgets.painting import in_lines, paint_words
 from raterscope.widgets.panels.cards import Card, CardGrid, CardRow, Cards
 from raterscope.widgets.panels.queue_items import QueueItem
@@ -481,7 +481,7 @@ class TasksView:
     @cached_property
     def _brief(self) -> tuple[str, ...]:
         """Class names shortened to what distinguishes them, for narrow lines."""
-        brief = distinguishing_labels(self.classes)
+        brief = short_class_names(self.classes)
         return tuple(brief[name] for name in self.classes)
 
     def item(self, task: int) -> QueueItem:

@@ -19,7 +19,7 @@ from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.text import count, estimate, figure
 from raterscope.widgets.figures.confusion_matrix import MatrixView
 from raterscope.widgets.figures.confusion_wall import Measure, WallView
-from raterscope.widgets.names import distinguishing_labels
+from raterscope.widgets.names import short_class_names
 from raterscope.widgets.panels.card_panels import GridView, TasksView
 from raterscope.widgets.panels.task_panel import TaskView, TaskVote
 
@@ -200,7 +200,7 @@ def task_view(
     vote = analysis.vote[task]
     leading = int(np.argmax(vote if posterior is None else posterior))
     listed = votes[:LISTED_VOTES]
-    weight, brief = weights_of(scene, analysis, listed, leading), _brief_names(labels.outputs)
+    weight, brief = weights_of(scene, analysis, listed, leading), short_class_names(labels.outputs)
     lines = [
         TaskVote(
             annotator=int(scene.annotator_ids[labels.annotator[index]]),
@@ -235,14 +235,6 @@ def task_view(
         fixed=fusion is not None and int(fusion.known[task]) != OPEN,
         grades=_grades(posterior) if labels.ordered else None,
     )
-
-
-def _brief_names(outputs: tuple[str, ...]) -> dict[str, str]:
-    """Shorten outputs: to the last part of a path where these differ, else to what distinguishes them."""
-    tree = class_tree(outputs)
-    if tree is None or len({path[-1] for path in tree.paths}) < len(outputs):
-        return distinguishing_labels(outputs)
-    return {output: path[-1] for output, path in zip(outputs, tree.paths, strict=True)}
 
 
 def _grades(posterior: FloatArray | None) -> tuple[int, int, int] | None:
