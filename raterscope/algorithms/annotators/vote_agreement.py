@@ -83,6 +83,7 @@ def vote_agreement(
     *,
     scale: Scale = "nominal",
     values: Sequence[float] | None = None,
+    apart: FloatArray | None = None,
     seed: int = 0,
 ) -> VoteAgreement:
     """Measure the agreement of votes.
@@ -103,6 +104,8 @@ def vote_agreement(
         Of the answers, in their order.
     values : sequence of float, optional
         Of the answers on a linear or interval scale; by default 0, 1, 2 ...
+    apart : (J, J) float64, optional
+        Distances of answers, 0 to 1, instead of those of a scale: for alpha as they are, else as weights.
     seed : int
 
     Raises
@@ -137,9 +140,9 @@ def vote_agreement(
     totals = np.asarray(counts.sum(axis=1)).ravel()
     several = totals >= 2
     paired = counts[several]
-    alike = _weights(scale, points)
+    alike = _weights(scale, points) if apart is None else 1 - apart
     marginal = np.asarray(paired.sum(axis=0)).ravel()
-    apart = _distances(scale, points, marginal)
+    apart = _distances(scale, points, marginal) if apart is None else apart
     sums = _block_sums(counts, paired, totals, alike, apart, seed)
     more, chances = _added_tasks(len(totals), len(sums), alike, apart, seed)
     drawn = np.random.default_rng(seed).multinomial(len(sums), chances, DRAWS)

@@ -28,7 +28,7 @@ _NAMES = {
 }
 
 
-def coefficients(agreement: VoteAgreement, scale: Scale) -> dict[str, Coefficient]:
+def coefficients(agreement: VoteAgreement, scale: str) -> dict[str, Coefficient]:
     """Name the coefficients of an agreement."""
     names = dict(_NAMES, gwet="Gwet's AC1" if scale == "nominal" else "Gwet's AC2")
     return {name: getattr(agreement, field) for field, name in names.items()}
@@ -61,7 +61,7 @@ def agreement_rows(labels: Labels, watch: Watch = silent) -> Iterator[tuple[obje
     """Yield the rows of `AGREEMENT`: all answers on each scale, then each answer against all others."""
     watch(0.0, "measuring agreement")
     for scale, agreement in measure_agreement(labels).items():
-        yield from _rows("", scale, agreement)
+        yield from rows_of_agreement("", scale, agreement)
     if len(labels.outputs) < 3:
         return
     task, answer, _ = last_votes(labels)
@@ -69,7 +69,9 @@ def agreement_rows(labels: Labels, watch: Watch = silent) -> Iterator[tuple[obje
     often = sorted(np.argsort(-numbers, kind="stable")[:_MOST_ANSWERS].tolist())
     for done, number in enumerate(often, start=1):
         watch(done / (len(often) + 1), "measuring agreement")
-        yield from _rows(labels.outputs[number], "nominal", vote_agreement(task, answer == number, 2))
+        yield from rows_of_agreement(
+            labels.outputs[number], "nominal", vote_agreement(task, answer == number, 2)
+        )
 
 
 def agreement_table(labels: Labels) -> Table:
@@ -96,7 +98,8 @@ def agreement_table(labels: Labels) -> Table:
     return Table("Agreement of the annotators", heads, rows, note)
 
 
-def _rows(answer: str, scale: Scale, agreement: VoteAgreement) -> Iterator[tuple[object, ...]]:
+def rows_of_agreement(answer: str, scale: str, agreement: VoteAgreement) -> Iterator[tuple[object, ...]]:
+    """Yield a row of `AGREEMENT` for each coefficient."""
     for name, coefficient in coefficients(agreement, scale).items():
         yield (
             answer,

@@ -21,10 +21,11 @@ from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedSettings
 from raterscope.algorithms.labels.vote_budget import ENOUGH, FEWEST, has_enough
-from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import InputError
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
+from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, files_for
 from raterscope.app.formats.label_studio import write_label_studio
+from raterscope.app.formats.labels.tag_sets import ABSENT_PRESENT
 from raterscope.app.formats.labels.writing import (
     DecidedLabel,
     write_annotators,
@@ -68,6 +69,13 @@ from raterscope.app.kinds.labels.runs import (
     question_record,
     rates_for,
     read_answer,
+)
+from raterscope.app.kinds.labels.tag_sets import (
+    TagSet,
+    find_tag_sets,
+    tag_columns,
+    tag_rows,
+    write_tag_agreement,
 )
 from raterscope.app.kinds.labels.variability import label_statistics, measure_labels
 from raterscope.app.outcome import record_of
@@ -330,9 +338,19 @@ def export_labels(study: Study, request: Request, watch: Watch = silent) -> list
     entries = [entry for entry in requested if _is_ready(study, entry, request.what)]
     if not entries or (request.items and len(entries) < len(requested)):
         raise InputError(_why_missing(request.what), file=study.path)
+    items: list[tuple[QuestionEntry | TagSet, str]] = []
+    if request.what != "tags":
+        items += [(entry, entry.name) for entry in entries]
+    if request.what in ("tags", "agreement"):
+        items += [(tags, tags.name) for tags in find_tag_sets(entries)]
+    if not items:
+        raise InputError("holds no votes with several tags", file=study.path)
     files: list[Path] = []
-    for entry, path, step in files_for(request, [(entry, entry.name) for entry in entries], watch):
-        if request.what == "training":
+    for entry, path, step in files_for(request, items, watch):
+        if isinstance(entry, TagSet):
+            write = _write_tags if request.what == "tags" else _write_tag_agreement
+            files.append(write(study, entry, path, step))
+        elif request.what == "training":
             files += _write_training(request, study, entry, path, step)
         elif budget is not None:
             files += _write_assignments(budget, request.say, study, entry, path, step)
@@ -610,6 +628,26 @@ def _write_agreement(study: Study, entry: QuestionEntry, _: str, path: Path, wat
     """Write the agreement of annotators who are not excluded."""
     labels = labels_of(study, entry.id).without(set(fold(study.decisions()).excluded))
     return [write_table(path, AGREEMENT, agreement_rows(labels, watch))]
+
+
+def _write_tag_agreement(study: Study, tags: TagSet, path: Path, watch: Watch) -> Path:
+    """Write the agreement over whole sets of annotators who are not excluded."""
+    watch(0.0, "measuring agreement")
+    excluded = set(fold(study.decisions()).excluded)
+    votes = [labels_of(study, entry.id).without(excluded) for entry in tags.questions]
+    return write_tag_agreement(path, votes)
+
+
+def _write_tags(study: Study, tags: TagSet, path: Path, watch: Watch) -> Path:
+    """Write the tags of each task, after decisions, with the probability of each tag."""
+    answers = []
+    for entry, step in steps_of(watch, tags.questions):
+        step(0.0, f"reading {plain(entry.name)}")
+        answered = _answer(study, entry)
+        decided = apply_decisions(study, answered)
+        present = decided.posterior[:, decided.classes.index(ABSENT_PRESENT[1])]
+        answers.append((answered.question.labels.tasks, present))
+    return write_table(path, tag_columns(tags.tags), tag_rows(tags.tags, answers))
 
 
 def _write_decided(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:

@@ -161,6 +161,7 @@ _EXPORTS = (
     _table("rates-over-time", "Rates over time", _DRAWN, of_run=False),
     _table("votes", "Votes", ("csv", "crowd-kit"), of_run=False),
     _table("agreement", "Agreement", of_run=False),
+    Export("tags", "Tags of each task"),
     _table("variability", "Observer variability", of_run=False),
     _table("next-votes", "Votes to ask for"),
     _table("assignments", "Assignments", budgeted=True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,7 @@ from raterscope.app.kinds.labels.runs import (
     read_answer,
     unseen_truths,
 )
+from raterscope.app.kinds.labels.tag_sets import find_tag_sets, tag_agreement_table
 from raterscope.app.kinds.labels.variability import variability_section
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch
 from raterscope.app.page.pictures import draw_lines, draw_rates, drawing, photograph
@@ -513,7 +514,17 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
                 labels = labels.without(set(state.excluded))
                 sections.append(variability_section(entry.name, labels, protocol, named_step))
     measures = _MEASURES if request.options.get("variability") is None else (*_MEASURES, METHODS["labels"])
+    if sections:
+        sections = [*_tag_sections(request), *sections]
     return ReportPart(sections, runs, measures if runs else ())
+
+
+def _tag_sections(request: ReportRequest) -> Iterator[Section]:
+    """Report the agreement over each set of tags."""
+    excluded = set(request.state.excluded)
+    for tags in find_tag_sets([request.study.question(entry.id) for entry in request.items]):
+        votes = [labels_of(request.study, entry.id).without(excluded) for entry in tags.questions]
+        yield Section(plain(tags.name), [tag_agreement_table(tags.name, votes)])
 
 
 def _question(request: ReportRequest, entry: QuestionEntry, watch: Watch) -> tuple[RunEntry, Section] | None:
