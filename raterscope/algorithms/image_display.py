@@ -29,7 +29,7 @@ _TABLES = frozenset(np.dtype(kind) for kind in ("u1", "i2", "u2"))
 
 @dataclass(frozen=True, slots=True)
 class ChannelDisplay:
-    """How a channel is shown.
+    """Display of a channel.
 
     Attributes
     ----------

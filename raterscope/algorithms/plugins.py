@@ -1,6 +1,6 @@
 """Plugins: algorithms, formats and exports of other packages, found by their entry points.
 
-A plugin that cannot be loaded, or has a name that exists, is left out; `problems` says why.
+A plugin that cannot be loaded, or has a name that exists, is skipped; `problems` lists the reasons.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _problems: dict[tuple[str, str], str] = {}
 
 
 def problems() -> tuple[str, ...]:
-    """Say which plugins were left out and why, a sentence each; of the groups that were loaded."""
+    """List the skipped plugins of the loaded groups with the reasons, a sentence each."""
     return tuple(_problems.values())
 
 

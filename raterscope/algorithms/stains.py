@@ -56,7 +56,7 @@ def estimate_stain(pixels: NDArray[np.uint8]) -> Stain | None:
 
 
 def normalise_stain(pixels: NDArray[np.uint8], reference: Stain) -> NDArray[np.uint8]:
-    """Give an image the stains of a reference; one without two stains stays as it is."""
+    """Normalise the stains of an image to a reference; an image without two stains is unchanged."""
     own = estimate_stain(pixels)
     if own is None:
         return pixels

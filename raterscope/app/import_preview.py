@@ -31,7 +31,7 @@ _LISTED = 6
 
 @dataclass(frozen=True)
 class ImportPreview:
-    """What was understood of some files.
+    """Interpretation of the files of an import.
 
     Attributes
     ----------

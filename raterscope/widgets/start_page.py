@@ -52,7 +52,7 @@ class SampleOffer:
 
 
 class StartPage(QWidget):
-    """What to do first, while no study is open.
+    """First steps, while no study is open.
 
     Signals
     -------

@@ -236,7 +236,7 @@ class OrdinalAnnotators:
 
     @classmethod
     def begin(cls, types: OrdinalTypes, annotators: int) -> OrdinalAnnotators:
-        """Give all annotators the prior distribution."""
+        """Assign the prior distribution to all annotators."""
         weights = np.repeat(types.prior[None].astype(np.float32), annotators, axis=0)
         return cls(types, types.prior, weights)
 

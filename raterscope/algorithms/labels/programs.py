@@ -64,7 +64,7 @@ class Program:
 
 @dataclass(frozen=True, eq=False)
 class ProgramWeights:
-    """How programs entered a consensus.
+    """Weights of programs in a consensus.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class ProgramWeights:
 
     @property
     def used(self) -> bool:
-        """Whether the programs changed the consensus."""
+        """Return whether the programs changed the consensus."""
         return bool((self.weight > 0).any())
 
     def in_words(self) -> str:

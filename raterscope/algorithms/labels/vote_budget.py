@@ -70,7 +70,7 @@ class CostSettings(Settings):
 
 @dataclass(frozen=True)
 class Price:
-    """What a vote of an annotator costs, and how many they give at most; None without a limit."""
+    """Cost of a vote of an annotator, and the most votes that they give; None without a limit."""
 
     cost: float = 1.0
     most: int | None = None
@@ -249,7 +249,7 @@ def measure_vote_curve(
 
 @dataclass(frozen=True)
 class StopReplay:
-    """What would have happened if each task had got no more votes once it had enough.
+    """Result of giving each task no more votes once it has enough.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ MOST_COMPARED = 1000
 
 @dataclass(frozen=True, eq=False)
 class Wins:
-    """How often each of n items, by row, was preferred to each other item, by column.
+    """Number of times that each of n items, by row, was preferred to each other item, by column.
 
     Attributes
     ----------

@@ -4,20 +4,17 @@ from raterscope.app.review.aliases import Aliases, all_names, group_of, groups, 
 from raterscope.app.review.decision import Decision, identities, in_words, one_by_one, target_of
 from raterscope.app.review.journal import (
     REVIEWED,
-    Measures,
     ReviewedKind,
     ReviewState,
-    Shape,
     Standing,
     Weighed,
     differ,
     fold,
-    is_measure,
-    read_measures,
     redo,
     reviewed,
     undo,
 )
+from raterscope.app.review.measures import Measures, Shape, is_measure, read_measures
 from raterscope.app.review.samples import (
     NO_SAMPLE,
     SampledItem,

@@ -153,7 +153,7 @@ def _listed(readings: Readings) -> dict[str, tuple[Sequence[str], Sequence[Seque
 
 
 def _rater_example(readings: Readings) -> str:
-    """Give an example of a structure's name that ends with the rater; empty if none seem to."""
+    """Return an example of a structure's name that ends with the rater; empty if none seem to."""
     names = dict.fromkeys(mask.mask.structure for mask in readings.attributed)
     if not suggest_structure_naming(names):
         return ""

@@ -68,7 +68,7 @@ class SampleQueue(QObject):
 
     @property
     def active(self) -> bool:
-        """Whether the review follows a sample."""
+        """Return whether the review follows a sample."""
         contents = self._document.contents
         return contents is not None and contents.review.sample(self._kind) is not None
 

@@ -119,7 +119,7 @@ class ImportOffer:
 
 
 class ImportDialog(QDialog):
-    """What an import understood; Enter imports. Open it with ``open()`` and read its answers when accepted.
+    """Interpretation of an import; Enter imports. Open it with ``open()`` and read its answers when accepted.
 
     Where the meaning of columns or structure names was changed, the files have to be read again:
     `needs_reading`.
@@ -169,12 +169,12 @@ class ImportDialog(QDialog):
 
     @property
     def needs_reading(self) -> bool:
-        """Whether columns or raters have another meaning than they were read with."""
+        """Return whether columns or raters have another meaning than they were read with."""
         return bool(self.mappings) or self.raters.isChecked() != self._offer.has_raters
 
     @property
     def offers_raters(self) -> bool:
-        """Whether the names of structures seem to end with the rater."""
+        """Return whether the names of structures seem to end with the rater."""
         return bool(self._offer.rater_example)
 
     @property

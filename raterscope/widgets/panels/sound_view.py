@@ -39,7 +39,7 @@ class Player(Protocol):
 
     @property
     def playing(self) -> bool:
-        """Whether the sound is being played."""
+        """Return whether the sound is being played."""
 
     def play(self, start: float) -> None:
         """Play from a time on. Raises OSError if there is no sound device."""

@@ -119,7 +119,7 @@ def _as_tag(table: LabelTable | TrueLabels) -> LabelTable | TrueLabels:
 
 @dataclass(frozen=True)
 class _Tags:
-    """How the labels of a question are read.
+    """Reading of the labels of a question.
 
     Attributes
     ----------

@@ -63,7 +63,7 @@ class ImageDisplay(ClicksPart):
 
     @property
     def is_open(self) -> bool:
-        """Whether the panel is open."""
+        """Return whether the panel is open."""
         return self.panel.isVisible()
 
     def toggle(self) -> None:

@@ -1,4 +1,4 @@
-"""What annotators saw of the selected comparison, large: the prompt and both answers, or both pictures."""
+"""The selected comparison as annotators saw it, large: the prompt and both answers, or both pictures."""
 
 from __future__ import annotations
 

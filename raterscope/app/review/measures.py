@@ -1,0 +1,125 @@
+"""Measures on images: scales, lines and outlines, and counts of fields, as the journal records them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.geometry import area_of, length_of
+from raterscope.app.review.decision import Decision
+from raterscope.app.review.journal import ReviewState
+from raterscope.app.review.subjects import CountingSubject, ScaleSubject, ShapeSubject
+
+_SUBJECTS = (ScaleSubject, ShapeSubject, CountingSubject)
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A line or an outline on an image.
+
+    Attributes
+    ----------
+    made : Decision
+        The last one that changed it.
+    points : (K, 2) float64
+        Pixels.
+    length : float
+        Of the line or the outline, pixels.
+    area : float or None
+        Within the outline, square pixels; None of a line.
+    """
+
+    subject: ShapeSubject
+    made: Decision
+    points: FloatArray
+    length: float
+    area: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Measures:
+    """Measures in effect.
+
+    Attributes
+    ----------
+    scales : mapping of int or None to Decision
+        Decision on the scale of an image by its number, of all others by None.
+    shapes : mapping of int to tuple of Shape
+        By the image's number, the oldest first.
+    counting : mapping of int or None to CountingSubject
+        Counts of an image by its number, of all together by None.
+    """
+
+    scales: Mapping[int | None, Decision] = field(default_factory=dict)
+    shapes: Mapping[int, tuple[Shape, ...]] = field(default_factory=dict)
+    counting: Mapping[int | None, CountingSubject] = field(default_factory=dict)
+
+    def scale_of(self, image: int) -> Decision | None:
+        """Return the decision on an image's scale; None if the file's scale applies."""
+        decision = self.scales.get(image, self.scales.get(None))
+        return None if decision is None or decision.verb == "unscale" else decision
+
+    def pixel_size(self, image: int, of_file: float | None) -> float | None:
+        """Return the size of an image's pixel in micrometres, as set or as in the file; None if unknown."""
+        decision = self.scale_of(image)
+        if decision is None:
+            return of_file
+        assert isinstance(decision.subject, ScaleSubject)
+        return decision.subject.pixel_size
+
+    def next_number(self, image: int, decisions: Sequence[Decision]) -> int:
+        """Return an unused number for the next shape on an image."""
+        numbers = [
+            decision.subject.number
+            for decision in decisions
+            if isinstance(decision.subject, ShapeSubject) and decision.item == image
+        ]
+        return max(numbers, default=0) + 1
+
+
+def is_measure(decision: Decision | None) -> bool:
+    """Return whether a decision, or what an undo is about, measures something."""
+    return decision is not None and isinstance(decision.subject, _SUBJECTS)
+
+
+def read_measures(decisions: Sequence[Decision], state: ReviewState) -> Measures:
+    """Read the measures in effect from the journal.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+        All of them, in order.
+    state : ReviewState
+        Effect of the decisions.
+    """
+    scales: dict[int | None, Decision] = {}
+    shapes: dict[int, dict[int, Shape]] = {}
+    counting: dict[int | None, CountingSubject] = {}
+    for decision in decisions:
+        subject, image = decision.subject, decision.item
+        if not isinstance(subject, _SUBJECTS) or image is None or not state.stands(decision.id):
+            continue
+        if isinstance(subject, ScaleSubject):
+            if subject.everywhere:
+                scales.clear()
+            scales[None if subject.everywhere else image] = decision
+        elif isinstance(subject, CountingSubject):
+            counting[None if subject.everywhere else image] = subject
+        elif decision.verb == "delete":
+            shapes.get(image, {}).pop(subject.number, None)
+        elif decision.verb == "measure" or subject.number in shapes.get(image, {}):
+            shapes.setdefault(image, {})[subject.number] = _shape(subject, decision)
+    return Measures(
+        scales, {image: tuple(image_shapes.values()) for image, image_shapes in shapes.items()}, counting
+    )
+
+
+def _shape(subject: ShapeSubject, decision: Decision) -> Shape:
+    points = np.array(subject.points, dtype=float)
+    closed = subject.shape == "area"
+    return Shape(
+        subject, decision, points, length_of(points, closed=closed), area_of(points) if closed else None
+    )
