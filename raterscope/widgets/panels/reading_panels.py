@@ -210,6 +210,7 @@ class ReadingPanel(QWidget):
         for index, heading in enumerate(self.headings):
             theme.set_role(heading, "accent" if index == number else "second")
         if number >= 0:
+            self._scroll.verticalScrollBar().setValue(0)  # the instruction, where both fit
             self._scroll.ensureWidgetVisible(self._lasts[number], 0, 0)
             self._scroll.ensureWidgetVisible(self.headings[number], 0, 0)
 

@@ -11,6 +11,7 @@ from raterscope.app.workspaces.reading.screen import CaseClock
 from raterscope.widgets.dialogs.reader_study_dialog import ReaderStudyDialog
 from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.panels.queue_panel import LongQueue
+from raterscope.widgets.panels.reading_panels import ReadingKey, ReadingPanel
 from tests.app.driving import LONG, command, idle
 from tests.app.reader_studies.making import images, make, read, texts
 
@@ -187,6 +188,18 @@ def test_pictures_of_a_task_are_beside_its_text(window, qtbot, tmp_path):
             key(window, qtbot, browser, name)
     assert shown == {("Fever", 40, 41), ("", 42), ("Cough",)}
     assert screen._message.accessibleName() == "Finish session 1?"
+
+
+def test_the_keys_of_the_current_question_are_in_sight(qtbot):
+    groups = [(name, [ReadingKey(f"{name} {at}", str(at), "x") for at in range(8)]) for name in ("a", "b")]
+    panel = ReadingPanel("Instruction", groups)
+    qtbot.addWidget(panel)
+    panel.resize(288, 400)
+    panel.show()
+    for number, name in ((1, "b"), (0, "a")):
+        panel.set_current_group(number)
+        assert not panel.buttons[f"{name} 7"].visibleRegion().isEmpty()
+        assert not panel.headings[number].visibleRegion().isEmpty()
 
 
 def test_page_keys_scroll_a_long_text(window, qtbot, tmp_path):
