@@ -25,12 +25,14 @@ if TYPE_CHECKING:  # the records of kinds import this module for help texts, whi
 class FileFormat:
     """A file format: its suffix, and its name in dialogs.
 
-    `tag` is the part of file names that distinguishes formats with the same suffix.
+    `tag` is the part of file names that distinguishes formats with the same suffix. A format that `is_folder`
+    is always several files.
     """
 
     suffix: str
     words: str
     tag: str = ""
+    is_folder: bool = False
 
 
 FORMATS = {
@@ -46,9 +48,9 @@ FORMATS = {
     "crowd-kit": FileFormat(".csv", "Tables of crowd-kit (*.csv)"),
     "svg": FileFormat(".svg", "Drawings (*.svg)"),
     "label-studio": FileFormat(".json", "Tasks of Label Studio (*.json)"),
-    "nnunet": FileFormat(".json", "Datasets of nnU-Net (*.json)"),
-    "crops": FileFormat(".csv", "Crops with a table (*.csv)"),
-    "yolo": FileFormat(".yaml", "Training sets of YOLO (*.yaml)"),
+    "nnunet": FileFormat(".json", "Dataset of nnU-Net", is_folder=True),
+    "crops": FileFormat(".csv", "Crops of spots with a table", is_folder=True),
+    "yolo": FileFormat(".yaml", "Images and boxes of YOLO", is_folder=True),
 }
 
 REPORTS = "Web page (*.html);;PDF (*.pdf)"
@@ -102,6 +104,10 @@ class Request:
         Numbers of the images of each group, for an export that is `Export.grouped`.
     task_groups : mapping of task to group, optional
         For an export of questions that is `Export.grouped`.
+    groups_from : Path, optional
+        Table of the groups, or the word folders; `write_groups` reads it.
+    group_column : str, optional
+        Column of the groups in the table.
     """
 
     what: str
@@ -117,6 +123,8 @@ class Request:
     costs: Path | None = None
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     task_groups: Mapping[str, str] = field(default_factory=dict)
+    groups_from: Path | None = None
+    group_column: str | None = None
 
 
 @dataclass(frozen=True)
@@ -281,6 +289,8 @@ def write_groups(export: Export, study: Study, request: Request, watch: Watch = 
     """
     from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name
 
+    if request.groups_from is not None:
+        request = _with_groups(export, study, request, request.groups_from)
     if export.grouped:
         return write_export(export, study, request, watch)
     if export.by_question or not export.kinds or export.of_readers or export.budgeted:
@@ -305,6 +315,17 @@ def write_groups(export: Export, study: Study, request: Request, watch: Watch = 
     if not files:
         raise problem or InputError("no group has any of these images", file=study.path)
     return Written(tuple(files), made)
+
+
+def _with_groups(export: Export, study: Study, request: Request, source: Path) -> Request:
+    from raterscope.app.study.groups import read_groups, read_task_groups
+
+    if export.by_question and export.grouped:
+        return replace(request, task_groups=read_task_groups(source, request.group_column))
+    groups, notices = read_groups(study, source, request.group_column)
+    for notice in notices:
+        request.say(notice)
+    return replace(request, groups=groups)
 
 
 def write_export(export: Export, study: Study, request: Request, watch: Watch = silent) -> Written:

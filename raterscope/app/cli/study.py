@@ -7,7 +7,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,6 @@ from raterscope.app.kinds.registry import KINDS, find_export
 from raterscope.app.outcome import Answer
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
-from raterscope.app.study.groups import read_groups, read_task_groups
 from raterscope.app.study.new_study import new_study, save_elsewhere
 from raterscope.app.study.records import ImageEntry, Item
 from raterscope.app.study.references import ImageNames
@@ -239,17 +237,12 @@ def export(options: argparse.Namespace) -> int:
             run=options.run,
             settings=dict(options.settings),
             costs=options.costs,
+            groups_from=options.groups,
+            group_column=options.group_by,
         )
         tell(provenance(chosen_export, study, request).outdated, ())
-        if options.groups is not None and chosen_export.by_question and chosen_export.grouped:
-            request = replace(request, task_groups=read_task_groups(options.groups, options.group_by))
-            results = write_groups(chosen_export, study, request, watch)
-        elif options.groups is None:
-            results = write_export(chosen_export, study, request, watch)
-        else:
-            groups, about = read_groups(study, options.groups, options.group_by)
-            notices += about
-            results = write_groups(chosen_export, study, replace(request, groups=groups), watch)
+        write = write_export if options.groups is None else write_groups
+        results = write(chosen_export, study, request, watch)
     for notice in notices:
         print(f"note: {one_line(notice)}", file=sys.stderr)
     print(one_line(results.in_words(chosen_export.title)), file=sys.stderr)

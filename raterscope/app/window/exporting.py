@@ -25,6 +25,7 @@ from raterscope.app.exports import (
     provenance,
     usual_format,
     write_export,
+    write_groups,
 )
 from raterscope.app.formats.masks.export import REGULAR
 from raterscope.app.formats.masks.naming import strip_suffixes
@@ -33,12 +34,23 @@ from raterscope.app.formats.volumes.resampling import explain_irregularity
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.masks.exports import case_pseudonym
 from raterscope.app.kinds.registry import KINDS, exports, find_export
-from raterscope.app.study import RunEntry, Study
+from raterscope.app.study import RunEntry, Study, groups
 from raterscope.app.study.runs import run_name
 from raterscope.app.window.bars import ask
 from raterscope.figures.description import PlotTable
-from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
+from raterscope.widgets.dialogs.output_dialogs import (
+    FOLDERS,
+    TABLE,
+    DeidentifiedExportDialog,
+    GroupedExportDialog,
+)
 from raterscope.widgets.figure_menu import FigureMenu, Leaving
+
+_ABOUT_TRAINING = (
+    "A fifth of the groups is for validation. The {item}s of a group, such as a patient or slide, are all in "
+    "training or all in validation."
+)
+_ABOUT_GROUPS = "A group, such as a patient or slide, is counted over its {item}s."
 
 
 def menu_entries(kind: str, *, readers: bool = False) -> Iterator[tuple[str, Export, bool]]:
@@ -92,6 +104,8 @@ class StudyExporter(QObject):
         if contents is None or contents.path != request.path:
             return
         choose = self._choose_folder if folder else self._choose_file
+        if export.grouped:
+            choose = partial(self._ask_groups, choose)
         title = f"Export {export.title.lower()}"
         if origin.runs:
             title += f" of {origin.in_words()}"
@@ -101,6 +115,37 @@ class StudyExporter(QObject):
             return
         question = f"{title}? The result is outdated."
         ask(self._window, "Export", question, "\n".join(origin.outdated), "Export anyway", "Cancel", go_on)
+
+    def _ask_groups(
+        self, choose: Callable[..., None], contents: Contents, export: Export, request: Request, title: str
+    ) -> None:
+        """Ask for format and groups, and for the table of the groups; then choose the file or folder."""
+        words = {FORMATS[name].words.split(" (")[0]: name for name in export.formats}
+        item = "task" if export.by_question else KINDS[export.kinds[0]].item
+        about = _ABOUT_TRAINING if export.what == "training" else _ABOUT_GROUPS
+        dialog = GroupedExportDialog(
+            export.title, about.format(item=item), list(words), item, not export.by_question, self._window
+        )
+
+        def go_on() -> None:
+            source: str | Path = ""
+            if dialog.groups == FOLDERS:
+                source = Path(groups.FOLDERS)
+            elif dialog.groups == TABLE:
+                source, _ = QFileDialog.getOpenFileName(
+                    self._window, f"{title}: select the table of groups", str(contents.path.parent),
+                    "Tables (*.csv *.tsv *.txt *.parquet)",
+                )  # fmt: skip
+                if not source:
+                    return
+            chosen = replace(request, format=words[dialog.format])
+            choose(
+                contents, replace(export, formats=(chosen.format,)),
+                replace(chosen, groups_from=Path(source) if source else None), title,
+            )  # fmt: skip
+
+        dialog.accepted.connect(go_on)
+        dialog.open()
 
     def _choose_file(self, contents: Contents, export: Export, request: Request, title: str) -> None:
         item = next(iter(request.items), None)
@@ -149,7 +194,11 @@ class StudyExporter(QObject):
             self._check_grid(contents, export, request, title)
 
     def _file(self, title: str, proposed: Path, formats: Sequence[str]) -> tuple[Path, str] | None:
-        """Ask for a file and its format."""
+        """Ask for a file and its format, or for the name of a folder."""
+        if FORMATS[formats[0]].is_folder:
+            words = f"{title}: name of a new folder"
+            name, _ = QFileDialog.getSaveFileName(self._window, words, str(proposed))
+            return (Path(name), formats[0]) if name else None
         filters = {FORMATS[name].words: name for name in formats}
         name, chosen = QFileDialog.getSaveFileName(self._window, title, str(proposed), ";;".join(filters))
         format_name = filters.get(chosen, formats[0])
@@ -211,6 +260,8 @@ def _proposed(
     if deidentify:
         stem = "study" if image is None else case_pseudonym(image)
     form = FORMATS[format_name]
+    if form.is_folder:
+        return contents.path.with_name(f"{stem}-{export.what}")
     return contents.path.with_name(f"{stem}-{export.what}{form.tag}{form.suffix}")
 
 
@@ -230,7 +281,8 @@ def _provenance(export: Export, request: Request, study: Study, watch: Watch) ->
 
 def _write(export: Export, request: Request, study: Study, watch: Watch) -> str:
     notices: list[str] = []
-    written = write_export(export, study, replace(request, say=notices.append), watch)
+    write = write_export if request.groups_from is None else write_groups
+    written = write(export, study, replace(request, say=notices.append), watch)
     return " ".join([written.in_words(export.title), *notices])
 
 

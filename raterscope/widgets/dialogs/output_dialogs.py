@@ -83,6 +83,71 @@ class DeidentifiedExportDialog(QDialog):
         return not self.images.isHidden() and self.images.isChecked()
 
 
+ALONE, FOLDERS, TABLE = range(3)
+"""Choices of `GroupedExportDialog`."""
+
+
+class GroupedExportDialog(QDialog):
+    """Choose format and groups; open it with ``open()`` and read `format` and `groups` when accepted.
+
+    Parameters
+    ----------
+    title : str
+        Name of the export.
+    about : str
+        Purpose of the groups, in a sentence.
+    formats : sequence of str
+        Descriptions, the default first.
+    item : str
+        Word for what is grouped: image, case or task.
+    images : bool
+        Whether these are images, whose folders can be the groups.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        about: str,
+        formats: Sequence[str],
+        item: str,
+        images: bool,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(f"Export {title.lower()}")
+        set_lengths(self, minimumWidth=480)
+        self.formats, self.grouping = QComboBox(), QComboBox()
+        self.formats.addItems(list(formats))
+        self.grouping.addItem(f"No groups: each {item} by itself", ALONE)
+        if images:
+            self.grouping.addItem(f"The folders of the {item}s", FOLDERS)
+        self.grouping.addItem(f"A table with the columns {'image' if images else item} and patient…", TABLE)
+        form = QFormLayout()
+        if len(formats) > 1:
+            form.addRow("Format", self.formats)
+        form.addRow("Groups", self.grouping)
+        self.formats.setAccessibleName("Format")
+        self.grouping.setAccessibleName("Groups")
+        self.accepting = lay_out(
+            self,
+            plain_label(f"Export {title.lower()}", "title"),
+            plain_label(about, "second", wrap=True),
+            form,
+            8,
+            accept="Continue…",
+        )
+
+    @property
+    def format(self) -> str:
+        """The selected format, in words."""
+        return self.formats.currentText()
+
+    @property
+    def groups(self) -> int:
+        """`ALONE`, `FOLDERS` or `TABLE`."""
+        return int(self.grouping.currentData())
+
+
 _ABOUT_PAPERS = (
     "Reproduces the tables and figures of the papers again, from simulation and open data, and writes their "
     "figures beside ours to a web page. Results are kept in the folder: select it again to continue."

@@ -8,8 +8,10 @@ from PySide6.QtWidgets import QFileDialog
 
 from raterscope.app.formats.points.writing import Detection, ImageDetections, write_geojson
 from raterscope.widgets.dialogs.import_dialogs import WhoMarkedDialog
+from raterscope.widgets.dialogs.output_dialogs import GroupedExportDialog
 from tests.app.driving import LONG, idle
 from tests.app.formats.points.crowds import feature
+from tests.app.tables import rows_of
 
 
 @pytest.fixture
@@ -76,3 +78,28 @@ def test_detections_of_several_images_leave_into_a_folder(fused, qtbot, tmp_path
     written = sorted((tmp_path / "found").glob("*.geojson"))
     assert [path.name for path in written] == ["one_detections.geojson", "two_detections.geojson"]
     assert all(len(json.loads(path.read_text())["features"]) >= 5 for path in written)
+
+
+def test_a_training_set_asks_for_the_groups_that_stay_together(fused, qtbot, tmp_path, monkeypatch):
+    (tmp_path / "patients.csv").write_text("image,patient\none.png,P1\ntwo.png,P2\n")
+    proposed = []
+
+    def answer(_parent, _title, path):
+        proposed.append(path)
+        return str(tmp_path / "set"), ""
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(tmp_path / "patients.csv"), ""))
+    actions = fused.menus.export_menu.actions()
+    next(action for action in actions if action.text() == "Training set…").trigger()
+    qtbot.waitUntil(lambda: fused.findChild(GroupedExportDialog) is not None, timeout=LONG)
+    dialog = fused.findChild(GroupedExportDialog)
+    dialog.formats.setCurrentIndex(1)
+    dialog.grouping.setCurrentIndex(2)
+    dialog.accept()
+    qtbot.waitUntil(lambda: "Exported training set" in fused.status.message, timeout=LONG)
+    idle(fused, qtbot)
+    assert proposed[0].endswith("-training")
+    rows = rows_of(tmp_path / "set" / "crops.csv")
+    assert {(row["image"], row["group"]) for row in rows} == {("one.png", "P1"), ("two.png", "P2")}
+    assert {row["split"] for row in rows} == {"train", "val"}

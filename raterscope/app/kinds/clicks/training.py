@@ -77,15 +77,17 @@ def export_training(study: Study, request: Request, watch: Watch = silent) -> li
     return (_export_crops if request.format == "crops" else _export_boxes)(study, request, groups, watch)
 
 
-def _split(entries: Sequence[ImageEntry], groups: Mapping[int, str]) -> _Split:
+def _split(entries: Sequence[ImageEntry], groups: Mapping[int, str], request: Request) -> _Split:
     group_of = {entry.id: groups.get(entry.id, entry.name) for entry in entries}
+    if len(set(group_of.values())) == 1:
+        request.say("A single group cannot be split: all images are in train.")
     return _Split(group_of, next(iter(split_groups(group_of.values())), frozenset()))
 
 
 def _export_boxes(study: Study, request: Request, groups: Mapping[int, str], watch: Watch) -> list[Path]:
     images = read_detections(study, request, part(watch, 0.0, 0.5))
     entries = {entry.name: entry for entry in study.images()}
-    split = _split([entries[image.name] for image in images], groups)
+    split = _split([entries[image.name] for image in images], groups, request)
     names = sort_classes([detection.label for image in images for detection in image.detections]) or (
         UNNAMED,
     )
@@ -149,7 +151,7 @@ def _lines(image: ImageDetections, names: Sequence[str]) -> list[str]:
 
 def _export_crops(study: Study, request: Request, groups: Mapping[int, str], watch: Watch) -> list[Path]:
     header, by_image, _, measures = rows_of_images(study, request, part(watch, 0.0, 0.2))
-    split = _split([entry for entry, _ in by_image], groups)
+    split = _split([entry for entry, _ in by_image], groups, request)
     clusters = [(entry, [dict(zip(header, row, strict=True)) for row in rows]) for entry, rows in by_image]
     side = _side_of([row for _, rows in clusters for row in rows])
     folder, used = folder_of(request), set[str]()

@@ -180,7 +180,7 @@ def _write_splits(folder: Path, groups: dict[str, str], request: Request) -> lis
     """Write the folds of cross-validation: cases of a group are all in train or all in val."""
     folds = split_groups(groups.values())
     if not folds:
-        request.say("A single patient cannot be split; splits_final.json is not written.")
+        request.say("A single group cannot be split: splits_final.json is not written.")
         return []
     splits = [
         {
