@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from raterscope.algorithms.progress import silent
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import TaskContents
+from raterscope.app.formats.sources import Source
 from raterscope.app.reader_studies.collecting import collect
 from raterscope.app.reader_studies.reading_file import ReadingFile
+from raterscope.app.reader_studies.task_cases import read_task_cases
 from raterscope.app.study import Study, StudyError
 from raterscope.app.study.labels import labels_of, pictures_of
 from raterscope.app.study.masks import read_masks
@@ -286,6 +289,11 @@ def test_tasks_with_pictures_and_text_come_back_and_a_changed_picture_is_named(t
             "patient 1": "smear0.png",
             "patient 2": "smear2.png",
         }
+    cases = read_task_cases(Source(target), silent)
+    assert [(case.name, case.texts, [image.path.name for image in case.images]) for case in cases] == [
+        ("patient 1", {"text": "Fever"}, ["smear0.png"]),
+        ("patient 2", {}, ["smear2.png"]),
+    ]
 
 
 def test_a_changed_text_is_named_and_its_reads_come_once_it_is_restored(tmp_path):
