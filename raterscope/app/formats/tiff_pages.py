@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from html import unescape
 from itertools import pairwise
+from pathlib import PureWindowsPath
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,7 @@ def _is_piecewise(page: Any) -> bool:
 _LONGEST_DESCRIPTION = 1_000_000
 _MOST = 7
 _MOST_PLANES = 10_000
+_FILE_NAME = re.compile(r"""FileName\s*=\s*["']([^"']*)["']""")
 _LONGEST_NAME = 40
 
 _RED, _GREEN, _BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
@@ -173,6 +175,21 @@ class PageStack:
     channels: tuple[Channel, ...]
 
 
+def series_of(file: Any) -> Any:
+    """Return the series of an open TIFF.
+
+    Its OME description may name other files; those that are not beside it are not opened.
+
+    Parameters
+    ----------
+    file : tifffile.TiffFile
+    """
+    names = map(unescape, _FILE_NAME.findall(file.ome_metadata or ""))
+    if any(PureWindowsPath(name).name != name for name in names):
+        file._multifile = False
+    return file.series
+
+
 def find_page_stack(file: Any) -> PageStack | None:
     """Find focal planes and times by the OME or ImageJ description; None for one plane, or other files.
 
@@ -188,7 +205,7 @@ def find_page_stack(file: Any) -> PageStack | None:
     channels, planes = _imagej_channels(text) if text.startswith("ImageJ=") else _ome_channels(text)
     if not 1 < planes <= _MOST_PLANES:
         return None
-    series = file.series[0]
+    series = series_of(file)[0]
     outer = [(name, length) for name, length in zip(series.axes, series.shape, strict=True) if name in "TZC"]
     lengths = [length for _, length in outer]
     count = math.prod(lengths)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tifffile
 
 from raterscope.app import formats
 from raterscope.app.errors import InputError
@@ -22,6 +23,7 @@ from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.points import read_points
+from raterscope.app.formats.tiff_pages import series_of
 from raterscope.app.formats.volumes import find_volumes
 from tests.app.formats.masks.test_annotations import MASK, coco, labelme, painted, region, studio
 from tests.app.formats.masks.test_polygons import runs
@@ -379,3 +381,24 @@ def test_what_a_small_file_claims_is_refused_before_room_is_made_for_it(tmp_path
         assert any(word in line for word in ("expected", "unpacks to more")), line
         assert "memory" not in line
         assert "was read" not in line
+
+
+@pytest.mark.parametrize(("name", "opened"), [("b.tif", 2), ("../b.tif", 1), ("&#46;&#46;&#47;b.tif", 1)])
+def test_an_ome_description_opens_no_file_of_another_folder(tmp_path: Path, name: str, opened: int) -> None:
+    folder, plane = tmp_path / "in", np.zeros((8, 8), np.uint8)
+    folder.mkdir()
+    planes = "".join(
+        f'<TiffData IFD="0" FirstZ="{at}" PlaneCount="1"><UUID FileName="{file}">{file}</UUID></TiffData>'
+        for at, file in enumerate(("a.tif", name))
+    )
+    description = (
+        '<?xml version="1.0"?><OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" UUID="a.tif">'
+        '<Image ID="Image:0"><Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="uint8" SizeX="8" SizeY="8" '
+        f'SizeZ="2" SizeC="1" SizeT="1"><Channel ID="Channel:0:0"/>{planes}</Pixels></Image></OME>'
+    )
+    for path in (tmp_path / "b.tif", folder / "b.tif"):
+        tifffile.imwrite(path, plane)
+    tifffile.imwrite(folder / "a.tif", plane, description=description, metadata=None)
+    with tifffile.TiffFile(folder / "a.tif") as file:
+        assert series_of(file)[0].size == 64 * opened
+        assert len(file._files) == opened

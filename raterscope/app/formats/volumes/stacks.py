@@ -18,7 +18,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.images import Pages, detect_image_format, load_image, read_image
 from raterscope.app.formats.records import Volume, VolumeFile
 from raterscope.app.formats.sources import File, Source, open_source
-from raterscope.app.formats.tiff_pages import find_channels
+from raterscope.app.formats.tiff_pages import find_channels, series_of
 from raterscope.app.formats.untrusted import check_shape, file_errors, refuse_packed
 from raterscope.app.formats.volumes.voxel_files import convert_for_display
 
@@ -160,9 +160,10 @@ def read_pages(path: Path, file: Any) -> Pages:
     if find_channels(file):
         return Pages(1)
     _refuse_endless(path, file)
-    series = file.series[0]
+    all_series = series_of(file)
+    series = all_series[0]
     axis, notices = _slice_axis(path, series)
-    if len(file.series) > 1:
+    if len(all_series) > 1:
         notices = (*notices, "holds images of several sizes; only those like the first are shown")
     slices = 1 if axis is None else int(series.shape[axis])
     return Pages(slices, _steps(file), notices)
@@ -238,7 +239,7 @@ def _load_pages(path: Path, watch: Watch) -> NDArray[Any]:
     import tifffile
 
     with tifffile.TiffFile(path) as file:
-        series = file.series[0]
+        series = series_of(file)[0]
         axis, _ = _slice_axis(path, series)
         assert axis is not None
         outer = [k for k, name in enumerate(series.axes) if name not in "YXS"]
