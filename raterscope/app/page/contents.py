@@ -36,6 +36,10 @@ class Cell:
     ink: str = ""
     swatch: str = ""
 
+    def printed(self) -> str:
+        """Return the text, behind a square in the place of a swatch."""
+        return f"■\N{NO-BREAK SPACE}{self.text}" if self.swatch else self.text
+
 
 @dataclass(frozen=True)
 class Table:
@@ -63,7 +67,7 @@ class Table:
 
     def widths(self) -> list[float]:
         """Share 100 % of the paper's width among the columns."""
-        return column_widths(self.columns, [[cell.text for cell in row] for row in self.cells()])
+        return column_widths(self.columns, [[cell.printed() for cell in row] for row in self.cells()])
 
     def left(self, column: int) -> bool:
         """Return whether a column is aligned left."""
@@ -193,7 +197,7 @@ _LETTERS = {
         (0.54, 'csz"*?_`–'),
         (0.72, "ABCKNRUVXZ"),
         (0.83, "wDGHOQ#&+<=>^~−"),
-        (0.97, "mMW%@…"),
+        (0.97, "mMW%@…■"),
     )
     for letter in letters
 }

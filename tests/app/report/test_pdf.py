@@ -14,7 +14,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QImage, QTextDocument
 
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.cli import main
-from raterscope.app.page.contents import Contents, Notices, Prose, Section, Table, shortened
+from raterscope.app.page.contents import Cell, Contents, Notices, Prose, Section, Table, shortened
 from raterscope.app.page.pdf import keep_together
 from raterscope.app.page.rendering import as_html
 from raterscope.app.report import write_report
@@ -192,6 +192,24 @@ def test_no_number_with_its_unit_or_interval_is_broken_in_a_table_of_many_column
     unbreakable = ("w268", "148", "0", "(0.953 to 1.000)", "< 0.001", "< 0.001", "80.1 mm³", "one-sided,",
                    "0.46", "flagged:")  # fmt: skip
     assert all(fits(text, width) for text, width in zip(unbreakable, widths, strict=True))
+
+
+def test_a_name_behind_its_colour_is_not_broken(qapp):
+    heads = (
+        "Rater",
+        "Bias, mm",
+        "Spread, mm",
+        "Dice",
+        "HD95, mm",
+        "HD, mm",
+        "Sens.",
+        "Spec.",
+        "Volume",
+        "Difference",
+    )
+    row = ("1.9 beyond", "0.12", "0.896", "2.0", "2.1", "0.811", "1.000", "21.4 ml", "+5.0 ml (+19 %)")
+    rows = [[Cell(name, swatch="#ff0000"), *row] for name in ("Adler", "Baum")]
+    assert fits("■ Adler", Table("Raters", heads, rows).widths()[0])
 
 
 def fits(text, percent, bold=False):

@@ -197,7 +197,7 @@ def _slice_axis(path: Path, series: Any) -> tuple[int | None, tuple[str, ...]]:
         return depth, ()
     words = {"C": "channel", "T": "time point"}
     named = " and ".join(words.get(name, f"position on axis {plain(name)}") for name in others)
-    return depth, (f"holds several volumes; the first {named} is shown",)
+    return depth, (f"holds several volumes; masks are shown on the first {named}",)
 
 
 def _steps(file: Any) -> tuple[float, float, float] | None:

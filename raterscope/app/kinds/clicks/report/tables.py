@@ -314,12 +314,13 @@ def _counts(name: str, images: Sequence[CountedImage]) -> Sequence[str]:
         np.concatenate([getattr(image.spots, column) for image in images])
         for column in ("posterior", "low", "high")
     )
+    value, lowest, highest = expected_count(posterior, low, high)
     return (
         name,
         f"{len({annotator for image in images for annotator in image.annotators}):,}",
         f"{sum(int(image.fusion.rates.clicks.sum()) for image in images):,}",
         f"{sum(int(image.spots.present.sum()) for image in images):,}",
-        estimate(*expected_count(posterior, low, high)),
+        f"{value:,.1f} ({lowest:,.1f} to {highest:,.1f})",
         f"{sum(int(image.disputed.sum()) for image in images):,}",
         f"{sum(int(image.spots.decided.sum()) for image in images):,}",
     )
