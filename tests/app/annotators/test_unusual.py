@@ -1,0 +1,30 @@
+"""Order of the unusual annotators."""
+
+import numpy as np
+
+from raterscope.app.annotator_evidence import Evidence, Measure
+from raterscope.app.annotators.table import AnnotatorTable
+from raterscope.app.annotators.unusual import find_unusual
+
+
+def test_many_votes_precede_few_at_the_same_accuracy() -> None:
+    names = ("few", "many", *(f"usual {number}" for number in range(8)))
+    values = np.array([[[0.4, 0.05, 0.85]], [[0.4, 0.35, 0.45]], *[[[0.94, 0.9, 0.98]]] * 8])
+    marks = np.array([3, 400, *[100] * 8])
+    accuracy = Measure("accuracy", "accuracy", "Share of correct votes", ideal=1.0, is_share=True)
+    evidence = Evidence(
+        "labels",
+        "votes",
+        names,
+        marks,
+        np.ones_like(marks),
+        (accuracy,),
+        values,
+        accepted=marks,
+        rejected=marks,
+    )
+    unusual = find_unusual(AnnotatorTable(names, {}, {}, {}, (evidence,), np.arange(10)))
+    few, many, *usual = unusual.score
+    assert 0 < few < many
+    assert few / (1 - few) < (0.94 - 0.4) / 0.2  # the uncertainty of its own: a standard deviation of 0.2
+    assert not any(usual)
