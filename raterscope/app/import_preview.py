@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from raterscope.app.errors import counted, plain
+from raterscope.app.formats.labels.tag_sets import ABSENT_PRESENT
 from raterscope.app.formats.records import (
     ClickTable,
     ImageFile,
@@ -209,6 +210,8 @@ def _count_classes(readings: Readings) -> dict[str, int]:
             count.update(dict(zip(clicks.classes, uses, strict=True)))
     for table in readings.labels:
         if isinstance(table, LabelTable):
+            if table.outputs == ABSENT_PRESENT:
+                continue
             uses = np.bincount(table.label, minlength=len(table.outputs)).tolist()
             for name, number in zip(table.outputs, uses, strict=True):
                 count[name] += number

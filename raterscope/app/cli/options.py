@@ -65,6 +65,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "export study.rscope --what sessions -o sessions.csv",
         "export study.rscope --what consensus --format rtstruct -o consensus.dcm",
         "export study.rscope --what labels --run 3 -o run3.csv",
+        "export study.rscope --what tags -o tags.csv",
         "export study.rscope --what assignments --set votes=500 each=40 --costs costs.csv -o assignments.csv",
     ),
     "report": (

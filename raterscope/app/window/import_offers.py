@@ -59,7 +59,7 @@ def _kinds(header: Sequence[str], rows: Sequence[Sequence[str]], file: Path) -> 
     )  # fmt: skip
     kinds = [TableKind(label, fields, _guess(header, rows, file, fields)) for label, fields in named]
     tags = {column: TAGS if name == "label" else name for column, name in kinds[1].guess.items()}
-    return (*kinds, TableKind("several tags per label", TAGGED, tags))
+    return (*kinds, TableKind("labels, several tags each", TAGGED, tags))
 
 
 def _file_of(unknown: UnknownColumns) -> Path:
@@ -112,7 +112,7 @@ def _table_offer(layout: TableLayout) -> TableOffer:
     kinds = list(_kinds(layout.header, layout.rows, layout.path))
     used = set(layout.fields.values())
     label = "labels, one column per annotator" if VOTES in used else layout.kind
-    label = "several tags per label" if TAGS in used else label
+    label = "labels, several tags each" if TAGS in used else label
     others = {"truth": _POINTS, "scores": _POINTS, "tasks": _TASKS}
     at = next((at for at, kind in enumerate(kinds) if kind.label == label), None)
     if at is None:

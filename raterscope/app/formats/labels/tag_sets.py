@@ -72,25 +72,60 @@ def split_tags(tables: Sequence[LabelFile]) -> tuple[LabelFile, ...]:
             continue
         name = next((file.question for file in files if file.question), "")
         for at, file in enumerate(files):
-            parts = _votes_by_tag(file, understood, name)
+            of_tags = _votes_by_tag(file, understood, name)
             if not at:
                 words = understood.notice(name, sum(len(each.unlabelled) for each in files))
-                parts[0] = replace(parts[0], notices=(*parts[0].notices, words))
-            split[id(file)] = [*parts]
-        for truth in truths:
-            if truth.question.casefold() in ("", name.casefold()):
-                split[id(truth)] = [*_truths_by_tag(truth, understood, name)]
+                of_tags[0] = replace(of_tags[0], notices=(*of_tags[0].notices, words))
+            split[id(file)] = [*of_tags]
     for truth in truths if not votes else ():
         understood = _understand([truth])
         if understood is not None:
             split[id(truth)] = [*_truths_by_tag(truth, understood, truth.question)]
-    return tuple(part for table in tables for part in split.get(id(table), [table]))
+    parts = [part for table in tables for part in split.get(id(table), [table])]
+    questions = tag_questions((part.question, part.outputs) for part in parts if isinstance(part, LabelTable))
+    return tuple(
+        part
+        for table in parts
+        for part in (truths_of_tags(table, questions) if isinstance(table, TrueLabels) else (table,))
+    )
 
 
-def split_truth(truth: TrueLabels, tags: Iterable[str], question: str) -> tuple[TrueLabels, ...]:
-    """Split true labels by the tags of a set that is known."""
-    known = tuple(tags)
-    return tuple(_truths_by_tag(truth, _Tags(_separators_of(truth, known), known, by_rows=False), question))
+def tag_questions(questions: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+    """List the questions of tags among questions with their answers."""
+    return [name for name, outputs in questions if tuple(outputs) == ABSENT_PRESENT and set_of_tag(name)]
+
+
+def truths_of_tags(truth: TrueLabels, questions: Iterable[str]) -> tuple[TrueLabels, ...]:
+    """Return true labels as the truths of the tags that are questions already.
+
+    Parameters
+    ----------
+    questions : iterable of str
+        Names of the questions with the answers absent and present.
+
+    Returns
+    -------
+    tuple of TrueLabels
+        The truth itself if it is of no tag; empty if it is of a tag that is no question.
+    """
+    of_tag: dict[str, dict[str, str]] = {}
+    for question in questions:
+        named = set_of_tag(question)
+        if named is not None:
+            of_tag.setdefault(named[0], {})[named[1]] = question
+    if tuple(truth.classes) == ABSENT_PRESENT:
+        name, tag = set_of_tag(truth.question) or ("", "")
+        sets = [of_tag[name]] if name in of_tag else [tags for tags in of_tag.values() if tag in tags]
+        named_questions = [tags[tag] for tags in sets if tag in tags]
+        if not tag or not of_tag:
+            return (truth,)
+        return (replace(truth, question=named_questions[0]),) if len(named_questions) == 1 else ()
+    parts = {part for name in truth.classes for part in parts_of(name)}
+    for name, tags in of_tag.items():
+        if not parts.isdisjoint(tags) and truth.question.casefold() in ("", name.casefold()):
+            understood = _Tags(_separators_of(truth, tags), tuple(tags), by_rows=False)
+            return tuple(_truths_by_tag(truth, understood, name))
+    return (truth,)
 
 
 def columns_as_tags(tables: Sequence[LabelFile]) -> tuple[LabelFile, ...]:

@@ -16,6 +16,7 @@ from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.labels import FIELDS, TAGS, read_labels, split_tags
+from raterscope.app.formats.labels.tag_sets import tag_questions, truths_of_tags
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.records import LabelFile, LabelTable, TaskContents, TrueLabels, group_by_name
 from raterscope.app.formats.sources import Sources
@@ -328,10 +329,14 @@ def store_labels(tables: Sequence[LabelFile], study: Study, watch: Watch = silen
     in_order = sorted(tables, key=lambda table: not isinstance(table, LabelTable))
     for table, step in steps_of(watch, in_order):
         if isinstance(table, LabelTable):
-            sentence = add_votes(study, table, step)
+            stored = [add_votes(study, table, step)]
         elif isinstance(table, TaskContents):
-            sentence = add_contents(study, table)
+            stored = [add_contents(study, table)]
         else:
-            sentence = add_true_labels(study, table, step)
-        sentences.append(f"{plain(table.path.name)}: {sentence}")
+            tags = tag_questions((entry.name, entry.scheme.outputs) for entry in study.questions())
+            truths = truths_of_tags(table, tags)
+            stored = [add_true_labels(study, truth, step) for truth in truths]
+            if not truths:
+                stored = [f"the truth of {plain(table.question, 40)} was skipped: it has no votes."]
+        sentences += [f"{plain(table.path.name)}: {sentence}" for sentence in stored]
     return list(dict.fromkeys(sentences))

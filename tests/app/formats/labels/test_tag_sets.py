@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats.labels import read_labels, split_tags
+from raterscope.app.formats.labels.tag_sets import truths_of_tags
 from raterscope.app.formats.records import LabelFile, LabelTable, TrueLabels
 
 GIVEN = {
@@ -161,6 +164,29 @@ def test_true_tags_are_absent_where_a_task_does_not_name_them(tmp_path: Path) ->
         "tags: sport": {"t0": 1, "t1": 0, "t2": 0},
         "tags: war": {"t0": 1, "t1": 1, "t2": 0},
     }
+
+
+def test_truths_find_their_tag_in_columns_and_sets_of_another_name(tmp_path: Path) -> None:
+    """Cells of tags as truth of a column per tag, and truths without the name of the set."""
+    truth = tmp_path / "truth.csv"
+    truth.write_text("task,truth\nt0,sport;war\nt1,war\nt2,art\n")
+    rows = [f"{who},{task},topics,{';'.join(tags)}" for (who, task), tags in GIVEN.items()]
+    named, columns = tmp_path / "named.csv", tmp_path / "columns.csv"
+    named.write_text("\n".join(["annotator,task,question,label", *rows]))
+    rows = [
+        f"{who},{task},{int('sport' in tags)},{int('war' in tags)}" for (who, task), tags in GIVEN.items()
+    ]
+    columns.write_text("\n".join(["annotator,task,sport,war", *rows]))
+    for path, name in ((named, "topics"), (columns, "tags")):
+        truths = [table for table in read_tags(path, truth) if isinstance(table, TrueLabels)]
+        assert {table.question: table.label.tolist() for table in truths} == {
+            f"{name}: sport": [1, 0, 0],
+            f"{name}: war": [1, 1, 0],
+        }
+    alone = TrueLabels(truth, "tags: art", ("t2",), ("absent", "present"), np.array([1], dtype=np.int16))
+    assert truths_of_tags(alone, ["topics: sport", "topics: war"]) == ()
+    (moved,) = truths_of_tags(replace(alone, question="tags: war"), ["topics: sport", "topics: war"])
+    assert moved.question == "topics: war"
 
 
 def test_thousands_of_combinations_of_few_tags_are_read_and_rare_tags_skipped(tmp_path: Path) -> None:
