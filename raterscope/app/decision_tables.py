@@ -17,6 +17,7 @@ from raterscope.app.formats.output_files import DECISIONS, unescape_formula
 from raterscope.app.formats.tables import Table, read_table
 from raterscope.app.review import (
     BiasSubject,
+    CommentSubject,
     Decision,
     GoldSubject,
     ImageSubject,
@@ -154,11 +155,22 @@ class _Reader:
         if make is None:
             raise _Problem(f'kind is "{plain(kind, 40)}"; expected clicks, masks, labels or pairs')
         item = self._item(kind, self._cell("item", row))
+        if verb in CommentSubject.verbs:
+            return Decision(**common, item=item, subject=self._commented(kind, row))
         run = self._study.shown.run(item, kind)
         if "run" in self._columns and self._whole("run", row) != run:
             run = None
         subject, settled = make(rows, item, run)
         return Decision(**common, item=item, run=run, subject=subject, settled=settled)
+
+    def _commented(self, kind: str, row: int) -> CommentSubject:
+        column = {"masks": "structure", "labels": "task", "pairs": "rater"}.get(kind, "")
+        if kind == "masks" and self._cell("region", row):
+            raise _Problem(f"to comment on a region {_HELD_BACK}")
+        is_spot = kind == "clicks" and bool(self._cell("x", row))
+        x, y = (self._number(name, row) if is_spot else None for name in ("x", "y"))
+        number = self._whole("spot", row) if is_spot else None
+        return CommentSubject(of=kind, name=self._cell(column, row), number=number, x=x, y=y)
 
     def _item(self, kind: str, name: str) -> int:
         if kind in ("labels", "pairs"):

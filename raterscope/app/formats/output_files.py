@@ -32,6 +32,7 @@ from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.app.errors import InputError, plain
 from raterscope.app.review import (
     BiasSubject,
+    CommentSubject,
     Decision,
     GoldSubject,
     RegionSubject,
@@ -392,6 +393,13 @@ def _item(decision: Decision, items: Mapping[tuple[str, int], str]) -> str:
 def _subject_cells(decision: Decision) -> Sequence[object]:
     """Return the cells from spot to label; a box is its first and last voxels, counted from 0."""
     subject = decision.subject
+    if isinstance(subject, CommentSubject):
+        of = {kind: subject.name or None for kind in ("masks", "pairs", "labels") if kind == subject.of}
+        is_spot = subject.x is not None
+        return (
+            subject.number if is_spot else None, subject.x, subject.y, None, None, of.get("masks"),
+            None if is_spot else subject.number, None, of.get("pairs"), of.get("labels"), None,
+        )  # fmt: skip
     if isinstance(subject, SpotSubject):
         spot = (subject.number, subject.x, subject.y, subject.from_x, subject.from_y)
         return (*spot, *[None] * 5, subject.label or None)

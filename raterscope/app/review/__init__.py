@@ -1,6 +1,7 @@
 """The expert's decisions: the journal, and its effect on each kind of annotation."""
 
 from raterscope.app.review.aliases import Aliases, all_names, group_of, groups, standing_names
+from raterscope.app.review.comments import CommentSubject, find_comment
 from raterscope.app.review.decision import Decision, identities, in_words, one_by_one, target_of
 from raterscope.app.review.journal import (
     REVIEWED,
@@ -61,6 +62,7 @@ __all__ = [
     "SUBJECTS",
     "Aliases",
     "BiasSubject",
+    "CommentSubject",
     "Control",
     "CountingSubject",
     "DecidedTask",
@@ -95,6 +97,7 @@ __all__ = [
     "all_names",
     "described_structures",
     "differ",
+    "find_comment",
     "fold",
     "group_of",
     "groups",

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol, get_args
 
 from raterscope.app.review.aliases import all_names, read_aliases
+from raterscope.app.review.comments import CommentSubject, last_comments
 from raterscope.app.review.decision import Decision, in_words, target_of
 from raterscope.app.review.samples import SampledItem, SampleSubject
 from raterscope.app.review.spots import Control, Flag, Spot, SpotsOfImage
@@ -246,6 +247,14 @@ class ReviewState:
             return self
         return fold([decision for decision in self._by_id.values() if decision.id < last.id])
 
+    def comments(self, kind: str, item: int) -> list[Decision]:
+        """Return the comments on an item and its parts, the oldest first."""
+        return [decision for decision in self._last_comments(kind, item) if decision.verb == "comment"]
+
+    def _last_comments(self, kind: str, item: int) -> list[Decision]:
+        on = self._on.get((kind, item), ())
+        return last_comments(decision for decision in on if decision.id not in self._dead)
+
     def decided(self, kind: str, item: int) -> DecidedItem | None:
         """Return what was decided on an item of a kind; None without a decision."""
         return self._decided.get((kind, item))
@@ -290,6 +299,9 @@ class ReviewState:
             return self._standing_of_names(recorded)
         if recorded.annotators:
             return "in effect" if decision in self._last_on_annotators else "superseded"
+        if isinstance(recorded.subject, CommentSubject):
+            last = self._last_comments(recorded.subject.of, recorded.item or 0)
+            return "in effect" if recorded in last else "superseded"
         if isinstance(recorded.subject, _SINGLE):
             return "in effect" if decision in self._last_on_single else "superseded"
         kind = "" if recorded.subject is None else recorded.subject.kind

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
 
 from raterscope.app.coding import Coding
+from raterscope.app.review.comments import CommentSubject
 from raterscope.app.review.samples import SampleSubject
 from raterscope.text import part_of_one
 
@@ -509,7 +510,14 @@ OfClicks = (
     SpotSubject | SpotsSubject | ImageSubject | WeightSubject | ScaleSubject | ShapeSubject | CountingSubject
 )
 Subject = (
-    OfClicks | RegionSubject | StructureSubject | TaskSubject | GoldSubject | BiasSubject | SampleSubject
+    OfClicks
+    | RegionSubject
+    | StructureSubject
+    | TaskSubject
+    | GoldSubject
+    | BiasSubject
+    | SampleSubject
+    | CommentSubject
 )
 SUBJECTS: dict[str, type[Any]] = {subject.form: subject for subject in get_args(Subject)}
 """What is decided on, by the name under which the study keeps it."""

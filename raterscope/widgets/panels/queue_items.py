@@ -53,7 +53,7 @@ class QueueFilter:
     Attributes
     ----------
     key : str
-        "all", "undecided", "flagged", or one of an item's counts.
+        "all", "undecided", "flagged", "commented", or one of an item's counts.
     words : str
     empty : str
         Text for an empty list.
@@ -66,10 +66,12 @@ class QueueFilter:
     @property
     def counts(self) -> bool:
         """True if the filter has a minimum count."""
-        return self.key not in ("all", "undecided", "flagged")
+        return self.key not in ("all", "undecided", "flagged", "commented")
 
     def passes(self, item: QueueItem, minimum: int) -> bool:
         """Return whether an item passes."""
+        if self.key == "commented":
+            return item.counts.get("comments", 0) > 0
         if self.counts:
             return item.counts.get(self.key, 0) > minimum
         return self.key == "all" or (not item.done if self.key == "undecided" else item.flag is not None)

@@ -23,6 +23,7 @@ from raterscope.widgets.theme import enlarge, set_lengths, text_size
 
 NARROWEST = 208
 FLAG = "\N{BLACK FLAG}"
+COMMENT = "\N{LOWER RIGHT PENCIL}"
 IMAGE_SUFFIX = re.compile(r"\.(png|jpe?g|(ome\.)?tiff?|nii(\.gz)?|nrrd|mh[ad]|dcm)$", re.IGNORECASE)
 """Part of a name that is shortened first."""
 MOST, NUMBER_WIDTH = 9999, 54
@@ -106,6 +107,7 @@ FILTERS = (
     QueueFilter("all", "all"),
     QueueFilter("undecided", "undecided", "Everything is decided."),
 )
+COMMENTED = QueueFilter("commented", "with comment", "There are no comments; Ctrl+M adds one.")
 
 
 class QueuePanel(QueueFrame):
@@ -318,12 +320,14 @@ class QueueKind(LineKind[QueueItem]):
     def words(self, line: QueueItem) -> str:
         """Return the text of a line."""
         flagged = "" if line.flag is None else ", flagged"
-        return f"{line.title}, {line.detail}" + (", done" if line.done else "") + flagged
+        commented = ", with comment" if line.counts.get("comments") else ""
+        return f"{line.title}, {line.detail}" + (", done" if line.done else "") + flagged + commented
 
     def tip(self, line: QueueItem) -> str:
         """Return the line, its decided share, its disagreement, and why it was flagged, as a tooltip."""
         decided = line.counts.get("decided", 0)
         more = f", {count(decided)} decided by you" if decided else ""
+        more += ", with comment" if line.counts.get("comments") else ""
         more += f", {line.amount}" if line.amount and not line.done else ""
         return f"{line.title}: {line.detail}{more}" + (f"; flagged: {line.flag}" if line.flag else "")
 
@@ -349,6 +353,9 @@ class QueueKind(LineKind[QueueItem]):
         title = QRectF(inner.left(), inner.top() - 2, inner.width() - width, 18)
         if line.flag is not None:
             paint_words(painter, title, FLAG, look.rejected)
+            title.setLeft(title.left() + 16)
+        if line.counts.get("comments"):
+            paint_words(painter, title, COMMENT, look.second)
             title.setLeft(title.left() + 16)
         metrics, brief = QFontMetrics(painter.font()), self.short.get(line.title, line.title)
         names = (line.title, IMAGE_SUFFIX.sub("", line.title))

@@ -367,6 +367,7 @@ class Summary:
     skipped: int = 0
     settling: Settling | None = None
     flag: str | None = None
+    comments: int = 0
     matter: int = 0
     control: str = ""
     alone: bool = False
@@ -375,7 +376,12 @@ class Summary:
     @property
     def counts(self) -> dict[str, int]:
         """Numbers by which the queue can be filtered."""
-        return {"detections": self.detections, "disputed": self.disputed, "decided": self.decided}
+        return {
+            "detections": self.detections,
+            "disputed": self.disputed,
+            "decided": self.decided,
+            "comments": self.comments,
+        }
 
     @property
     def amount(self) -> str:
@@ -461,6 +467,7 @@ def summarize(image: int, result: ImageResult | None, state: review.ReviewState)
         control=control_in_words(image, state),
         alone=answers is not None and answers.looked == 1,
         contested=counts.contested,
+        comments=len(state.comments("clicks", image)),
     )
 
 

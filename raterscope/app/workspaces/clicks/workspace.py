@@ -14,7 +14,7 @@ from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_clicks
 from raterscope.app.kinds.clicks.runs import Draft, fuse_inputs, gather, keep
-from raterscope.app.review import Decision, SampledItem, SpotSubject
+from raterscope.app.review import CommentSubject, Decision, SampledItem, SpotSubject
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.clicks import view
@@ -35,6 +35,7 @@ from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksScreen
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import Spot, read_outlines, read_results, summarize
 from raterscope.app.workspaces.clicks.streaming import Streaming
+from raterscope.app.workspaces.comments import Comments
 from raterscope.app.workspaces.core import BlindTexts, finite_numbers
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
 from raterscope.app.workspaces.review_order import next_unit
@@ -98,6 +99,8 @@ class ClicksWorkspace(ClicksScreen):
         self.canvas_view = CanvasContent(core, self.reviewing, self.loader, self.display, self.crops)
         self.viewing = ViewLog(document, self.canvas, self.crops, self.reviewing, self.batch_review)
         self.run_notices = RunNotices(core, self.review_queue)
+        self.comments = Comments(core, self.evidence, self._to_comment)
+        self.reviewing.selected.connect(self.comments.refresh)
         self.spot_evidence = Evidence(core, self.crops, self.reviewing, COVERAGES[-2])
         self.right_tabs.addTab(self.run_comparison, "Truth")
         self.calibration = Calibration(document, self.trust, self.queue, "clicks")
@@ -183,6 +186,7 @@ class ClicksWorkspace(ClicksScreen):
             ("Flag the image", "F", partial(self._on_flag, None)),
             ("Mark or unmark a positive control", "C", partial(self._on_control, "positive")),
             ("Mark or unmark a negative control", "Shift+C", partial(self._on_control, "negative")),
+            ("Comment on the selection", Comments.KEY, self.comments.begin),
             *self.core.navigation_actions("image"),
             ("Leave the mode or the panel", "Esc", self._leave),
         )
@@ -390,6 +394,12 @@ class ClicksWorkspace(ClicksScreen):
 
     def _decide_class(self, index: int) -> None:
         self._decide("accept", self.reviewing.class_names[index])
+
+    def _to_comment(self) -> CommentSubject:
+        spot = self.reviewing.spot
+        if spot is None:
+            return CommentSubject(of="clicks")
+        return CommentSubject(of="clicks", number=spot.number, x=spot.x, y=spot.y)
 
     def _set_mode(self, mode: str) -> None:
         self.show_grid(False)

@@ -15,11 +15,12 @@ from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_labels
 from raterscope.app.kinds.labels.runs import Draft, fuse_inputs, gather, keep
-from raterscope.app.review import Decision, GoldSubject, ReviewState, SampledItem, TaskSubject
+from raterscope.app.review import CommentSubject, Decision, GoldSubject, ReviewState, SampledItem, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import set_scheme
 from raterscope.app.study.records import Scheme
+from raterscope.app.workspaces.comments import Comments
 from raterscope.app.workspaces.core import BlindTexts
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.annotator_detail import AnnotatorDetail
@@ -108,6 +109,8 @@ class LabelsWorkspace(LabelsScreen):
         self.tasks.changed.connect(self._show_status)
         self.tasks.exhausted.connect(self._on_exhausted)
         self.core.sample.chosen.connect(self._go_to_sampled)
+        self.comments = Comments(self.core, self.task_panel, self._to_comment)
+        self.tasks.selected.connect(self.comments.refresh)
         self.tasks.message.connect(self.message)
         self.task_panel.annotator_chosen.connect(self._on_voter)
         self.task_panel.found.connect(self.queue.view.setFocus)
@@ -135,6 +138,7 @@ class LabelsWorkspace(LabelsScreen):
             ("Show the task large, or the annotators again", "D", self.task_contents.toggle),
             ("Budget of votes to ask for", "B", self.active_learning.ask_budget),
             ("Exclude selected annotators", "X", self.exclusion_preview.begin),
+            ("Comment on the selection", Comments.KEY, self.comments.begin),
             *self.core.navigation_actions("question"),
             ("Leave the panel", "Esc", self.close_fuse_panel),
         )
@@ -287,6 +291,11 @@ class LabelsWorkspace(LabelsScreen):
             in_list = "No other task in this list is undecided."
             left = self.remaining.nothing_left() if self.tasks.walks_disputed else in_list
             self.message.emit(self.core.sample.nothing_left() or left)
+
+    def _to_comment(self) -> CommentSubject:
+        task = self.tasks.current
+        name = "" if task is None else self.session.scene.labels.tasks[task]
+        return CommentSubject(of="labels", name=name)
 
     def _go_to_sampled(self, sampled: SampledItem, by_hand: bool) -> None:
         self._go_to_task(sampled.item, sampled.name, by_hand)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar, Literal
 
@@ -70,8 +70,13 @@ class CaseSummary:
     unit: str = "ml"
     parts: tuple[Part, ...] = ()
     contested: int = 0
+    comments: int = 0
     flag: ClassVar[None] = None
-    counts: ClassVar[Mapping[str, int]] = {}
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Numbers by which the queue can be filtered."""
+        return {"comments": self.comments}
 
     @property
     def done(self) -> bool:
@@ -198,6 +203,10 @@ def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[in
 
 def summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
     """Summarize a case for its line in the queue; see `read_summaries`."""
+    return replace(_summarize(image, result, state), comments=len(state.comments("masks", image)))
+
+
+def _summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
     if result is None:
         return CaseSummary(0, False, 0, 0, 0.0)
     raters, unit, run, structures = result

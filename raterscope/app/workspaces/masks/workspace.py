@@ -12,9 +12,10 @@ from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_masks
 from raterscope.app.kinds.masks.runs import Draft, fuse_inputs, gather, keep
-from raterscope.app.review import Decision, RegionSubject, SampledItem
+from raterscope.app.review import CommentSubject, Decision, RegionSubject, SampledItem
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration
+from raterscope.app.workspaces.comments import Comments
 from raterscope.app.workspaces.core import BlindTexts, finite_numbers
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.exclusion import Exclusion
@@ -97,6 +98,8 @@ class MasksWorkspace(MasksScreen):
         review.selected.connect(self._on_selected)
         review.exhausted.connect(self._on_exhausted)
         self.core.sample.chosen.connect(self._go_to_sampled)
+        self.comments = Comments(self.core, self.region_panel, self._to_comment)
+        review.selected.connect(self.comments.refresh)
         review.evidence_changed.connect(self._show_region)
         review.message.connect(self.message)
         self.session.view_changed.connect(self._on_view)
@@ -145,6 +148,7 @@ class MasksWorkspace(MasksScreen):
             ("Measure lengths and angles", "R", partial(self._toggle_tool, "ruler")),
             ("Measure the values in an ellipse", "Shift+R", partial(self._toggle_tool, "roi")),
             ("Code and colour of the structure", "K", self._describe),
+            ("Comment on the selection", Comments.KEY, self.comments.begin),
             *self.core.navigation_actions("case"),
             ("Leave the tool or the panel", "Esc", self._leave),
         )
@@ -347,6 +351,15 @@ class MasksWorkspace(MasksScreen):
             self._next_structure = following
             self.navigation.visit(image, partial(self.reviewing.enter, step, skipped))
         return True
+
+    def _to_comment(self) -> CommentSubject:
+        region = self.reviewing.region
+        if region is None:
+            return CommentSubject(of="masks", name=self.session.part)
+        return CommentSubject(
+            of="masks", name=region.structure, number=region.number, origin=region.dispute.origin,
+            shape=region.dispute.shape,
+        )  # fmt: skip
 
     def _go_to_sampled(self, sampled: SampledItem, by_hand: bool) -> None:
         """Go to a region of the acceptance sample."""

@@ -17,11 +17,12 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.kinds.pairs.runs import fuse_inputs, gather, keep
-from raterscope.app.review import BiasSubject, Decision, ReviewState, SampledItem
+from raterscope.app.review import BiasSubject, CommentSubject, Decision, ReviewState, SampledItem
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry
 from raterscope.app.study.records import ImageEntry
 from raterscope.app.workspaces.calibration import Calibration
+from raterscope.app.workspaces.comments import Comments
 from raterscope.app.workspaces.core import BlindTexts
 from raterscope.app.workspaces.navigation import QuestionNavigation
 from raterscope.app.workspaces.pairs import view
@@ -105,6 +106,8 @@ class PairsWorkspace(PairsScreen):
         self.bias_review.message.connect(self.message)
         self.bias_review.exhausted.connect(self._on_exhausted)
         self.core.sample.chosen.connect(self._go_to_sampled)
+        self.comments = Comments(self.core, self.evidence, self._to_comment)
+        self.queue.chosen.connect(self.comments.refresh)
         self.ranking.pair_chosen.connect(self._on_pair)
         self.ranking_table.pair_chosen.connect(self._on_pair)
         for grid in (self.ranking, self.ranking_table, self.comparisons, self.evidence.pairs):
@@ -121,6 +124,7 @@ class PairsWorkspace(PairsScreen):
             ("Exclude flagged annotators", "X", self._exclude_flagged),
             ("Exclude annotator, or restore", "Shift+X", self.bias_review.exclusions.exclude),
             ("Show the comparison large, or the biases again", "D", self.contents.toggle),
+            ("Comment on the selection", Comments.KEY, self.comments.begin),
             *self.core.navigation_actions("question"),
             ("Leave the panel", "Esc", self.close_fuse_panel),
         )
@@ -419,6 +423,11 @@ class PairsWorkspace(PairsScreen):
         scene, current = self.session.scene, self.queue.current
         name = None if current is None else scene.pairs.annotators[current]
         return self.study_queue.go(scene.question.id, name, step)
+
+    def _to_comment(self) -> CommentSubject:
+        chosen = self.queue.current
+        name = "" if chosen is None else self.annotators_on_screen()[chosen]
+        return CommentSubject(of="pairs", name=name)
 
     def _go_to_sampled(self, sampled: SampledItem, by_hand: bool) -> None:
         self._go_to_annotator(sampled.item, sampled.name, by_hand)
