@@ -241,6 +241,16 @@ def make_folder(folder: Path) -> None:
         raise InputError(f"cannot be created: {error.strerror}", file=folder) from error
 
 
+def make_new_folder(folder: Path) -> None:
+    """Create a folder for a set of files that must not mix with others.
+
+    Raises `InputError` if it cannot be created or is not empty.
+    """
+    make_folder(folder)
+    if any(folder.iterdir()):
+        raise InputError("is not empty; choose a new folder", file=folder)
+
+
 def file_name_part(name: str) -> str:
     """Convert any name to a part of a file name."""
     kept = re.sub(r"[^\w+-]+", "-", plain(name)).strip("-")

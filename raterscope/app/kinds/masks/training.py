@@ -30,6 +30,7 @@ from raterscope.app.formats.masks.export import write_array, write_nifti_image
 from raterscope.app.formats.output_files import (
     file_name_part,
     make_folder,
+    make_new_folder,
     open_text_output,
     unique_name,
     write_together,
@@ -74,6 +75,7 @@ def export_training(study: Study, request: Request, watch: Watch = silent) -> li
         raise InputError("has no run of masks yet; `raterscope run` makes one", file=study.path)
     channel = _channel(entries, request)
     folder = _dataset_folder(folder_of(request))
+    make_new_folder(folder)
     folders = {what: folder / f"{what}Tr" for what in ("images", "labels", "probability", "uncertainty")}
     for path in folders.values():
         make_folder(path)

@@ -98,6 +98,8 @@ def test_a_training_set_keeps_patients_apart_and_has_the_boxes_of_the_detections
                 [list(map(float, line.split()[1:3])) for line in lines], centres, atol=0.03
             )
             assert all(line.split()[0] == "0" and len(line.split()) == 5 for line in lines)
+    again = ["export", str(study), "--what", "training", "-o", str(folder), *groups]
+    assert main(again) == 1  # an image in train must not be left from another split
     soft = rows_of(folder / "soft_labels.csv")
     assert len(soft) == sum(row["detected"] == "1" for row in detections)
     assert {(row["group"], row["split"]) for row in soft} == {
