@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+import shutil
 import socket
 import sys
 import time
@@ -241,14 +242,23 @@ def make_folder(folder: Path) -> None:
         raise InputError(f"cannot be created: {error.strerror}", file=folder) from error
 
 
-def make_new_folder(folder: Path) -> None:
-    """Create a folder for a set of files that must not mix with others.
+@contextmanager
+def new_folder(folder: Path) -> Iterator[None]:
+    """Fill a new or empty folder within this context; an exception empties it again.
 
-    Raises `InputError` if it cannot be created or is not empty.
+    Raises `InputError` if it cannot be created, or holds files already, which would mix with the new ones.
     """
+    existed = folder.exists()
     make_folder(folder)
     if any(folder.iterdir()):
         raise InputError("is not empty; choose a new folder", file=folder)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        if existed:
+            make_folder(folder)
+        raise
 
 
 def file_name_part(name: str) -> str:

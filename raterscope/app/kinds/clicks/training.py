@@ -30,7 +30,7 @@ from raterscope.app.formats.images import load_image
 from raterscope.app.formats.masks.naming import strip_suffixes
 from raterscope.app.formats.output_files import (
     make_folder,
-    make_new_folder,
+    new_folder,
     open_output,
     open_text_output,
     unique_name,
@@ -75,7 +75,9 @@ def export_training(study: Study, request: Request, watch: Watch = silent) -> li
         if not chosen:
             raise InputError("no group has any of these images", file=study.path)
         request = replace(request, items=chosen)
-    return (_export_crops if request.format == "crops" else _export_boxes)(study, request, groups, watch)
+    export = _export_crops if request.format == "crops" else _export_boxes
+    with new_folder(folder_of(request)):
+        return export(study, request, groups, watch)
 
 
 def _split(entries: Sequence[ImageEntry], groups: Mapping[int, str], request: Request) -> _Split:
@@ -93,7 +95,6 @@ def _export_boxes(study: Study, request: Request, groups: Mapping[int, str], wat
         UNNAMED,
     )
     folder, used = folder_of(request), set[str]()
-    make_new_folder(folder)
     for kind in ("images", "labels"):
         for name in ("train", "val"):
             make_folder(folder / kind / name)
@@ -157,7 +158,6 @@ def _export_crops(study: Study, request: Request, groups: Mapping[int, str], wat
     clusters = [(entry, [dict(zip(header, row, strict=True)) for row in rows]) for entry, rows in by_image]
     side = _side_of([row for _, rows in clusters for row in rows])
     folder, used = folder_of(request), set[str]()
-    make_new_folder(folder)
     make_folder(folder / "crops")
     classes = [name for name in header if name == "class" or name.startswith("p(")]
     files: list[Path] = [folder / "crops.csv"]

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,7 @@ from raterscope.app.formats.masks.export import write_array, write_nifti_image
 from raterscope.app.formats.output_files import (
     file_name_part,
     make_folder,
-    make_new_folder,
+    new_folder,
     open_text_output,
     unique_name,
     write_together,
@@ -75,7 +75,23 @@ def export_training(study: Study, request: Request, watch: Watch = silent) -> li
         raise InputError("has no run of masks yet; `raterscope run` makes one", file=study.path)
     channel = _channel(entries, request)
     folder = _dataset_folder(folder_of(request))
-    make_new_folder(folder)
+    with new_folder(folder):
+        return _write_dataset(study, request, _Dataset(folder, entries, group_of, channel, by), watch)
+
+
+@dataclass(frozen=True)
+class _Dataset:
+    """A dataset to write: folder, cases, group of each case by number, channel, and the de-identifier."""
+
+    folder: Path
+    entries: Sequence[ImageEntry]
+    group_of: Mapping[int, str]
+    channel: str
+    by: Deidentifier | None
+
+
+def _write_dataset(study: Study, request: Request, dataset: _Dataset, watch: Watch) -> list[Path]:
+    folder, entries, by = dataset.folder, dataset.entries, dataset.by
     folders = {what: folder / f"{what}Tr" for what in ("images", "labels", "probability", "uncertainty")}
     for path in folders.values():
         make_folder(path)
@@ -87,7 +103,7 @@ def export_training(study: Study, request: Request, watch: Watch = silent) -> li
         case = next(cases)
         title = unique_name(file_name_part(case_stem(entry, by)), used)
         step(0.0, f"writing {title}")
-        groups[title] = group_of.get(entry.id, title)
+        groups[title] = dataset.group_of.get(entry.id, title)
         image = folders["images"] / f"{title}_0000{_ENDING}"
         source = find_source(study, entry, needed=True, images=True)
         if source is None:
@@ -98,7 +114,7 @@ def export_training(study: Study, request: Request, watch: Watch = silent) -> li
             request.say(sentence)
     with open_text_output(files[0]) as file:
         json.dump({
-            "channel_names": {"0": channel},
+            "channel_names": {"0": dataset.channel},
             "labels": {_BACKGROUND: 0, **labels},
             "numTraining": len(groups),
             "file_ending": _ENDING,

@@ -8,6 +8,8 @@ import pytest
 
 from raterscope.algorithms.masks.data import Settled
 from raterscope.app.cli import main
+from raterscope.app.errors import InputError
+from raterscope.app.kinds.masks import training
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study import Study
 from tests.app.kinds.masks.made import a_ball, a_volume, write
@@ -101,6 +103,19 @@ def test_a_case_without_image_is_refused(study, tmp_path, capsys):
     assert export(path, tmp_path / "set", "training") == 1
     assert "1 case without image (alone)" in capsys.readouterr().err
     assert not (tmp_path / "set").exists()
+
+
+def test_a_failed_export_leaves_nothing_that_hinders_the_next(study, tmp_path, monkeypatch, capsys):
+    def fail(*_args, **_more):
+        raise InputError("is in colour", file=tmp_path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(training, "write_nifti_image", fail)
+        assert export(study, tmp_path / "set", "training") == 1
+    assert export(study, tmp_path / "set", "training") == 0
+    assert export(study, tmp_path / "set", "training") == 1
+    assert "is not empty; choose a new folder" in capsys.readouterr().err
+    assert (tmp_path / "set" / "Dataset501_set" / "dataset.json").exists()
 
 
 def test_a_structure_within_another_keeps_its_label(tmp_path, capsys):
