@@ -92,7 +92,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "pacs": (
         "pacs find https://pacs.example.org/dicom-web --patient 4711 --modality CT",
         "pacs get https://pacs.example.org/dicom-web --study 1.2.840.113619.2.5 -o ct",
-        "pacs store https://pacs.example.org/dicom-web consensus.dcm",
+        "pacs store https://pacs.example.org/dicom-web ct/ consensus.dcm",
     ),
     "batch": (
         "batch cases.csv -o results --jobs 8",

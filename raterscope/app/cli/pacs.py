@@ -7,8 +7,24 @@ import sys
 from dataclasses import astuple, fields
 from pathlib import Path
 
-from raterscope.algorithms.progress import steps_of
+from raterscope.algorithms.progress import silent, steps_of
 from raterscope.app.errors import InputError, counted
+
+
+def _dicom_files(path: Path) -> list[Path]:
+    """Return a file itself; of a folder, the DICOM files in it."""
+    from raterscope.app.formats.volumes import walk_files
+
+    if not path.is_dir():
+        return [path]
+    files = []
+    for file in walk_files(path, silent):
+        with file.open("rb") as opened:
+            if opened.read(132)[128:] == b"DICM":
+                files.append(file)
+    if not files:
+        raise InputError("holds no DICOM file", file=path)
+    return files
 
 
 def pacs(options: argparse.Namespace) -> int:
@@ -25,9 +41,10 @@ def pacs(options: argparse.Namespace) -> int:
 
     client = connect(options.address, options.certificates)
     if options.act == "store":
+        files = [file for path in options.files for file in _dicom_files(path)]
         with ProgressLine(sys.stderr) as watch:
-            store_files(client, options.files, watch)
-        print(f"stored {counted(len(options.files), 'file')}")
+            store_files(client, files, watch)
+        print(f"stored {counted(len(files), 'file')}")
         return 0
     filters = {
         keyword: value
@@ -67,7 +84,9 @@ def describe(parser: argparse.ArgumentParser) -> None:
         act = acts.add_parser(name, help=text, description=text.capitalize() + ".")
         act.add_argument("address", metavar="ADDRESS", help="of the DICOMweb service: https://host/dicom-web")
         if name == "store":
-            act.add_argument("files", nargs="+", type=Path, metavar="FILE", help="DICOM files")
+            act.add_argument(
+                "files", nargs="+", type=Path, metavar="FILE", help="DICOM files, and folders of them"
+            )
         else:
             act.add_argument("--patient", metavar="ID", help="patient's ID; * matches anything")
             act.add_argument("--modality", help="CT, MR, SEG, RTSTRUCT ...")

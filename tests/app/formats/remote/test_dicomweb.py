@@ -71,7 +71,8 @@ def listed(capsys, *words):
 @pytest.mark.usefixtures("_anna")
 def test_a_consensus_is_stored_beside_its_series_and_found_again(archive, series, tmp_path, capsys):  # noqa: F811
     volume = series()
-    assert main(["pacs", "store", archive, *map(str, volume.files)]) == 0
+    (volume.files[0].parent / "README.md").write_text("no DICOM file")
+    assert main(["pacs", "store", archive, str(volume.files[0].parent)]) == 0
     (row,) = listed(capsys, archive, "--patient", "PID-4711", "--modality", "CT")
     assert (row["patient"], row["modality"], row["instances"]) == ("PID-4711", "CT", "4")
     assert listed(capsys, archive, "--patient", "another") == []
