@@ -92,6 +92,20 @@ def test_changed_columns_are_read_again(window, qtbot, offered, folder):
     assert imported(window, qtbot).path == folder / "votes.rscope"
 
 
+def test_cells_read_as_tags_can_be_kept_whole(window, qtbot, offered):
+    """Six texts, of which all have two tags: a question a tag, unless the user chooses labels."""
+    dialog = offered(votes="worker,item,answer\n" + "".join(f"ann,t{task},sport;war\n" for task in range(6)))
+    (table,) = dialog.tables
+    assert table.kind.currentText() == "labels, several tags each"
+    assert table.mapping == {"worker": "annotator", "item": "task", "answer": "tags"}
+    table.kind.setCurrentIndex(table.kind.findText("labels"))
+    dialog.read.click()
+    again = wait_for_dialog(window, qtbot, before=dialog)
+    assert again.tables[0].mapping["answer"] == "label"
+    again.read.click()
+    assert [entry.name for entry in imported(window, qtbot).of("labels")] == ["labels"]
+
+
 def test_clicks_without_pictures_get_the_proposed_size(window, qtbot, offered):
     dialog = offered(clicks="annotator,image,x,y\nann,a.png,99,20\nbob,a.png,90,50\n")
     dialog.width_field.setValue(300)

@@ -179,9 +179,11 @@ def read_label_table(
                     read.append(replace(table, question=name))
                 elif name == answers[0]:
                     contents = (table,)
-        notices = (_assumption(answers, "a question"),) if assumed else ()
-        read[0] = replace(read[0], notices=(*read[0].notices, *notices))
-        return (*(columns_as_tags(read) if assumed else read), *contents)
+        tags = columns_as_tags(read) if assumed else read
+        if assumed and tags[0] is read[0]:
+            read[0] = replace(read[0], notices=(*read[0].notices, _assumption(answers, "a question")))
+            tags = read
+        return (*tags, *contents)
     return _read_question(head, mapping, by_hand, watch)
 
 
