@@ -187,7 +187,7 @@ def next_votes(
     all_rates = np.concatenate([own if len(own) == 1 else own[eligible], newcomer])
     posterior = fusion.posterior
     if terms.tasks is not None:
-        certain = np.eye(1, posterior.shape[1])  # nothing is asked about the other tasks
+        certain = np.eye(1, posterior.shape[1])  # no votes are requested for the other tasks
         posterior = np.where(terms.tasks[:, None], posterior, certain)
     room = _PAIRS // (len(all_rates) * len(labels.outputs))
     many = max(2 * count, min(max(_SIFTED[0] * count, _SIFTED[1]), room))

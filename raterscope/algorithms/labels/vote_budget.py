@@ -46,7 +46,7 @@ class BudgetSettings(Settings):
         1, "Per task", "Votes to ask for on one task before the next fusion.", minimum=1, maximum=100
     )
     enough: float = number(
-        ENOUGH, "Enough from", "Nothing is asked about tasks with three votes and this posterior or more.",
+        ENOUGH, "Enough from", "Tasks with three votes and this posterior or more get no more votes.",
         minimum=0.5, maximum=1.0,
     )  # fmt: skip
     spend: float | None = number(

@@ -199,7 +199,7 @@ def rescued(
     Parameters
     ----------
     write : callable
-        ``write(path)`` gives what came of it.
+        ``write(path)`` returns the result.
     path : Path
         Where it is meant to be.
     elsewhere : callable, optional

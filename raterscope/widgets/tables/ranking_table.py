@@ -22,7 +22,7 @@ from raterscope.widgets.theme import pixels, set_lengths
 NOTHING = "Press Fuse (F5) to rank the items."
 COLUMNS = {
     "rank": "Rank after the biases of flagged annotators are removed, and its 95 % interval. Items with "
-    "overlapping intervals cannot be told apart",
+    "items with overlapping intervals cannot be distinguished",
     "item": "The compared item",
     "score": "Score on the scale of the choices, and its 95 % interval",
     "won": "Comparisons in which the item was preferred",

@@ -130,7 +130,7 @@ def assign(
     Parameters
     ----------
     decided : (N,) int16
-        Classes that the expert decided, of which nothing is asked; `OPEN` elsewhere.
+        Classes that the expert decided, which get no votes; `OPEN` elsewhere.
     """
     known = np.where(decided != OPEN, decided, fusion.known).astype(np.int16)
     posterior = fusion.posterior.copy()

@@ -236,7 +236,7 @@ def fuse_without(
 ) -> tuple[ConsensusChange, ...]:
     """Fuse a case again without raters, and compare the consensus of each structure with the run's.
 
-    Structures without these raters stay as they are. A structure that nobody else marked becomes empty.
+    Structures without these raters stay as they are. A structure that no other rater marked becomes empty.
     """
     case, changes = fused.case, []
     marked = [
