@@ -261,7 +261,9 @@ class CanvasView(QWidget):
 
         The scale stays when the spot is easily judged at it, and nothing moves when it also lies well inside.
         """
-        view = self._viewport.looking_at(x, y, radius, self.extent)
+        view = self._viewport.looking_at(
+            x, y, radius, self.extent, frame=FRAME_EDGE, top=self._chips.geometry().bottom()
+        )
         if view != self._viewport:
             self._fitted = False
             self._set_viewport(view)
@@ -429,12 +431,24 @@ class CanvasView(QWidget):
         """Place the chips, and keep the same part visible."""
         self._chips.fit(self.width() - 2 * EDGE)
         self._chips.move(EDGE, EDGE)
-        size = event.size()
+        size, was_inside = event.size(), self._cut_off() is None
         self._viewport = self._viewport.resized(max(1, size.width()), max(1, size.height()))
         if self._fitted:
             self.fit()
         else:
             self._set_viewport(self._viewport)
+            position = self._cut_off()
+            if was_inside and position is not None:
+                self.centre_on(*self._viewport.to_image(position.x(), position.y()))
+
+    def _cut_off(self) -> QPointF | None:
+        """Return the selected spot's position in the widget if its frame is not inside; else None."""
+        if self._selected is None or self._selected >= len(self._spots.spots):
+            return None
+        position, long = self._on_screen(self._selected)
+        half, view = FRAME_EDGE + long, self._viewport
+        inside = QRectF(0, 0, view.width, view.height).adjusted(half, half, -half, -half)
+        return None if inside.contains(position) else position
 
     def spot_at(self, x: float, y: float) -> int | None:
         """Return the spot at a position of the image, None where none is visible."""

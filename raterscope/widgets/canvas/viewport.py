@@ -102,10 +102,19 @@ class Viewport:
         down = keep(self.down, extent[1], extent[3], self.height)
         return replace(self, across=across, down=down)
 
-    def looking_at(self, x: float, y: float, radius: float, extent: Rect) -> Viewport:
+    def looking_at(
+        self, x: float, y: float, radius: float, extent: Rect, *, frame: float = 0.0, top: float = 0.0
+    ) -> Viewport:
         """Pan to a spot and its surroundings.
 
         The scale stays when the spot is easily judged at it, and nothing moves when it also lies well inside.
+
+        Parameters
+        ----------
+        frame : float
+            Pixels between the spot and the frame about it, which is kept inside too.
+        top : float
+            Pixels at the top that are covered.
         """
         smallest, largest = SPOT_ON_SCREEN
         on_screen = max(radius, 1e-9) * self.scale
@@ -113,11 +122,17 @@ class Viewport:
             ideal = (2.5 * smallest if on_screen < smallest else 0.6 * largest) / max(radius, 1e-9)
             scale = max(ideal, self.framing(extent, FIT_MARGIN).scale)
             if scale != self.scale:
-                return self.centred(x, y, scale).kept_on(extent, LOOK_MARGIN)
+                margin = max(LOOK_MARGIN, radius * scale + frame + top)
+                return self.centred(x, y, scale).kept_on(extent, margin)
         across, down = self.to_screen(x, y)
-        if 0.15 < across / self.width < 0.85 and 0.15 < down / self.height < 0.85:
+        half = on_screen + frame
+        aside, above = max(0.15 * self.width, half), max(0.15 * self.height, half)
+        is_inside = (
+            aside < across < self.width - aside and max(above, half + top) < down < self.height - above
+        )
+        if is_inside:
             return self
-        return self.centred(x, y).kept_on(extent, LOOK_MARGIN)
+        return self.centred(x, y).kept_on(extent, max(LOOK_MARGIN, half + top))
 
     def share_of(self, extent: Rect) -> float:
         """Return the share of the image that fits into the widget, at most 1."""

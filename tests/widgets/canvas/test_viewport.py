@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,3 +62,17 @@ def test_looking_near_the_edge_shows_the_image_not_the_ground(x, y, scale):
 def test_an_image_smaller_than_the_view_is_kept_in_the_middle():
     view = Viewport(800, 600, 2.0, across=-500, down=900).kept_on((0, 0, 100, 100), 60)
     assert view.centre == pytest.approx((50, 50), abs=0.5)
+
+
+def test_a_spot_that_is_looked_at_lies_inside_with_its_frame_below_what_is_covered():
+    extent, frame, top = (0.0, 0.0, 400.0, 300.0), 24.0, 40.0
+    rng = np.random.default_rng(8)
+    for width, height in ((900, 600), (300, 260)):
+        view = Viewport(width, height).framing(extent, margin=12)
+        for x, y in [(0.0, 0.0), (400.0, 300.0), *rng.uniform((0, 0), (400, 300), (50, 2))]:
+            view = view.looking_at(x, y, 9.0, extent, frame=frame, top=top)
+            half = 9.0 * view.scale + frame
+            across, down = view.to_screen(x, y)
+            assert half - 1 <= across <= width - half + 1
+            assert half + top - 1 <= down <= height - half + 1
+            assert view.looking_at(x, y, 9.0, extent, frame=frame, top=top).scale == view.scale
