@@ -118,8 +118,13 @@ def distinguishing_labels(names: Iterable[str]) -> dict[str, str]:
 
 
 def short_class_names(names: tuple[str, ...]) -> dict[str, str]:
-    """Shorten class names: to the last part of a path where these differ, else to what distinguishes them."""
+    """Shorten class names: to the last part of a path where these differ, else to what distinguishes them.
+
+    A first word that all share is dropped: "class 0193" becomes "0193".
+    """
     tree = class_tree(names)
     if tree is None or len({path[-1] for path in tree.paths}) < len(names):
-        return distinguishing_labels(names)
+        labels = distinguishing_labels(names)
+        shared = len({label.partition("…")[0] for label in labels.values()}) == 1
+        return {name: (shared and label.partition("…")[2]) or label for name, label in labels.items()}
     return {name: path[-1] for name, path in zip(names, tree.paths, strict=True)}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raterscope.widgets.names import Typed, distinguishing_labels
+from raterscope.widgets.names import Typed, distinguishing_labels, short_class_names
 
 SPOTS = "cells__MAX_C3_ISP_300_1_nspots{}_spot_sig1.75_snr{}_2.5spot_img.png"
 
@@ -35,6 +35,11 @@ def test_names_that_differ_are_distinguished(names: list[str]) -> None:
     labels = distinguishing_labels(names)
     assert set(labels) == set(names)
     assert len(set(labels.values())) == len(names)
+
+
+def test_a_first_word_that_all_classes_share_is_dropped() -> None:
+    assert short_class_names(("class 0193", "class 0026")) == {"class 0193": "0193", "class 0026": "0026"}
+    assert short_class_names(("frog", "toad")) == {"frog": "frog", "toad": "toad"}
 
 
 TEXTS = ["next disputed spot", "accept", "copy as image", "image one.png", "an excess", "compare runs"]
