@@ -135,9 +135,9 @@ def paint_waiting(painter: QPainter, viewport: Viewport, words: str) -> None:
 
 def paint_plane(painter: QPainter, viewport: Viewport, words: str) -> None:
     """Paint the focal plane and time above the scale bar."""
-    _paint_label(
-        painter, viewport, words, lambda room, box: box.moveBottomLeft(room.bottomLeft() + QPointF(EDGE, -54))
-    )
+    edge = EDGE / text_size()
+    corner = QPointF(edge, -HEIGHT - 2 * edge)
+    _paint_label(painter, viewport, words, lambda room, box: box.moveBottomLeft(room.bottomLeft() + corner))
 
 
 def _paint_label(
