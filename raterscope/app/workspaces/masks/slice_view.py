@@ -60,16 +60,24 @@ class SliceView(MasksPart):
         core.screen.table.hidden_changed.connect(self._show_hidden)
         core.session.view_changed.connect(self._on_view)
         core.session.cleared.connect(self._clear)
+        core.document.changed.connect(self._on_document)
 
     def begin(self, scene: Scene) -> None:
         """Clear the volume of the previous case."""
         self._volume.set_volume(None, scene.image.lattice, modality=scene.image.modality)
-        contents = self._document.contents
-        series = find_series(contents.images, scene.image) if contents is not None else []
-        self._maps.set_series({entry.id: f"series {entry.name}" for entry in series})
+        self._list_series(scene)
         self._screen.notes.set_note(SLICES, " ".join(describe_slices(scene.image.lattice)))
         self._screen.table.leave_solo()
         self._show_hidden()
+
+    def _on_document(self) -> None:
+        if self._session.scene is not None:
+            self._list_series(self._session.scene)
+
+    def _list_series(self, scene: Scene) -> None:
+        contents = self._document.contents
+        series = find_series(contents.images, scene.image) if contents is not None else []
+        self._maps.set_series({entry.id: f"series {entry.name}" for entry in series})
 
     def _clear(self) -> None:
         self._series = None

@@ -8,6 +8,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import silent
 from raterscope.app.study import ImageEntry
 from raterscope.app.workspaces.masks.second_series import find_series, read_series, shared_extent
+from tests.app.driving import idle
 
 COARSE = Grid((10, 16, 16), (4.0, 0, 0, 10, 0, 4.0, 0, -20, 0, 0, 6.0, 5))
 FINE = Grid((30, 32, 32), (2.0, 0, 0, 9, 0, 2.0, 0, -21, 0, 0, 2.0, 3))
@@ -40,3 +41,18 @@ def test_a_linear_series_keeps_its_values_at_every_voxel(tmp_path):
     expected = np.minimum(500 + 3 * x + 2 * y + 4 * z, heat.high)
     shown = heat.values.astype(float) * heat.scale
     assert np.abs(shown - expected)[inside].max() <= heat.high / 255
+
+
+def test_a_series_imported_beside_the_case_on_screen_is_offered_at_once(fused_masks, qtbot, tmp_path):
+    case = fused_masks.workspace.session.scene.image
+    affine = np.diag([-1.0, -1, 1, 1]) @ case.grid.matrix
+    nibabel.save(
+        nibabel.Nifti1Image(
+            np.random.default_rng(1).uniform(0, 900, case.grid.shape[::-1]).astype(np.float32), affine
+        ),
+        tmp_path / "pet.nii.gz",
+    )
+    before = fused_masks.workspace.maps.map.count()
+    fused_masks.open_paths([tmp_path / "pet.nii.gz"])
+    idle(fused_masks, qtbot)
+    assert fused_masks.workspace.maps.map.count() == before + 1
