@@ -204,6 +204,7 @@ class Afternoon:
             driven.window.open_paths(files)
             driven.wait(lambda: driven.window.findChild(ImportDialog) is not None)
             driven.window.findChild(ImportDialog).accept()
+            driven.window.activateWindow()  # else there is no window manager here to do it
             driven.wait(lambda: driven.work is not None)
         self.path = driven.window.document.contents.path
         with driven.once("all of them fused"):
