@@ -62,7 +62,7 @@ def tag_agreement(task: ArrayLike, sets: ArrayLike, *, seed: int = 0) -> VoteAgr
     --------
     >>> agreement = tag_agreement([0, 0, 1, 1], [[1, 0], [1, 0], [0, 1], [1, 1]])
     >>> round(agreement.krippendorff.value, 3)
-    0.455
+    0.5
     """
     tasks, has = np.asarray(task), np.asarray(sets, dtype=np.bool_)
     different, number = np.unique(has, axis=0, return_inverse=True)

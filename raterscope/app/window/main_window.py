@@ -74,6 +74,8 @@ class MainWindow(QMainWindow):
         self.document.prepare = self._prepare
         self._statuses: dict[str, str] = {}
         self._kind = ""
+        self._filled: frozenset[str] = frozenset()
+        """Kinds of which the study holds something."""
         self._work_noted = QTimer(self, singleShot=True, interval=WORK_NOTED_MS)
         self._work_noted.timeout.connect(self._note_work)
         self._refusal = ""
@@ -218,7 +220,7 @@ class MainWindow(QMainWindow):
 
     def _on_replaced(self) -> None:
         contents = self.document.contents
-        self._kind = ""
+        self._kind, self._filled = "", frozenset()
         self.notice.hide()  # an error was about the study before
         if contents is None:
             self.start.refresh()
@@ -242,6 +244,10 @@ class MainWindow(QMainWindow):
         if contents is not None:
             # A study that was empty until now has no kind yet.
             kind = "" if self._pages.currentWidget() in (self.start.page, self._empty) else self._kind
+            filled = frozenset(name for name, items in contents.items.items() if items)
+            if self._filled and (imported := [name for name in WORKSPACES if name in filled - self._filled]):
+                kind = imported[0]
+            self._filled = filled
             self.show_workspace(kind or _first_kind(contents))
         self._on_decided()
 

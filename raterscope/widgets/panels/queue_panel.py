@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSpinBox, QStackedLayout, QStyle, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QHBoxLayout,
+    QLineEdit,
+    QSpinBox,
+    QStackedLayout,
+    QStyle,
+    QVBoxLayout,
+    QWidget,
+)
 
 from raterscope.text import count
 from raterscope.widgets import theme
@@ -63,6 +72,8 @@ class QueueFrame(QWidget):
             self._top.addWidget(widget)
         own = QWidget()
         vertical(self._top, (view, 1), inside=own)
+        self._view = view
+        self.setFocusProxy(view)
         self._pages = QStackedLayout(self)
         self._pages.setContentsMargins(0, 0, 0, 0)
         self._pages.addWidget(own)
@@ -79,7 +90,11 @@ class QueueFrame(QWidget):
         """Show another panel in place of title, filter and list; None shows these again."""
         if panel is not None and self._pages.indexOf(panel) < 0:
             self._pages.addWidget(panel)
+        focused = QApplication.focusWidget()
         self._pages.setCurrentIndex(0 if panel is None else self._pages.indexOf(panel))
+        if focused is not None and self.isAncestorOf(focused) and not focused.isVisible():
+            # Qt has given the focus to the filter, which would take the keys of decisions as text.
+            (self._view if panel is None else panel).setFocus()
 
     def set_progress(self, share: float, *words: str, tip: str = "") -> None:
         """Show the progress, one sentence a line; an empty text hides it. `tip` explains it."""

@@ -71,3 +71,16 @@ def test_an_export_of_several_questions_asks_for_a_folder(window, qtbot, folder,
     assert sorted(path.name for path in out.iterdir()) == (
         ["older_pairs.csv", "sharper_pairs.csv"] if sure else []
     )
+
+
+def test_a_study_of_labels_shows_the_comparisons_that_come_later(window, qtbot, folder):
+    votes = write(
+        folder / "votes.csv", ["annotator", "task", "label"], [["ann", "t", "cat"], ["bob", "t", "dog"]]
+    )
+    brought(window, qtbot, votes, "2 votes")
+    labels = window.workspace
+    brought(window, qtbot, write(folder / "better.csv", HEADER, ROWS), "4 comparisons")
+    assert window.workspace is not labels
+    assert window.workspace.current_item() == window.document.contents.of("pairs")[0].id
+    brought(window, qtbot, write(folder / "more.csv", HEADER, ROWS[:1]), "comparison")
+    assert window.workspace is not labels

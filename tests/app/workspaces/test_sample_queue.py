@@ -2,6 +2,7 @@
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton
 
 from tests.app.annotators.conftest import four_original, four_study
 from tests.app.driving import command, idle, open_study, press
@@ -53,9 +54,12 @@ def test_the_queue_shows_only_the_sample_and_ends_with_the_verdict(sampled, qtbo
     while sample.progress.verdict == "continue":
         decide(sampled, qtbot, right=True)
     assert sampled.notice.text.startswith("Accepted: ") or "Accepted" in sample.nothing_left()
-    command(sampled, "End the acceptance plan")
+    (end,) = (button for button in panel.findChildren(QPushButton) if button.text() == "End the plan")
+    end.setFocus()
+    qtbot.mouseClick(end, Qt.MouseButton.LeftButton)
     idle(sampled, qtbot)
     assert workspace.queue.view.isVisible()
+    assert workspace.queue.view.hasFocus()  # and not the filter, which would take the next keys as text
     press(sampled, qtbot, Qt.Key.Key_Z)
     assert panel.isVisible()
 
