@@ -38,7 +38,7 @@ from raterscope.app.kinds.clicks.exports import (
     detection_table,
 )
 from raterscope.app.kinds.labels import runs as label_runs
-from raterscope.app.kinds.labels.exports import (
+from raterscope.app.kinds.labels.fusion_tables import (
     EVALUATION,
     annotator_figures,
     counted_votes,

@@ -73,7 +73,6 @@ class QueueFrame(QWidget):
         own = QWidget()
         vertical(self._top, (view, 1), inside=own)
         self._view = view
-        self.setFocusProxy(view)
         self._pages = QStackedLayout(self)
         self._pages.setContentsMargins(0, 0, 0, 0)
         self._pages.addWidget(own)
@@ -94,7 +93,7 @@ class QueueFrame(QWidget):
         self._pages.setCurrentIndex(0 if panel is None else self._pages.indexOf(panel))
         if focused is not None and self.isAncestorOf(focused) and not focused.isVisible():
             # Qt has given the focus to the filter, which would take the keys of decisions as text.
-            (self._view if panel is None else panel).setFocus()
+            (panel if isinstance(panel, QueueFrame) else self)._view.setFocus()
 
     def set_progress(self, share: float, *words: str, tip: str = "") -> None:
         """Show the progress, one sentence a line; an empty text hides it. `tip` explains it."""

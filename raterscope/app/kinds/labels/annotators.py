@@ -29,7 +29,7 @@ from raterscope.app.annotator_evidence import (
 )
 from raterscope.app.errors import plain
 from raterscope.app.kinds.labels.agreement import last_votes
-from raterscope.app.kinds.labels.exports import accuracies, counted_votes
+from raterscope.app.kinds.labels.fusion_tables import accuracies, counted_votes
 from raterscope.app.kinds.labels.runs import Answered, groups_of, plan_of, read_answer
 from raterscope.app.page.contents import Section
 from raterscope.app.review import fold, standing_names

@@ -42,7 +42,7 @@ from raterscope.app.kinds.kind import Summary
 from raterscope.app.kinds.labels.cross_validation import cross_validate
 from raterscope.app.kinds.labels.cross_validation import curves_in_words as folded_in_words
 from raterscope.app.kinds.labels.decision_rates import DecisionRates, follow_question
-from raterscope.app.kinds.labels.exports import (
+from raterscope.app.kinds.labels.fusion_tables import (
     QuestionOutput,
     accuracies,
     has_confusion,

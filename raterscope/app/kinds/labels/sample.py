@@ -22,7 +22,7 @@ from raterscope.algorithms.simulation.smears import draw_cell
 from raterscope.app.command_line.output import make_folder
 from raterscope.app.kinds.kind import Sample
 from raterscope.app.kinds.labels.command import summary_of
-from raterscope.app.kinds.labels.exports import QuestionOutput, run_record, write_question
+from raterscope.app.kinds.labels.fusion_tables import QuestionOutput, run_record, write_question
 from raterscope.app.kinds.labels.runs import (
     Answer,
     Inputs,

@@ -38,7 +38,8 @@ from raterscope.app.kinds.labels.decision_rates import (
     rates_charts,
     rates_keys,
 )
-from raterscope.app.kinds.labels.exports import DecidedAnswer, accuracies, apply_decisions
+from raterscope.app.kinds.labels.exports import DecidedAnswer, apply_decisions
+from raterscope.app.kinds.labels.fusion_tables import accuracies
 from raterscope.app.kinds.labels.report.tables import (
     annotators_table,
     communities_table,
