@@ -133,7 +133,7 @@ class Workers:
         import multiprocessing
 
         context = multiprocessing.get_context("spawn")
-        with _one_thread_each():
+        with _one_thread_each(), _holding_interrupts():
             for _ in range(count):
                 ours, theirs = context.Pipe()
                 process = context.Process(target=_serve, args=(theirs,), daemon=True)
@@ -177,6 +177,22 @@ def _serve(pipe: Connection) -> None:
         while True:
             function, arguments = pipe.recv()
             pipe.send((function(*arguments),))
+
+
+@contextmanager
+def _holding_interrupts() -> Iterator[None]:
+    """Start processes that Ctrl-C never reaches, not even before they ignore it; this one answers later."""
+    from multiprocessing import resource_tracker
+
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # it would end the holding when it starts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # processes inherit it
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
