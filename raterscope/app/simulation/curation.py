@@ -120,7 +120,7 @@ def _annotators(folder: Path, header: Sequence[str], rows: Iterator[Sequence[str
 
 
 def draw_texts(settings: TextsSettings, folder: Path, watch: Watch) -> Drawn:
-    """Write opinions in three classes by some annotators, the last of whom answers at random."""
+    """Write opinions in three classes by several annotators; the last answers at random."""
     watch(0.0, "writing texts")
     rng = np.random.default_rng(settings.seed)
     true = rng.integers(0, len(SENTIMENTS), settings.texts)
@@ -179,7 +179,7 @@ def draw_large_crowd(settings: LargeCrowdSettings, folder: Path, watch: Watch) -
 
 
 def draw_copiers(settings: CopiersSettings, folder: Path, watch: Watch) -> Drawn:
-    """Write labels of annotators, the first of whom copy the answers of a careless one among them."""
+    """Write labels of annotators; the first copy the answers of a careless annotator."""
     watch(0.0, "drawing labels")
     rng = np.random.default_rng(settings.seed)
     labels = ("healthy", "infected", "unclear")
@@ -241,7 +241,7 @@ def draw_questions(settings: QuestionsSettings, folder: Path, watch: Watch) -> D
 
 
 def draw_judges(settings: JudgesSettings, folder: Path, watch: Watch) -> Drawn:
-    """Write comparisons of models by judges in both orders, some of whom always choose the first answer."""
+    """Write comparisons of models by judges in both orders; some judges always choose the first."""
     watch(0.0, "drawing judgments")
     rng = np.random.default_rng(settings.seed)
     quality = np.linspace(1.2, -1.2, len(MODELS))[rng.permutation(len(MODELS))]

@@ -258,7 +258,7 @@ class LargeCrowdSettings(Settings):
 
 @dataclass(frozen=True)
 class CopiersSettings(Settings):
-    """Annotators of whom some copy each other's answers."""
+    """Annotators, some of which copy the answers of another."""
 
     tasks: int = _large(600, "Tasks", "Every annotator labels all of them.")
     annotators: int = _count(25, "Annotators", "With the copiers.", minimum=2)
@@ -387,7 +387,7 @@ _LISTED = (
     ),
     Setup(
         "copiers", "A ring of copiers", "labels",
-        "Annotators of whom five copy the answers of a careless one.",
+        "Annotators; five copy the answers of a careless annotator.",
         CopiersSettings, lambda s: s.tasks * s.annotators, 5_000_000, "votes",
     ),
     Setup(

@@ -263,7 +263,7 @@ def _count_flagged(
 
 
 def undecided_annotators(study: Study, state: ReviewState, watch: Watch = silent) -> list[SampledItem]:
-    """List the tested annotators of the runs shown whom the expert neither flagged nor cleared."""
+    """List the tested annotators of the runs shown that the expert neither flagged nor cleared."""
     listed = []
     for question, step in steps_of(watch, study.pair_questions()):
         step(0.0, "listing annotators")
