@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol, TypeVar
 
@@ -159,6 +160,22 @@ def without_partials(watch: Watch) -> Watch:
         watch(fraction, words, objective=objective)
 
     return report
+
+
+def watch_until(stopped: threading.Event) -> Watch:
+    """Return a watch for other threads, which raises `Cancelled` after the event."""
+
+    def watch(
+        fraction: float,  # noqa: ARG001
+        words: str,  # noqa: ARG001
+        *,
+        objective: float | None = None,  # noqa: ARG001
+        partial: Callable[[], object] | None = None,  # noqa: ARG001
+    ) -> None:
+        if stopped.is_set():
+            raise Cancelled
+
+    return watch
 
 
 THREADS = min(4, os.cpu_count() or 1)

@@ -9,7 +9,8 @@ import pytest
 from raterscope.algorithms.annotators.proportions import wilson
 from raterscope.algorithms.labels.assessment import assess, compare_accuracy, mean_curve
 from raterscope.algorithms.labels.data import OPEN
-from raterscope.algorithms.labels.pooled import pooled, sharpen
+from raterscope.algorithms.labels.pooled import pooled
+from raterscope.algorithms.labels.sharpening import sharpen
 from tests.algorithms.labels.test_independence import make
 from tests.algorithms.labels.test_pooled import make as look_alikes
 

@@ -7,7 +7,8 @@ import pytest
 
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.data import OPEN, Labels
-from raterscope.algorithms.labels.pooled import PRIOR, PooledSettings, independence, pooled
+from raterscope.algorithms.labels.independence import PRIOR, independence
+from raterscope.algorithms.labels.pooled import PooledSettings, pooled
 from raterscope.algorithms.progress import Cancelled
 
 USUAL = {"correlation": 0.2, "mixture": 0.6, "iterations": 60, "tolerance": 1e-3}

@@ -1,0 +1,186 @@
+"""Probability that annotators err independently, from simulated crowds of the same design.
+
+If votes on a task share causes (a hard picture, a misleading text), they predict each other best with a
+tempered likelihood; independent votes predict each other best without tempering. The gain also depends on the
+numbers of votes, annotators and classes. Two models are therefore fitted to the crowd, one with independent
+votes and one in which every task is a mixture of classes. Crowds of the same design are simulated from both
+and fitted again, and the crowd's gain is compared with theirs.
+
+References
+----------
+.. [cox1961] D. R. Cox, "Tests of separate families of hypotheses", Proceedings of the Fourth Berkeley
+   Symposium on Mathematical Statistics and Probability 1 (1961) 105-123.
+.. [mclachlan1987] G. J. McLachlan, "On bootstrapping the likelihood ratio test statistic for the number of
+   components in a normal mixture", Applied Statistics 36 (1987) 318-324, doi:10.2307/2347790 (the
+   comparison by simulation).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from threading import Event
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels.crowd_votes import smoothed_vote, sort_votes
+from raterscope.algorithms.labels.data import FloatArray, Labels, run_spans
+from raterscope.algorithms.labels.hierarchical import Fit, dawid_skene, predictive_scores
+from raterscope.algorithms.labels.mixed_membership import mixed_membership
+from raterscope.algorithms.progress import Watch, part, silent, watch_until
+
+PRIOR = 0.2
+"""Prior probability of independent annotators: none of ten public crowds had them for certain."""
+
+_SIMULATED = 8
+"""Crowds of each kind."""
+
+_FREEDOM = _SIMULATED - 1.0
+
+_TERMS = 100_000
+"""Votes times classes above which tasks are thinned."""
+
+_LEAST_TERMS = 20
+"""Minimum of votes on tasks with several votes for the comparison."""
+
+_ERROR = 0.1
+"""Relative error of a simulated gain beside its scatter; the models are estimates."""
+
+_DEGREES = np.arange(20) / 20
+"""Degrees of dependence between the mixture model's (0) and none (1), equally probable."""
+
+
+def independence(
+    labels: Labels,
+    correlation: float,
+    mixture: float,
+    iterations: int,
+    tolerance: float,
+    watch: Watch = silent,
+) -> float:
+    """Estimate the probability that annotators err independently.
+
+    Known classes are not used, so that the result does not depend on decisions.
+
+    Parameters
+    ----------
+    labels : Labels
+        Repeated votes settled.
+    correlation : float
+        Of the tempered likelihood.
+    mixture : float
+        Prior strength of a task's mixture in the alternative.
+    iterations : int
+    tolerance : float
+        Of the fits; see `dawid_skene`.
+    watch : Watch
+
+    Returns
+    -------
+    float
+        `PRIOR` if the votes carry no information.
+    """
+    labels = _thin(replace(labels, known=None))
+    if not len(labels):
+        return PRIOR
+
+    def gain(votes: Labels, watch: Watch) -> tuple[float, Fit, FloatArray]:
+        crowd = sort_votes(votes, part(watch, 0.0, 0.05))
+        posterior = smoothed_vote(votes, crowd, part(watch, 0.05, 0.1))
+        fit, _ = dawid_skene(crowd, posterior, True, iterations, tolerance, part(watch, 0.1, 0.8))
+        compared = np.array([0.0, correlation])
+        scores = predictive_scores(crowd, fit, posterior, compared, part(watch, 0.8, 1.0))
+        return float(scores[0] - scores[1]), fit, posterior
+
+    measured, fit, posterior = gain(labels, part(watch, 0.0, 0.1, "simulated crowds: "))
+    step = part(watch, 0.1, 0.2, "simulated crowds: ")
+    crowd = sort_votes(labels, silent)
+    _, mixed = mixed_membership(crowd, posterior, mixture, step)
+    generator = np.random.default_rng(0)
+    drawn = [
+        _draw(labels, model.shares, rates, strength, generator)
+        for model, rates, strength in (
+            (fit, fit.rates(crowd), 0.0),
+            (mixed, mixed.rates(crowd), mixture),
+        )
+        for _ in range(_SIMULATED)
+    ]
+    stopped = Event()
+
+    def report() -> None:
+        try:
+            watch(0.2, "simulated crowds: fitting")
+        except BaseException:
+            stopped.set()  # the threads end at their next report
+            raise
+
+    end_if_stopped = watch_until(stopped)
+    spans = tuple((index, index + 1) for index in range(len(drawn)))
+    gains = run_spans(spans, lambda index, _: gain(drawn[index], end_if_stopped)[0], report)
+    return _probability(measured, np.array(gains[:_SIMULATED]), np.array(gains[_SIMULATED:]))
+
+
+def _thin(labels: Labels) -> Labels:
+    """Keep tasks with several votes, thinned if there are very many, and their annotators."""
+    votes = labels.votes_of_tasks()
+    tasks = np.flatnonzero(votes >= 2)
+    terms = int(votes[tasks].sum()) * len(labels.classes)
+    tasks = tasks[:: max(1, -(-terms // _TERMS))]
+    if votes[tasks].sum() < _LEAST_TERMS:
+        return labels.subset(np.zeros(len(labels), dtype=bool))
+    row = np.full(len(votes), -1)
+    row[tasks] = np.arange(len(tasks))
+    kept = row[labels.task] >= 0
+    remaining, annotator = np.unique(labels.annotator[kept], return_inverse=True)
+    return replace(
+        labels,
+        task=row[labels.task[kept]].astype(np.int32),
+        annotator=annotator.astype(np.int32),
+        label=labels.label[kept],
+        time=None,
+        tasks=tuple(labels.tasks[task] for task in tasks.tolist()),
+        annotators=tuple(labels.annotators[annotator_row] for annotator_row in remaining.tolist()),
+    )
+
+
+def _draw(
+    labels: Labels, shares: FloatArray, rates: FloatArray, mixture: float, generator: np.random.Generator
+) -> Labels:
+    """Draw new labels for the same votes; without a mixture all votes on a task have one class."""
+    tasks, classes = len(labels.tasks), len(shares)
+    if mixture > 0:
+        weight = generator.gamma(mixture * shares, size=(tasks, classes)) + 1e-300
+        weight /= weight.sum(axis=1, keepdims=True)
+        apparent = _categories(weight[labels.task], generator)
+    else:
+        drawn = generator.choice(classes, tasks, p=shares)
+        apparent = drawn.astype(np.int16)[labels.task]
+    return replace(labels, label=_categories(rates[labels.annotator, :, apparent], generator))
+
+
+def _categories(probability: FloatArray, generator: np.random.Generator) -> NDArray[np.int16]:
+    """Draw a category for each row of probabilities."""
+    above = generator.random(len(probability))[:, None] > probability.cumsum(axis=1)
+    return np.asarray(np.minimum(above.sum(axis=1), probability.shape[1] - 1), dtype=np.int16)
+
+
+def _probability(measured: float, independent: FloatArray, dependent: FloatArray) -> float:
+    """Return the probability of independence, given the crowd's gain and those of simulated crowds.
+
+    Gains of each model are t distributed. The mean gain of a dependent crowd lies anywhere between those of
+    the mixture model and of independent annotators.
+    """
+    means = np.array([independent.mean(), dependent.mean()])
+    scatter = np.array([independent.var(ddof=1), dependent.var(ddof=1)])
+    spread = np.sqrt(scatter + np.square(_ERROR * means) + 1.0)
+    none = float(_density(measured, means[:1], spread[:1])[0])
+    centres = means[1] + _DEGREES * (means[0] - means[1])
+    spreads = spread[1] + _DEGREES * (spread[0] - spread[1])
+    density = float(_density(measured, centres, spreads).mean())
+    return PRIOR * none / (PRIOR * none + (1.0 - PRIOR) * density)
+
+
+def _density(value: float, centre: FloatArray, spread: FloatArray) -> FloatArray:
+    """Return Student's t density up to a constant."""
+    offset = (value - centre) / spread
+    return np.asarray((1.0 + offset * offset / _FREEDOM) ** (-(_FREEDOM + 1.0) / 2.0) / spread)
