@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
+import re
 import shutil
 import subprocess
 import sys
@@ -81,10 +81,22 @@ def _files(parser: argparse.ArgumentParser) -> dict[str, str]:
 
 
 def _program() -> str:
-    """Return the command that starts this installation."""
+    """Return the command that starts this installation, as the key Exec wants it."""
     if image := os.environ.get("APPIMAGE"):
-        return shlex.quote(image)
+        return _quoted(image)
     if getattr(sys, "frozen", False):
-        return shlex.quote(sys.executable)
+        return _quoted(sys.executable)
     script = Path(sys.executable).with_name("raterscope")
-    return shlex.quote(str(script)) if script.exists() else f"{shlex.quote(sys.executable)} -m raterscope"
+    return _quoted(str(script)) if script.exists() else f"{_quoted(sys.executable)} -m raterscope"
+
+
+def _quoted(argument: str) -> str:
+    """Quote an argument by the rules of the Desktop Entry Specification, which differ from the shell's.
+
+    A percent sign is doubled, a quoted argument escapes four characters, and each backslash of it is escaped
+    once more, as in every value of the file.
+    """
+    doubled = argument.replace("%", "%%")
+    if re.fullmatch(r"[\w%+,./:@-]+", doubled):
+        return doubled
+    return '"' + re.sub(r'(["`$\\])', r"\\\1", doubled).replace("\\", "\\\\") + '"'

@@ -53,3 +53,11 @@ def test_bash_completes_commands(tmp_path, monkeypatch):
         ["bash", "-c", COMPLETE, "bash", str(script)], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["export"]
+
+
+def test_a_path_with_reserved_characters_is_quoted_as_the_specification_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("APPIMAGE", "/opt/50% of $5/Raterscope")
+    assert main(["desktop"]) == 0
+    lines = (tmp_path / "applications" / "raterscope.desktop").read_text(encoding="utf-8").splitlines()
+    assert r'Exec="/opt/50%% of \\$5/Raterscope" %F' in lines
