@@ -9,6 +9,7 @@ from pathlib import Path
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.ambiguous_files import Resolved, Shape, pictures_among, resolve_pictures, resolve_voxels
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats import is_named_truth
 from raterscope.app.formats.images import is_image
 from raterscope.app.formats.labels import find_labels
 from raterscope.app.formats.masks import holds_masks
@@ -19,9 +20,11 @@ from raterscope.app.formats.points import has_points
 from raterscope.app.formats.points.tables import holds_scores
 from raterscope.app.formats.records import VolumeFile, refuse_special
 from raterscope.app.formats.sources import IMAGES, Source, Sources, may_hold_annotations
+from raterscope.app.formats.tables import find_columns
 from raterscope.text import natural
 
 _DICOMDIR = "dicomdir"
+_TABLES = (".csv", ".csv.gz", ".tsv", ".parquet")
 _LISTS = {
     "clicks": "tables", "labels": "labels", "true-labels": "labels", "pairs": "pairs",
     "true-ranking": "rankings", "scores": "tables", "image": "images", "masks": "masks",
@@ -66,11 +69,11 @@ class ImportCandidates:
     doubtful : list of Path
         What may be masks or volumes, which `settle` decides; among the images too there may be masks.
     left : list of Path
-        Other files of a folder, and tables, which need to be named to be imported.
+        Other files of a folder, also tables whose header leaves a doubt, which need to be named.
     others : dict of kind to list of Path
         Files of the kinds that are read by themselves, which `readers` recognise.
     walked : frozenset of Path
-        Masks and points that were found in a folder, not named by the user: unreadable ones are skipped.
+        Masks, points and tables of marks in a folder, not named by the user: unreadable ones are skipped.
     sources : Sources
         The parsed files of annotations.
     """
@@ -329,6 +332,8 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
                     scans.append(scan)
             elif is_image(source) or (is_voxel_file(path) and kind in ("masks", "truth")):
                 (candidates.masks if kind in ("masks", "truth") else candidates.images).append(path)
+            elif kind is None and _put_table(source, candidates):
+                pass
             elif kind not in (None, "clicks", "truth") or not candidates.put_points(path):
                 candidates.left.append(path)
         except InputError as error:
@@ -343,7 +348,7 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
             refused[0]
             if refused
             else InputError(
-                "is a folder without images; expected PNG, JPEG or TIFF files, volumes or masks in it",
+                "is a folder without anything to import; expected images, volumes, masks or tables in it",
                 file=folder,
             )
         )
@@ -352,9 +357,45 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
         candidates.notices.append(f"Skipped: {str(refused[0]).rstrip('.')}{more}.")
 
 
+def _put_table(source: Source, candidates: ImportCandidates) -> bool:
+    """Add a table of a folder if its header leaves no doubt of what it holds; return whether it does.
+
+    Truths without annotators must have a file named so. Tables that this program has written are no input:
+    results lie beside their run.json, and assignments name votes that nobody has given.
+    """
+    path = source.path
+    if (
+        not path.name.casefold().endswith(_TABLES)
+        or path in candidates.named
+        or (path.parent / "run.json").exists()
+    ):
+        return False
+    try:
+        table = source.head().table
+    except InputError:
+        return False
+    if "gain_of_new" in table.header:
+        return False
+    is_truth = is_named_truth(path)
+    if find_columns(table, ("image", "x", "y")) is not None:
+        is_sure = is_truth or find_columns(table, ("annotator",)) is not None
+        files = candidates.tables
+    elif has_pairs(source):
+        is_sure, files = True, candidates.pairs
+    else:
+        labels = find_labels(source)
+        is_sure = labels in ("labels", "contents") or (labels == "truth" and is_truth)
+        files = candidates.labels
+    if is_sure:
+        files.append(path)
+    return is_sure
+
+
 def _count(candidates: ImportCandidates) -> int:
     marks = (
-        sum(map(len, candidates.others.values()))
+        len(candidates.tables)
+        + len(candidates.pairs)
+        + sum(map(len, candidates.others.values()))
         + len(candidates.points)
         + len(candidates.bare)
         + len(candidates.labels)

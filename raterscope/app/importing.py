@@ -85,7 +85,7 @@ class Readings:
 
     `attributed` are the masks of all files with their annotators. `others` is what the readers of other kinds
     read, by kind. `left` are files of a folder that were not
-    read: tables are imported by name only.
+    read.
     """
 
     images: tuple[ImageFile, ...] = ()
@@ -114,7 +114,7 @@ def read_files(
     sources: Sources | None = None,
     watch: Watch = silent,
 ) -> Readings:
-    """Read files; of a folder, its images, volumes, masks, and the labels that are no tables.
+    """Read files; of a folder, its images, volumes, masks, labels, and tables whose header leaves no doubt.
 
     Raises `UnknownColumns` when a table's columns must be named by hand. Raises `UnknownAnnotators` when the
     annotator of masks or points must be named. Raises `InputError` for the first file that cannot be read;
@@ -156,8 +156,9 @@ def read_files(
     candidates.sources.keep([*candidates.tables, *candidates.points, *candidates.masks])
     rankings = tuple(read_ranking(candidates.sources.open(path)) for path in candidates.rankings)
     shown = [*names_of(labels), *names_of_items(pairs), *at_hand.tasks]
+    optional = beside | set(candidates.tables).difference(paths)
     tables_and_images, refused, more_layouts = _read_each(
-        candidates.tables, kind, mappings, beside, candidates.sources, part(watch, now, now + 0.1)
+        candidates.tables, kind, mappings, optional, candidates.sources, part(watch, now, now + 0.1)
     )
     points, more = read_point_files(
         candidates.points, candidates.named, candidates.sources, part(watch, now + 0.1, now + 0.2)
@@ -426,7 +427,9 @@ def _left_in_words(left: Sequence[Path]) -> list[str]:
     sentences = []
     tables_left = [path for path in left if path.suffix.casefold() in TABLES[:3]]
     if tables_left:
-        sentences.append(f"Tables in a folder are not read; import {_listed(tables_left)} by name.")
+        sentences.append(
+            f"Not read, as their headers leave a doubt: {_listed(tables_left)}; import what you need by name."
+        )
     others = [path for path in left if path not in tables_left]
     if others:
         sentences.append(f"Skipped, because they contain nothing to import: {_listed(others)}.")

@@ -170,9 +170,9 @@ def _describe_study_commands(commands: Commands) -> None:
         commands,
         "import",
         "read images, volumes, clicks, masks, labels, pairs and truths into a study",
-        "Reads files into a study, which is made if it does not exist; of a folder, the "
-        "images, volumes and masks in it. Images named like tasks of labels or items of pairs become their "
-        "pictures.",
+        "Reads files into a study, which is made if it does not exist; of a folder, the images, volumes, "
+        "masks and annotations in it. It lists tables whose header leaves a doubt. Images named like tasks "
+        "of labels or items of pairs become their pictures.",
     )
     add_study(reading)
     reading.add_argument("files", nargs="+", metavar="FILE",

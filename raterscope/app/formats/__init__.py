@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
@@ -17,7 +18,7 @@ from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, re
 from raterscope.app.formats.sources import File, open_source
 from raterscope.app.formats.tables import Table, UnknownColumns, find_columns, holds_number
 
-__all__ = ["KINDS", "ClickTable", "ImageFile", "PointTable", "UnknownColumns", "read"]
+__all__ = ["KINDS", "ClickTable", "ImageFile", "PointTable", "UnknownColumns", "is_named_truth", "read"]
 
 KINDS = (
     "clicks", "truth", "image", "scores", "volume", "masks", "labels", "true-labels", "pairs", "true-ranking",
@@ -95,7 +96,7 @@ def _read_marks(
         if mapping is None and {"x", "y"} <= set(unknown.missing) and find_columns(table, tables.SIZES):
             return tables.read_image_sizes(table)
         if kind is None and unknown.missing == ("annotator",):
-            if mapping is None and are_scores(table) and not _is_named_truth(table):
+            if mapping is None and are_scores(table) and not is_named_truth(table.path):
                 return read_score_table(table)
             if _is_truth(table, unknown):
                 return read_truth_points(table, mapping)
@@ -108,7 +109,7 @@ def _is_truth(table: Table, unknown: UnknownColumns) -> bool:
     They are if the file's name says so, if it holds detections, or if no column of text is left that could
     name annotators.
     """
-    if are_detections(table) or _is_named_truth(table):
+    if are_detections(table) or is_named_truth(table.path):
         return True
     unassigned = [name for name in table.header if name not in unknown.guess]
     return all(
@@ -116,6 +117,7 @@ def _is_truth(table: Table, unknown: UnknownColumns) -> bool:
     )
 
 
-def _is_named_truth(table: Table) -> bool:
-    words = "".join(letter if letter.isalnum() else " " for letter in table.path.stem.casefold()).split()
+def is_named_truth(path: Path) -> bool:
+    """Return whether a file's name contains a word for ground truth."""
+    words = "".join(letter if letter.isalnum() else " " for letter in path.stem.casefold()).split()
     return any(word in _TRUTH_WORDS for word in words)

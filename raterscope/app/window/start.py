@@ -55,7 +55,11 @@ class StartScreen(QObject):
         self.page = StartPage(
             (
                 ("Import files…", files.choose_files, "Images and annotations"),
-                ("Import folder or DICOM…", files.choose_folder, "All images, volumes and masks of a folder"),
+                (
+                    "Import folder or DICOM…",
+                    files.choose_folder,
+                    "All images, volumes, masks and tables of a folder",
+                ),
                 ("Open study…", files.choose_study, "A study file that exists"),
             ),
             SAMPLES,

@@ -120,10 +120,28 @@ def test_photographs_are_imported_as_images_before_and_after_their_clicks(import
         assert not mask_entries(study)
 
 
-def test_a_table_named_beside_its_folder_is_not_reported_as_unread(import_files, smears):
-    table = smears[0].parent / "clicks.csv"
-    table.write_text("annotator,image,x,y\nann,smear1,1,2\n")
-    assert "import clicks.csv by name" in import_files(smears[0].parent)
+def test_a_folder_brings_the_tables_whose_header_leaves_no_doubt(import_files, smears, tmp_path):
+    folder = smears[0].parent
+    (folder / "clicks.csv").write_text("annotator,image,x,y\nann,smear1,1,2\n")
+    (folder / "gt.csv").write_text("image,x,y\nsmear1,1,2\nsmear2,3,4\n")
+    (folder / "cells.csv").write_text("image,x,y,area\nsmear1,1,2,9\n")
+    (folder / "broken.csv").write_text("annotator,image,x,y\nann,smear1,one,2\n")
+    results = folder / "results"
+    results.mkdir()
+    (results / "run.json").write_text("{}")
+    (results / "clicks.csv").write_text("annotator,image,x,y,cluster\nann,smear1,1,2,1\n")
+    words = import_files(folder)
+    assert "leave a doubt: cells.csv, clicks.csv; import" in words
+    assert "Skipped: broken.csv, line 2" in words
+    clicks, truths = held(tmp_path / "s.rscope")
+    assert clicks == {("ann", "smear1.png"): [(1, 2)]}
+    assert truths == {"smear1.png": [(1, 2)], "smear2.png": [(3, 4)]}
+
+
+def test_a_table_named_beside_its_folder_is_read_once(import_files, smears):
+    table = smears[0].parent / "cells.csv"
+    table.write_text("image,x,y\nsmear1,1,2\n")
+    assert "import what you need by name" in import_files(smears[0].parent)
     assert "by name" not in import_files(smears[0].parent, table)
 
 
