@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
@@ -16,11 +16,13 @@ from raterscope.app.errors import TableProblems, plain
 from raterscope.app.formats.output_files import DECISIONS, unescape_formula
 from raterscope.app.formats.tables import Table, read_table
 from raterscope.app.review import (
+    NAMED,
     BiasSubject,
     CommentSubject,
     Decision,
     GoldSubject,
     ImageSubject,
+    NameSubject,
     RegionSubject,
     SampleSubject,
     SpotOf,
@@ -35,6 +37,7 @@ from raterscope.app.review import (
 )
 from raterscope.app.study.masks import read_masks, refuse_join, settle_by, settled_of
 from raterscope.app.study.references import ImageNames
+from raterscope.app.study.renaming import original_names
 from raterscope.app.study.study import Study
 
 _OF_ANNOTATORS = ("exclude", "weigh", "include", "mark", "unmark", "join", "separate")
@@ -101,6 +104,7 @@ class _Reader:
         self._images = ImageNames(study.images())
         self._questions = {(kind, name.casefold()): item for (kind, item), name in study.names().items()}
         self._annotators = set(study.annotators())
+        self._new_names: set[str] = set()
         self._review = fold(study.decisions())
 
     def decisions(self) -> Iterator[Decision]:
@@ -150,6 +154,8 @@ class _Reader:
             return Decision(**common, annotators=names, subject=weight)
         if verb in SampleSubject.verbs:
             raise _Problem(f"to {verb} {_HELD_BACK}")
+        if verb in NameSubject.verbs:
+            return self._renaming(kind, row, common)
         make = {"clicks": self._on_clicks, "masks": self._on_masks, "labels": self._on_task,
                 "pairs": self._on_pairs}.get(kind)  # fmt: skip
         if make is None:
@@ -162,6 +168,15 @@ class _Reader:
             run = None
         subject, settled = make(rows, item, run)
         return Decision(**common, item=item, run=run, subject=subject, settled=settled)
+
+    def _renaming(self, kind: str, row: int, common: Mapping[str, Any]) -> Decision:
+        if kind not in NAMED:
+            raise _Problem(f'kind is "{plain(kind, 40)}"; expected {" or ".join(NAMED)}')
+        subject = NameSubject(of=kind, name=self._cell("structure", row), new=self._cell("label", row))
+        if subject.name not in {*original_names(self._study, kind), *self._new_names}:
+            raise _Problem(f"there is no {NAMED[kind]} {plain(subject.name, 40)}")
+        self._new_names.add(subject.new)
+        return Decision(**common, subject=subject)
 
     def _commented(self, kind: str, row: int) -> CommentSubject:
         column = {"masks": "structure", "labels": "task", "pairs": "rater"}.get(kind, "")

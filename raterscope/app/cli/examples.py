@@ -45,6 +45,10 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "structures study.rscope --find lung",
         'structures study.rscope "left lung" --type lung --side left --role organ --label Lung_L',
     ),
+    "rename": (
+        "rename study.rscope structure:gtv=GTV structure:GTVp=GTV",
+        "rename study.rscope class:Ring=ring",
+    ),
     "references": ("references", "references warfield2004 --bibtex"),
     "watch": (
         "watch study.rscope clicks.csv --extent 1280 960",

@@ -77,6 +77,7 @@ def _parser() -> Parser:
     _describe_study_commands(commands)
     _describe_report(commands)
     _describe_structures(commands)
+    _describe_rename(commands)
     _describe_watch(commands)
     _describe_fuse(commands)
     _describe_simulate(commands)
@@ -314,6 +315,19 @@ def _describe_structures(commands: Commands) -> None:
                               "none")  # fmt: skip
     command.add_argument("--label", metavar="NAME", help="name in exports, as a TG-263 name")
     command.add_argument("--find", metavar="TEXT", help="list the codes whose meaning holds these words")
+
+
+def _describe_rename(commands: Commands) -> None:
+    command = add_command(
+        commands,
+        "rename",
+        "rename or merge structures and classes of clicks",
+        "The study keeps the imported names. Results, exports and reports have the new ones; undo in the\n"
+        "window reverts a change. Structures and classes with one name become one: run again.",
+    )
+    add_study(command)
+    command.add_argument("names", nargs="+", metavar="KIND:NAME=NEW",
+                         help="as structure:gtv=GTV or class:Ring=ring")  # fmt: skip
 
 
 def _describe_papers(commands: Commands) -> None:

@@ -23,7 +23,7 @@ INTERRUPTED = 130
 
 COMMANDS = (
     "demo", "import", "run", "export", "report", "structures", "references", "watch", "simulate", "papers",
-    "fuse", "prepare", "batch", "gather", "copy", "merge", "annotators", "decide", "reader-study",
+    "rename", "fuse", "prepare", "batch", "gather", "copy", "merge", "annotators", "decide", "reader-study",
     "plan", "desktop", "pacs",
 )  # fmt: skip
 
@@ -43,6 +43,8 @@ def _execute(options: argparse.Namespace) -> int:
             from raterscope.app.cli.study import report as command
         case "structures":
             from raterscope.app.cli.structures import structures as command
+        case "rename":
+            from raterscope.app.cli.renaming import rename as command
         case "references":
             from raterscope.app.cli.publications import references as command
         case "watch":

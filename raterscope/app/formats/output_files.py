@@ -36,6 +36,7 @@ from raterscope.app.review import (
     CommentSubject,
     Decision,
     GoldSubject,
+    NameSubject,
     RegionSubject,
     SpotSubject,
     StructureSubject,
@@ -429,6 +430,8 @@ def _subject_cells(decision: Decision) -> Sequence[object]:
         return (*[None] * 5, subject.structure, subject.number, box, subject.rater, None, None)
     if isinstance(subject, StructureSubject):
         return (*[None] * 5, subject.structure, *[None] * 5)
+    if isinstance(subject, NameSubject):  # the column structure also has the former name of a class
+        return (*[None] * 5, subject.name, *[None] * 4, subject.new)
     if isinstance(subject, BiasSubject):
         return (*[None] * 8, subject.annotator, None, None)
     if isinstance(subject, (TaskSubject, GoldSubject)):

@@ -16,6 +16,8 @@ from raterscope.app.review.journal import (
     undo,
 )
 from raterscope.app.review.measures import Measures, Shape, is_measure, read_measures
+from raterscope.app.review.names import NOUNS as NAMED
+from raterscope.app.review.names import Names, NameSubject
 from raterscope.app.review.samples import (
     NO_SAMPLE,
     SampledItem,
@@ -57,6 +59,7 @@ from raterscope.app.review.tasks import DecidedTask, Region, described_structure
 
 __all__ = [
     "LONG_ENOUGH",
+    "NAMED",
     "NO_SAMPLE",
     "REVIEWED",
     "SUBJECTS",
@@ -71,6 +74,8 @@ __all__ = [
     "GoldSubject",
     "ImageSubject",
     "Measures",
+    "NameSubject",
+    "Names",
     "Region",
     "RegionSubject",
     "ReviewState",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from raterscope.algorithms.masks.data import Settled
+from raterscope.app.review.names import NameSubject
 from raterscope.app.review.samples import SampleSubject
 from raterscope.app.review.subjects import (
     SUBJECTS,
@@ -121,7 +122,7 @@ class Decision:
         """Name the missing field that identifies the subject's owner, if any."""
         if isinstance(self.subject, WeightSubject):
             return "" if self.annotators else "annotators"
-        if isinstance(self.subject, SampleSubject):
+        if isinstance(self.subject, (SampleSubject, NameSubject)):
             return ""
         return "item" if self.item is None else ""
 

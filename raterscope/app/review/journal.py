@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol, get_args
 
 from raterscope.app.review.aliases import all_names, read_aliases
 from raterscope.app.review.comments import CommentSubject, last_comments
 from raterscope.app.review.decision import Decision, in_words, target_of
+from raterscope.app.review.names import Names, NameSubject, read_names
 from raterscope.app.review.samples import SampledItem, SampleSubject
 from raterscope.app.review.spots import Control, Flag, Spot, SpotsOfImage
 from raterscope.app.review.subjects import (
@@ -144,6 +145,10 @@ class ReviewState:
     aliases : dict of name to name
         The main name of each name that was joined with others; see `aliases`. What is decided on one name of
         an annotator is decided on all.
+    names : dict of kind to Names
+        New names of structures (masks) and of classes (clicks).
+    merged : frozenset of int
+        Decisions in effect that merged two structures or classes.
     undoable : Decision or None
         Decision that Undo reverts next.
     redoable : Decision or None
@@ -154,6 +159,8 @@ class ReviewState:
     weighed: dict[str, Weighed] = field(default_factory=dict)
     flagged: dict[str, str] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
+    names: dict[str, dict[str, str]] = field(default_factory=dict)
+    merged: frozenset[int] = frozenset()
     undoable: Decision | None = None
     redoable: Decision | None = None
     _decided: dict[tuple[str, int], DecidedItem] = field(default_factory=dict, repr=False)
@@ -177,10 +184,21 @@ class ReviewState:
         """Down-weighted annotators by name; excluded ones have the weight 0."""
         return {**self.weighed, **{name: Weighed(0.0, reason) for name, reason in self.excluded.items()}}
 
+    def names_of(self, kind: str) -> Names:
+        """Return the present names of the renamed structures or classes of a kind."""
+        return self.names.get(kind, {})
+
+    def mergers(self, kind: str) -> set[int]:
+        """Return the decisions in effect that merged structures or classes of a kind."""
+        subjects = {number: self._by_id[number].subject for number in self.merged}
+        return {number for number, subject in subjects.items() if subject and subject.kind == kind}
+
     def spots(self, image: int) -> list[Spot]:
         """List the spots of an image that the expert has judged, by the first decision on each."""
         decided = self._decided.get(("clicks", image))
-        return list(decided.spots) if isinstance(decided, SpotsOfImage) else []
+        spots = list(decided.spots) if isinstance(decided, SpotsOfImage) else []
+        names = self.names_of("clicks")
+        return [replace(spot, label=names.get(spot.label, spot.label)) for spot in spots] if names else spots
 
     def flag(self, image: int) -> Flag | None:
         """Return the flag that the expert put on an image of clicks."""
@@ -203,7 +221,9 @@ class ReviewState:
     def regions(self, image: int) -> list[Region]:
         """List the decisions in effect on an image's masks, oldest first."""
         decided = self._decided.get(("masks", image))
-        return list(decided.regions) if isinstance(decided, RegionsOfImage) else []
+        regions = list(decided.regions) if isinstance(decided, RegionsOfImage) else []
+        names = self.names_of("masks")
+        return [region.renamed(names) for region in regions] if names else regions
 
     def tasks(self, question: int) -> dict[str, DecidedTask]:
         """Return the tasks of a question that the expert has judged, by name."""
@@ -299,6 +319,8 @@ class ReviewState:
             return self._standing_of_names(recorded)
         if recorded.annotators:
             return "in effect" if decision in self._last_on_annotators else "superseded"
+        if isinstance(recorded.subject, NameSubject):
+            return "in effect"
         if isinstance(recorded.subject, CommentSubject):
             last = self._last_comments(recorded.subject.of, recorded.item or 0)
             return "in effect" if recorded in last else "superseded"
@@ -390,7 +412,7 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
     decided = {key: by_item for key, by_item in before._decided.items() if key not in touched}
     fixed = {key: by_item for key, by_item in before._fixed.items() if key not in touched}
     dead, excluded, weighed, aliases = before._dead, before.excluded, before.weighed, before.aliases
-    flagged = before.flagged
+    flagged, names, merged = before.flagged, before.names, before.merged
     undoable, redone = (new[-1].id if new else None), None
     if "undo" in verbs:
         dead = _dead(decisions)
@@ -401,6 +423,8 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
         excluded, weighed = _set_apart(decisions, dead, aliases)
     if not verbs.isdisjoint(("undo", *_OF_NAMES, *_OF_FLAGS)):
         flagged = _flagged(decisions, dead, aliases)
+    if not verbs.isdisjoint(("undo", *NameSubject.verbs)):
+        names, merged = read_names(decisions, dead)
     for key in touched:
         standing = [decision for decision in on.get(key, ()) if decision.id not in dead]
         if not standing:
@@ -418,6 +442,8 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
         weighed=weighed,
         flagged=flagged,
         aliases=aliases,
+        names=names,
+        merged=merged,
         undoable=by_id[undoable] if undoable is not None else None,
         redoable=redoable,
         _decided=decided,
@@ -555,6 +581,8 @@ def differ(previous: ReviewState, current: ReviewState, kind: str, item: int | N
     (True, False)
     """
     if set(previous.excluded) != set(current.excluded) or previous.aliases != current.aliases:
+        return True
+    if previous.mergers(kind) != current.mergers(kind):
         return True
     if REVIEWED[kind].weighs_annotators and previous.weights != current.weights:
         return True

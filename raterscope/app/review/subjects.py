@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from raterscope.app.coding import Coding
 from raterscope.app.review.comments import CommentSubject
+from raterscope.app.review.names import NameSubject
 from raterscope.app.review.samples import SampleSubject
 from raterscope.text import part_of_one
 
@@ -518,6 +519,7 @@ Subject = (
     | BiasSubject
     | SampleSubject
     | CommentSubject
+    | NameSubject
 )
 SUBJECTS: dict[str, type[Any]] = {subject.form: subject for subject in get_args(Subject)}
 """What is decided on, by the name under which the study keeps it."""

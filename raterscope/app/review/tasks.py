@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,7 @@ from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.app.coding import Coding
 from raterscope.app.errors import counted
 from raterscope.app.review.decision import Decision
+from raterscope.app.review.names import Names
 from raterscope.app.review.samples import SampledItem
 from raterscope.app.review.subjects import (
     BiasSubject,
@@ -215,8 +216,9 @@ def described_structures(decisions: Sequence[Decision], state: ReviewState) -> d
     state : ReviewState
         Effect of the decisions.
     """
+    names = state.names_of("masks")
     return {
-        decision.subject.structure: decision.subject.coding
+        names.get(decision.subject.structure, decision.subject.structure): decision.subject.coding
         for decision in decisions
         if isinstance(decision.subject, StructureSubject) and state.in_effect(decision.id)
     }
@@ -252,6 +254,11 @@ class Region:
     run: int | None
     voxels: int | None
     reason: str = ""
+
+    def renamed(self, names: Names) -> Region:
+        """Return the decision with the present name of its structure."""
+        new = names.get(self.subject.structure)
+        return self if new is None else replace(self, subject=replace(self.subject, structure=new))
 
 
 class RegionsOfImage:

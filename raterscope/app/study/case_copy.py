@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.app.review import Decision
+from raterscope.app.review import Decision, NameSubject
 from raterscope.app.review.subjects import SpotsSubject
 from raterscope.app.study.arrays import copy_object, read_object, write_object
 from raterscope.app.study.imports import number_annotators
 from raterscope.app.study.kinds import STORED
-from raterscope.app.study.masks import imported_codings, store_codings
+from raterscope.app.study.masks import store_codings, stored_codings
 from raterscope.app.study.merged_runs import MergedRuns
 from raterscope.app.study.records import MarksRecord, RunEntry, StudyError
 from raterscope.app.study.references import stored_path
@@ -87,7 +87,7 @@ def copy_case(source: Study, target: Study, rename: Rename, runs: MergedRuns) ->
         renamed = _copy_images(source, target, new, rename, numbers)
         renamed |= _copy_questions(old, new, rename, numbers)
         _copy_annotations(source, old, new, numbers)
-        store_codings(target, new, imported_codings(source))
+        store_codings(target, new, stored_codings(source))
         copied = _copy_results(source, old, new, renamed, numbers, runs)
         last = _copy_decisions(source, target, new, numbers)
         runs.set_known(last)
@@ -277,6 +277,8 @@ def _copy_decisions(source: Study, target: Study, new: sqlite3.Connection, numbe
             if decision.undoes not in number:
                 continue
             copy = replace(decision, undoes=number[decision.undoes])
+        elif isinstance(decision.subject, NameSubject):
+            copy = decision
         elif decision.item is None or decision.subject is None:
             continue
         else:

@@ -41,7 +41,8 @@ def mismatch_of_fusion(study: Study, run: RunEntry, image: int, fusion: Fusion) 
 
 def mismatch_of_case(study: Study, run: RunEntry, image: int, result: CaseResult) -> str | None:
     """Explain why a result does not fit the masks of an image as the run read them; None if it fits."""
-    return mismatch_of_masks(result, study.image(image).lattice.shape, _raters(study, image, run.imported))
+    raters, renamed = _raters(study, image, run.imported), study.has_new_names
+    return mismatch_of_masks(result, study.image(image).lattice.shape, raters, renamed=renamed)
 
 
 def mismatch_of_fused_labels(study: Study, run: RunEntry, question: int, result: LabelResult) -> str | None:
@@ -212,13 +213,17 @@ def mismatch_of_pairs(fusion: PairFusion, annotators: int, items: int) -> str | 
 
 
 def mismatch_of_masks(
-    result: CaseResult, frame: tuple[int, int, int], raters: Mapping[str, Set[str]]
+    result: CaseResult, frame: tuple[int, int, int], raters: Mapping[str, Set[str]], *, renamed: bool = False
 ) -> str | None:
-    """Explain why a fusion of masks does not fit these raters, by structure, and an image of this shape."""
+    """Explain why a fusion of masks does not fit these raters, by structure, and an image of this shape.
+
+    If structures were `renamed`, a fused one may have the masks of any.
+    """
+    everybody = set().union(*raters.values())
     if not len(result.fusions) == len(result.reports) > 0:
         return f"{len(result.fusions)} fusions have {len(result.reports)} reports"
     for fusion, report in zip(result.fusions, result.reports, strict=True):
-        of_it = raters.get(next(iter(fusion.structures), ""), frozenset())
+        of_it = everybody if renamed else raters.get(next(iter(fusion.structures), ""), frozenset())
         unknown = [name for name in fusion.annotators if name not in of_it]
         if unknown:
             return f"it is of a mask by {plain(unknown[0])} that the study does not have"

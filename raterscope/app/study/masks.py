@@ -29,7 +29,17 @@ from raterscope.app.study.study import Study
 
 
 def imported_codings(study: Study) -> dict[str, Coding]:
-    """Read the coding of each structure as imported files state it."""
+    """Read the coding of each structure as imported files state it, by the present names."""
+    codings: dict[str, Coding] = {}
+    names = study.shown.names("masks")
+    for name, coding in stored_codings(study).items():
+        present = names.get(name, name)
+        codings[present] = merged(codings.get(present, NOTHING_CODED), coding)
+    return codings
+
+
+def stored_codings(study: Study) -> dict[str, Coding]:
+    """Read the coding of each structure by its names in the files."""
     with study.reading() as connection:
         rows = connection.execute("SELECT name, coding FROM structures ORDER BY name").fetchall()
     return {name: _coding_of(study, name, text) for name, text in rows}
@@ -43,7 +53,7 @@ def chosen_codings(study: Study) -> dict[str, Coding]:
 
 def store_codings(study: Study, connection: sqlite3.Connection, codings: Mapping[str, Coding]) -> None:
     """Store a file's codings of structures within the present transaction; see `coding.merged`."""
-    before = imported_codings(study)
+    before = stored_codings(study)
     for name, coding in codings.items():
         combined = merged(before.get(name, NOTHING_CODED), coding)
         if combined != before.get(name, NOTHING_CODED):
@@ -174,7 +184,7 @@ def mask_entries(study: Study, image: int | None = None, run: RunEntry | None = 
     run : RunEntry, optional
         Give those that went into this run: none imported later, none of who was excluded.
     """
-    names = study.annotators()
+    names, renamed = study.annotators(), study.shown.names("masks")
     excluded = set() if run is None else set(run.excluded)
     with study.reading() as connection:
         rows = connection.execute(
@@ -188,7 +198,10 @@ def mask_entries(study: Study, image: int | None = None, run: RunEntry | None = 
         ).fetchall()
     return [
         MaskEntry(
-            image_id, None if annotator_id == TRUTH else _name(study, names, annotator_id), structure, voxels
+            image_id,
+            None if annotator_id == TRUTH else _name(study, names, annotator_id),
+            renamed.get(structure, structure),
+            voxels,
         )
         for image_id, annotator_id, structure, voxels in rows
         if annotator_id == TRUTH or _name(study, names, annotator_id) not in excluded
@@ -209,11 +222,16 @@ def read_masks(
     """
     names, frame = study.annotators(), study.image(image).lattice.shape
     excluded = set() if run is None else set(run.excluded)
+    renamed = study.shown.names("masks")
+    originals = [name for name, new in renamed.items() if new == structure]
+    if structure not in renamed:
+        originals.append(structure)
     with study.reading() as connection:
         rows = connection.execute(
-            "SELECT annotator, object, max(import) FROM masks WHERE image = ? AND structure = ? "
+            "SELECT annotator, object, max(import) FROM masks WHERE image = ? "
+            f"AND structure IN ({', '.join('?' * len(originals))}) "
             "AND import <= ? AND (annotator = ?) = ? GROUP BY annotator ORDER BY annotator",
-            (image, structure, _last(run), TRUTH, truth),
+            (image, *originals, _last(run), TRUTH, truth),
         ).fetchall()
         records = {
             "truth" if truth else _name(study, names, annotator_id): read_object(
@@ -240,14 +258,19 @@ def refuse_join(study: Study, names: Sequence[str]) -> str:
     known = {name: number for number, name in enumerate(study.annotators())}
     numbers = [known[name] for name in dict.fromkeys(names) if name in known]
     with study.reading() as connection:
-        row = connection.execute(
-            f"SELECT image, structure FROM masks WHERE annotator IN ({', '.join('?' * len(numbers))}) "
-            "GROUP BY image, structure HAVING count(DISTINCT annotator) > 1 LIMIT 1",
+        rows = connection.execute(
+            "SELECT DISTINCT image, structure, annotator FROM masks "
+            f"WHERE annotator IN ({', '.join('?' * len(numbers))})",
             numbers,
-        ).fetchone()
-    if row is None:
+        ).fetchall()
+    renamed, drawn = study.shown.names("masks"), dict[tuple[int, str], int]()
+    for image, structure, annotator in rows:
+        key = image, renamed.get(structure, structure)
+        if drawn.setdefault(key, annotator) != annotator:
+            break
+    else:
         return ""
-    where = f"{plain(row[1], 60)} on {plain(study.image(row[0]).name, 60)}"
+    where = f"{plain(key[1], 60)} on {plain(study.image(key[0]).name, 60)}"
     return f"Two of these names have a mask of {where}: one annotator cannot have two masks of a structure."
 
 

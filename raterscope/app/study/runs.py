@@ -16,6 +16,7 @@ from raterscope.app.errors import plain
 from raterscope.app.study.arrays import read_object, remove_object, write_object
 from raterscope.app.study.kinds import STORED, mismatch_of
 from raterscope.app.study.records import RunEntry, StudyError
+from raterscope.app.study.renaming import with_present_names
 from raterscope.app.study.rows import RUN, run_of, run_row
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class RunStore:
                 mismatch = f"its arrays do not belong together ({error})"
             if mismatch is not None:
                 raise StudyError(f"is damaged: in run {run_id}, {mismatch}", file=path)
-            return result
+            return with_present_names(self._study, entry, item, result)
 
     def answers(self, runs: Mapping[int, int]) -> dict[int, Answers | None]:
         """Return the answers of runs of clicks by image; None where a run has no outline."""

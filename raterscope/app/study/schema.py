@@ -87,8 +87,8 @@ and no ``questions``, ``votes`` and ``pictures``. Later versions added ``streams
 ``outlines`` (5), ``slice_offsets`` (6), ``structures`` and ``keys`` (7), ``shown`` (8), ``settings`` (9),
 ``viewed`` (10), control images (11), the verb reopen (12), the verbs join and separate (13),
 ``contents`` (14), classes of clicks in marks, results and decisions (15), the verbs sample, close, mark and
-unmark (16), gold and ungold (17), tasks of pairs and intervals of ranks in objects (18), and
-comments in the journal (19).
+unmark (16), gold and ungold (17), tasks of pairs and intervals of ranks in objects (18), comments in the
+journal (19), and new names of structures and classes in the journal (21).
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """
@@ -100,7 +100,7 @@ import sqlite3
 from collections.abc import Mapping
 
 APPLICATION_ID = 0x52536370
-VERSION = 19
+VERSION = 21
 
 SCHEMA = (
     """CREATE TABLE images (

@@ -25,7 +25,7 @@ import msgspec
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.image_display import ChannelDisplay, Displays
 from raterscope.app.errors import counted, plain
-from raterscope.app.review import ReviewState, View, differ, fold
+from raterscope.app.review import Names, ReviewState, View, differ, fold
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.kinds import STORED
 from raterscope.app.study.records import (
@@ -139,6 +139,10 @@ class ShownRuns:
         result = None if number is None else self._study.runs.result(number, item)
         return (None, None) if result is None or number is None else (self._study.runs.get(number), result)
 
+    def names(self, kind: str, last: int | None = None) -> Names:
+        """Return the present names of renamed structures or classes, or those after a decision."""
+        return self._journal(last).names_of(kind) if self._study.has_new_names else {}
+
     def answers(self) -> dict[int, Answers | None]:
         """Return the answers of the shown run of clicks for each image; None without an outline."""
         with self._study.reading() as connection:
@@ -191,6 +195,8 @@ class ShownRuns:
             reasons.append(f"other annotators are excluded or down-weighted now ({few}{more})")
         if previous.aliases != current.aliases:
             reasons.append("other names of annotators are joined now")
+        if previous.mergers(run.kind) != current.mergers(run.kind):
+            reasons.append("other structures or classes are merged now")
         return [f"Run {run.id} is outdated: {' and '.join(reasons)}. Fuse again."] if reasons else []
 
     def decided_since(self, run: RunEntry, items: Sequence[int]) -> bool:

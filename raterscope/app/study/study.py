@@ -50,6 +50,7 @@ from raterscope.app.study.references import (
     set_image_file,
     size_of,
 )
+from raterscope.app.study.renaming import renamed_marks
 from raterscope.app.study.rows import (
     DECISION,
     decision_of,
@@ -394,6 +395,7 @@ class Study:
         """Read all clicks on an image, up to an import, and the numbers of its annotators, rising."""
         with self.reading():
             marks = read_marks(self._connection, self.path, image_id, "clicks", last)
+        marks = renamed_marks(marks, self.shown.names("clicks"))
         lookers = np.union1d(marks.looked, marks.annotator)
         if len(lookers) and not 0 <= lookers[0] <= lookers[-1] < len(self.annotators()):
             raise StudyError("is damaged: a mark has no annotator", file=self.path)
@@ -569,6 +571,13 @@ class Study:
         with self.reading():
             rows = self._connection.execute(f"SELECT {', '.join(DECISION)} FROM decisions ORDER BY id")
             return [decision_of(row, self.path) for row in rows]
+
+    @property
+    def has_new_names(self) -> bool:
+        """Whether a structure or class was ever renamed."""
+        with self.reading():
+            row = self._connection.execute("SELECT 1 FROM decisions WHERE kind = 'name' LIMIT 1").fetchone()
+        return row is not None
 
     def last_decision(self) -> int:
         """Return the number of the last decision; 0 before the first."""

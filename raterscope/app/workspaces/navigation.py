@@ -324,6 +324,11 @@ class ItemNavigation(Navigation):
         if entry is not None:
             self._pixels.prefetch(entry)
 
+    def read_all_again(self) -> None:
+        """Read the results of all items and the scene of the current one again."""
+        self._on_results()
+        self.read_again()
+
     def _on_item_chosen(self, image: int) -> None:
         self.go_to(image)
         self._canvas.setFocus()

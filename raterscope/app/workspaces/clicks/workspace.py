@@ -38,6 +38,7 @@ from raterscope.app.workspaces.clicks.streaming import Streaming
 from raterscope.app.workspaces.comments import Comments
 from raterscope.app.workspaces.core import BlindTexts, finite_numbers
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
+from raterscope.app.workspaces.renaming import Renaming
 from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.app.workspaces.run_history import run_title
@@ -100,6 +101,8 @@ class ClicksWorkspace(ClicksScreen):
         self.viewing = ViewLog(document, self.canvas, self.crops, self.reviewing, self.batch_review)
         self.run_notices = RunNotices(core, self.review_queue)
         self.comments = Comments(core, self.evidence, self._to_comment)
+        self.renaming = Renaming(core, self._selected_class)
+        self.renaming.renamed.connect(self.navigation.read_all_again)
         self.reviewing.selected.connect(self.comments.refresh)
         self.spot_evidence = Evidence(core, self.crops, self.reviewing, COVERAGES[-2])
         self.right_tabs.addTab(self.run_comparison, "Truth")
@@ -186,6 +189,7 @@ class ClicksWorkspace(ClicksScreen):
             ("Flag the image", "F", partial(self._on_flag, None)),
             ("Mark or unmark a positive control", "C", partial(self._on_control, "positive")),
             ("Mark or unmark a negative control", "Shift+C", partial(self._on_control, "negative")),
+            ("Rename or merge a class…", Renaming.KEY, self.renaming.start),
             ("Comment on the selection", Comments.KEY, self.comments.begin),
             *self.core.navigation_actions("image"),
             ("Leave the mode or the panel", "Esc", self._leave),
@@ -437,6 +441,10 @@ class ClicksWorkspace(ClicksScreen):
 
     def _on_control(self, verb: str) -> None:
         self.controls.toggle(verb, self.review_queue.current)
+
+    def _selected_class(self) -> str:
+        spot = self.reviewing.spot
+        return "" if spot is None else spot.class_name
 
     def _leave(self) -> None:
         if not self._in_a_mode:

@@ -197,8 +197,18 @@ def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[in
             logs[number] = {case.get("image"): case for case in logged}
         case = logs[number].get(entry.name, {}) if number is not None else {}
         structures = case.get("structures", [])
+        if number is not None and study.has_new_names:
+            structures = _present(study, study.runs.get(number), entry.id, structures)
         summaries[entry.id] = (len(raters.get(entry.id, ())), unit_of(entry.lattice), number, structures)
     return summaries
+
+
+def _present(study: Study, run: RunEntry, image: int, structures: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return the structures in the log of a run under their present names, without merged ones."""
+    from raterscope.app.study.renaming import present_structure
+
+    names = [present_structure(study, run, image, str(each.get("structure", ""))) for each in structures]
+    return [{**each, "structure": name} for name, each in zip(names, structures, strict=True) if name]
 
 
 def summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:

@@ -29,6 +29,7 @@ from raterscope.app.workspaces.masks.screen import BOUND, MasksCore, MasksScreen
 from raterscope.app.workspaces.masks.slice_view import SliceView
 from raterscope.app.workspaces.masks.structure_coding import StructureCoding
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
+from raterscope.app.workspaces.renaming import Renaming
 from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.app.workspaces.run_history import run_title
@@ -82,6 +83,7 @@ class MasksWorkspace(MasksScreen):
         self.structure_coding = StructureCoding(core)
         self.alternative_view = Alternatives(self.alternatives, self)
         self.slice_view = SliceView(core, self.reviewing, self.raters, self.loader)
+        self.renaming = Renaming(core, lambda: self.session.part if self.session.shown else "")
         self.slice_view.other_outlines = self.method_comparer.outlines
         self._next_structure: tuple[int, str] | None = None
         """The case that is being read, and the structure to show first."""
@@ -118,6 +120,7 @@ class MasksWorkspace(MasksScreen):
         self.method_comparer.refused.connect(self.refused)
         self.method_comparer.message.connect(self.message)
         self.method_comparer.outlines_changed.connect(self.slice_view.show_consensus)
+        self.renaming.renamed.connect(self._on_renamed)
         self.structure_coding.refused.connect(self.message)
         self.volume.measured.connect(self.message)
         self.runs.ended.connect(self.slice_view.show_consensus)
@@ -148,6 +151,7 @@ class MasksWorkspace(MasksScreen):
             ("Measure lengths and angles", "R", partial(self._toggle_tool, "ruler")),
             ("Measure the values in an ellipse", "Shift+R", partial(self._toggle_tool, "roi")),
             ("Code and colour of the structure", "K", self._describe),
+            ("Rename or merge the structure…", Renaming.KEY, self.renaming.start),
             ("Comment on the selection", Comments.KEY, self.comments.begin),
             *self.core.navigation_actions("case"),
             ("Leave the tool or the panel", "Esc", self._leave),
@@ -397,6 +401,11 @@ class MasksWorkspace(MasksScreen):
 
     def _describe(self) -> None:
         self.structure_coding.start(self.core.item, self.session.part)
+
+    def _on_renamed(self, name: str) -> None:
+        if self.core.item is not None:
+            self._next_structure = self.core.item, name
+        self.navigation.read_all_again()
 
     def _leave(self) -> None:
         self.volume.set_cine(False)

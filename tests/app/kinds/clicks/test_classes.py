@@ -248,3 +248,22 @@ def test_the_report_has_the_counts_by_class_and_the_method(study, tmp_path):
     assert all(name in text for name in CLASSES)
     assert "Classes of clicks" in text
     assert "Dawid" in text
+
+
+def test_renamed_classes_are_those_of_clicks_results_decisions_and_exports(study, tmp_path):
+    decide(study, "ring")
+    assert main(["rename", str(study), "class:ring=early", "class:white blood cell=leukocyte"]) == 0
+    with Study.open(study) as opened:
+        _, fusion = opened.shown.result(1)
+        assert fusion.classes.names == ("early", "leukocyte", "trophozoite")
+        assert set(opened.clicks(1).classes) == {"early", "leukocyte", "trophozoite"}
+        assert [spot.label for spot in fold(opened.decisions()).spots(1)] == ["early"]
+    assert main(["export", str(study), "--what", "clicks", "-o", str(tmp_path / "clicks.csv")]) == 0
+    assert {row["class"] for row in rows_of(tmp_path / "clicks.csv")} == {"early", "leukocyte", "trophozoite"}
+    assert main(["rename", str(study), "class:trophozoite=early"]) == 0
+    with Study.open(study) as opened:
+        run, fusion = opened.shown.result(1)
+        assert fusion.classes.names == ("early", "leukocyte")
+        np.testing.assert_allclose(fusion.classes.posterior.sum(axis=1), 1.0)
+        assert "merged now" in opened.shown.outdated(run, [1])[0]
+    assert main(["run", str(study), "oem"]) == 0
