@@ -95,17 +95,12 @@ annotator's mistakes to the crowd's."""
 
 _MOST = 0.995
 
-_OWN_ERRORS, _ACCURACY_ERRORS, _CROWD_ERRORS = (0.8, 4.0), (0.5, 4.0), (0.25, 8.0)
-"""Doubt of the consensus that does not average out, over an annotator's rates, their accuracy, and the
-crowd's; how fast it saturates. Chosen on ten public crowds and five simulated ones for the pooled consensus
-and models of independent votes, and larger than most need: intervals of accuracies cover 0.99 on average,
-0.93 at least."""
+_SPREAD = 0.5
+"""Standard deviation of the logarithm of the power that would calibrate a crowd's consensus, and of a class's
+log-odds. Over ten public crowds they are 0.35 and 0.5, over simulated ones 0.8 and less; the means are 0."""
 
 _WIDENED = 2.5
 """Votes by which the intervals of a row are widened together, half a vote each at most."""
-
-_CROWD_FLOOR = 0.02
-"""Minimum variance of a crowd's rate, as a share of M^2 (1 - M)^2."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,9 +111,11 @@ class Rates:
 
     Attributes
     ----------
-    counts, doubt : (K, J, L) float64
-        Votes weighted by the probability Q of the class, and summed D (1 - D), the uncertainty of the labels;
-        for D see `estimate_rates`.
+    counts : (K, J, L) float64
+        Votes weighted by the probability Q of the class.
+    doubt, shift : (K, J, L) float64
+        Variance of the counts by independent errors of the labels, and their derivative by the logarithm of
+        the power of the posterior; see `estimate_rates`.
     prior : (K, J, L) float64
         Expected probabilities without the annotator's own row.
     strength : float
@@ -127,26 +124,25 @@ class Rates:
         Number of votes that count: for annotators who change, those that refer to the time in question.
     given : (K,) float64
         Number of all votes of the annotator.
-    right, right_doubt : (K,) float64
-        Expected number of right votes, and its variance.
+    right, right_doubt, right_shift : (K,) float64
+        Expected number of right votes, its variance and its derivative, as for the counts.
     skill : tuple of two floats
         The crowd's accuracy, and the number of votes that it counts as.
-    concentration : (K,) float64
-        Sum of the members' squared shares of the votes: 1 for an annotator, less for a group.
     time : str
         The time that the rates refer to: "all votes" or "the last vote".
     """
 
     counts: FloatArray
     doubt: FloatArray
+    shift: FloatArray
     prior: FloatArray
     strength: float
     votes: FloatArray
     given: FloatArray
     right: FloatArray
     right_doubt: FloatArray
+    right_shift: FloatArray
     skill: tuple[float, float]
-    concentration: FloatArray
     time: str = "all votes"
 
     @cached_property
@@ -159,9 +155,10 @@ class Rates:
     def interval(self, level: float = _LEVEL, *, interpolated: bool = False) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the interval of every entry, two (K, J, L); see `beta_quantile`.
 
-        The variance has three parts: sampling, uncertainty of the labels, and shared errors of the consensus
-        (`_shared`). The interval is that of a Beta distribution with this mean and variance, widened by half
-        a vote ([clopper1934]_), or by less where there are more than five outputs.
+        The variance has three parts: sampling, independent errors of the labels, and errors that they share:
+        a consensus that is too certain or uncertain, or that prefers or neglects the class. The interval is
+        that of a Beta distribution with this mean and variance, widened by half a vote ([clopper1934]_), or
+        by less where there are more than five outputs.
 
         References
         ----------
@@ -169,13 +166,13 @@ class Rates:
            illustrated in the case of the binomial", Biometrika 26 (1934) 404-413,
            doi:10.1093/biomet/26.4.404.
         """
-        mean, doubt = distinct(self.mean), distinct(self.doubt)
+        mean, doubt, shift = (distinct(values) for values in (self.mean, self.doubt, self.shift))
         total = distinct(self.counts).sum(axis=2, keepdims=True) + self.strength
         other = doubt.sum(axis=2, keepdims=True) - doubt
         spread = doubt * np.square(1 - mean) + other * np.square(mean)
-        common = (doubt * (1 - mean) + other * mean) / total
+        for change in (shift, doubt):  # `doubt` is the derivative by the log-odds of the class
+            spread += np.square(_SPREAD * (change - mean * change.sum(axis=2, keepdims=True)))
         variance = mean * (1 - mean) / (total + 1) + spread / np.square(total)
-        variance += _shared(mean, common, self.concentration[: len(mean), None, None])
         half = min(0.5, _WIDENED / mean.shape[2])
         low, high = _widened_interval(mean, variance, total, level, half, interpolated=interpolated)
         return repeated(low, len(self.counts)), repeated(high, len(self.counts))
@@ -194,8 +191,8 @@ class Rates:
     def accuracy_interval(self, level: float = _LEVEL) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the interval of every accuracy, two (K,)."""
         mean, total = self.accuracy, self.votes + self.skill[1]
-        variance = mean * (1 - mean) / (total + 1) + self.right_doubt / np.square(total)
-        variance += _shared(mean, self.right_doubt / total, self.concentration, _ACCURACY_ERRORS)
+        spread = self.right_doubt + np.square(_SPREAD * self.right_shift)
+        variance = mean * (1 - mean) / (total + 1) + spread / np.square(total)
         return _widened_interval(mean, variance, total, level, 0.5)
 
     def accuracies(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -209,10 +206,10 @@ class Rates:
     def chosen(self, annotators: NDArray[np.integer]) -> Rates:
         """Return the rates of some annotators separately."""
         return Rates(
-            _of(self.counts, annotators), _of(self.doubt, annotators), _of(self.prior, annotators),
-            self.strength,
+            _of(self.counts, annotators), _of(self.doubt, annotators), _of(self.shift, annotators),
+            _of(self.prior, annotators), self.strength,
             self.votes[annotators], self.given[annotators], self.right[annotators],
-            self.right_doubt[annotators], self.skill, self.concentration[annotators], self.time,
+            self.right_doubt[annotators], self.right_shift[annotators], self.skill, self.time,
         )  # fmt: skip
 
     def together(self, annotators: NDArray[np.integer]) -> Rates:
@@ -234,15 +231,14 @@ class Rates:
         elif weight.any():
             prior = np.tensordot(weight / weight.sum(), self.prior, axes=(0, 0))[None]
         centre, strength = self.skill
-        concentration = float(np.square(weight / weight.sum()).sum()) if weight.any() else 1.0
-        counts, doubt = (
+        counts, doubt, shift = (
             values[:1] if self.shared else np.tensordot(used, values, axes=(0, 0))[None]
-            for values in (self.counts, self.doubt)
+            for values in (self.counts, self.doubt, self.shift)
         )
         return Rates(
-            counts, doubt, prior, self.strength, votes,
+            counts, doubt, shift, prior, self.strength, votes,
             np.array([used @ self.given]), mean * (votes + strength) - centre * strength,
-            np.array([used @ self.right_doubt]), self.skill, np.array([concentration]), self.time,
+            np.array([used @ self.right_doubt]), np.array([used @ self.right_shift]), self.skill, self.time,
         )  # fmt: skip
 
 
@@ -257,10 +253,12 @@ def fold_rates(rates: Rates, parent: NDArray[np.integer]) -> Rates:
         Parent of each class.
     """
     children = (parent[:, None] == np.arange(int(parent.max()) + 1)).astype(np.float64)
-    counts, doubt = (children.T @ values[0] @ children for values in (rates.counts, rates.doubt))
+    counts, doubt, shift = (
+        children.T @ values[0] @ children for values in (rates.counts, rates.doubt, rates.shift)
+    )
     weight = children * (rates.counts[0].sum(axis=1) + 1e-3)[:, None]
     prior = (weight / weight.sum(axis=0)).T @ rates.prior[0] @ children
-    return replace(rates, counts=counts[None], doubt=doubt[None], prior=prior[None])
+    return replace(rates, counts=counts[None], doubt=doubt[None], shift=shift[None], prior=prior[None])
 
 
 def _of(values: FloatArray, annotators: NDArray[np.integer]) -> FloatArray:
@@ -323,8 +321,11 @@ def estimate_rates(
     and the annotator's own mistakes. The prior counts as c votes, the maximum likelihood estimate (Dirichlet
     multinomial) of the crowd.
 
-    Models of crowds are overconfident; the uncertainty of a label is therefore that of the mean of the
-    posterior and the smoothed vote. For accuracies, the vote counts a quarter with a calibrated posterior.
+    Labels are wrong independently of each other by their probabilities D. They are also wrong together: D
+    would be calibrated when raised to a power whose logarithm differs between crowds, by a standard deviation
+    of `_SPREAD`. The derivative of D by it is D (ln D - mean ln D). D is the posterior of the pooled
+    consensus. Other models of crowds are overconfident; D is then the mean of the posterior and the smoothed
+    vote.
 
     Parameters
     ----------
@@ -336,7 +337,7 @@ def estimate_rates(
     last : (K, J, L) float64, optional
         Counts that replace the votes', for annotators who change; excluded annotators keep all their votes.
     calibrated : bool
-        Whether the posterior is that of the pooled consensus, which includes the vote.
+        Whether the posterior is that of the pooled consensus.
     watch : Watch
 
     Returns
@@ -349,16 +350,15 @@ def estimate_rates(
     every = labels if excluded is None else _joined(labels, excluded)
     own = last is not None or has_own_matrices(every)
     counted = every if own else every.together()
-    counts = weighted_counts(counted, posterior, part(watch, 0.0, 0.3))
-    unsure = _smoothed_posterior(labels, posterior)
-    unsure *= 1 - unsure
-    doubt = weighted_counts(counted, unsure, part(watch, 0.3, 0.6))
+    counts = weighted_counts(counted, posterior, part(watch, 0.0, 0.2))
+    chance = posterior if calibrated else _smoothed_posterior(labels, posterior)
+    unsure = chance * (1 - chance)
+    doubt = weighted_counts(counted, unsure, part(watch, 0.2, 0.4))
     votes = votes_given = every.votes_of_annotators().astype(np.float64)
-    right = _summed(every, posterior)
-    if calibrated:
-        unsure = (_smoothed_posterior(labels, posterior) + posterior) / 2
-        unsure *= 1 - unsure
-    right_doubt = _summed(every, unsure)
+    right, right_doubt = _summed(every, posterior), _summed(every, unsure)
+    unsure = _power_derivative(chance)
+    del chance
+    shift, right_shift = weighted_counts(counted, unsure, part(watch, 0.4, 0.6)), _summed(every, unsure)
     del unsure
     if last is not None:
         # Of the past so much counts as the model still knows of it.
@@ -372,8 +372,11 @@ def estimate_rates(
         # A dynamic model knows nothing of excluded annotators: all of their votes count.
         took_part = labels.votes_of_annotators() > 0
         rows = took_part[:, None, None]
-        counts, doubt = np.where(rows, last, counts), np.where(rows, doubt * kept, doubt)
-        right_doubt = np.where(took_part, right_doubt * part_of, right_doubt)
+        counts = np.where(rows, last, counts)
+        doubt, shift = (np.where(rows, values * kept, values) for values in (doubt, shift))
+        right_doubt, right_shift = (
+            np.where(took_part, values * part_of, values) for values in (right_doubt, right_shift)
+        )
         votes, right = np.where(took_part, now, votes), np.where(took_part, share * now, right)
     voted = labels.votes_of_annotators() > 0
     watch(0.6, "estimating the crowd's prior")
@@ -385,10 +388,12 @@ def estimate_rates(
     else:
         prior = _prior(counts, stands, np.array([True]), np.array([skill[0]]))
         strength = _STRENGTHS[-1]
-        counts, doubt, prior = (repeated(values, len(votes)) for values in (counts, doubt, prior))
+        counts, doubt, shift, prior = (
+            repeated(values, len(votes)) for values in (counts, doubt, shift, prior)
+        )
     return Rates(
-        counts, doubt, prior, strength, votes, votes_given, right, right_doubt,
-        (skill[0], _ACCURACY_VOTES), np.ones(len(votes)),
+        counts, doubt, shift, prior, strength, votes, votes_given, right, right_doubt, right_shift,
+        (skill[0], _ACCURACY_VOTES),
         "all votes" if last is None else "the last vote",
     )  # fmt: skip
 
@@ -416,6 +421,14 @@ def _summed(labels: Labels, weight: FloatArray) -> FloatArray:
         values = np.where(meant >= 0, weight[labels.task[votes], meant], 0.0)
         total += np.bincount(labels.annotator[votes], values, minlength=len(total))
     return total
+
+
+def _power_derivative(chance: FloatArray) -> FloatArray:
+    """Return the derivative of normalised powers of probabilities by the power's logarithm, at power one."""
+    logs = np.log(np.maximum(chance, 1e-12))
+    logs -= (chance * logs).sum(axis=1, keepdims=True)
+    logs *= chance
+    return logs
 
 
 def _smoothed_posterior(labels: Labels, posterior: FloatArray) -> FloatArray:
@@ -498,26 +511,6 @@ def _strength(counts: FloatArray, prior: FloatArray) -> float:
         for c in _STRENGTHS
     ]
     return _STRENGTHS[int(np.argmax(strengths))]
-
-
-def _shared(
-    mean: FloatArray,
-    common: FloatArray,
-    concentration: FloatArray,
-    own: tuple[float, float] = _OWN_ERRORS,
-) -> FloatArray:
-    """Return the variance from errors of the consensus that several votes share.
-
-    `common` is the change of the rate if all uncertain labels were wrong in the same direction. An
-    annotator's own errors of this kind average out over a group, by `concentration`; the crowd's do not.
-    """
-    possible = mean * (1 - mean)
-    ratio = np.square(common) / np.maximum(possible, 1e-12)
-    of_one, of_crowd = (
-        share * np.square(common) / (1 + saturation * ratio) for share, saturation in (own, _CROWD_ERRORS)
-    )
-    of_crowd = of_crowd + _CROWD_FLOOR * np.square(possible)
-    return np.asarray(of_crowd + concentration * np.maximum(of_one - of_crowd, 0.0))
 
 
 def _widened_interval(

@@ -75,6 +75,13 @@ def test_known_classes_leave_no_doubt_of_labels() -> None:
     assert width[0] < width[1]
 
 
+def test_many_votes_on_clear_tasks_leave_a_binomial_interval() -> None:
+    labels = crowd(tasks=420, annotators=25)
+    low, high = rates_of(labels, pooled(labels)).accuracy_interval()
+    binomial = 2 * 1.96 * np.sqrt(0.8 * 0.2 / 420)
+    assert (high - low).mean() == pytest.approx(binomial, rel=0.1)
+
+
 def test_groups_average_to_the_crowd() -> None:
     labels = crowd(tasks=100, annotators=6)
     rates = rates_of(labels, ibcc(labels))

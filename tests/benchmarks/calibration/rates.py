@@ -78,33 +78,88 @@ def _against_truth(labels: Labels, truth: ClassArray, fusion: LabelFusion) -> Me
     np.add.at(counts, (annotator, true, answers), 1.0)
     votes = counts.sum(axis=2)
     share = counts / np.maximum(votes, 1)[:, :, None]
-    return _compared(rates, share, votes >= _LEAST_ROW, counts)
+    clusters = np.zeros((len(labels.tasks), counts.shape[2]))
+    np.add.at(clusters, (labels.task[known], answers), 1.0)
+    return _compared(rates, share, votes >= _LEAST_ROW, counts, (clusters, truth))
 
 
-def _compared(rates: Rates, true: FloatArray, is_known: NDArray[np.bool_], counts: FloatArray) -> Measured:
-    """Give what is inside its interval, and widths: entries, accuracies, the crowd's entries; errors."""
+def _compared(
+    rates: Rates,
+    true: FloatArray,
+    is_known: NDArray[np.bool_],
+    counts: FloatArray,
+    sample: tuple[FloatArray, ClassArray] | None = None,
+) -> Measured:
+    """Give what is inside its interval, and widths: entries, accuracies, the crowd's entries; errors.
+
+    Parameters
+    ----------
+    rates : Rates
+    true : (K, J, L) float64
+        True rates, or shares of the votes with known truth.
+    is_known : (K, J) bool
+    counts : (K, J, L) float64
+        Votes with known truth.
+    sample : (N, L) float64 and (N,) int, optional
+        Votes of each known task, and its class, where the true rates are shares of votes. Where few of an
+        annotator's votes have a known truth, these shares vary as those of samples; see `_sampled`.
+    """
     votes = counts.sum(axis=(1, 2))
     right = np.trace(counts, axis1=1, axis2=2) / np.maximum(votes, 1)
     mean, low, high = rates.accuracies()
     some, many = votes >= _LEAST_ROW, votes >= _LEAST_VOTES
     total = counts.sum(axis=0)
     rows = total.sum(axis=1)
-    crowd = rates.together(np.flatnonzero(rates.given)).interval()
     share = total / np.maximum(rows, 1)[:, None]
+    together = rates.together(np.flatnonzero(rates.given))
+    crowd = together.interval()
+    row, crowd_row = rates.counts.sum(axis=2), together.counts[0].sum(axis=1)
+    of_entries = of_crowd = None
+    if sample is not None:
+        of_entries = _sampled(rates.mean, counts.sum(axis=2)[:, :, None], row[:, :, None])
+        of_crowd = _between_tasks(*sample, share) * _missing(rows, crowd_row)[:, None]
     return {
-        "entries": _inside(rates.interval(), true, is_known),
-        "accuracies": _inside((low, high), right, some),
-        "crowd's entries": _inside((crowd[0][0], crowd[1][0]), share, rows >= _LEAST_CROWD_ROW),
+        "entries": _inside(rates.interval(), true, is_known, rates.mean, of_entries),
+        "accuracies": _inside((low, high), right, some, mean, _sampled(mean, votes, rates.votes)),
+        "crowd's entries": _inside(
+            (crowd[0][0], crowd[1][0]), share, rows >= _LEAST_CROWD_ROW, together.mean[0], of_crowd
+        ),
         "errors": (np.abs(mean - right)[many], np.empty(0)),
     }
 
 
 def _inside(
-    ends: tuple[FloatArray, FloatArray], true: FloatArray, some: NDArray[np.bool_]
+    ends: tuple[FloatArray, FloatArray],
+    true: FloatArray,
+    some: NDArray[np.bool_],
+    mean: FloatArray,
+    sampled: FloatArray | None,
 ) -> tuple[FloatArray, FloatArray]:
     low, high = (item[some].ravel() for item in ends)
-    values = true[some].ravel()
-    return ((low - 1e-9 <= values) & (values <= high + 1e-9)).astype(np.float64), high - low
+    values, middle = true[some].ravel(), mean[some].ravel()
+    added = np.zeros(len(values)) if sampled is None else 1.96 * np.sqrt(sampled[some].ravel())
+    below, above = np.hypot(middle - low, added), np.hypot(high - middle, added)
+    inside = (middle - below - 1e-9 <= values) & (values <= middle + above + 1e-9)
+    return inside.astype(np.float64), high - low
+
+
+def _sampled(mean: FloatArray, known: FloatArray, votes: FloatArray) -> FloatArray:
+    """Give the variance of a share among `known` of all votes (a sample without replacement)."""
+    return np.asarray(mean * (1 - mean) / np.maximum(known, 1) * _missing(known, votes))
+
+
+def _missing(known: FloatArray, votes: FloatArray) -> FloatArray:
+    return np.clip(1 - known / np.maximum(votes, 1e-9), 0.0, 1.0)
+
+
+def _between_tasks(votes: FloatArray, truth: ClassArray, share: FloatArray) -> FloatArray:
+    """Give the variance of the crowd's shares, (J, L), in a sample of tasks, whose votes are alike."""
+    variance = np.zeros(share.shape)
+    for true, row in enumerate(share):
+        own = votes[truth == true]
+        count = own.sum(axis=1, keepdims=True)
+        variance[true] = np.square((own - count * row) / max(float(count.sum()), 1.0)).sum(axis=0)
+    return variance
 
 
 def _simulated(seed: int, classes: int, annotators: int, tasks: int) -> Measured:

@@ -50,7 +50,9 @@ def some_rates(people: int, rng: np.random.Generator) -> Rates:
     votes = counts.sum(axis=(1, 2))
     prior = np.broadcast_to([[0.6, 0.2, 0.2], [0.1, 0.2, 0.7]], counts.shape)
     right, doubt = 0.7 * votes, 0.05 * votes
-    return Rates(counts, 0.05 * counts, prior, 2.0, votes, votes, right, doubt, (0.7, 5.0), np.ones(people))
+    return Rates(
+        counts, 0.05 * counts, 0.1 * counts, prior, 2.0, votes, votes, right, doubt, doubt, (0.7, 5.0)
+    )
 
 
 def test_labels_hold_what_was_found_of_every_task(tmp_path: Path) -> None:
