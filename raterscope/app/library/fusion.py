@@ -27,8 +27,8 @@ from raterscope.app.formats.pairs.table import read_pair_table
 from raterscope.app.formats.points.tables import read_clicks
 from raterscope.app.formats.records import ClickTable, LabelFile, RaterMask
 from raterscope.app.formats.tables import FARTHEST
+from raterscope.app.kinds.clicks.image_fusion import fuse_images
 from raterscope.app.kinds.clicks.imports import clicks_by_image
-from raterscope.app.kinds.clicks.runs import fuse_images
 from raterscope.app.kinds.labels.command import judge_answers, notices_of
 from raterscope.app.kinds.labels.imports import LabelInterpretation, group_by_question, join_question
 from raterscope.app.kinds.labels.runs import Answer as LabelAnswer

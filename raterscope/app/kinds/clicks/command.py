@@ -43,6 +43,7 @@ from raterscope.app.kinds.clicks.evaluation import (
     write_crowd_sizes,
 )
 from raterscope.app.kinds.clicks.exports import Results, write_results
+from raterscope.app.kinds.clicks.image_fusion import fuse_images
 from raterscope.app.kinds.clicks.imports import (
     assign_annotators,
     clicks_by_image,
@@ -50,7 +51,7 @@ from raterscope.app.kinds.clicks.imports import (
     read_point_files,
     scores_by_image,
 )
-from raterscope.app.kinds.clicks.runs import Answer, fuse_images, others_in_words, run_record, scores_record
+from raterscope.app.kinds.clicks.runs import Answer, others_in_words, run_record, scores_record
 from raterscope.app.kinds.kind import Summary
 from raterscope.app.outcome import Outcome, successful
 from raterscope.app.study import Study, digest_of

@@ -13,7 +13,8 @@ from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_othe
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import NO_CLUSTER, changed_decisions
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.kinds.clicks.runs import fuse_images, read_knowledge
+from raterscope.app.kinds.clicks.image_fusion import fuse_images
+from raterscope.app.kinds.clicks.runs import read_knowledge
 from raterscope.app.outcome import successful
 from raterscope.app.review import ReviewState, fold, match
 from raterscope.app.study import Study

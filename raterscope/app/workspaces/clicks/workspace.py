@@ -13,7 +13,8 @@ from raterscope.algorithms.clicks.voting import AssignmentSettings
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_clicks
-from raterscope.app.kinds.clicks.runs import Draft, fuse_inputs, gather, keep
+from raterscope.app.kinds.clicks.image_fusion import Draft
+from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.review import CommentSubject, Decision, SampledItem, SpotSubject
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration

@@ -408,16 +408,16 @@ class TestRefusals:
         assert message.startswith("bare: is a folder without")
 
     def test_one_image_that_fails_does_not_lose_the_others(self, clicks, capsys, tmp_path, monkeypatch):
-        from raterscope.app.kinds.clicks import runs
+        from raterscope.app.kinds.clicks import image_fusion
 
-        sound = runs.fuse
+        sound = image_fusion.fuse
 
         def fragile(clicks, plan, watch, **more):
             if len(clicks) == 24:  # b.png
                 raise ZeroDivisionError("by chance")
             return sound(clicks, plan, watch=watch, **more)
 
-        monkeypatch.setattr(runs, "fuse", fragile)
+        monkeypatch.setattr(image_fusion, "fuse", fragile)
         assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--jobs", 1) == 1
         message = capsys.readouterr().err
         assert message.count("\n") == 1

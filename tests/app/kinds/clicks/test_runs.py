@@ -17,7 +17,8 @@ from raterscope.algorithms.clicks.robustness import grouping_notice
 from raterscope.algorithms.clicks.stopping import count_changes
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.formats.records import ClickTable
-from raterscope.app.kinds.clicks import runs
+from raterscope.app.kinds.clicks import image_fusion
+from raterscope.app.kinds.clicks.image_fusion import fuse_images
 from raterscope.app.kinds.clicks.report.sections import clicks_section
 from raterscope.app.kinds.clicks.report.tables import read_counted_image
 from raterscope.app.kinds.clicks.runs import Answer, fuse_inputs, gather, keep, others_in_words
@@ -68,13 +69,13 @@ def with_strays(clicks, seed, number=12):
 @pytest.fixture
 def many_processes(monkeypatch):
     """Let processes be worth it at once."""
-    monkeypatch.setattr(runs, "_WORTH_PROCESSES", 0.0)
+    monkeypatch.setattr(image_fusion, "_WORTH_PROCESSES", 0.0)
 
 
 @pytest.fixture
 def workers_alone(monkeypatch):
     """Leave all work to the workers, even while they start."""
-    monkeypatch.setattr(runs, "_WORTH_PROCESSES", 0.0)
+    monkeypatch.setattr(image_fusion, "_WORTH_PROCESSES", 0.0)
     answer = Workers.answer
     monkeypatch.setattr(Workers, "answer", lambda *arguments: answer(*arguments[:4]))
 
@@ -88,39 +89,39 @@ def same(first, second):
 
 @pytest.mark.usefixtures("many_processes")
 def test_processes_give_the_same_bits_in_the_same_order(images):
-    separate = runs.fuse_images(images, FusionPlan(), jobs=1)
-    together = runs.fuse_images(images, FusionPlan(), jobs=2)
+    separate = fuse_images(images, FusionPlan(), jobs=1)
+    together = fuse_images(images, FusionPlan(), jobs=2)
     assert list(separate) == list(together) == list(images)
     assert all(same(separate[name], together[name]) for name in images)
 
 
 @pytest.mark.usefixtures("many_processes")
 def test_learning_from_each_other_knows_neither_order_nor_processes(strays):
-    first = runs.fuse_images(strays, FusionPlan(), jobs=1)
-    backwards = runs.fuse_images(dict(reversed(strays.items())), FusionPlan(), jobs=2)
+    first = fuse_images(strays, FusionPlan(), jobs=1)
+    backwards = fuse_images(dict(reversed(strays.items())), FusionPlan(), jobs=2)
     assert all(same(first[name], backwards[name]) for name in strays)
-    separate = runs.fuse_images(strays, FusionPlan.make("oem", {"learn_across_images": "no"}))
+    separate = fuse_images(strays, FusionPlan.make("oem", {"learn_across_images": "no"}))
     assert not any(same(first[name], separate[name]) for name in strays)
 
 
 def test_one_image_is_as_it_is_by_itself(strays):
     (name, clicks) = next(iter(strays.items()))
-    outcome = runs.fuse_images({name: clicks}, FusionPlan())[name]
+    outcome = fuse_images({name: clicks}, FusionPlan())[name]
     assert same(outcome, Outcome(name, fuse(clicks), "", "", 0.0))
 
 
 def test_an_image_that_failed_keeps_out_of_what_the_others_learn(strays, monkeypatch):
     names = list(strays)
-    sound = runs.fuse
+    sound = image_fusion.fuse
 
     def fragile(clicks, plan, watch, **more):
         if clicks is strays[names[0]]:
             raise KeyError("what")
         return sound(clicks, plan, watch=watch, **more)
 
-    without = runs.fuse_images({name: strays[name] for name in names[1:]}, FusionPlan())
-    monkeypatch.setattr(runs, "fuse", fragile)
-    outcomes = runs.fuse_images(strays, FusionPlan(), jobs=1)
+    without = fuse_images({name: strays[name] for name in names[1:]}, FusionPlan())
+    monkeypatch.setattr(image_fusion, "fuse", fragile)
+    outcomes = fuse_images(strays, FusionPlan(), jobs=1)
     assert outcomes[names[0]].fusion is None
     assert all(same(outcomes[name], without[name]) for name in names[1:])
 
@@ -129,15 +130,15 @@ def test_where_learning_fails_no_image_has_an_answer(strays, monkeypatch):
     def broken(*_, **__):
         raise KeyError("what")
 
-    monkeypatch.setattr(runs, "learn_from_each_other", broken)
-    outcomes = runs.fuse_images(strays, FusionPlan())
+    monkeypatch.setattr(image_fusion, "learn_from_each_other", broken)
+    outcomes = fuse_images(strays, FusionPlan())
     assert {outcome.problem for outcome in outcomes.values()} == {"internal error (KeyError: 'what')."}
     assert all(outcome.fusion is None and "broken" in outcome.details for outcome in outcomes.values())
 
 
 def test_progress_never_falls_and_ends_with_all(images):
     fractions = []
-    runs.fuse_images(images, FusionPlan(), jobs=1, watch=lambda done, *_, **__: fractions.append(done))
+    fuse_images(images, FusionPlan(), jobs=1, watch=lambda done, *_, **__: fractions.append(done))
     assert fractions == sorted(fractions)
     assert 0 <= fractions[0] < 0.2
     assert 0.8 < fractions[-1] <= 1
@@ -150,7 +151,7 @@ def test_partial_results_say_of_which_image_they_are(images):
         if partial is not None:
             drafts.append(partial())
 
-    runs.fuse_images(images, FusionPlan(), jobs=1, watch=watch)
+    fuse_images(images, FusionPlan(), jobs=1, watch=watch)
     assert {draft.item for draft in drafts} == set(images)
     assert all(isinstance(draft.clustering, Clustering) for draft in drafts)
 
@@ -166,30 +167,30 @@ def test_cancelling_stops_processes_too(images, jobs):
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        runs.fuse_images(images, FusionPlan(), jobs=jobs, watch=watch)
+        fuse_images(images, FusionPlan(), jobs=jobs, watch=watch)
 
 
 def test_no_image_gives_no_outcome():
-    assert runs.fuse_images({}, FusionPlan()) == {}
+    assert fuse_images({}, FusionPlan()) == {}
 
 
 def test_an_image_without_clicks_has_an_empty_fusion():
     clicks = Clicks(np.empty(0), np.empty(0), np.empty(0, dtype=int), ("w",), (0, 0, 9, 9))
-    outcome = runs.fuse_images({"bare": clicks}, FusionPlan())["bare"]
+    outcome = fuse_images({"bare": clicks}, FusionPlan())["bare"]
     assert outcome.problem == ""
     assert len(outcome.fusion.clustering) == 0
 
 
 def test_a_failure_keeps_the_others_and_its_own_account(images, monkeypatch):
-    sound = runs.fuse
+    sound = image_fusion.fuse
 
     def fragile(clicks, plan, watch, **more):
         if clicks is images["image 2"]:
             raise KeyError("what")
         return sound(clicks, plan, watch=watch, **more)
 
-    monkeypatch.setattr(runs, "fuse", fragile)
-    outcomes = runs.fuse_images(images, FusionPlan(), jobs=1)
+    monkeypatch.setattr(image_fusion, "fuse", fragile)
+    outcomes = fuse_images(images, FusionPlan(), jobs=1)
     assert [name for name, outcome in outcomes.items() if outcome.fusion is None] == ["image 2"]
     assert outcomes["image 2"].problem == "internal error (KeyError: 'what')."
     assert "fragile" in outcomes["image 2"].details
@@ -204,8 +205,8 @@ def die_of_it(name, *_):
 
 @pytest.mark.usefixtures("workers_alone")
 def test_a_worker_that_dies_takes_one_image_with_it(images, monkeypatch):
-    monkeypatch.setattr(runs, "_outcome", die_of_it)
-    outcomes = runs.fuse_images(images, FusionPlan(), jobs=2)
+    monkeypatch.setattr(image_fusion, "_outcome", die_of_it)
+    outcomes = fuse_images(images, FusionPlan(), jobs=2)
     assert outcomes["image 3"].problem == "the process that fused it died."
     other_outcomes = [outcomes[name] for name in ("image 2", "image 4")]
     assert [outcome.problem for outcome in other_outcomes] == ["not looked at"] * 2
@@ -215,8 +216,8 @@ def test_a_worker_that_dies_takes_one_image_with_it(images, monkeypatch):
 def test_workers_use_one_thread_and_the_parent_keeps_its_own(images, monkeypatch):
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(runs, "_outcome", report_threads)
-    outcomes = runs.fuse_images(images, FusionPlan(), jobs=2)
+    monkeypatch.setattr(image_fusion, "_outcome", report_threads)
+    outcomes = fuse_images(images, FusionPlan(), jobs=2)
     assert outcomes["image 4"].problem == "1 1"
     assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
     assert "OMP_NUM_THREADS" not in os.environ
@@ -248,7 +249,7 @@ def test_a_library_call_that_lets_nothing_run_is_made_in_a_process_that_cancelli
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        runs.fuse_images({"one": large_crowd}, FusionPlan.make(algorithm), jobs=1, watch=watch)
+        fuse_images({"one": large_crowd}, FusionPlan.make(algorithm), jobs=1, watch=watch)
     assert processes
     assert own_process not in processes
     assert multiprocessing.active_children() == []
@@ -259,14 +260,14 @@ def test_reliabilities_start_the_clustering_of_the_next_image(strays):
     texts = {"as_printed": "yes", "prior": "none", "max_iterations": "3", "carry_reliability": "yes"}
     plan = FusionPlan.make("oem", texts)
     names = list(strays)[:2]
-    carried = runs.fuse_images({name: strays[name] for name in names}, plan)
+    carried = fuse_images({name: strays[name] for name in names}, plan)
     first, second = (carried[name].fusion.clustering for name in names)
     reliability = dict(zip(strays[names[0]].annotators, first.reliability.tolist(), strict=True))
     repeated = fuse(strays[names[1]], plan, reliability=reliability).clustering
     separate = fuse(strays[names[1]], plan).clustering
     np.testing.assert_array_equal(second.inlier, repeated.inlier)
     assert not np.allclose(second.inlier, separate.inlier)
-    reverse = runs.fuse_images({name: strays[name] for name in names[::-1]}, plan)
+    reverse = fuse_images({name: strays[name] for name in names[::-1]}, plan)
     np.testing.assert_array_equal(reverse[names[1]].fusion.clustering.inlier, separate.inlier)
 
 

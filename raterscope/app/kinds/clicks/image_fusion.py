@@ -1,0 +1,331 @@
+"""Fusion of images of clicks, in this process and in others.
+
+Images are spread over processes where that pays; a failing image does not lose the others.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from raterscope.algorithms.click_classes import add_classes, class_names
+from raterscope.algorithms.clicks.data import BoolArray, Clicks
+from raterscope.algorithms.clicks.fusion import (
+    FusionPlan,
+    SharedVotes,
+    carries_reliability,
+    fuse,
+    learn_from_each_other,
+    learns_across_images,
+    renew_known,
+    share_votes,
+)
+from raterscope.algorithms.clicks.result import Clustering, Fusion
+from raterscope.algorithms.clicks.robustness import (
+    add_half_detections,
+    detect_together,
+    halves_of,
+    with_halves,
+)
+from raterscope.algorithms.progress import Watch, part, silent, wrapping
+from raterscope.app import outcome
+from raterscope.app.outcome import Outcome, attempt
+from raterscope.app.record_batches import RecordBatch, from_column, to_column
+from raterscope.app.workers import Workers, processors
+
+_WORTH_PROCESSES = 4.0  # seconds of work left from which processes, which take one to start, are worth it
+# Library calls that hold the GIL and cannot be cancelled: with so many clicks for 50 ms.
+_HOLDS_GIL = ("hac", "hdbscan")
+_HOLDS_GIL_FROM = 2500
+_NAMED = 0.9  # share of the time for positions, where the clicks have classes
+_ALONE = 0.85  # share of the time for each image by itself, where they learn from each other then
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """Clustering of an image in progress."""
+
+    item: str
+    clustering: Clustering
+
+
+def fuse_images(
+    clicks: Mapping[str, Clicks],
+    plan: FusionPlan,
+    *,
+    jobs: int | None = None,
+    watch: Watch = silent,
+    others: Sequence[tuple[Clicks, Fusion]] = (),
+    workers: Workers | None = None,
+) -> dict[str, Outcome[Fusion]]:
+    """Fuse the clicks of every image.
+
+    Each image is fused by itself with the seed of the plan. If the plan learns across images, detection is
+    then repeated on each image with the rates from all of them. Results do not depend on the number of
+    processes. If the plan carries reliabilities over, images are fused in the given order, and each starts
+    with its annotators' reliabilities on their previous image.
+
+    Parameters
+    ----------
+    clicks : mapping of an image's name to its clicks
+    jobs : int, optional
+        Processes to use at most; by default one a processor. They are started only once enough work is left,
+        or at once where a library's call would hold up everything else in this one.
+    watch : Watch
+        Called at least every 100 ms; a partial result is a `Draft` of the image at work here.
+    others : sequence of (Clicks, Fusion), optional
+        Images that were fused before by the same plan: they inform the rates too.
+    workers : Workers, optional
+        Used instead of new processes; they may have started already.
+
+    Returns
+    -------
+    dict
+        An outcome for every image, in the order given.
+
+    Raises
+    ------
+    Cancelled
+        By the watch; processes are stopped first.
+    """
+    jobs = processors() if jobs is None else jobs
+    if carries_reliability(plan):
+        jobs, workers = 1, None
+    with Workers(jobs) if workers is None else nullcontext(workers) as workers:
+        named = len(class_names([*clicks.values(), *(other_clicks for other_clicks, _ in others)])) > 1
+        end = _NAMED if named else 1.0
+        if learns_across_images(plan):
+            separate = _fuse_separately(clicks, plan, workers, part(watch, 0.0, _ALONE * end))
+            outcomes = _fuse_jointly(clicks, separate, plan, others, workers, part(watch, _ALONE * end, end))
+        else:
+            outcomes = _fuse_separately(clicks, plan, workers, part(watch, 0.0, end))
+        return _classify(clicks, outcomes, others, part(watch, end, 1.0)) if named else outcomes
+
+
+def _classify(
+    clicks: Mapping[str, Clicks],
+    outcomes: Mapping[str, Outcome[Fusion]],
+    others: Sequence[tuple[Clicks, Fusion]],
+    watch: Watch,
+) -> dict[str, Outcome[Fusion]]:
+    """Estimate the classes of the clusters of all images together. If it fails, all fail."""
+    fused = outcome.successful(outcomes)
+    images = [clicks[name] for name in fused]
+    classified, problem, details = attempt(lambda: add_classes(images, list(fused.values()), others, watch))
+    done = dict(outcomes)
+    for index, name in enumerate(fused):
+        fusion = classified[index] if classified else None
+        done[name] = replace(outcomes[name], fusion=fusion, problem=problem, details=details)
+    return done
+
+
+def _fuse_separately(
+    clicks: Mapping[str, Clicks], plan: FusionPlan, workers: Workers, watch: Watch
+) -> dict[str, Outcome[Fusion]]:
+    done: dict[str, Outcome[Fusion]] = {}
+    remaining = dict(clicks)
+    total = sum(map(_work_of, clicks.values())) or 1
+    finished = first = 0
+    reliability: dict[str, float] = {}
+    started = time.monotonic()
+    if (workers.running and len(remaining) > 1) or (
+        plan.algorithm in _HOLDS_GIL and max(map(len, remaining.values()), default=0) > _HOLDS_GIL_FROM
+    ):
+        done = _fuse_in_processes(remaining, plan, workers, watch)
+        remaining.clear()
+    while remaining:
+        measured = finished - first
+        if workers.jobs > 1 and len(remaining) > 1 and measured:
+            seconds = (time.monotonic() - started) * (total - finished) / measured
+            if seconds > _WORTH_PROCESSES:
+                watch_rest = part(watch, finished / total, 1.0)
+                done |= _fuse_in_processes(remaining, plan, workers, watch_rest)
+                break
+        name = next(iter(remaining))
+        work = _work_of(remaining[name])
+        step = wrapping(
+            part(watch, finished / total, (finished + work) / total, f"{name}: "), partial(Draft, name)
+        )
+        image_clicks = remaining.pop(name)
+        done[name] = outcome = _outcome(name, image_clicks, plan, step, reliability)
+        if outcome.fusion is not None:
+            reliability |= _reliability(image_clicks, outcome.fusion)
+        finished += work
+        if not first:  # which is no measure: it may have waited for the loops to be compiled
+            first, started = finished, time.monotonic()
+    return {name: done[name] for name in clicks}
+
+
+def _fuse_jointly(
+    clicks: Mapping[str, Clicks],
+    separate: Mapping[str, Outcome[Fusion]],
+    plan: FusionPlan,
+    others: Sequence[tuple[Clicks, Fusion]],
+    workers: Workers,
+    watch: Watch,
+) -> dict[str, Outcome[Fusion]]:
+    """Detect again on the fused images, which learn from each other. If it fails, all fail."""
+    fused = outcome.successful(separate)
+    started = time.perf_counter()
+
+    def together() -> list[Fusion]:
+        renewed = (
+            [renew_known(image_clicks, fusion, plan) for image_clicks, fusion in others] if fused else []
+        )
+        all_clicks = (
+            [*(clicks[name] for name in fused), *(other_clicks for other_clicks, _ in others)]
+            if fused
+            else []
+        )
+        fusions = [*fused.values(), *renewed]
+        if workers.running:
+            return _learn_in_processes(all_clicks, fusions, plan, workers, watch)
+        shared = share_votes(all_clicks, fusions, plan)
+        shared.prepare(plan)
+        learnt = learn_from_each_other(all_clicks, fusions, plan, part(watch, 0.0, 0.5), shared=shared)
+        return add_half_detections(all_clicks, fusions, learnt, plan, part(watch, 0.5, 1.0), shared=shared)
+
+    learnt, problem, details = attempt(together)
+    seconds = (time.perf_counter() - started) / max(len(fused), 1)
+    outcomes = dict(separate)
+    for index, name in enumerate(fused):
+        outcomes[name] = Outcome(
+            name, learnt[index] if learnt else None, problem, details, separate[name].seconds + seconds
+        )
+    return outcomes
+
+
+def _learn_in_processes(
+    clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: FusionPlan, workers: Workers, watch: Watch
+) -> list[Fusion]:
+    """Learn from all images, and from each half of them, in worker processes."""
+    if not fusions:
+        return []
+    halves = halves_of(clicks, plan)
+    shared = share_votes(clicks, fusions, plan)
+    tasks: dict[str, tuple[Any, ...]] = {
+        str(number): (_detect_half, *map(to_column, vars(shared.only(set(half))).values()), plan)
+        for number, half in enumerate(halves)
+    }
+    everything = RecordBatch.of(clicks), RecordBatch.of(fusions), plan
+    tasks = {"all": (_learn_from_all, *everything), **tasks}
+    answers = workers.answer(
+        _answer, tasks, lambda done: watch(done / len(tasks), "learning from each other")
+    )
+    learnt, *detected = [
+        answers.get(name) or function(*arguments)  # it failed or its process died: say why here
+        for name, (function, *arguments) in tasks.items()
+    ]
+    return with_halves(learnt.records(), fusions, halves, detected)
+
+
+def _learn_from_all(
+    clicks: RecordBatch[Clicks], fusions: RecordBatch[Fusion], plan: FusionPlan
+) -> RecordBatch[Fusion]:
+    return RecordBatch.of(learn_from_each_other(clicks.records(), fusions.records(), plan))
+
+
+def _detect_half(*columns: Any) -> dict[int, BoolArray]:
+    *fields, plan = columns
+    return detect_together(SharedVotes(*map(from_column, fields)), plan)
+
+
+def _answer(function: Callable[..., Any], *arguments: Any) -> Any:
+    return attempt(partial(function, *arguments))[0]
+
+
+def _work_of(clicks: Clicks) -> int:
+    return len(clicks) + 20
+
+
+def _reliability(clicks: Clicks, fusion: Fusion) -> dict[str, float]:
+    """Return the reliability (eq. 12) of the annotators of an image."""
+    pairs = zip(clicks.annotators, fusion.clustering.reliability.tolist(), strict=True)
+    return {name: value for name, value in pairs if math.isfinite(value)}
+
+
+def _outcome(
+    name: str,
+    clicks: Clicks,
+    plan: FusionPlan,
+    watch: Watch = silent,
+    reliability: Mapping[str, float] | None = None,
+) -> Outcome[Fusion]:
+    started = time.perf_counter()
+    fusion, problem, details = attempt(
+        lambda: fuse(clicks, plan, watch=watch, reliability=reliability, rated=False)
+    )
+    return Outcome(name, fusion, problem, details, time.perf_counter() - started)
+
+
+_TASK = 6000
+"""Clicks of a task for a process, some 300 ms of work; a larger image is a task of its own."""
+
+_FEWEST_TASKS = 8
+"""Tasks for each process, so that none waits long for the last of the others."""
+
+
+def _outcomes(
+    fuse_one: Callable[..., Outcome[Fusion]],
+    names: Sequence[str],
+    clicks: RecordBatch[Clicks],
+    plan: FusionPlan,
+) -> RecordBatch[Outcome[Fusion]]:
+    """Fuse several images in a process."""
+    pairs = zip(names, clicks.records(), strict=True)
+    return RecordBatch.of([fuse_one(name, image_clicks, plan) for name, image_clicks in pairs])
+
+
+def _tasks_of(clicks: Mapping[str, Clicks], jobs: int) -> list[list[str]]:
+    """Divide images into tasks, the longest first: no process is left alone with a long one at the end."""
+    most = min(_TASK, sum(map(_work_of, clicks.values())) / (_FEWEST_TASKS * jobs))
+    tasks: list[list[str]] = []
+    work = math.inf
+    for name in sorted(clicks, key=lambda name: -len(clicks[name])):
+        own = _work_of(clicks[name])
+        if work + own > most:
+            tasks.append([])
+            work = 0
+        tasks[-1].append(name)
+        work += own
+    return tasks
+
+
+def _fuse_in_processes(
+    remaining: Mapping[str, Clicks], plan: FusionPlan, workers: Workers, watch: Watch
+) -> dict[str, Outcome[Fusion]]:
+    """Fuse in worker processes. An image whose worker died is tried once more, alone."""
+    finished = 0
+    tasks = {str(number): names for number, names in enumerate(_tasks_of(remaining, workers.jobs))}
+
+    def report(*_: object, **__: object) -> None:
+        watch(finished / len(remaining), f"fused {finished} of {len(remaining)} images")
+
+    def tick(count: int) -> None:
+        nonlocal finished
+        finished = max(finished, len(remaining) * count // len(tasks))
+        report()
+
+    def fuse_here(task: str) -> RecordBatch[Outcome[Fusion]]:
+        return RecordBatch.of([_outcome(name, remaining[name], plan, report) for name in tasks[task]])
+
+    def arguments(names: Sequence[str]) -> tuple[Any, ...]:
+        return _outcome, names, RecordBatch.of([remaining[name] for name in names]), plan
+
+    meanwhile = None if plan.algorithm in _HOLDS_GIL or workers.running else fuse_here
+    given = {task: arguments(names) for task, names in tasks.items()}
+    first = workers.answer(_outcomes, given, tick, meanwhile)
+    lost = [name for task, names in tasks.items() if task not in first for name in names]
+    again = {name: arguments([name]) for name in lost}
+    answers = (*first.values(), *workers.answer(_outcomes, again, report).values())
+    done = {outcome.item: outcome for batch in answers for outcome in batch.records()}
+    return done | {
+        name: Outcome(name, None, "the process that fused it died.", "", 0.0)
+        for name in remaining
+        if name not in done
+    }
