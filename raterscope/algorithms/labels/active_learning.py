@@ -16,15 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.data import (
-    OPEN,
-    FloatArray,
-    IndexArray,
-    LabelFusion,
-    Labels,
-    distinct,
-    run_spans,
-)
+from raterscope.algorithms.labels.data import OPEN, FloatArray, IndexArray, LabelFusion, Labels, distinct
+from raterscope.algorithms.labels.task_votes import run_spans
 from raterscope.algorithms.progress import Watch, part, silent
 
 _LEAST = 1e-6

@@ -11,21 +11,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.data import (
-    OPEN,
-    ClassArray,
-    FloatArray,
-    IndexArray,
-    Labels,
+from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, IndexArray, Labels, default_prior
+from raterscope.algorithms.labels.ordinal import OrdinalTypes, class_positions, is_ordinal, ordinal_types
+from raterscope.algorithms.labels.task_votes import (
     Result,
     class_shares,
     class_votes,
-    default_prior,
     run_spans,
     sort_by_task,
     task_spans,
 )
-from raterscope.algorithms.labels.ordinal import OrdinalTypes, class_positions, is_ordinal, ordinal_types
 from raterscope.algorithms.progress import Watch
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]

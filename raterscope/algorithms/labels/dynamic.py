@@ -29,11 +29,11 @@ from raterscope.algorithms.labels.data import (
     LabelsError,
     LabelTrace,
     PriorSettings,
-    class_shares,
     prior_of,
 )
 from raterscope.algorithms.labels.drift import row_movement
 from raterscope.algorithms.labels.result import count_confusion, make_fusion
+from raterscope.algorithms.labels.task_votes import class_shares
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import choice, integer, number
 from raterscope.text import percent

@@ -23,14 +23,16 @@ from raterscope.algorithms.labels.data import (
     LabelsError,
     LabelSettings,
     LabelTrace,
+    default_prior,
+)
+from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
+from raterscope.algorithms.labels.task_votes import (
     TaskVotes,
     class_shares,
-    default_prior,
     run_spans,
     sort_by_task,
     task_spans,
 )
-from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 

@@ -29,10 +29,9 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
     PriorSettings,
     prior_of,
-    sort_by_task,
-    task_spans,
 )
 from raterscope.algorithms.labels.result import count_confusion, make_fusion
+from raterscope.algorithms.labels.task_votes import sort_by_task, task_spans
 from raterscope.algorithms.labels.voting import shares_of_votes
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number

@@ -28,14 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.crowd_votes import TERMS, Crowd, count_votes_of, run_parts
-from raterscope.algorithms.labels.data import (
-    OPEN,
-    FloatArray,
-    LabelTrace,
-    run_spans,
-    task_spans,
-)
+from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelTrace
 from raterscope.algorithms.labels.ordinal import FREE_ROUNDS, OrdinalAnnotators
+from raterscope.algorithms.labels.task_votes import run_spans, task_spans
 from raterscope.algorithms.progress import Watch, part
 
 _LEAST_OF_LARGE = 3

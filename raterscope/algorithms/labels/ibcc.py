@@ -24,12 +24,11 @@ from raterscope.algorithms.labels.data import (
     Labels,
     LabelSettings,
     PriorSettings,
-    class_shares,
     default_prior,
     prior_of,
-    sort_by_task,
 )
 from raterscope.algorithms.labels.result import convergence_notices, make_fusion
+from raterscope.algorithms.labels.task_votes import class_shares, sort_by_task
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 

@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.crowd_votes import smoothed_vote, sort_votes
-from raterscope.algorithms.labels.data import FloatArray, Labels, run_spans
+from raterscope.algorithms.labels.data import FloatArray, Labels
 from raterscope.algorithms.labels.hierarchical import Fit, dawid_skene, predictive_scores
 from raterscope.algorithms.labels.mixed_membership import mixed_membership
+from raterscope.algorithms.labels.task_votes import run_spans
 from raterscope.algorithms.progress import Watch, part, silent, watch_until
 
 PRIOR = 0.2

@@ -50,7 +50,6 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
     default_prior,
     has_own_matrices,
-    weighted_counts,
 )
 from raterscope.algorithms.labels.ebcc import tempered_subtypes
 from raterscope.algorithms.labels.hierarchical import (
@@ -71,6 +70,7 @@ from raterscope.algorithms.labels.shared_confusion import (
     shared_posterior,
 )
 from raterscope.algorithms.labels.sharpening import sharpen
+from raterscope.algorithms.labels.task_votes import weighted_counts
 from raterscope.algorithms.progress import Watch, part, silent, watch_until
 from raterscope.algorithms.settings import integer, number
 

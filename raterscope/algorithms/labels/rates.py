@@ -25,13 +25,11 @@ from raterscope.algorithms.labels.data import (
     FloatArray,
     LabelFusion,
     Labels,
-    LastAnswers,
-    class_votes,
     distinct,
     has_own_matrices,
     repeated,
-    weighted_counts,
 )
+from raterscope.algorithms.labels.task_votes import LastAnswers, class_votes, weighted_counts
 from raterscope.algorithms.progress import Watch, part, silent
 
 

@@ -20,8 +20,8 @@ from raterscope.algorithms.labels.data import (
     distinct,
     has_own_matrices,
     repeated,
-    weighted_counts,
 )
+from raterscope.algorithms.labels.task_votes import weighted_counts
 
 
 @dataclass(frozen=True, eq=False)

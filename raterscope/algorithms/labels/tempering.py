@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.catalogue import LABELLERS
-from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels, PriorSettings, task_spans
+from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels, PriorSettings
+from raterscope.algorithms.labels.task_votes import task_spans
 from raterscope.algorithms.progress import Watch, silent
 
 POWERS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
