@@ -443,7 +443,7 @@ def predictive_scores(
     from raterscope.algorithms.labels._pooled_kernels import score_correlation
 
     votes = np.diff(crowd.start)
-    tasks = np.flatnonzero((votes >= 2) & (crowd.known == OPEN))
+    tasks = _predictable(crowd)
     if not len(tasks):
         return np.zeros(len(correlations))
     terms = int(votes[tasks].sum()) * posterior.shape[1]
@@ -462,3 +462,24 @@ def predictive_scores(
     spans = task_spans(ends, TERMS // posterior.shape[1] // len(correlations))
     report = partial(watch, 0.0, "estimating the correlation of votes")
     return np.asarray(np.sum(run_spans(spans, score, report), axis=0))
+
+
+def task_scores(crowd: Crowd, fit: Fit, posterior: FloatArray, correlation: float) -> FloatArray:
+    """Compute the log-likelihood of the votes on each task, each predicted from the others.
+
+    Only tasks with several votes and without a known class count.
+    """
+    from raterscope.algorithms.labels._pooled_kernels import score_correlation
+
+    tasks = _predictable(crowd)
+    most = int(np.diff(crowd.start)[tasks].max(initial=0))
+    model, used, scores = fit.tables(crowd), np.array([correlation]), np.zeros((len(tasks), 1))
+    for at in range(len(tasks)):
+        score_correlation(
+            at, at + 1, tasks, crowd.by_task, model, fit.shares, posterior, used, most, scores[at]
+        )  # fmt: skip
+    return scores[:, 0]
+
+
+def _predictable(crowd: Crowd) -> NDArray[np.int64]:
+    return np.flatnonzero((np.diff(crowd.start) >= 2) & (crowd.known == OPEN))

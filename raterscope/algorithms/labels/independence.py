@@ -81,7 +81,7 @@ def independence(
     float
         `PRIOR` if the votes carry no information.
     """
-    labels = _thin(replace(labels, known=None))
+    labels = thin_tasks(replace(labels, known=None))
     if not len(labels):
         return PRIOR
 
@@ -121,12 +121,12 @@ def independence(
     return _probability(measured, np.array(gains[:_SIMULATED]), np.array(gains[_SIMULATED:]))
 
 
-def _thin(labels: Labels) -> Labels:
+def thin_tasks(labels: Labels, most: int = _TERMS) -> Labels:
     """Keep tasks with several votes, thinned if there are very many, and their annotators."""
     votes = labels.votes_of_tasks()
     tasks = np.flatnonzero(votes >= 2)
     terms = int(votes[tasks].sum()) * len(labels.classes)
-    tasks = tasks[:: max(1, -(-terms // _TERMS))]
+    tasks = tasks[:: max(1, -(-terms // most))]
     if votes[tasks].sum() < _LEAST_TERMS:
         return labels.subset(np.zeros(len(labels), dtype=bool))
     row = np.full(len(votes), -1)

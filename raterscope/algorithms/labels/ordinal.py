@@ -138,8 +138,8 @@ def is_ordinal(labels: Labels) -> bool:
     )
 
 
-def order_notices(labels: Labels) -> list[str]:
-    """State that classes are fused as grades, or why their order is not used."""
+def order_notices(labels: Labels, weight: float = 1.0) -> list[str]:
+    """State that classes are fused as grades, by the weight of the ordinal model, or why they are not."""
     if not labels.ordered:
         return []
     if not is_ordinal(labels):
@@ -147,9 +147,15 @@ def order_notices(labels: Labels) -> list[str]:
             "The order of the classes is not used: it needs three classes or more, answers in the same order,"
             " and no prior set for the question."
         ]
+    if weight <= 0:
+        return [
+            "The order of the classes is not used: models without it predict the votes on a task from each"
+            " other better."
+        ]
+    part = "" if weight >= 1 else f" with weight {weight:.2f}, otherwise as classes without an order"
     return [
-        f"Fused as grades from {labels.classes[0]} to {labels.classes[-1]}; if the classes have no order, say"
-        " so in Answers… or with --no-ordered."
+        f"Fused as grades from {labels.classes[0]} to {labels.classes[-1]}{part}; if the classes have no"
+        " order, say so in Answers… or with --no-ordered."
     ]
 
 

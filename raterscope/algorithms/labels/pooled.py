@@ -8,7 +8,8 @@ mixed with the untempered models by the probability that the votes are independe
 tasks then sharpen it (see `sharpening`).
 
 For ordered classes the ordinal model (`ordinal`) replaces the Dawid-Skene models and EBCC. The mixed
-membership takes its prior from it too.
+membership takes its prior from it too. This pool and that of unordered classes are mixed by their
+predictions of held-out votes (`ordinal_weight`).
 
 References
 ----------
@@ -29,7 +30,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
@@ -61,7 +62,8 @@ from raterscope.algorithms.labels.hierarchical import (
 )
 from raterscope.algorithms.labels.independence import independence
 from raterscope.algorithms.labels.mixed_membership import mixed_membership
-from raterscope.algorithms.labels.ordinal import order_notices
+from raterscope.algorithms.labels.ordinal import is_ordinal, order_notices
+from raterscope.algorithms.labels.ordinal_weight import ordinal_weight
 from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
 from raterscope.algorithms.labels.shared_confusion import (
     crowd_counts,
@@ -195,6 +197,22 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     """
     settings = PooledSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)
+    if not is_ordinal(labels) or not has_own_matrices(labels):
+        return _pooled(labels, settings, order_notices(labels), watch)
+    limits = (settings.iterations, settings.tolerance)
+    weight = ordinal_weight(labels, settings.correlation, *limits, part(watch, 0.0, 0.1, "using the order: "))
+    notices, plain = order_notices(labels, weight), replace(labels, ordered=False)
+    if weight in (0.0, 1.0):
+        return _pooled(labels if weight else plain, settings, notices, part(watch, 0.1, 1.0))
+    ordinal = _pooled(labels, settings, (), part(watch, 0.1, 0.5))
+    nominal = _pooled(plain, settings, (), part(watch, 0.5, 1.0))
+    posterior = weight * ordinal.posterior + (1.0 - weight) * nominal.posterior
+    trace = nominal.trace if ordinal.trace.converged else ordinal.trace
+    return _fusion(labels, posterior, trace, [*notices, *convergence_notices(trace)])
+
+
+def _pooled(labels: Labels, settings: PooledSettings, notices: Sequence[str], watch: Watch) -> LabelFusion:
+    """Pool the models for ordered, or for unordered classes."""
     crowd = sort_votes(labels, part(watch, 0.0, 0.02))
     vote = smoothed_vote(labels, crowd, part(watch, 0.02, 0.03))
     if not has_own_matrices(labels):
@@ -272,8 +290,7 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     answer[known] = np.eye(answer.shape[1])[crowd.known[known]]
     watch(0.97, "counting votes")
     trace = next((trace for trace in traces if not trace.converged), traces[0])
-    notices = [*order_notices(labels), *convergence_notices(trace)]
-    return _fusion(labels, answer, trace, notices)
+    return _fusion(labels, answer, trace, [*notices, *convergence_notices(trace)])
 
 
 def _with_shared_confusion(

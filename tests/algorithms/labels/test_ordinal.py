@@ -140,6 +140,19 @@ def test_codes_are_not_taken_for_grades():
     assert np.mean(detected) <= 0.15
 
 
+def test_codes_taken_for_grades_are_fused_without_their_order():
+    rng = np.random.default_rng(4)
+    rates = 0.6 * np.eye(5) + 0.4 * rng.dirichlet(np.ones(5), 5)
+    task = np.repeat(np.arange(300), 4)
+    label = (rng.random(1200)[:, None] > rates[rng.integers(0, 5, 300)[task]].cumsum(axis=1)).sum(axis=1)
+    names = [tuple(map(str, range(many))) for many in (300, 20, 5)]
+    annotator = np.concatenate([rng.choice(20, 4, replace=False) for _ in range(300)])
+    codes = Labels(task, annotator, label, *names, names[2], ordered=True)
+    fused, plain = (run(replace(codes, ordered=order), LabelPlan()) for order in (True, False))
+    assert (fused.posterior == plain.posterior).all()
+    assert any("order of the classes is not used" in words for words in fused.notices)
+
+
 def test_median_and_interval_of_a_grade():
     posterior = np.array([[0, 0, 1.0, 0, 0], [0.5, 0.5, 0, 0, 0], [0.02, 0.02, 0.9, 0.03, 0.03], [0.2] * 5])
     median, low, high = grade_summary(posterior)

@@ -19,6 +19,9 @@ from tests.benchmarks.calibration import Row
 from tests.benchmarks.calibration._label_crowds import KINDS, draw
 
 SETS = ("bluebirds", "rte", "dog", "duchenne", "cf_amt", "product", "sp_amt", "adult2", "web", "trec")
+GRADES = ("adult2", "web", "cf_amt", "dog")
+"""Sets of grades, and of codes that could be taken for grades."""
+
 METHODS = ("pooled", "ebcc", "ibcc")
 GOALS = {"accuracy": 0.82, "log loss": 0.55, "calibration error": 0.07, "worst against the vote": -0.015}
 EBCC = {
@@ -56,6 +59,7 @@ def rows() -> list[Row]:
     results = []
     for method in METHODS if root else ():
         results += _of_crowds(method, crowds)
+    results += [_of_grades(name, *crowds[name]) for name in GRADES if name in crowds]
     for method in METHODS:
         for kind in KINDS:
             results += _of_simulation(method, kind)
@@ -131,6 +135,15 @@ def _of_crowds(method: str, crowds: dict[str, tuple[Labels, ClassArray]]) -> lis
             Row("labels", f"{method}: class without votes is right", data, 0.8, share, len(unvoted))
         )
     return results
+
+
+def _of_grades(name: str, labels: Labels, truth: ClassArray) -> Row:
+    """Compare the log loss of ordered classes with that of the same classes without an order."""
+    plain, ordered = (
+        measured(_fused("pooled", replace(labels, ordered=order)).posterior, truth)[1]
+        for order in (False, True)
+    )
+    return Row("labels", "pooled: log loss as grades", name, plain, ordered, int((truth != OPEN).sum()))
 
 
 def _of_simulation(method: str, kind: str) -> list[Row]:
