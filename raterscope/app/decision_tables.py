@@ -40,7 +40,7 @@ from raterscope.app.study.references import ImageNames
 from raterscope.app.study.renaming import original_names
 from raterscope.app.study.study import Study
 
-_OF_ANNOTATORS = ("exclude", "weigh", "include", "mark", "unmark", "join", "separate")
+_OF_ANNOTATORS = ("exclude", "weigh", "include", "mark", "unmark", "program", "person", "join", "separate")
 _HELD_BACK = "is about what a table does not hold; `raterscope merge` brings it from a study"
 
 

@@ -577,6 +577,7 @@ def _record(study: Study, run: RunEntry, items: Sequence[int], deidentify: bool)
         "excluded": list(run.excluded),
         "weights": run.weights,
         "aliases": run.aliases,
+        "programs": list(run.programs),
         "items": [study.name_of(run.kind, item) for item in items],
         **_controls(study, run, items),
     }

@@ -97,7 +97,17 @@ def change_names(readings: Readings, changes: NameChanges) -> Readings:
         clicks=tuple(_rename_clicks(table, changes) for table in readings.clicks),
         labels=tuple(_rename_labels(table, changes) for table in readings.labels),
         pairs=tuple(_rename_annotators(table, changes.annotator) for table in readings.pairs),
+        programs=frozenset(_new(name, changes.annotator) for name in readings.programs),
     )
+
+
+def mark_programs(readings: Readings, names: Collection[str], annotators: Collection[str]) -> Readings:
+    """Return readings with more annotators that are programs. Raises `InputError` for an unknown name."""
+    unknown = next((name for name in names if name not in annotators), None)
+    if unknown is not None:
+        known = ", ".join(plain(name, 30) for name in list(annotators)[:8]) or "none"
+        raise InputError(f"there is no annotator {plain(unknown)}; expected one of {known}")
+    return replace(readings, programs=readings.programs.union(names))
 
 
 def refuse_unknown(changes: NameChanges, names: Mapping[NameKind, Collection[str]]) -> None:
@@ -144,7 +154,12 @@ def _rename_labels(table: LabelFile, changes: NameChanges) -> LabelFile:
     if isinstance(table, LabelTable):
         table = _rename_annotators(table, changes.annotator)
         outputs, index = _merge(table.outputs, changes.class_)
-        return replace(table, outputs=outputs, label=np.array(index, dtype=table.label.dtype)[table.label])
+        probability = None
+        if table.probability is not None:
+            probability = np.zeros((len(table), len(outputs)), dtype=np.float32)
+            np.add.at(probability.T, index, table.probability.T)
+        label = np.array(index, dtype=table.label.dtype)[table.label]
+        return replace(table, outputs=outputs, label=label, probability=probability)
     if isinstance(table, TrueLabels):
         classes, index = _merge(table.classes, changes.class_)
         return replace(table, classes=classes, label=np.array(index, dtype=table.label.dtype)[table.label])

@@ -39,6 +39,8 @@ class ImportPreview:
     contents : tuple of str
         Contents by kind, a phrase each.
     names : mapping of kind of name to {name: number of annotations}
+    programs : frozenset of str
+        Annotators that are programs.
     suggested : NameChanges
         Spellings that are probably the same name.
     layouts : tuple of TableLayout
@@ -57,6 +59,7 @@ class ImportPreview:
     notices: tuple[str, ...] = ()
     unsized: tuple[str, ...] = ()
     extent: tuple[int, int] | None = None
+    programs: frozenset[str] = frozenset()
 
 
 def preview_readings(
@@ -87,6 +90,7 @@ def preview_readings(
         notices=tuple(dict.fromkeys([*skipped, *explain_skipped(readings, placement)])),
         unsized=unsized,
         extent=extent,
+        programs=readings.programs,
     )
 
 
@@ -101,6 +105,8 @@ def describe(preview: ImportPreview) -> list[str]:
     for kind, names in preview.names.items():
         if names:
             lines.append(f"{_plural(kind)}: {_listed(names)}")
+        if kind == "annotator" and preview.programs:
+            lines.append(f"programs: {', '.join(plain(name, 40) for name in sorted(preview.programs))}")
         for old, new in preview.suggested.of(kind).items():
             lines.append(
                 f"{plain(old)} is probably {plain(new)}: --rename {kind}:{plain(old)}={plain(new)} joins them"
@@ -167,7 +173,14 @@ def _masks_in_words(placement: Placement) -> str:
 
 
 def _labels_in_words(readings: Readings) -> Iterable[str]:
-    votes = [table for table in readings.labels if isinstance(table, LabelTable)]
+    tables = [table for table in readings.labels if isinstance(table, LabelTable)]
+    scored = [table for table in tables if table.probability is not None]
+    votes = [table for table in tables if table.probability is None]
+    if scored:
+        yield (
+            f"class probabilities of {_distinct(scored, 'tasks', 'task')} by "
+            f"{_distinct(scored, 'annotators', 'program')}"
+        )
     if votes:
         questions = dict.fromkeys(table.question for table in votes if table.question)
         more = f", {counted(len(questions), 'question')}" if len(questions) > 1 else ""

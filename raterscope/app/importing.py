@@ -50,6 +50,7 @@ from raterscope.app.kinds.masks.imports import (
 from raterscope.app.kinds.pairs.imports import names_of as names_of_items
 from raterscope.app.kinds.pairs.imports import names_pair_columns, read_pair_files, store_pairs
 from raterscope.app.kinds.registry import KINDS
+from raterscope.app.review import Decision, fold, in_words
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.masks import add_case, add_masks
@@ -85,7 +86,7 @@ class Readings:
 
     `attributed` are the masks of all files with their annotators. `others` is what the readers of other kinds
     read, by kind. `left` are files of a folder that were not
-    read.
+    read. `programs` names the annotators that are programs.
     """
 
     images: tuple[ImageFile, ...] = ()
@@ -101,6 +102,7 @@ class Readings:
     others: Mapping[str, Any] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     layouts: tuple[TableLayout, ...] = ()
+    programs: frozenset[str] = frozenset()
 
 
 def read_files(
@@ -218,6 +220,7 @@ def read_files(
         rankings=rankings,
         others=others,
         attributed=tuple(attributed),
+        programs=_programs_among(labels),
         layouts=(*layouts, *more_layouts),
         notices=(
             *candidates.notices,
@@ -227,6 +230,12 @@ def read_files(
             *_more(refused[3:]),
         ),
     )
+
+
+def _programs_among(labels: Sequence[LabelFile]) -> frozenset[str]:
+    """Return the annotators that are programs, because they give class probabilities."""
+    scored = [table for table in labels if isinstance(table, LabelTable) and table.probability is not None]
+    return frozenset(name for table in scored for name in table.annotators)
 
 
 def _apply_column_mapping(mappings: Mapping[Path, Mapping[str, str]], candidates: ImportCandidates) -> None:
@@ -419,6 +428,10 @@ def _store(
         report = add_masks(study, masks, file.path.name, notices, step)
         reports.append(f"{plain(file.path.name)}: {report}")
     sentences += _in_words(reports, placement)
+    new = readings.programs & set(study.annotators()) - fold(study.decisions()).programs
+    if new:
+        decision = study.record(Decision(verb="program", annotators=tuple(sorted(new))))
+        sentences.append(f"{in_words(decision).capitalize()}.")
     return [*sentences, *placement.notices, *readings.notices, *_left_in_words(readings.left)]
 
 

@@ -77,6 +77,8 @@ class Inputs(Generic[Given]):
         Annotators that are left out.
     aliases : mapping of name to name
         The main name of each name that was joined with others.
+    programs : tuple of str
+        Annotators that are programs.
     """
 
     items: Mapping[str, int]
@@ -85,6 +87,7 @@ class Inputs(Generic[Given]):
     imported: int = 0
     excluded: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
+    programs: tuple[str, ...] = ()
 
 
 Gathered = TypeVar("Gathered", bound=Inputs[Any])
@@ -245,6 +248,7 @@ def gather(
         imported=study.last_import(),
         excluded=tuple(sorted(state.excluded)),
         aliases=state.aliases,
+        programs=tuple(sorted(state.programs)),
     )
 
 
@@ -279,6 +283,7 @@ def keep(
         excluded=inputs.excluded,
         weights=dict(weights or {}),
         aliases=dict(inputs.aliases),
+        programs=inputs.programs,
     )
     return study.runs.add(record, answer.kept, watch)
 

@@ -55,7 +55,7 @@ class Labels:
     ordered : bool
         Whether the classes are grades, from the lowest to the highest.
     aliases : frozenset of str
-        Annotators whose votes count as another's; see `joined`.
+        Names without votes of their own: those joined with another name, see `joined`, and programs.
     """
 
     task: IndexArray

@@ -85,6 +85,20 @@ class ProgramWeights:
     gain: float
     error: float
 
+    def log_odds(self, program: Program, task: int, leading: int, shares: FloatArray) -> float:
+        """Return what a program weighs for a class of a task, as log odds; NaN if it did not judge it.
+
+        The other classes are weighted by their shares.
+        """
+        probability = program.probability[task]
+        if program.name not in self.names or not np.isfinite(probability).all():
+            return float("nan")
+        weight = self.weight[self.names.index(program.name)]
+        powers = np.clip(probability, FLOOR, 1.0) ** weight
+        others = np.delete(shares, leading)
+        against = np.delete(powers, leading) @ (others / max(others.sum(), 1e-300))
+        return float(np.log(powers[leading]) - np.log(max(against, 1e-300)))
+
     @property
     def used(self) -> bool:
         """Return whether the programs changed the consensus."""

@@ -21,6 +21,7 @@ from raterscope.algorithms.labels.data import (
     has_own_matrices,
     repeated,
 )
+from raterscope.algorithms.labels.programs import ProgramWeights
 from raterscope.algorithms.labels.task_votes import weighted_counts
 
 
@@ -35,11 +36,14 @@ class LabelResult:
         Use of known truths, a key of `fusion.TRUTHS`.
     communities : Communities or None
         Communities of the annotators; None if not requested.
+    programs : ProgramWeights or None
+        Weights of programs; None without programs.
     """
 
     fusion: LabelFusion
     truths: str
     communities: Communities | None = None
+    programs: ProgramWeights | None = None
 
     def reordered(self, order: NDArray[np.int64]) -> LabelResult:
         """Put the annotators into another order: first the one now at `order[0]`, and so on.

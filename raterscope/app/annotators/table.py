@@ -55,6 +55,8 @@ class AnnotatorTable:
         Reliability over all kinds; with two kinds or more.
     flagged : mapping of name to reason
         Annotators who are marked for attention.
+    programs : set of str
+        Annotators that are programs.
     """
 
     names: tuple[str, ...]
@@ -65,6 +67,7 @@ class AnnotatorTable:
     numbers: NDArray[np.int64]
     across: PersonReliability | None = None
     flagged: Mapping[str, str] = field(default_factory=dict)
+    programs: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -117,6 +120,7 @@ class AnnotatorTable:
             columns["reliability_high"] = self.across.score_high
         columns["accepted"], columns["rejected"] = self._summed("accepted"), self._summed("rejected")
         columns["excluded"] = np.array([float(name in self.excluded) for name in self.names])
+        columns["program"] = np.array([float(name in self.programs) for name in self.names])
         columns["weight"] = np.array([self.weight(name) for name in self.names])
         columns["reason"] = np.array([self.reason(name) for name in self.names], dtype=object)
         columns["flagged"] = np.array([float(name in self.flagged) for name in self.names])
@@ -170,7 +174,7 @@ class AnnotatorTable:
             return None
         return AnnotatorTable(
             self.names, self.aliases, dict(state.excluded), _weighed(state), self.evidence, self.numbers,
-            self.across, dict(state.flagged),
+            self.across, dict(state.flagged), state.programs,
         )  # fmt: skip
 
 
@@ -205,6 +209,7 @@ def read_annotators(study: Study, watch: Watch = silent) -> AnnotatorTable:
         evidence=tuple(evidence_by_kind),
         numbers=np.array([number for number, _ in names], dtype=np.int64),
         flagged=dict(state.flagged),
+        programs=state.programs,
     )
     return replace(table, across=relate_kinds(table.columns, watch))
 

@@ -194,6 +194,10 @@ def _describe_study_commands(commands: Commands) -> None:
     reading.add_argument("--rename", nargs="+", action="extend", default=[], metavar="KIND:NAME=NEW",
                          help="other names for annotators, structures and classes, as in structure:gtv=GTV; "
                               "several names with one new name become one")  # fmt: skip
+    reading.add_argument("--program", nargs="+", action="extend", default=[], dest="programs",
+                         metavar="NAME",
+                         help="annotators that are programs: a fusion calibrates them by the votes of the "
+                              "others; class probabilities without an annotator get the name")  # fmt: skip
     reading.add_argument("--join-spellings", action="store_true",
                          help="join the spellings of structures and classes that --preview lists: letter "
                               "case, synonyms, TG-263 names")  # fmt: skip

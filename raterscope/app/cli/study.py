@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,13 @@ from raterscope.app.exports import (
 from raterscope.app.formats.points import has_points
 from raterscope.app.formats.remote import fetch, is_address, is_zarr
 from raterscope.app.formats.sources import Sources
-from raterscope.app.import_names import NameChanges, change_names, parse_changes, refuse_unknown
+from raterscope.app.import_names import (
+    NameChanges,
+    change_names,
+    mark_programs,
+    parse_changes,
+    refuse_unknown,
+)
 from raterscope.app.import_preview import ImportPreview, describe, preview_readings
 from raterscope.app.importing import Readings
 from raterscope.app.kinds.kind import Kind
@@ -153,7 +160,7 @@ def import_files(options: argparse.Namespace) -> int:
                 files,
                 kind=options.kind,
                 mappings=mappings,
-                reading=MaskOptions(options.annotator, options.naming, options.structure),
+                reading=MaskOptions(_annotator(options), options.naming, options.structure),
                 at_hand=NOTHING if new else _at_hand(path, files, sources),
                 sources=sources,
                 watch=part(watch, 0.0, 0.5),
@@ -185,12 +192,19 @@ def _previewed(
             entries = opened.images()
     preview = preview_readings(readings, entries, may_resample=options.resample)
     refuse_unknown(changes, preview.names)
+    readings = mark_programs(readings, options.programs, preview.names["annotator"])
     if options.join_spellings:
         changes = preview.suggested.updated(changes)
     if changes == NameChanges():
-        return preview, readings
+        return replace(preview, programs=readings.programs), readings
     readings = change_names(readings, changes)
     return preview_readings(readings, entries, may_resample=options.resample), readings
+
+
+def _annotator(options: argparse.Namespace) -> str | None:
+    """Return the annotator of files that name none: the given one, or else the only program."""
+    only: str | None = options.programs[0] if len(options.programs) == 1 else None
+    return options.annotator or only
 
 
 def _local_files(words: Sequence[str], study: Path, watch: Watch) -> list[Path]:

@@ -236,6 +236,8 @@ class LabelTable:
         Annotator and task of rows without a label.
     tags : bool, optional
         Whether a vote can have several tags; None to detect it.
+    probability : (V, L) float32, optional
+        Of a program's votes, the probability of each output.
     """
 
     path: Path
@@ -254,6 +256,7 @@ class LabelTable:
     subjects: Mapping[str, str] = field(default_factory=dict)
     unlabelled: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
     tags: bool | None = None
+    probability: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.task)

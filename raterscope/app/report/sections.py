@@ -324,6 +324,8 @@ def _about(
     words += more
     if run.excluded:
         words += f" Excluded: {', '.join(plain(name, 40) for name in run.excluded)}."
+    if run.programs:
+        words += f" Programs: {', '.join(plain(name, 40) for name in run.programs)}."
     for names in groups(run.aliases).values():
         words += f" Counted as one annotator: {', '.join(plain(name, 40) for name in names)}."
     if run.weights:

@@ -183,13 +183,16 @@ def _trust(study: Study, fused: Mapping[str, Sequence[Item]]) -> dict[str, Trust
 
 
 def _limit_excluded(study: Study, run: RunEntry) -> RunEntry:
-    """Return a run with the excluded annotators limited to those with annotations on its items."""
-    if not run.excluded:
+    """Return a run with excluded annotators and programs limited to those with annotations on its items."""
+    if not run.excluded and not run.programs:
         return run
-    everybody = replace(run, excluded=(), weights={})
+    everybody = replace(run, excluded=(), programs=(), weights={})
     annotators_of = KINDS[run.kind].functions.annotators_of
     involved = {name for item in run.items for name in annotators_of(study, item, everybody)}
-    return replace(run, excluded=tuple(name for name in run.excluded if name in involved))
+    excluded, programs = (
+        tuple(name for name in names if name in involved) for names in (run.excluded, run.programs)
+    )
+    return replace(run, excluded=excluded, programs=programs)
 
 
 def _about(study: Study) -> str:

@@ -25,9 +25,16 @@ from raterscope.app.review.subjects import (
 Find = Callable[[int], "Decision | None"]
 
 _OF_NAMES = ("join", "separate")
-_VERBS = {"include": "restore", "mark": "flag", "unmark": "remove the flag of"}
+_VERBS = {
+    "include": "restore",
+    "mark": "flag",
+    "unmark": "remove the flag of",
+    "program": "mark",
+    "person": "mark",
+}
 """Words on screen for stored verbs that differ from them."""
 
+_ENDS = {"program": " as a program", "person": " as a person"}
 
 _NEEDED = {
     "exclude": "annotators",
@@ -36,6 +43,8 @@ _NEEDED = {
     "separate": "annotators",
     "mark": "annotators",
     "unmark": "annotators",
+    "program": "annotators",
+    "person": "annotators",
     "undo": "undoes",
 }
 
@@ -47,8 +56,9 @@ class Decision:
     Attributes
     ----------
     verb : str
-        One of the subject's verbs; or exclude or include annotators, mark or unmark them for attention, join
-        names of one annotator, separate names from the others, or undo a decision.
+        One of the subject's verbs; or exclude or include annotators, mark or unmark them for attention, mark
+        them as program or person, join names of one annotator, separate names from the others, or undo a
+        decision.
     subject : Subject, optional
         Part of the item that is decided.
     id : int
@@ -161,7 +171,8 @@ def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = Fal
         annotators = "an annotator" if hidden else f"annotator {decision.annotators[0]}"
     change = "" if decision.subject is None else f" {decision.subject.in_words(decision.verb)}"
     because = f" ({decision.reason})" if decision.reason else ""
-    return f"{_VERBS.get(decision.verb, decision.verb)} {annotators}{change}{because}"
+    verb, end = _VERBS.get(decision.verb, decision.verb), _ENDS.get(decision.verb, "")
+    return f"{verb} {annotators}{end}{change}{because}"
 
 
 def target_of(decision: Decision, find: Find) -> tuple[Decision | None, int]:

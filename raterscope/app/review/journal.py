@@ -118,6 +118,7 @@ def reviewed(kind: ReviewedKind) -> Iterator[None]:
 
 _OF_ANNOTATORS = ("exclude", "weigh", "include")
 _OF_FLAGS = ("mark", "unmark")
+_OF_PROGRAMS = ("program", "person")
 _OF_NAMES = ("join", "separate")
 _SINGLE = (ScaleSubject, ShapeSubject, CountingSubject, StructureSubject, SampleSubject)
 """Subjects that `DecidedItem` does not read: of each the last decision is in effect."""
@@ -142,6 +143,8 @@ class ReviewState:
         Down-weighted annotators of clicks, without excluded ones.
     flagged : dict of annotator to reason
         Annotators who are marked for attention; fusions do not use it.
+    programs : set of str
+        Annotators that are programs: fusions calibrate them, and do not count them as votes.
     aliases : dict of name to name
         The main name of each name that was joined with others; see `aliases`. What is decided on one name of
         an annotator is decided on all.
@@ -158,6 +161,7 @@ class ReviewState:
     excluded: dict[str, str] = field(default_factory=dict)
     weighed: dict[str, Weighed] = field(default_factory=dict)
     flagged: dict[str, str] = field(default_factory=dict)
+    programs: frozenset[str] = frozenset()
     aliases: dict[str, str] = field(default_factory=dict)
     names: dict[str, dict[str, str]] = field(default_factory=dict)
     merged: frozenset[int] = frozenset()
@@ -173,6 +177,11 @@ class ReviewState:
     _undo_of_redoable: int | None = None
     _samples: dict[str, int] = field(default_factory=dict, repr=False)
     """The last decision on a sample of each kind."""
+
+    @property
+    def apart(self) -> set[str]:
+        """Names of annotators that do not count as votes: excluded ones and programs."""
+        return {*self.excluded, *self.programs}
 
     @property
     def weights(self) -> dict[str, float]:
@@ -345,12 +354,12 @@ class ReviewState:
 
     @cached_property
     def _last_on_annotators(self) -> frozenset[int]:
-        """The last decision on each annotator, and on each one's flag."""
-        last: dict[tuple[bool, str], int] = {}
+        """The last decision on each annotator, on each one's flag, and on whether it is a program."""
+        last: dict[tuple[int, str], int] = {}
         for decision in self._by_id.values():
-            if decision.verb in (*_OF_ANNOTATORS, *_OF_FLAGS) and decision.id not in self._dead:
-                of_flag = decision.verb in _OF_FLAGS
-                last.update({(of_flag, name): decision.id for name in decision.annotators})
+            for group, verbs in enumerate((_OF_ANNOTATORS, _OF_FLAGS, _OF_PROGRAMS)):
+                if decision.verb in verbs and decision.id not in self._dead:
+                    last.update({(group, name): decision.id for name in decision.annotators})
         return frozenset(last.values())
 
     @cached_property
@@ -413,6 +422,7 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
     fixed = {key: by_item for key, by_item in before._fixed.items() if key not in touched}
     dead, excluded, weighed, aliases = before._dead, before.excluded, before.weighed, before.aliases
     flagged, names, merged = before.flagged, before.names, before.merged
+    programs = before.programs
     undoable, redone = (new[-1].id if new else None), None
     if "undo" in verbs:
         dead = _dead(decisions)
@@ -425,6 +435,8 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
         flagged = _flagged(decisions, dead, aliases)
     if not verbs.isdisjoint(("undo", *NameSubject.verbs)):
         names, merged = read_names(decisions, dead)
+    if not verbs.isdisjoint(("undo", *_OF_NAMES, *_OF_PROGRAMS)):
+        programs = _programs(decisions, dead, aliases)
     for key in touched:
         standing = [decision for decision in on.get(key, ()) if decision.id not in dead]
         if not standing:
@@ -441,6 +453,7 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
         excluded=excluded,
         weighed=weighed,
         flagged=flagged,
+        programs=programs,
         aliases=aliases,
         names=names,
         merged=merged,
@@ -510,6 +523,18 @@ def _flagged(
                 if decision.verb == "mark":
                     flagged[name] = decision.reason
     return flagged
+
+
+def _programs(
+    decisions: Sequence[Decision], dead: frozenset[int], aliases: Mapping[str, str]
+) -> frozenset[str]:
+    """Return the annotators that are programs; the last decision on each counts."""
+    programs: set[str] = set()
+    for decision in decisions:
+        if decision.verb in _OF_PROGRAMS and decision.id not in dead:
+            names = all_names(decision.annotators, aliases)
+            programs = programs.union(names) if decision.verb == "program" else programs.difference(names)
+    return frozenset(programs)
 
 
 def _samples(
@@ -582,7 +607,7 @@ def differ(previous: ReviewState, current: ReviewState, kind: str, item: int | N
     """
     if set(previous.excluded) != set(current.excluded) or previous.aliases != current.aliases:
         return True
-    if previous.mergers(kind) != current.mergers(kind):
+    if previous.mergers(kind) != current.mergers(kind) or previous.programs != current.programs:
         return True
     if REVIEWED[kind].weighs_annotators and previous.weights != current.weights:
         return True

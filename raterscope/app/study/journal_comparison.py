@@ -40,6 +40,7 @@ from raterscope.app.study.masks import settled_of
 from raterscope.app.study.study import Study
 
 _NO_VERDICT, _OF_FLAGS = ("skip", "reopen"), ("mark", "unmark")
+_OF_PROGRAMS = ("program", "person")
 _ANNOTATOR = "annotator "
 OF_NAMES = ("join", "separate")
 """Verbs of decisions on the names of annotators."""
@@ -260,6 +261,9 @@ def _verdicts(decision: Decision) -> Iterator[tuple[tuple[str, int | None, str],
             yield ("", None, f"name {name}"), f"{decision.verb}{with_main}"
     elif verb in _OF_FLAGS:
         return  # flags of two experts do not contradict each other
+    elif verb in _OF_PROGRAMS:
+        for name in decision.annotators:
+            yield ("", None, f"kind of {name}"), verb
     elif decision.annotators:
         weight = f" {subject.weight:g}" if isinstance(subject, WeightSubject) else ""
         for name in decision.annotators:

@@ -163,6 +163,13 @@ def mismatch_of_labels(result: LabelResult, tasks: int, annotators: int, votes: 
         return "a confusion matrix is not pseudo-counts"
     if not 0.0 < fusion.power <= 1.0:
         return f"each vote counts for {fusion.power:g}"
+    programs = result.programs
+    if programs is not None and (
+        programs.weight.shape != (len(programs.names),)
+        or programs.offset.shape != (classes,)
+        or not (np.isfinite(programs.weight).all() and (programs.weight >= 0).all())
+    ):
+        return "the weights of programs do not fit their names and classes"
     return None if groups is None else _mismatch_of_communities(groups, annotators, (classes, outputs))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels
+from raterscope.algorithms.labels.programs import Program
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.records import LabelTable, TrueLabels
@@ -37,6 +38,8 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
     common, else one of its own.
     """
     watch(0.0, "storing votes")
+    if table.probability is not None:
+        table = _like_question(study, table)
     repeats = _repeats(table, part(watch, 0.0, 0.2))
     before = _question_for(study, table.question, table.outputs, table.tasks)
     repeated = 0 if before is None else _given_again(study, before.id, table)
@@ -50,10 +53,12 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
         record = votes_record(table, annotator_ids)
         _store(study, question, 0, table.path.name, table.notices, record, part(watch, 0.2, 0.8))
     link_pictures(study, part(watch, 0.8, 1.0))
-    words = (
-        f"{counted(len(table), 'vote')} by {counted(len(table.annotators), 'annotator')}"
-        f" on {counted(len(table.tasks), 'task')}"
-    )
+    words = f"class probabilities of {counted(len(table), 'task')} by {plain(table.annotators[0], 40)}"
+    if table.probability is None:
+        words = (
+            f"{counted(len(table), 'vote')} by {counted(len(table.annotators), 'annotator')}"
+            f" on {counted(len(table.tasks), 'task')}"
+        )
     remarks = [f"{repeats:,} of a task that its annotator had labelled before"] if repeats else []
     count_text = f"all {repeated:,}" if repeated == len(table) else f"{repeated:,}"
     remarks += (
@@ -112,15 +117,58 @@ def labels_of(study: Study, question: int, run: RunEntry | None = None) -> Label
     """Return the votes on a question; with a run, those that it used."""
     crowd = study.vote_set(question, None if run is None else run.imported)
     labels = crowd.labels(study.annotators())
-    if run is None or not (run.excluded or run.aliases):
+    if run is None or not (run.excluded or run.aliases or run.programs):
         return labels
-    return labels.joined(standing_names(labels.annotators, run.aliases)).without(set(run.excluded))
+    left_out = {*run.excluded, *run.programs}
+    return labels.joined(standing_names(labels.annotators, run.aliases)).without(left_out)
+
+
+def programs_of(
+    study: Study, question: int, programs: Sequence[str], imported: int | None = None
+) -> tuple[Program, ...]:
+    """Return the class probabilities of programs; a vote without probabilities is certain.
+
+    Parameters
+    ----------
+    programs : sequence of str
+        Names of annotators.
+    imported : int, optional
+        The last import that counts; all of them by default.
+    """
+    crowd = study.vote_set(question, imported)
+    names = study.annotators()
+    ids = {names[number]: row for row, number in enumerate(crowd.annotator_ids.tolist())}
+    meaning = np.array(crowd.scheme.meaning)
+    stands = (meaning[:, None] == np.arange(len(crowd.scheme.classes))).astype(np.float64)
+    at = np.full(len(crowd.task), -1, dtype=np.int64)
+    at[crowd.scored] = np.arange(len(crowd.scored))
+    listed = []
+    for name in sorted(set(programs) & ids.keys()):
+        votes = np.flatnonzero(crowd.annotator == ids[name])
+        values = stands[crowd.label[votes]]
+        scored = at[votes] >= 0
+        values[scored] = crowd.probability[at[votes[scored]]] @ stands
+        total = values.sum(axis=1, keepdims=True)
+        probability = np.full((len(crowd.tasks), stands.shape[1]), np.nan)
+        probability[crowd.task[votes]] = np.where(total > 0, values / np.where(total > 0, total, 1), np.nan)
+        listed.append(Program(name, probability))
+    return tuple(listed)
+
+
+def _like_question(study: Study, table: LabelTable) -> LabelTable:
+    """Name the classes of a program as the question does, which may differ in letter case."""
+    question = _question_for(study, table.question, table.outputs, table.tasks)
+    question = question or _question_for(study, "", table.outputs, table.tasks, votes=False)
+    known = () if question is None else (*question.scheme.classes, *question.scheme.outputs)
+    spelling = {name.casefold(): name for name in known}
+    outputs = tuple(spelling.get(name.casefold(), name) for name in table.outputs)
+    return replace(table, outputs=outputs) if len(set(outputs)) == len(outputs) else table
 
 
 def excluded_votes(
     study: Study, question: int, excluded: Sequence[str], imported: int | None = None
 ) -> Labels | None:
-    """Return the votes of excluded annotators; None without any.
+    """Return the votes that are not counted as votes, of excluded annotators and programs; None without any.
 
     Parameters
     ----------
@@ -237,7 +285,8 @@ def widened(scheme: Scheme | None, outputs: Sequence[str]) -> Scheme:
     if scheme.classes == scheme.outputs:
         return Scheme(together, together, tuple(range(len(together))), ordered=scheme.ordered)
     meaning = dict(zip(scheme.outputs, scheme.meaning, strict=True))
-    stands = tuple(meaning.get(name, OPEN) for name in together)
+    classes = {name: index for index, name in enumerate(scheme.classes)}
+    stands = tuple(meaning.get(name, classes.get(name, OPEN)) for name in together)
     return Scheme(together, scheme.classes, stands, ordered=scheme.ordered)
 
 

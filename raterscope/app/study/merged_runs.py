@@ -83,6 +83,7 @@ class MergedRuns:
             or entry.excluded
             or entry.weights
             or entry.aliases
+            or entry.programs
             or {"last_view", "others"} & entry.log.keys()
         )
         key = _key(entry) if grows else f"{entry.digest} {len(self._runs)}"

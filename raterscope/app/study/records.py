@@ -490,6 +490,8 @@ class RunEntry:
         As how much of one each of those counted who did not count fully.
     aliases : dict of name to name
         The main name of each name that was joined with others; they counted as one annotator.
+    programs : tuple of str
+        Annotators that were programs.
     id : int
         Number in the study; 0 before the run is stored.
     items : tuple of int
@@ -509,6 +511,7 @@ class RunEntry:
     excluded: tuple[str, ...] = ()
     weights: dict[str, float] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
+    programs: tuple[str, ...] = ()
     id: int = 0
     items: tuple[int, ...] = ()
 

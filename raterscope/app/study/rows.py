@@ -71,7 +71,7 @@ def question_of(row: tuple[Any, ...], path: Path) -> QuestionEntry:
 
 def run_row(run: RunEntry) -> tuple[Any, ...]:
     """Write a run as the columns `RUN`."""
-    kept = {"weights": run.weights, "aliases": run.aliases}
+    kept = {"weights": run.weights, "aliases": run.aliases, "programs": run.programs}
     log = run.log | {name: value for name, value in kept.items() if value}
     return (
         run.kind, run.algorithm, json.dumps(run.settings), run.seed, json.dumps(run.versions),
@@ -97,6 +97,7 @@ def run_of(row: tuple[Any, ...], items: tuple[int, ...], path: Path) -> RunEntry
         values["started"] = datetime.fromisoformat(values["started"])
         values["weights"] = msgspec.convert(values["log"].pop("weights", {}), dict[str, float])
         values["aliases"] = msgspec.convert(values["log"].pop("aliases", {}), dict[str, str])
+        values["programs"] = msgspec.convert(values["log"].pop("programs", ()), tuple[str, ...])
         if not all(0 < weight <= 1 for weight in values["weights"].values()):
             raise ValueError("a weight is none")
     except (ValueError, TypeError, RecursionError) as error:

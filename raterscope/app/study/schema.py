@@ -26,6 +26,7 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 ``votes``
     A row per import and question; ``object`` holds the votes (truth 0), the true classes (truth 1), the
     comparisons (truth 0) or the true ranking (truth 1) of that import, with the names of its tasks or items.
+    Votes of a program may have the probability of each output.
 ``pictures``
     A row per task or item that an image of the study shows.
 ``contents``
@@ -48,7 +49,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     A row per run of an algorithm: kind, algorithm, settings (JSON), seed, versions (JSON), digest of the
     input, start, duration in seconds, log (JSON). ``known`` is the last decision and ``import`` the last
     import that the run used, ``excluded`` (JSON list) its excluded annotators. The log of clicks has the
-    ``weights`` of down-weighted annotators; any log has the ``aliases`` by which names were joined.
+    ``weights`` of down-weighted annotators; any log has the ``aliases`` by which names were joined, and the
+    ``programs`` among the annotators.
 ``results``
     A row per run and item, which is an image or a question; ``object`` holds the result.
 ``outlines``
@@ -75,7 +77,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     ``undoes`` names the undone decision; a redo is the undo of an undo. ``subject`` (JSON) is the subject on
     the ``item``, in the form of its ``kind``; ``voxels`` names the object with the settled voxels; ``about``
     is an earlier decision on the same subject; ``annotators`` (JSON list) are excluded, weighed, included,
-    joined or separated annotators. Marks of control images are decisions on a whole image.
+    joined or separated annotators, and those marked as program or person. Marks of control images are
+    decisions on a whole image.
 ``viewed``
     The spots of clicks that the expert viewed and left without a decision, append-only too. ``how``: selected
     on the image or listed in the grid, with the ``seconds``, the position, and the ``number`` in the ``run``
@@ -88,7 +91,8 @@ and no ``questions``, ``votes`` and ``pictures``. Later versions added ``streams
 ``viewed`` (10), control images (11), the verb reopen (12), the verbs join and separate (13),
 ``contents`` (14), classes of clicks in marks, results and decisions (15), the verbs sample, close, mark and
 unmark (16), gold and ungold (17), tasks of pairs and intervals of ranks in objects (18), comments in the
-journal (19), and new names of structures and classes in the journal (21).
+journal (19), the verbs program and person with class probabilities in votes (20), and new names of structures
+and classes in the journal (21).
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """

@@ -193,6 +193,8 @@ class ShownRuns:
             few = ", ".join(plain(name, 40) for name in names[:3])
             more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
             reasons.append(f"other annotators are excluded or down-weighted now ({few}{more})")
+        if previous.programs != current.programs:
+            reasons.append("other annotators are marked as programs now")
         if previous.aliases != current.aliases:
             reasons.append("other names of annotators are joined now")
         if previous.mergers(run.kind) != current.mergers(run.kind):

@@ -219,6 +219,8 @@ class VotesRecord:
     label : (V,) int16
     time : (V,) float64, optional
         Seconds.
+    probability : (V, L) float32, optional
+        Of a program, the probability of each output.
     """
 
     tasks: NDArray[np.uint8]
@@ -228,6 +230,7 @@ class VotesRecord:
     annotator: NDArray[np.int32]
     label: NDArray[np.int16]
     time: NDArray[np.float64] | None = None
+    probability: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,6 +252,8 @@ class VoteSet:
     time : (V,) float64, optional
     truth : (N,) int16
         Known classes, `OPEN` elsewhere.
+    scored : (P,) int64
+        Votes of programs with probabilities, and `probability`, (P, L), those of each output.
     """
 
     scheme: Scheme
@@ -260,6 +265,8 @@ class VoteSet:
     label: NDArray[np.int16]
     time: NDArray[np.float64] | None
     truth: ClassArray
+    scored: NDArray[np.int64]
+    probability: NDArray[np.float32]
 
     @cached_property
     def task_index(self) -> dict[str, int]:
@@ -324,6 +331,7 @@ def votes_record(table: LabelTable, annotator_ids: NDArray[np.int32]) -> VotesRe
         annotator=annotator_ids[table.annotator],
         label=table.label,
         time=table.time,
+        probability=table.probability,
     )
 
 
@@ -397,7 +405,26 @@ def join_votes(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) 
     annotator_ids, annotator = occurring_annotators(annotator_id, annotators)
     times = join_times([record.time for record in records], [len(record.task) for record in records])
     truth = np.full(len(tasks), OPEN, dtype=np.int16)
-    return VoteSet(scheme, tasks, pictures, annotator_ids, task, annotator, label, times, truth)
+    scored = _join_probabilities(records, output_index)
+    return VoteSet(scheme, tasks, pictures, annotator_ids, task, annotator, label, times, truth, *scored)
+
+
+def _join_probabilities(
+    records: Sequence[VotesRecord], output_index: Mapping[str, int]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the votes with probabilities, and those of the question's outputs."""
+    first, votes, rows = 0, [np.empty(0, np.int64)], [np.empty((0, len(output_index)), np.float32)]
+    for record in records:
+        count = len(record.task)
+        if record.probability is not None:
+            if record.probability.shape != (count, len(record.outputs)):
+                raise ValueError("its probabilities are not those of its votes")
+            values = np.zeros((count, len(output_index)), dtype=np.float32)
+            values[:, [output_index[name] for name in record.outputs]] = record.probability
+            votes.append(np.arange(first, first + count))
+            rows.append(values)
+        first += count
+    return np.concatenate(votes), np.concatenate(rows)
 
 
 def apply_truth(crowd: VoteSet, record: VotesRecord) -> None:

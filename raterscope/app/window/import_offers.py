@@ -89,8 +89,9 @@ def offer_import(readings: Readings, preview: ImportPreview, study: Path | None,
     """
     masks = readings.attributed
     names = [
-        NamesOffer(kind, title, preview.names[kind], preview.suggested.of(kind))
+        NamesOffer(kind, title, preview.names[kind], preview.suggested.of(kind), programs)
         for kind, title in _TITLES.items()
+        for programs in [preview.programs if kind == "annotator" else None]
     ]
     return ImportOffer(
         contents=[f"{words[:1].upper()}{words[1:]}" for words in preview.contents],

@@ -182,7 +182,8 @@ class Importer(QObject):
             return
         changes = NameChanges(*map(dialog.new_names, NAME_KINDS))
         title = f"Importing {_of(batch.paths)}"
-        work = partial(_store, understood.readings, changes, batch.may_resample, dialog.extent)
+        readings = replace(understood.readings, programs=frozenset(dialog.programs))
+        work = partial(_store, readings, changes, batch.may_resample, dialog.extent)
         contents = self._document.contents
         if contents is None:
             creating = partial(_create, understood.study, work)

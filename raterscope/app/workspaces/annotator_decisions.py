@@ -139,6 +139,14 @@ class AnnotatorDecisions(QObject):
         dialog.finished.connect(self._on_flag_closed)
         dialog.open()
 
+    def mark_programs(self) -> None:
+        """Mark the selected annotators as programs; as persons if all are programs."""
+        names, contents = self._needed(), self._document.contents
+        if names and contents is not None:
+            all_programs = all(name in contents.review.programs for name in names)
+            verb = "person" if all_programs else "program"
+            self._document.record(Decision(verb=verb, annotators=self._all(names)))
+
     def _on_flagged(self, names: tuple[str, ...], dialog: ReasonDialog) -> None:
         self._document.record(Decision(verb="mark", annotators=self._all(names), reason=dialog.reason))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -71,12 +71,15 @@ class NamesOffer:
     names : mapping of name to number of annotations
     new : mapping of name to new name
         Proposed changes.
+    programs : set of str or None
+        Annotators that are programs; None for names of another kind.
     """
 
     kind: str
     title: str
     names: Mapping[str, int]
     new: Mapping[str, str]
+    programs: Set[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +207,11 @@ class ImportDialog(QDialog):
     def new_names(self, kind: str) -> dict[str, str]:
         """Return the new name of each name of a kind that was changed."""
         return self.names[kind].changes() if kind in self.names else {}
+
+    @property
+    def programs(self) -> set[str]:
+        """Annotators that are programs, by their names in the files."""
+        return self.names["annotator"].programs() if "annotator" in self.names else set()
 
     def problem(self) -> str:
         """Return the error message; empty if the answers are valid."""
@@ -333,7 +341,16 @@ def _fixed_table(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     return table
 
 
-NAME, COUNT, NEW = range(3)
+NAME, COUNT, NEW, PROGRAM = range(4)
+
+
+def _program_item(is_program: bool) -> QTableWidgetItem:
+    item = QTableWidgetItem()
+    item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsUserCheckable)
+    item.setCheckState(Qt.CheckState.Checked if is_program else Qt.CheckState.Unchecked)
+    item.setToolTip("A fusion calibrates a program by the votes of the others, and does not count it as one")
+    item.setData(Qt.ItemDataRole.AccessibleTextRole, "program")
+    return item
 
 
 class _NamesTable(QTableWidget):
@@ -341,9 +358,9 @@ class _NamesTable(QTableWidget):
 
     def __init__(self, offer: NamesOffer) -> None:
         listed = sorted(offer.names, key=lambda name: -offer.names[name])[:MOST_NAMES]
-        super().__init__(len(listed), 3)
+        super().__init__(len(listed), 3 if offer.programs is None else 4)
         self.setAccessibleName(offer.title)
-        self.setHorizontalHeaderLabels(["Name in the files", "Annotations", "Imported as"])
+        self.setHorizontalHeaderLabels(["Name in the files", "Annotations", "Imported as", "Program"])
         self.verticalHeader().hide()
         self.setEditTriggers(QAbstractItemView.EditTrigger.AllEditTriggers)
         for row, name in enumerate(listed):
@@ -354,15 +371,30 @@ class _NamesTable(QTableWidget):
                     item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
                 self.setItem(row, column, item)
             self.setItem(row, NEW, QTableWidgetItem(offer.new.get(name, name)))
+            if offer.programs is not None:
+                self.setItem(row, PROGRAM, _program_item(name in offer.programs))
         head = self.horizontalHeader()
         head.setSectionResizeMode(NAME, QHeaderView.ResizeMode.Stretch)
         head.setSectionResizeMode(COUNT, QHeaderView.ResizeMode.ResizeToContents)
         head.setSectionResizeMode(NEW, QHeaderView.ResizeMode.Stretch)
+        if offer.programs is not None:
+            head.setSectionResizeMode(PROGRAM, QHeaderView.ResizeMode.ResizeToContents)
+        self._programs = frozenset(offer.programs or ())
+        self._listed = frozenset(listed)
 
     def changes(self) -> dict[str, str]:
         """Return the new name of each name that was changed."""
         pairs = ((self._text(row, NAME), self._text(row, NEW)) for row in range(self.rowCount()))
         return {name: " ".join(new.split()) for name, new in pairs if name != new}
+
+    def programs(self) -> set[str]:
+        """Return the names that are checked as programs."""
+        checked = {
+            self._text(row, NAME)
+            for row in range(self.rowCount())
+            if (item := self.item(row, PROGRAM)) is not None and item.checkState() == Qt.CheckState.Checked
+        }
+        return checked | (self._programs - self._listed)
 
     def _text(self, row: int, column: int) -> str:
         item = self.item(row, column)

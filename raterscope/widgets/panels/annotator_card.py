@@ -73,6 +73,8 @@ class CardView:
         Whether one of them has joined names.
     flagged : bool
         Whether all are flagged.
+    program : bool
+        Whether all are programs.
     weighs : bool
         Whether a weight has an effect on them.
     """
@@ -89,6 +91,7 @@ class CardView:
     selected: int = 1
     joined: bool = False
     flagged: bool = False
+    program: bool = False
     weighs: bool = False
 
 
@@ -146,6 +149,7 @@ class AnnotatorCard(QWidget):
     exclude_requested = Signal()
     weigh_requested = Signal()
     flag_requested = Signal()
+    program_requested = Signal()
     join_requested = Signal()
     separate_requested = Signal()
     feedback_requested = Signal()
@@ -190,6 +194,9 @@ class AnnotatorCard(QWidget):
         self.separate.setEnabled(view.joined)
         flag = ("flag…", "rejected", "Mark for attention, with a reason; fusions do not change")
         self.flag.set_word(*(("unflag", "second", "Remove the flag") if view.flagged else flag))
+        program = ("program", "second", "Fusions calibrate a program, and do not count it as one more voter")
+        person = ("person", "second", "Count the answers as votes again")
+        self.program.set_word(*(person if view.program else program))
         self.feedback.setEnabled(view.selected == 1)
 
     def set_sentences(self, sentences: Sequence[str]) -> None:
@@ -220,14 +227,15 @@ class AnnotatorCard(QWidget):
             "U", "separate", "second", "The joined names are annotators of their own again"
         )
         self.flag = KeyButton("F", "flag…", "rejected")
+        self.program = KeyButton("M", "program", "second")
         rows = vertical(margins=(12, 8, 12, 8), spacing=8)
         first = (self.exclude, self.exclude_requested), (self.weigh, self.weigh_requested)
         self.feedback = KeyButton(
             "P", "feedback…", "second", "Write a page for this annotator: strengths and clearest mistakes"
         )
         second = (self.join, self.join_requested), (self.separate, self.separate_requested)
-        third = (self.flag, self.flag_requested), (self.feedback, self.feedback_requested)
-        for pair in (first, second, third):
+        third = (self.flag, self.flag_requested), (self.program, self.program_requested)
+        for pair in (first, second, third, ((self.feedback, self.feedback_requested),)):
             row = horizontal(spacing=20)
             for button, request in pair:
                 button.clicked.connect(request)

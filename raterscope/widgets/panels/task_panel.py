@@ -58,6 +58,8 @@ class TaskVote:
         Local time, empty if unknown.
     brief : str
         Short form of `label` that distinguishes it from other outputs.
+    program : bool
+        Whether it is the answer of a program, with its probability, and no vote.
     """
 
     annotator: int
@@ -67,6 +69,7 @@ class TaskVote:
     weight: float = math.nan
     time: str = ""
     brief: str = ""
+    program: bool = False
 
 
 class TaskVotes(LineList[TaskVote]):
@@ -89,8 +92,10 @@ class TaskVotes(LineList[TaskVote]):
         """Show votes; in blind mode without annotators."""
         ordered = sorted(votes, key=_order)
         if blind:
-            ordered = [replace(vote, annotator=NOBODY, name=f"annotator {index}")
-                       for index, vote in enumerate(ordered, start=1)]  # fmt: skip
+            ordered = [
+                replace(vote, annotator=NOBODY, name=f"{'program' if vote.program else 'annotator'} {index}")
+                for index, vote in enumerate(ordered, start=1)
+            ]
         self._quiet = True
         self.set_lines(ordered)
         self.setCurrentIndex(QModelIndex())
@@ -231,14 +236,24 @@ class TaskView:
         if not self.covered and -1 not in (lead, self.majority) and lead != self.majority:
             sentences.append(
                 f"The majority says {self.classes[self.majority]} "
-                f"({self.majority_votes} of {len(self.votes)}), the model {self.classes[lead]}: "
-                "it gives more weight to the annotators who disagree."
+                f"({self.majority_votes} of {self.vote_count}), the model {self.classes[lead]}: "
+                f"it gives more weight to {self._against_majority()}."
             )
         if self.known >= 0 and not self.covered:
             sentences.append(f"Ground truth: {self.classes[self.known]}.")
         if self.decided >= 0:
             sentences.append(f"You decided {self.classes[self.decided]}.")
         return (first + " ".join(sentences)).rstrip()
+
+    @property
+    def vote_count(self) -> int:
+        """Number of votes, without the answers of programs."""
+        return sum(not vote.program for vote in self.votes)
+
+    def _against_majority(self) -> str:
+        """Return what outweighs the majority: annotators, or programs if these alone answered otherwise."""
+        those = {vote.program for vote in self.votes if vote.agrees}
+        return "the program" if those == {True} else "the annotators who disagree"
 
     def objection(self, number: int) -> str:
         """Say what a decision for a class contradicts; empty if nothing, or while votes are hidden.
@@ -251,7 +266,7 @@ class TaskView:
         against: dict[int, list[str]] = {}
         if self.known >= 0:
             against.setdefault(self.known, []).append("ground truth")
-        if self.tally is not None and int(self.tally.sum()) >= max(2, len(self.votes)):
+        if self.tally is not None and int(self.tally.sum()) >= max(2, self.vote_count):
             voted = int(self.tally.argmax())
             if self.tally[voted] == self.tally.sum():
                 against.setdefault(voted, []).append(f"all {count(int(self.tally[voted]), 'vote')}")
@@ -331,7 +346,8 @@ class TaskPanel(QWidget):
             self._header.set_aside("")
             return
         self._header.set_title("Task", view.name)
-        votes = count(len(view.votes), "vote")
+        programs = len(view.votes) - view.vote_count
+        votes = count(view.vote_count, "vote") + (f", {count(programs, 'program')}" if programs else "")
         many = has_many(view.classes)
         self._header.set_aside(f"{_order_words(view)} | {votes}" if many else votes)
         if self._picture.isHidden() == view.pictures:

@@ -12,6 +12,7 @@ from raterscope.app.formats.annotations import Content
 from raterscope.app.formats.labels.collector import collect_labels
 from raterscope.app.formats.labels.columns import Head
 from raterscope.app.formats.labels.contents import read_contents
+from raterscope.app.formats.labels.programs import holds_probabilities, read_probabilities
 from raterscope.app.formats.labels.table import (
     FIELDS,
     VOTES,
@@ -67,7 +68,9 @@ def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth",
         table = source.head().table
         if is_export(table):
             return _labels_among(ZooniverseDocument(table).contents(), alone)
-        return "labels" if find_annotator_columns(table) else detect_labels(table)
+        if holds_probabilities(table) or find_annotator_columns(table):
+            return "labels"
+        return detect_labels(table)
     except InputError:
         return None
 
@@ -90,7 +93,8 @@ def read_labels(
     truth : bool
         Whether to read a table's labels as true labels, even if they name annotators.
     annotator : str, optional
-        Annotator of a JSON or XML file that names none; by default the file's name.
+        Annotator of a JSON or XML file, or of class probabilities, that names none; by default the file's
+        name.
 
     Returns
     -------
@@ -150,6 +154,8 @@ def _read(
     head = source.head()
     if is_export(head.table) and not mapping:
         return collect_labels(path, ZooniverseDocument(source.table(watch)), path.stem, watch)
+    if not mapping and not truth and holds_probabilities(head.table):
+        return (read_probabilities(source.table(watch), annotator or path.stem),)
     if find_annotator_columns(head.table, mapping) and not truth:
         return read_wide_table(source.table(watch), mapping, watch)
     return _read_rows(head, mapping, watch, truth=truth)

@@ -7,14 +7,84 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.programs import Program
 from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.formats.records import LabelTable
 from raterscope.app.formats.tables import Table, find_columns, number_or_nan, read_table
+from raterscope.text import natural
 
 _PREFIX = re.compile(r"^(?:(?:p|prob|probability|score)(?=[\s_:(\[]))?[\s_:(\[]*", re.IGNORECASE)
 _TOLERANCE = 0.01
 """Largest difference of a row's sum from 1 without a notice."""
+
+_LONG = ("task", "label", "score")
+
+
+def holds_probabilities(table: Table) -> bool:
+    """Return whether the first rows of a table hold class probabilities, which add up to 1 for each task.
+
+    Every column but the task is a class, or the columns are task, label and score.
+    """
+    return not find_columns(table, ("annotator",)) and bool(_class_names(table))
+
+
+def read_probabilities(table: Table, name: str) -> LabelTable:
+    """Read the class probabilities of a program as its votes: the most probable class of each task.
+
+    Raises `InputError` as `read_program`.
+
+    Parameters
+    ----------
+    name : str
+        Of the program.
+    """
+    fields = find_columns(table, ("task",))
+    assert fields is not None
+    classes = _class_names(table)
+    tasks = tuple(dict.fromkeys(cell.strip() for cell in table.column(fields["task"])))
+    program, notices = program_of(table, name, tasks, classes)
+    rows = np.flatnonzero(np.isfinite(program.probability).all(axis=1))
+    probability = program.probability[rows].astype(np.float32)
+    wide = _class_columns(table, classes)
+    columns = dict.fromkeys(wide.values(), "score") if wide else find_columns(table, _LONG) or {}
+    return LabelTable(
+        path=table.path, question="", annotators=(name,), tasks=tasks, outputs=classes,
+        annotator=np.zeros(len(rows), dtype=np.int32), task=rows.astype(np.int32),
+        label=probability.argmax(axis=1).astype(np.int16), notices=tuple(notices), tags=False,
+        columns={} if not wide else {fields["task"]: "task", **columns}, probability=probability,
+    )  # fmt: skip
+
+
+def _class_names(table: Table) -> tuple[str, ...]:
+    """Return the classes of a table of class probabilities; empty for another table."""
+    fields = find_columns(table, ("task",))
+    if fields is None or not len(table):
+        return ()
+    others = [column for column in table.header if column != fields["task"]]
+    values = [[number_or_nan(cell) for cell in table.column(column)] for column in others]
+    if len(others) > 1 and _add_up_to_one(np.array(values).T):
+        return tuple(_without_prefix(column) for column in others)
+    fields = find_columns(table, _LONG)
+    if fields is None or len(others) > 2:
+        return ()
+    tasks, labels, scores = (table.column(fields[field]) for field in _LONG)
+    total: dict[str, float] = {}
+    for task, score in zip(tasks, scores, strict=True):
+        total[task] = total.get(task, 0.0) + number_or_nan(score)
+    del total[tasks[-1]]  # the first rows may end within a task
+    sums = np.array(list(total.values()))
+    if not len(sums) or len(tasks) <= len(total) + 1 or not (np.abs(sums - 1) <= _TOLERANCE).all():
+        return ()
+    return tuple(sorted({label.strip() for label in labels} - {""}, key=natural))
+
+
+def _add_up_to_one(values: NDArray[np.float64]) -> bool:
+    """Return whether all rows are probabilities, and not all of them certain."""
+    fractions = bool(((values > 0) & (values < 1)).any())
+    sums = np.abs(values.sum(axis=1) - 1) <= _TOLERANCE
+    return fractions and bool(((values >= 0) & (values <= 1)).all() and sums.all())
 
 
 def read_program(path: Path, tasks: Sequence[str], classes: Sequence[str]) -> tuple[Program, list[str]]:
@@ -31,7 +101,7 @@ def program_of(
 ) -> tuple[Program, list[str]]:
     """Take the class probabilities from a table; see `read_program`."""
     wide = _class_columns(table, classes)
-    fields = find_columns(table, ("task",) if wide else ("task", "label", "score"))
+    fields = find_columns(table, ("task",) if wide else _LONG)
     if fields is None:
         expected = ", ".join(map(plain, classes[:9]))
         raise InputError(
@@ -94,4 +164,8 @@ def _class_columns(table: Table, classes: Sequence[str]) -> Mapping[str, str]:
 
 def _bare(name: str) -> str:
     """Return the class that a column's name has: "ring" for p(ring), prob_ring and Ring."""
-    return (_PREFIX.sub("", name.strip()).rstrip(" )]") or name).casefold()
+    return _without_prefix(name).casefold()
+
+
+def _without_prefix(name: str) -> str:
+    return _PREFIX.sub("", name.strip()).rstrip(" )]") or name.strip()

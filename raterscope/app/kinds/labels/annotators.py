@@ -340,7 +340,7 @@ def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Ag
     for entry, step in steps_of(watch, study.questions()):
         step(0.0, "measuring agreement")
         labels = labels_of(study, entry.id, None)
-        labels = labels.joined(standing_names(labels.annotators, state.aliases)).without(set(state.excluded))
+        labels = labels.joined(standing_names(labels.annotators, state.aliases)).without(state.apart)
         if names:
             labels = labels.without(set(labels.annotators) - set(names))
         if len(labels):

@@ -378,22 +378,22 @@ def _write_votes(study: Study, entry: QuestionEntry, form: str, path: Path, watc
 def _write_variability(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
     """Write the observer variability of annotators who are not excluded."""
     labels, state = labels_of(study, entry.id), fold(study.decisions())
-    labels = labels.joined(standing_names(labels.annotators, state.aliases)).without(set(state.excluded))
+    labels = labels.joined(standing_names(labels.annotators, state.aliases)).without(state.apart)
     statistics = label_statistics(measure_labels(entry.name, labels, watch))
     return [write_table(path, COLUMNS, statistic_rows(statistics))]
 
 
 def _write_agreement(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
     """Write the agreement of annotators who are not excluded."""
-    labels = labels_of(study, entry.id).without(set(fold(study.decisions()).excluded))
+    labels = labels_of(study, entry.id).without(fold(study.decisions()).apart)
     return [write_table(path, AGREEMENT, agreement_rows(labels, watch))]
 
 
 def _write_tag_agreement(study: Study, tags: TagSet, path: Path, watch: Watch) -> Path:
     """Write the agreement over whole sets of annotators who are not excluded."""
     watch(0.0, "measuring agreement")
-    excluded = set(fold(study.decisions()).excluded)
-    votes = [labels_of(study, entry.id).without(excluded) for entry in tags.questions]
+    apart = fold(study.decisions()).apart
+    votes = [labels_of(study, entry.id).without(apart) for entry in tags.questions]
     return write_tag_agreement(path, votes)
 
 

@@ -31,7 +31,14 @@ from raterscope.app.outcome import Outcome, attempt, finite_or_none
 from raterscope.app.review import ReviewState, standing_names
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.arrays import Fingerprint
-from raterscope.app.study.labels import decided_classes, excluded_votes, known_truth, labels_of, with_gold
+from raterscope.app.study.labels import (
+    decided_classes,
+    excluded_votes,
+    known_truth,
+    labels_of,
+    programs_of,
+    with_gold,
+)
 from raterscope.app.study.records import QuestionEntry
 from raterscope.app.study.vote_sets import class_indices
 
@@ -46,7 +53,8 @@ class Question:
         The expert's decisions held fixed.
     truth : (N,) int16
     excluded : Labels or None
-        Votes of excluded annotators, which are not fused; tasks and annotators numbered as in `labels`.
+        Votes of excluded annotators and programs, which do not count as votes; tasks and annotators numbered
+        as in `labels`.
     programs : tuple of Program
         Class probabilities of programs, combined with the consensus of the votes.
     """
@@ -69,9 +77,13 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
     def read(number: int, state: ReviewState) -> Question | None:
         crowd = study.vote_set(number)
         labels = crowd.labels(people, decided_classes(crowd, state, number))
-        labels = labels.joined(standing_names(labels.annotators, state.aliases)).without(state.excluded)
-        left_out = excluded_votes(study, number, tuple(state.excluded))
-        return Question(labels, with_gold(crowd, state.gold_tasks(number)), left_out) if len(labels) else None
+        labels = labels.joined(standing_names(labels.annotators, state.aliases)).without(state.apart)
+        if not len(labels):
+            return None
+        labels = replace(labels, aliases=labels.aliases | (state.programs & set(labels.annotators)))
+        programs = programs_of(study, number, tuple(state.programs - state.excluded.keys()))
+        truth = with_gold(crowd, state.gold_tasks(number))
+        return Question(labels, truth, excluded_votes(study, number, tuple(state.apart)), programs)
 
     names = {number: study.question(number).name for number in questions}
     inputs = outcome.gather(names, study, read, watch, words="reading the votes on")
@@ -89,8 +101,8 @@ def _fuse(question: Question, plan: LabelPlan, watch: Watch) -> LabelResult:
     result = fuse(question.labels, plan, question.truth, part(watch, 0.0, 0.95))
     if not question.programs:
         return result
-    combined, _ = combine(result.fusion, question.programs, part(watch, 0.95, 1.0))
-    return replace(result, fusion=combined)
+    combined, weights = combine(result.fusion, question.programs, part(watch, 0.95, 1.0))
+    return replace(result, fusion=combined, programs=weights)
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
@@ -130,6 +142,10 @@ def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str
     advised = _advice(labels, fusion, judged, vote, rates)
     notices = (*fusion.notices, *(() if groups is None else groups.notices), *advised)
     record["notices"] = list(dict.fromkeys(notices))
+    if ended.fusion.programs is not None:
+        weights = ended.fusion.programs
+        record["programs"] = dict(zip(weights.names, weights.weight.tolist(), strict=True))
+        record["gain_of_programs"] = finite_or_none(weights.gain)
     if judged is not None:
         record |= {
             "accuracy": judged.accuracy, "auc": finite_or_none(judged.area), "log_loss": judged.log_loss,
@@ -214,7 +230,7 @@ def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
     labels = replace(
         order_like_answer(labels_of(study, entry.id, run), result.fusion), known=result.fusion.known
     )
-    out = excluded_votes(study, entry.id, run.excluded, run.imported)
+    out = excluded_votes(study, entry.id, (*run.excluded, *run.programs), run.imported)
     out = None if out is None else order_like_answer(out, result.fusion)
     return Answered(entry, run, result, Question(labels, read_truths(study, entry, result.fusion), out))
 

@@ -83,7 +83,7 @@ def _grid(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> Anno
         ("aliases", "Names that you joined with this one (J)", table.columns["aliases"], bool(table.aliases)),
         ("verdicts", "Marks that agree with your decisions, and marks that contradict one", _verdicts(table),
          judged),
-        ("state", "Excluded, down-weighted or flagged annotators, and the reason", states,
+        ("state", "Programs; excluded, down-weighted or flagged annotators, and the reason", states,
          bool((states != "").any())),
     ):  # fmt: skip
         columns.append(GridColumn(key, "", key, help_text, "words", texts, shown=there))
@@ -135,7 +135,7 @@ def _verdicts(table: AnnotatorTable) -> np.ndarray:
 
 def _state(table: AnnotatorTable, name: str) -> str:
     weight, reason = table.weight(name), table.reason(name)
-    states = []
+    states = [("", "program")] if name in table.programs else []
     if weight != 1:
         states.append((reason, "excluded" if weight == 0 else f"counts as {part_of_one(weight)}"))
     if name in table.flagged:
@@ -176,6 +176,7 @@ def card(prepared: Prepared, names: Sequence[str]) -> CardView | None:
         "selected": len(there),
         "joined": any(name in table.aliases for name in there),
         "flagged": all(name in table.flagged for name in there),
+        "program": all(name in table.programs for name in there),
         "weighs": any(table.of_kind(name, "clicks") is not None for name in there),
     }
     if len(compared) == 2:

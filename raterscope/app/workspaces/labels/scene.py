@@ -14,6 +14,7 @@ from raterscope.algorithms.labels.assessment import Assessment, advice, assess
 from raterscope.algorithms.labels.class_order import similar_order
 from raterscope.algorithms.labels.data import ClassArray, FloatArray, distinct
 from raterscope.algorithms.labels.drift import Constancy, constancy, row_movement
+from raterscope.algorithms.labels.programs import Program
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.voting import shares_of_votes
@@ -30,7 +31,7 @@ from raterscope.app.kinds.labels.runs import (
 from raterscope.app.review import fold
 from raterscope.app.session import Session
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.labels import excluded_votes, labels_of, pictures_of, with_gold
+from raterscope.app.study.labels import excluded_votes, labels_of, pictures_of, programs_of, with_gold
 from raterscope.app.study.records import ImageEntry, QuestionEntry
 from raterscope.app.study.vote_sets import NameIndex
 
@@ -54,7 +55,9 @@ class Scene:
     later : int
         Number of votes that were imported after the run.
     excluded : Labels or None
-        The votes that the run excluded, with the numbering of `labels`.
+        The votes of annotators that the run excluded and of programs, with the numbering of `labels`.
+    programs : tuple of Program
+        Class probabilities of the run's programs, with the classes of its result.
     """
 
     question: QuestionEntry
@@ -66,6 +69,7 @@ class Scene:
     pictures: Mapping[int, ImageEntry]
     later: int = 0
     excluded: Labels | None = None
+    programs: tuple[Program, ...] = ()
 
     @property
     def item(self) -> QuestionEntry:
@@ -117,11 +121,25 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     entries = {picture.id: picture for picture in study.images()}
     pictures = {task: entries[image] for task, image in pictures_of(study, question).items()}
     later = 0 if run_shown is None else len(study.vote_set(question).task) - len(vote_set.task)
-    excluded = (
-        None if run_shown is None else excluded_votes(study, question, run_shown.excluded, run_shown.imported)
-    )
+    excluded = None
+    if run_shown is not None:
+        apart = (*run_shown.excluded, *run_shown.programs)
+        excluded = excluded_votes(study, question, apart, run_shown.imported)
     excluded = excluded if excluded is None or result is None else order_like_answer(excluded, result.fusion)
-    return Scene(entry, run_shown, result, labels, vote_set.annotator_ids, truth, pictures, later, excluded)
+    programs = () if run_shown is None or result is None else _programs(study, entry, run_shown, result)
+    return Scene(
+        entry, run_shown, result, labels, vote_set.annotator_ids, truth, pictures, later, excluded, programs
+    )
+
+
+def _programs(study: Study, entry: QuestionEntry, run: RunEntry, result: LabelResult) -> tuple[Program, ...]:
+    """Return the programs of a run; none if the question lost a class of its result."""
+    classes, names = entry.scheme.classes, set(run.programs) - set(run.excluded)
+    if not names or not set(result.fusion.classes) <= set(classes):
+        return ()
+    order = [classes.index(name) for name in result.fusion.classes]
+    listed = programs_of(study, entry.id, tuple(names), run.imported)
+    return tuple(replace(program, probability=program.probability[:, order]) for program in listed)
 
 
 @dataclass(frozen=True, eq=False)

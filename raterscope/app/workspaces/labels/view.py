@@ -28,18 +28,21 @@ LISTED_VOTES = 500
 
 
 def name_of(scene: Scene, annotator: int, *, blind: bool) -> str:
-    """Return the name of an annotator, or a number while names are hidden."""
-    return f"annotator {scene.annotator_ids[annotator] + 1}" if blind else scene.labels.annotators[annotator]
+    """Return the name of an annotator, or a number while names are hidden; a program is called one."""
+    name = scene.labels.annotators[annotator]
+    if scene.run is not None and name in scene.run.programs:
+        return f"program {scene.annotator_ids[annotator] + 1}" if blind else f"{name} (program)"
+    return f"annotator {scene.annotator_ids[annotator] + 1}" if blind else name
 
 
 def wall_view(scene: Scene, analysis: Analysis, excluded: Mapping[str, str]) -> WallView | None:
     """Return the wall of the annotators who voted; None without a result."""
     if analysis.mean is None or analysis.accuracy is None or analysis.difference is None:
         return None
-    annotators = np.flatnonzero(
-        (analysis.votes_of > 0) | np.array([name in excluded for name in scene.labels.annotators])
-    )
     votes = analysis.votes_of + analysis.left_out
+    annotators = np.flatnonzero(
+        (votes > 0) | np.array([name in excluded for name in scene.labels.annotators])
+    )
     measures = [
         Measure("accuracy", analysis.accuracy[0][annotators]),
         Measure("votes", votes[annotators].astype(float), ",.0f"),
@@ -65,7 +68,7 @@ def wall_view(scene: Scene, analysis: Analysis, excluded: Mapping[str, str]) -> 
         outputs = tuple(outputs[column] for column in columns.tolist())
     return WallView(
         numbers=annotators,
-        names=tuple(scene.labels.annotators[number] for number in annotators.tolist()),
+        names=tuple(name_of(scene, number, blind=False) for number in annotators.tolist()),
         aliases=tuple(name_of(scene, number, blind=True) for number in annotators.tolist()),
         mean=mean,
         votes=votes[annotators],
@@ -103,7 +106,7 @@ def matrix_view(
         title, name = (title, f"{name}, {when}") if name else (f"{title}, {when}", "")
     out = int(analysis.left_out[several].sum()) if len(annotators) else 0
     numbers = [count(votes, "vote")] if votes or not out else []
-    numbers += [f"{count(out, 'vote')} excluded"] if out else []
+    numbers += [f"{count(out, 'vote')} not counted"] if out else []
     tree = class_tree(scene.classes) if scene.labels.outputs == scene.classes else None
     return MatrixView(
         title=title,
@@ -213,6 +216,7 @@ def task_view(
         )
         for index, log_odds in zip(listed.tolist(), weight.tolist(), strict=True)
     ]
+    lines += _program_lines(scene, task, leading, blind=blind)
     classes_voted = labels.meaning[labels.label[votes]]
     tally = np.bincount(classes_voted[classes_voted >= 0], minlength=len(labels.classes))
     leading_vote = int(tally.argmax()) if len(votes) else -1
@@ -235,6 +239,32 @@ def task_view(
         fixed=fusion is not None and int(fusion.known[task]) != OPEN,
         grades=_grades(posterior) if labels.ordered else None,
     )
+
+
+def _program_lines(scene: Scene, task: int, leading: int, *, blind: bool) -> list[TaskVote]:
+    """Return the lines of the programs that judged a task: the most probable class, and its weight."""
+    result, labels = scene.result, scene.labels
+    if result is None or result.programs is None:
+        return []
+    rows = {name: row for row, name in enumerate(labels.annotators)}
+    lines = []
+    for program in scene.programs:
+        probability = program.probability[task]
+        if program.name not in rows or not np.isfinite(probability).all():
+            continue
+        best, row = int(probability.argmax()), rows[program.name]
+        name = scene.classes[best]
+        lines.append(
+            TaskVote(
+                annotator=int(scene.annotator_ids[row]),
+                name=name_of(scene, row, blind=blind),
+                label=f"{name} {probability[best]:.2f}",
+                agrees=best == leading,
+                weight=result.programs.log_odds(program, task, leading, result.fusion.shares),
+                program=True,
+            )
+        )
+    return lines
 
 
 def _grades(posterior: FloatArray | None) -> tuple[int, int, int] | None:

@@ -512,7 +512,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
             if protocol is not None:
                 state, labels = request.state, labels_of(request.study, entry.id)
                 labels = labels.joined(standing_names(labels.annotators, state.aliases))
-                labels = labels.without(set(state.excluded))
+                labels = labels.without(state.apart)
                 sections.append(variability_section(entry.name, labels, protocol, named_step))
     measures = _MEASURES if request.options.get("variability") is None else (*_MEASURES, METHODS["labels"])
     if sections:
@@ -522,9 +522,9 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
 
 def _tag_sections(request: ReportRequest) -> Iterator[Section]:
     """Report the agreement over each set of tags."""
-    excluded = set(request.state.excluded)
+    apart = request.state.apart
     for tags in find_tag_sets([request.study.question(entry.id) for entry in request.items]):
-        votes = [labels_of(request.study, entry.id).without(excluded) for entry in tags.questions]
+        votes = [labels_of(request.study, entry.id).without(apart) for entry in tags.questions]
         yield Section(plain(tags.name), [tag_agreement_table(tags.name, votes)])
 
 

@@ -198,7 +198,7 @@ def communities_table(groups: Groups, annotators: Sequence[str]) -> Table:
 def annotators_table(
     answered: Answered, rates: Rates, groups: Groups | None, excluded: Mapping[str, str]
 ) -> Table:
-    """List the best and the worst annotators, and the excluded ones."""
+    """List the best and the worst annotators, excluded ones and programs."""
     labels, fusion = answered.question.labels, answered.result.fusion
     assert labels.meaning is not None
     mean, low, high = rates.accuracies()
@@ -225,10 +225,11 @@ def annotators_table(
                 plain(describe_community(rates.mean[k], fusion.classes, fusion.outputs, meaning), 80),
             ]
         )
-    for name in sorted(set(answered.run.excluded) & set(labels.annotators)):
-        reason = plain(excluded.get(name, "")) or "no reason given"
+    programs = set(answered.run.programs)
+    for name in sorted({*answered.run.excluded, *programs} & set(labels.annotators)):
+        reason = f"excluded: {plain(excluded.get(name, '')) or 'no reason given'}"
         k = labels.annotators.index(name)
-        title = f"{plain(name, 40)} (excluded: {reason})"
+        title = f"{plain(name, 40)} ({_program_words(answered, name) if name in programs else reason})"
         if answered.question.excluded is None or not rates.votes[k]:
             rows.append([title, *[NONE] * 4])
             continue
@@ -244,6 +245,16 @@ def annotators_table(
     )
     columns = ("Annotator", "Votes", "Accuracy", "Community", "Behaviour")
     return Table("Annotators, the best and the worst", columns, rows, note, frozenset({4}))
+
+
+def _program_words(answered: Answered, name: str) -> str:
+    """Describe a program: whether it is excluded, or the power of its probabilities."""
+    weights = answered.result.programs
+    if name in answered.run.excluded:
+        return "program, excluded"
+    if weights is None or name not in weights.names:
+        return "program"
+    return f"program, power {weights.weight[weights.names.index(name)]:.2f}"
 
 
 def moved_table(
