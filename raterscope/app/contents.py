@@ -134,6 +134,12 @@ class Journal:
         self.decisions = (*self.decisions, decision)
         self.state = fold(self.decisions, self.state)
 
+    def catch_up(self, study: Study) -> None:
+        """Add the decisions that an import stored."""
+        if study.last_decision() > (self.decisions[-1].id if self.decisions else 0):
+            for decision in study.decisions()[len(self.decisions) :]:
+                self.append(decision)
+
     def rest_on(self, runs: Sequence[RunEntry], chosen: Mapping[str, int]) -> None:
         """Record the decisions that the shown run of each kind used."""
         shown_runs = {run.kind: run for run in runs}
@@ -165,6 +171,7 @@ def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
     watch(0.0, "reading the study")
     runs = tuple(study.runs.all())
     chosen = study.shown.chosen()
+    journal.catch_up(study)
     journal.rest_on(runs, chosen)
     images = tuple(study.images())
     return Contents(
@@ -213,6 +220,7 @@ def write_decision(
 ) -> Written | None:
     """Make a decision from the stored journal, so that two quick undos are two."""
     watch(0.0, "writing")
+    journal.catch_up(study)
     decision = make(journal.state)
     if decision is None:
         return None

@@ -40,7 +40,7 @@ _FOLDS = 5
 _ROUNDS = 50
 _TOLERANCE = 1e-6
 _PRIOR_VARIANCE = 1.0
-"""Of each weight, around 0."""
+"""Of the sum of the weights, around 0: copies of a program weigh as much together as it does alone."""
 
 _OFFSET_VARIANCE = 4.0
 _GAIN = 2.0
@@ -232,11 +232,11 @@ def _fit(features: FloatArray, likelihood: FloatArray, base: FloatArray) -> tupl
         joint = prior * likelihood
         total = np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
         slope = joint / total - prior
-        penalty = (weight**2).sum() / _PRIOR_VARIANCE + (offset**2).sum() / _OFFSET_VARIANCE
+        penalty = weight.sum() ** 2 / _PRIOR_VARIANCE + (offset**2).sum() / _OFFSET_VARIANCE
         value = -np.log(total).sum() + penalty / 2
         gradient = np.concatenate(
             [
-                weight / _PRIOR_VARIANCE - np.einsum("npj,nj->p", features, slope),
+                weight.sum() / _PRIOR_VARIANCE - np.einsum("npj,nj->p", features, slope),
                 offset / _OFFSET_VARIANCE - slope.sum(axis=0),
             ]
         )

@@ -325,7 +325,7 @@ def _about(
     if run.excluded:
         words += f" Excluded: {', '.join(plain(name, 40) for name in run.excluded)}."
     if run.programs:
-        words += f" Programs: {', '.join(plain(name, 40) for name in run.programs)}."
+        words += f" Programs: {', '.join(plain(name, 40) for name in run.programs)} ([@raykar2010])."
     for names in groups(run.aliases).values():
         words += f" Counted as one annotator: {', '.join(plain(name, 40) for name in names)}."
     if run.weights:

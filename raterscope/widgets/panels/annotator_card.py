@@ -234,10 +234,14 @@ class AnnotatorCard(QWidget):
             "P", "feedback…", "second", "Write a page for this annotator: strengths and clearest mistakes"
         )
         second = (self.join, self.join_requested), (self.separate, self.separate_requested)
-        third = (self.flag, self.flag_requested), (self.program, self.program_requested)
-        for pair in (first, second, third, ((self.feedback, self.feedback_requested),)):
-            row = horizontal(spacing=20)
-            for button, request in pair:
+        third = (
+            (self.flag, self.flag_requested),
+            (self.program, self.program_requested),
+            (self.feedback, self.feedback_requested),
+        )
+        for several in (first, second, third):
+            row = horizontal(spacing=20 if len(several) == 2 else 8)
+            for button, request in several:
                 button.clicked.connect(request)
                 row.addWidget(button, 1)
             rows.addLayout(row)

@@ -34,6 +34,9 @@ from raterscope.widgets.parts import Header, placeholder, plain_label
 from raterscope.widgets.theme import set_lengths, text_size
 
 NOBODY = -1
+PROGRAM = " (program)"
+"""End of the name of a program."""
+
 WEIGHT, TIME = 44.0, 104.0
 TIME_FROM = 360.0
 """Width below which the time is in the tooltip only."""
@@ -148,7 +151,8 @@ class _VoteKind(LineKind[TaskVote]):
         paint_words(painter, room, text, look.text if line.agrees else look.rejected,
                     elide=Qt.TextElideMode.ElideMiddle, brief=brief)  # fmt: skip
         name = QRectF(left, box.top(), right - width - left - 8, box.height())
-        paint_words(painter, name, line.name, look.second, elide=Qt.TextElideMode.ElideMiddle)
+        brief = line.name.removesuffix(PROGRAM) if line.program else ""
+        paint_words(painter, name, line.name, look.second, elide=Qt.TextElideMode.ElideMiddle, brief=brief)
 
 
 SIDE, NARROW_SIDE = 120, 72

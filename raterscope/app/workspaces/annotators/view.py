@@ -203,8 +203,9 @@ def card(prepared: Prepared, names: Sequence[str]) -> CardView | None:
         sentences.append(
             f"Over all kinds: {estimate(*figures)} standard deviations of the crowd. {across.sentence()}"
         )
+    tone = "rejected" if words or state not in ("", "program") else "plain"
     return CardView(
-        shown, state.partition(":")[0], "rejected" if words or state else "plain", number, caption, interval,
+        shown, state.partition(":")[0], tone, number, caption, interval,
         tuple(sentences), **common,  # type: ignore[arg-type]
     )  # fmt: skip
 

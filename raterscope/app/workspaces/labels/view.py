@@ -21,7 +21,7 @@ from raterscope.widgets.figures.confusion_matrix import MatrixView
 from raterscope.widgets.figures.confusion_wall import Measure, WallView
 from raterscope.widgets.names import short_class_names
 from raterscope.widgets.panels.card_panels import GridView, TasksView
-from raterscope.widgets.panels.task_panel import TaskView, TaskVote
+from raterscope.widgets.panels.task_panel import PROGRAM, TaskView, TaskVote
 
 LISTED_VOTES = 500
 """Of a task that more annotators voted on, so many votes are listed."""
@@ -31,7 +31,7 @@ def name_of(scene: Scene, annotator: int, *, blind: bool) -> str:
     """Return the name of an annotator, or a number while names are hidden; a program is called one."""
     name = scene.labels.annotators[annotator]
     if scene.run is not None and name in scene.run.programs:
-        return f"program {scene.annotator_ids[annotator] + 1}" if blind else f"{name} (program)"
+        return f"program {scene.annotator_ids[annotator] + 1}" if blind else f"{name}{PROGRAM}"
     return f"annotator {scene.annotator_ids[annotator] + 1}" if blind else name
 
 
