@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt
-from PySide6.QtGui import QFontMetrics, QHelpEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QFontMetrics, QHelpEvent, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QComboBox,
@@ -552,6 +552,16 @@ class Menu(QMenu):
             event.accept()
             return True
         return super().event(event)
+
+
+def keeps_key(event: QEvent, *keys: Qt.Key) -> bool:
+    """Keep keys for the focus widget that may be shortcuts of the window; return whether it is one."""
+    kept = (
+        event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent) and event.key() in keys
+    )
+    if kept:
+        event.accept()
+    return kept
 
 
 def without_checked(slot: Callable[[], object]) -> Callable[[bool], object]:

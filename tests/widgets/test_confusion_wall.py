@@ -126,9 +126,12 @@ def test_return_and_a_double_click_ask_for_an_annotator(wall, qtbot):
     assert requests == [139, 138]
 
 
-def test_letters_find_by_name_and_return_goes_back_to_the_wall(wall, qtbot):
+def test_a_slash_finds_by_name_and_return_goes_back_to_the_wall(wall, qtbot):
     press(qtbot, wall, Qt.Key.Key_R)
-    qtbot.keyClicks(wall.filter, "03")
+    assert wall.filter.text() == ""
+    press(qtbot, wall, Qt.Key.Key_Slash)
+    assert wall.focusWidget() is wall.filter
+    qtbot.keyClicks(wall.filter, "r03")
     assert wall.filter.text() == "r03"
     assert set(wall.shown) == set(range(130, 140))
     qtbot.keyClick(wall.filter, Qt.Key.Key_Return)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QToolButton, QWidget
 
@@ -18,7 +18,7 @@ from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.figures.cells import BAR_HEIGHT, Tiles, community_word, paint_colour_bar, rate_table
 from raterscope.widgets.figures.wall_tiles import WallTiles
 from raterscope.widgets.layouts import stacked, vertical
-from raterscope.widgets.parts import ChoiceBox, Header, leave_keys_to, placeholder, plain_tip
+from raterscope.widgets.parts import ChoiceBox, Header, keeps_key, leave_keys_to, placeholder, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths
 
 NOTHING = "Press Fuse (F5) to see every annotator's confusion matrix."
@@ -90,7 +90,7 @@ class WallView:
 
 
 class ConfusionWall(QWidget):
-    """Click, Ctrl and Shift select; arrows walk; letters find by name; Ctrl and the wheel, + and - zoom.
+    """Click, Ctrl and Shift select; arrows walk; / finds by name; Ctrl and the wheel, + and - zoom.
 
     Signals
     -------
@@ -141,7 +141,7 @@ class ConfusionWall(QWidget):
         self.direction.clicked.connect(self._on_direction)
         self.tiles.selection_changed.connect(self._on_selected)
         self.tiles.activated.connect(self._on_activated)
-        self.tiles.typed.connect(self._on_typed)
+        self.tiles.find_wanted.connect(self._on_find)
         self._settle()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -331,9 +331,9 @@ class ConfusionWall(QWidget):
     def _on_activated(self, row: int) -> None:
         self.activated.emit(self._numbers((row,))[0])
 
-    def _on_typed(self, letters: str) -> None:
+    def _on_find(self) -> None:
         self.filter.setFocus(Qt.FocusReason.ShortcutFocusReason)
-        self.filter.setText(letters)
+        self.filter.selectAll()
 
     def _on_filter_left(self) -> None:
         if self.tiles.order:
@@ -344,6 +344,10 @@ class _Filter(QLineEdit):
     """Escape empties it; Return, Down or a second Escape leave it for the wall."""
 
     left = Signal()
+
+    def event(self, event: QEvent) -> bool:
+        """Keep Esc from the shortcuts of the window."""
+        return keeps_key(event, Qt.Key.Key_Escape) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = event.key()

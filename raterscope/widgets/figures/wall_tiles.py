@@ -25,7 +25,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QToolTip
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import Grid, TilePainter, Tiles
 from raterscope.widgets.hints import KeyHelp
-from raterscope.widgets.parts import plain_tip
+from raterscope.widgets.parts import keeps_key, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths, text_size, usual
 
 MARGIN = 8
@@ -48,13 +48,13 @@ class WallTiles(QAbstractScrollArea):
         Places, in the order shown.
     activated : int
         Place that Return or a double click asks for.
-    typed : str
-        Letters that are no command here.
+    find_wanted
+        An annotator is to be found by name.
     """
 
     selection_changed = Signal(object)
     activated = Signal(int)
-    typed = Signal(str)
+    find_wanted = Signal()
 
     def __init__(self, words: Callable[[int], str]) -> None:
         super().__init__()
@@ -274,13 +274,17 @@ class WallTiles(QAbstractScrollArea):
             ("Ctrl+0", "matrices at normal size"),
             ("Return", "go to the annotator"),
             ("Space", "select, or no longer"),
-            ("Letters", "find a name"),
+            ("/", "find a name"),
             ("Esc", "clear selection"),
         ),
     )
 
+    def event(self, event: QEvent) -> bool:
+        """Keep / from the workspace, where it finds a class."""
+        return keeps_key(event, Qt.Key.Key_Slash) or super().event(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk, select, zoom; letters are handed on."""
+        """Walk, select, zoom, find."""
         key, modifiers = Qt.Key(event.key()), event.modifiers()
         control = bool(modifiers & Qt.KeyboardModifier.ControlModifier)
         goal = self._goal(key)
@@ -300,8 +304,8 @@ class WallTiles(QAbstractScrollArea):
             self._choose(())
         elif goal is not None and len(self._order):
             self._move(goal, modifiers)
-        elif event.text().isprintable() and event.text() and not control:
-            self.typed.emit(event.text())
+        elif key == Qt.Key.Key_Slash:
+            self.find_wanted.emit()
         else:
             super().keyPressEvent(event)
 

@@ -19,6 +19,7 @@ from raterscope.widgets.layouts import vertical
 from raterscope.widgets.names import Typed
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
+from raterscope.widgets.parts import keeps_key
 from raterscope.widgets.theme import set_lengths
 
 CAP, FIGURE_ROOM, VOTES_ROOM = 26.0, 40.0, 56.0
@@ -346,12 +347,7 @@ class _FindField(QLineEdit):
 
     def event(self, event: QEvent) -> bool:
         """Keep Esc from the shortcuts of the window."""
-        if event.type() == QEvent.Type.ShortcutOverride:
-            assert isinstance(event, QKeyEvent)
-            if event.key() == Qt.Key.Key_Escape:
-                event.accept()
-                return True
-        return super().event(event)
+        return keeps_key(event, Qt.Key.Key_Escape) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = event.key()

@@ -6,6 +6,8 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QLineEdit
 
+from raterscope.widgets.parts import keeps_key
+
 LONGEST = 1000
 
 
@@ -50,14 +52,7 @@ class CommentField(QLineEdit):
 
     def event(self, event: QEvent) -> bool:
         """Keep Esc from the workspace."""
-        if (
-            event.type() == QEvent.Type.ShortcutOverride
-            and isinstance(event, QKeyEvent)
-            and event.key() == Qt.Key.Key_Escape
-        ):
-            event.accept()
-            return True
-        return super().event(event)
+        return keeps_key(event, Qt.Key.Key_Escape) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Store the text or restore the comment."""

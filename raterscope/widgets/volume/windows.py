@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QDoubleSpinBox, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import horizontal
-from raterscope.widgets.parts import plain_label, plain_tip
+from raterscope.widgets.parts import keeps_key, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
 from raterscope.widgets.volume.plane import PRESETS, Window, automatic_window, in_words, looks_like_ct
 
@@ -145,15 +145,7 @@ class WindowEntry(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """Keep Tab for the fields: over the views it is a shortcut."""
-        tabs = (Qt.Key.Key_Tab, Qt.Key.Key_Backtab)
-        if (
-            event.type() == QEvent.Type.ShortcutOverride
-            and isinstance(event, QKeyEvent)
-            and event.key() in tabs
-        ):
-            event.accept()
-            return True
-        return super().event(event)
+        return keeps_key(event, Qt.Key.Key_Tab, Qt.Key.Key_Backtab) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Leave with Return or Esc."""

@@ -257,6 +257,10 @@ class TaskReview(LabelsPart):
             verb, label = "ungold", ""
         elif self.decided[task] != OPEN:
             verb, label = "gold", scene.classes[self.decided[task]]
+        elif scene.truth[task] != OPEN:
+            known = scene.classes[scene.truth[task]]
+            self.message.emit(f"{name} is a gold task: its ground truth was imported ({known}).")
+            return
         else:
             self.message.emit(f"Decide the class of {name} first: a gold task has a known class.")
             return

@@ -61,6 +61,12 @@ def test_a_task_without_a_decision_is_not_marked(fused, qtbot):
     assert not fused.document.contents.decisions
 
 
+def test_an_imported_truth_is_named_as_such(fused, qtbot):
+    fused.workspace.tasks.select(fused.workspace.session.scene.number_of["cell-003"])
+    key(fused, qtbot, Qt.Key.Key_G)
+    assert "cell-003 is a gold task: its ground truth was imported" in fused.status.message
+
+
 def test_gold_tasks_are_a_column_a_course_and_rows_of_the_decisions(fused, qtbot, tmp_path):
     path = fused.document.contents.path
     with Study.open(path, to_read=True) as study:
