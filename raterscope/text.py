@@ -24,8 +24,9 @@ def decimals(low: float, high: float) -> int:
     if not (math.isfinite(low) and math.isfinite(high)):
         return 2
     width = abs(high - low)
-    if width == 0:
-        return MOST_DECIMALS
+    if width == 0:  # three digits count
+        size = max(abs(high), 1e-9)
+        return MOST_DECIMALS if size <= 1 else max(0, MOST_DECIMALS - 1 - math.floor(math.log10(size)))
     least = 2 if min(low, high) >= 0 and max(low, high) <= 1 else 0
     return min(MOST_DECIMALS, max(least, math.floor(-math.log10(width / STEPS) + 1e-9)))
 
@@ -51,6 +52,15 @@ def estimate(value: float, low: float, high: float) -> str:
     if not (math.isfinite(low) and math.isfinite(high)):
         return _plain(value, digits)
     return f"{_plain(value, digits)} ({_plain(low, digits)} to {_plain(high, digits)})"
+
+
+LEAST_P = 0.001
+"""Smallest p value that is written as it is."""
+
+
+def p_words(value: float) -> str:
+    """Write a p value: "0.03", "< 0.001"."""
+    return f"< {LEAST_P}" if value < LEAST_P else f"{value:.2g}"
 
 
 def small_figure(value: float, sign: str = "") -> str:

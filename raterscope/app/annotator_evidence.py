@@ -6,6 +6,7 @@ of the annotators of all kinds is `raterscope.app.annotators`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from raterscope.text import estimate, figure, p_words
 
 if TYPE_CHECKING:
     from raterscope.algorithms.annotators.vote_agreement import Coefficient
@@ -56,6 +59,24 @@ class Measure:
     is_share: bool = False
     is_signed: bool = False
     is_count: bool = False
+
+    def in_words(
+        self, value: float, low: float = math.nan, high: float = math.nan, *, brief: bool = False
+    ) -> str:
+        """Write a value with its unit, and with its interval unless it is brief; empty if it is unknown."""
+        if not math.isfinite(value):
+            return ""
+        if self.unit == "p":
+            return p_words(value)
+        if self.is_count:
+            return f"{value:,.0f}"
+        if not self.is_share and not math.isfinite(high - low):
+            low = high = value  # without an interval three digits count
+            brief = True
+        words = figure(value, low, high) if brief else estimate(value, low, high)
+        if self.is_signed and value > 0:
+            words = f"+{words}"
+        return f"{words} {self.unit}" if self.unit else words
 
 
 @dataclass(frozen=True, eq=False)

@@ -169,8 +169,8 @@ def describe_communities(
 ) -> tuple[str, ...]:
     """Name several behaviours, (C, J, L), each differently.
 
-    Communities of one name are distinguished by the output that each uses more than the others do, or, if
-    that is not enough, by a number.
+    Communities of one name are distinguished by the output that each gives more often than the others do:
+    "fair (favours cat)", or, if that is not enough, by a number as well: "fair (favours cat) 2".
     """
     matrices = np.asarray(prototypes, dtype=np.float64)
     plain = [describe_community(matrix, classes, outputs, meaning) for matrix in matrices]
@@ -182,13 +182,13 @@ def describe_communities(
         use = matrices[alike].mean(axis=1)
         more = (use - use.mean(axis=0)).argmax(axis=1)
         for at, output in zip(alike, more, strict=True):
-            names[at] = f"{name}, more {_shortened(outputs)[int(output)]}"
+            names[at] = f"{name} (favours {_shortened(outputs)[int(output)]})"
     visited: Counter[str] = Counter()
     again = Counter(names)
     for at, name in enumerate(names):
         if again[name] > 1:
             visited[name] += 1
-            names[at] = f"{name}, no. {visited[name]}"
+            names[at] = f"{name} {visited[name]}"
     return tuple(names)
 
 

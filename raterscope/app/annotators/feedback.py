@@ -25,7 +25,6 @@ from raterscope.app.page.pictures import draw_lines
 from raterscope.app.report.writing import check_report_name, write_page
 from raterscope.app.study import Study
 from raterscope.figures.description import Line
-from raterscope.text import estimate, figure
 
 FEWEST = 4
 """Annotators with a value that make a crowd."""
@@ -94,7 +93,7 @@ def _strengths(table: AnnotatorTable, main: str, values: Sequence[Value]) -> lis
         ideal, crowd = value.measure.ideal, _crowd(table, value)
         if ideal is None or not math.isfinite(crowd):
             continue
-        words = f"{value.measure.title} {_words(value)}, median of all {figure(crowd)}."
+        words = f"{value.measure.title} {_words(value)}, median of all {value.measure.in_words(crowd)}."
         if unusual.marked[f"{value.kind}_{value.measure.name}"][row]:
             worse.append((KINDS[value.kind].title, words))
         elif abs(value.value - ideal) <= abs(crowd - ideal):
@@ -114,7 +113,7 @@ def _values(table: AnnotatorTable, main: str, values: Sequence[Value]) -> Sectio
         rows.append(
             (
                 f"{KINDS[value.kind].title}: {value.measure.title}", _words(value),
-                figure(crowd) if math.isfinite(crowd) else "", f"{value.measure.help}.",
+                value.measure.in_words(crowd), f"{value.measure.help}.",
             )
         )  # fmt: skip
     note = "With 95 % intervals where known. Measured against the results of all annotators together."
@@ -130,10 +129,7 @@ def _values(table: AnnotatorTable, main: str, values: Sequence[Value]) -> Sectio
 
 
 def _words(value: Value) -> str:
-    if value.measure.is_count:
-        return f"{value.value:,.0f}"
-    words = estimate(value.value, value.low, value.high)
-    return f"{words} {value.measure.unit}" if value.measure.unit not in ("", "p") else words
+    return value.measure.in_words(value.value, value.low, value.high)
 
 
 def _drawn(course: Course) -> bool:

@@ -35,7 +35,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.text import count, estimate, figure
+from raterscope.text import count, estimate, figure, p_words
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import vertical
@@ -51,16 +51,10 @@ HEADER_HEIGHT = 40
 WIDTHS: dict[Form, int] = {
     "annotator": 148, "count": 64, "share": 112, "value": 92, "signed": 92, "p": 72, "words": 124,
 }  # fmt: skip
-LEAST_P = 0.001
 WIDEST = 1.6
 """Times its usual width that a column may take."""
 FIGURE_WIDTH = 38
 """Width of the number beside its bar, in unscaled pixels."""
-
-
-def p_words(value: float) -> str:
-    """Write a p value: "0.03", "< 0.001"."""
-    return f"< {LEAST_P}" if value < LEAST_P else f"{value:.2g}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -206,9 +206,9 @@ def test_communities_have_different_names() -> None:
     text = describe_communities(many, names, names, (0, 1))
     assert len(set(text)) == 4
     assert all(words.startswith("reliable") for words in text)
-    assert text[1] == "reliable, more cat"
+    assert text[1] == "reliable (favours cat)"
     alike = describe_communities(np.stack([diagonal(0.88, 2)] * 3), names, names, (0, 1))
-    assert alike == tuple(f"reliable, more cat, no. {number}" for number in (1, 2, 3))
+    assert alike == tuple(f"reliable (favours cat) {number}" for number in (1, 2, 3))
     assert describe_communities(np.empty((0, 2, 2)), names, names, (0, 1)) == ()
 
 

@@ -8,11 +8,12 @@ import pytest
 from PIL import Image
 
 from raterscope.algorithms.annotators.vote_agreement import agreement_by_annotator
+from raterscope.app.annotator_evidence import Measure
 from raterscope.app.annotators.feedback import write_feedback
 from raterscope.app.annotators.table import read_annotators
 from raterscope.app.cli.program import main
 from raterscope.app.errors import InputError
-from raterscope.app.review import Decision, GoldSubject
+from raterscope.app.review import Decision, GoldSubject, TaskSubject
 from raterscope.app.study import Study
 from tests.app.annotators.made import PEOPLE
 
@@ -84,6 +85,33 @@ def test_pictures_and_texts_of_mistakes_are_shown(tmp_path):
     assert "data:image/" in html
     assert "The &lt;b&gt;text&lt;/b&gt; number 1" in html
     assert "number 2" not in html
+
+
+def test_a_gold_task_that_the_expert_decides_otherwise_names_both_answers(tmp_path):
+    votes = [f"{name},t{task},yes" for task in range(4) for name in ("kim", "lee", "max")]
+    votes += [f"zoe,t{task},{answer}" for task, answer in enumerate(("no", "maybe", "yes", "yes"))]
+    (tmp_path / "votes.csv").write_text("\n".join(("annotator,task,label", *votes)))
+    (tmp_path / "truth.csv").write_text("task,truth\nt0,yes\nt1,yes\n")
+    path = tmp_path / "s.rscope"
+    assert main(["import", str(path), str(tmp_path / "votes.csv")]) == 0
+    assert main(["import", str(path), str(tmp_path / "truth.csv"), "--kind", "true-labels"]) == 0
+    assert main(["run", str(path), "majority"]) == 0
+    with Study.open(path) as study:
+        for task in ("t0", "t1"):
+            subject = TaskSubject(task=task, label="no")
+            study.record(Decision(verb="label", item=study.questions()[0].id, subject=subject))
+        text = words_of(write_feedback(study, "zoe", tmp_path / "zoe.html"))
+    mistakes = text[text.index("Your clearest mistakes") :]
+    assert "t0" not in mistakes  # the expert gave the same answer as zoe
+    assert "gold task; the expert decided no" in mistakes
+    assert "Right answer" not in text
+
+
+def test_numbers_have_no_more_digits_than_they_need():
+    seconds = Measure("seconds", "time per vote", "", "s")
+    assert seconds.in_words(500.0, 500.0, 500.0) == "500 (500 to 500) s"
+    assert seconds.in_words(12.34) == "12.3 s"
+    assert Measure("gold", "gold answered", "", is_count=True).in_words(600.0) == "600"
 
 
 def test_without_a_result_there_is_no_page(tmp_path):

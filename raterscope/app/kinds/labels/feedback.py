@@ -51,10 +51,12 @@ def _blocks(study: Study, answered: Answered, names: Collection[str], watch: Wat
     assert labels.meaning is not None
     task, given = labels.task[own], labels.meaning[labels.label[own]]
     gold, fixed = question.truth[task], np.array([at in decided.decided for at in task.tolist()], dtype=bool)
-    posterior = decided.posterior[task]
+    posterior, label = decided.posterior[task], decided.label[task]
     true = np.where(gold != OPEN, gold, posterior.argmax(axis=1))
     sure = np.where((gold != OPEN) | fixed, 2.0, posterior.max(axis=1, initial=0.0))
-    wrong = np.flatnonzero((given != true) & (sure >= CLEAR))
+    contested = fixed & (gold != OPEN) & (gold != label)
+    agrees = (given == true) | (contested & (given == label))
+    wrong = np.flatnonzero(~agrees & (sure >= CLEAR))
     of_answer = np.where(given >= 0, answered.result.fusion.posterior[task, given], 0.0)
     chosen = wrong[np.lexsort((of_answer[wrong], -sure[wrong]))]
     _, first = np.unique(task[chosen], return_index=True)  # a repeated answer is one mistake
@@ -68,19 +70,20 @@ def _blocks(study: Study, answered: Answered, names: Collection[str], watch: Wat
     for at in chosen.tolist():
         number = int(task[at])
         why = (
-            "gold task" if gold[at] != OPEN else "decided by the expert" if fixed[at]
+            f"gold task; the expert decided {plain(decided.classes[label[at]], 60)}" if contested[at]
+            else "gold task" if gold[at] != OPEN else "decided by the expert" if fixed[at]
             else f"consensus, probability {posterior[at].max():.2f}"
         )  # fmt: skip
         answers = (labels.outputs[labels.label[own[at]]], decided.classes[true[at]], why)
         shown = photographs.get(number)
         if shown is not None:
-            words = f"you: {plain(answers[0], 60)}; right: {plain(answers[1], 60)} ({why})"
+            words = f"you: {plain(answers[0], 60)}; expected: {plain(answers[1], 60)} ({why})"
             pictures.append(Picture(shown.data, shown.width, shown.height, shown.title, words))
         texts = read_contents(study, entry.id, labels.tasks[number]).values()
         text = plain(" | ".join(texts), _LONGEST) if texts else ""
         rows_of_table.append((plain(labels.tasks[number], 80), *(plain(each, 60) for each in answers), text))
     columns = 5 if any(row[-1] for row in rows_of_table) else 4
-    heads = ("Task", "Your answer", "Right answer", "Known from", "Text")[:columns]
+    heads = ("Task", "Your answer", "Expected answer", "Known from", "Text")[:columns]
     rows_of_table = [row[:columns] for row in rows_of_table]
     note = (
         f"The clearest of {counted(total, 'task')} on which another answer is certain or has a probability "

@@ -18,7 +18,7 @@ from raterscope.text import estimate, figure, part_of_one
 from raterscope.widgets.figures.course_plot import AnnotatorCourse, CourseView
 from raterscope.widgets.panels.annotator_card import CardLine, CardView
 from raterscope.widgets.panels.queue_items import QueuedItems, QueueItem
-from raterscope.widgets.tables.annotator_grid import AnnotatorGrid, Form, GridColumn, p_words
+from raterscope.widgets.tables.annotator_grid import AnnotatorGrid, Form, GridColumn
 
 SHOWN = {1: 9, 2: 3}
 """Values of each kind that the table shows at first, by the number of kinds; of more kinds one."""
@@ -185,7 +185,7 @@ def card(prepared: Prepared, names: Sequence[str]) -> CardView | None:
     value = _deciding(table, compared[0], column)
     number, caption, interval = "", "no result yet", ""
     if value is not None:
-        number = _value_words(value.measure, (value.value, value.low, value.high), brief=True)
+        number = value.measure.in_words(value.value, value.low, value.high, brief=True)
         caption = f"{value.measure.title}, {value.kind}"
         if math.isfinite(value.low):
             low, high = (figure(end, value.low, value.high) for end in (value.low, value.high))
@@ -275,25 +275,11 @@ def _value_line(
     for name in names:
         of_kind = table.of_kind(name, evidence.kind)
         value = (math.nan,) * 3 if of_kind is None else tuple(of_kind[0].values[of_kind[1], at].tolist())
-        texts.append(_value_words(measure, value, brief=len(names) > 1))
+        texts.append(measure.in_words(*value, brief=len(names) > 1))
         figures.append(value)
         marked.append(bool(prepared.unusual.marked[key][table.index[name]]))
     bars = tuple(figures) if measure.is_share else ()
     return CardLine(measure.title, tuple(texts), bars, tuple(marked), help=f"{measure.help}.")
-
-
-def _value_words(measure: Measure, value: tuple[float, ...], *, brief: bool) -> str:
-    """Write a value with its unit, and with its interval unless it is brief; empty where it is unknown."""
-    if not math.isfinite(value[0]):
-        return ""
-    if measure.unit == "p":
-        return p_words(value[0])
-    if measure.is_count:
-        return f"{value[0]:,.0f}"
-    words = figure(*value) if brief else estimate(*value)
-    if measure.is_signed and value[0] > 0:
-        words = f"+{words}"
-    return f"{words} {measure.unit}" if measure.unit else words
 
 
 def courses(

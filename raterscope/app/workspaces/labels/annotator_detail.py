@@ -20,7 +20,7 @@ from raterscope.app.workspaces.labels.communities import CommunitiesOverTimeView
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.labels.view import name_of, time_of
-from raterscope.text import count, percent
+from raterscope.text import LEAST_P, count, percent
 from raterscope.widgets.figures.drift_plots import DriftView
 from raterscope.widgets.panels.drift_panel import ChangeLine
 
@@ -91,7 +91,6 @@ def _copies(scene: Scene, watch: Watch) -> Copying:
 MOST_TOLD = 3
 ALIGNED = 5
 """Number of steps at which the rows of all classes are aligned."""
-LEAST_P = 0.001
 """Smaller p values are written as "<"."""
 
 
