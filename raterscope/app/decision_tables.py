@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from raterscope.algorithms.labels.class_tree import class_tree
 from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.algorithms.masks.fusion import CaseResult
 from raterscope.algorithms.progress import Watch, silent
@@ -266,7 +267,9 @@ class _Reader:
         votes = self._study.vote_set(item)
         if task not in votes.task_index:
             raise _Problem(f"there is no task {plain(task, 60)}")
-        if label and label not in votes.scheme.classes:
+        tree = class_tree(votes.scheme.classes)
+        parents = () if tree is None else tree.nodes
+        if label and label not in (*votes.scheme.classes, *parents):
             classes = ", ".join(plain(name, 40) for name in votes.scheme.classes[:9])
             raise _Problem(f"{plain(label, 40)} is no class; expected {classes}")
         subject = GoldSubject if self._cell("verb", rows[0]) in GoldSubject.verbs else TaskSubject

@@ -1,4 +1,4 @@
-"""The error of tasks that stop once they have enough votes, and accuracy for equal numbers of votes.
+"""The error of tasks that stop, the gain of more votes, and accuracy for equal numbers of votes.
 
 Real crowds are replayed. For the second table, of each task the votes that exist can be asked for; in
 simulated crowds anybody can be asked about any task. Every task begins with two votes, and rounds of half a
@@ -20,7 +20,7 @@ import numpy as np
 from raterscope.algorithms.labels.active_learning import Terms, _assign, expected_information, usual_load
 from raterscope.algorithms.labels.data import OPEN, LabelFusion, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, run
-from raterscope.algorithms.labels.vote_budget import has_enough, replay_limits, vote_ranks
+from raterscope.algorithms.labels.vote_budget import extrapolate_gain, has_enough, replay_limits, vote_ranks
 from raterscope.app.papers.experiments import labelled
 
 BEGIN, ROUNDS = 2, 5
@@ -116,7 +116,7 @@ def simulated(seed: int, tasks: int = 400, annotators: int = 60) -> tuple[Labels
 
 
 def table_of_stopping(root: Path, crowds: list[str]) -> None:
-    print("crowd, limit: tasks stopped, votes used, error stated / measured (95 %)")
+    print("crowd, limit: tasks stopped, votes used, error by posteriors / measured (95 %)")
     for name in crowds:
         labels, truth = labelled(root, name)
         for row in replay_limits(labels, truth, lambda own, watch: run(own, PLAN, watch), limits=(0.9, 0.95)):
@@ -127,9 +127,38 @@ def table_of_stopping(root: Path, crowds: list[str]) -> None:
             )
 
 
+def table_of_gains(root: Path, crowds: list[str]) -> None:
+    """Cut crowds down to a few votes per task, predict the gain of more, and measure it with these."""
+    held = []
+    for name in crowds:
+        labels, truth = labelled(root, name)
+        known, number = truth != OPEN, labels.votes_of_tasks()
+        most = int(np.median(number[known]))
+        for seed, votes in ((seed, votes) for seed in range(2) for votes in (3, 5, 10, 19)):
+            ranks = vote_ranks(labels, np.random.default_rng(seed).permutation(len(labels)))
+            fewer = labels.subset(ranks < votes)
+            before = run(fewer, PLAN)
+            for gain in extrapolate_gain(fewer, before, lambda own, watch: run(own, PLAN, watch), 3):
+                after = votes + round(gain.more)
+                if after > most:
+                    continue
+                label = run(labels.subset(ranks < after), PLAN).label()
+                right = (label == truth)[known].astype(float) - (before.label() == truth)[known]
+                # The interval is for all tasks; gold tasks are fewer.
+                chance = 1.96 * right.std() * np.sqrt(max(1 / known.sum() - 1 / len(truth), 0.0))
+                held.append(gain.low - chance <= right.mean() <= gain.high + chance)
+                print(
+                    f"{name:10s} {votes:2d} votes and {gain.more:4.1f}: predicted {gain.gain:.3f} "
+                    f"({gain.low:.3f} to {gain.high:.3f}), measured {right.mean():.3f} {held[-1]}",
+                    flush=True,
+                )
+    print(f"{len(held)} gains, {np.mean(held):.2f} of them in the interval")
+
+
 def main() -> None:
     root = Path(os.environ["RATERSCOPE_DATA"])
     crowds = sys.argv[1:] or ["simulated", *CROWDS]
+    table_of_gains(root, [name for name in crowds if name != "simulated"])
     table_of_stopping(root, [name for name in crowds if name != "simulated"])
     print(f"{'crowd':10s} {'rule':8s} votes per task: accuracy ... | most votes, annotators asked at the end")
     for name in crowds:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,29 @@ class ClassTree:
     paths: tuple[tuple[str, ...], ...]
     parents: tuple[str, ...]
     parent: NDArray[np.int64]
+
+    def nodes_above(self, index: int) -> tuple[str, ...]:
+        """Return the names of the nodes with several classes above a class, the nearest first.
+
+        Examples
+        --------
+        >>> class_tree(("bird/owl/tawny", "bird/owl/barn", "bird/crow", "fish")).nodes_above(0)
+        ('bird/owl', 'bird')
+        """
+        path = self.paths[index]
+        starts = (path[:end] for end in range(len(path) - 1, 0, -1))
+        return tuple(SEPARATOR.join(start) for start in starts if self._sizes[start] > 1)
+
+    @cached_property
+    def _sizes(self) -> Counter[tuple[str, ...]]:
+        return Counter(path[:end] for path in self.paths for end in range(1, len(path) + 1))
+
+    @cached_property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of all nodes with several classes: the parents for which a task can be decided."""
+        names = (name for index in range(len(self.paths)) for name in self.nodes_above(index))
+        classes = {SEPARATOR.join(path) for path in self.paths}
+        return tuple(name for name in dict.fromkeys(names) if name not in classes)
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sum values of classes, (..., J), over the children of each parent, (..., P)."""

@@ -1,9 +1,14 @@
 """Cost of labels: accuracy against votes per task, enough votes, the gain of more, limits of a budget.
 
 A task has enough votes once its posterior is above a limit and it has a few votes. The rule is tested by
-replaying the votes in their order. On seven real crowds with ground truth, 0 to 14 % of the tasks that stop
-at a posterior of 0.95 are wrong, where the posteriors state 3 to 5 % (`tests/benchmarks/label_budget.py`):
-prefer the error measured on gold tasks wherever there are any.
+replaying the votes in their order. On eight real crowds with ground truth, 0 to 14 % of the tasks that stop
+at a posterior of 0.95 are wrong, where the posteriors state 3 to 5 % (`tests/benchmarks/label_budget.py`).
+Votes alone do not reveal errors that annotators share, so that the error is known on gold tasks only.
+
+The gain of more votes follows from that of the votes there are: half of each task's votes are fused, and
+their answers are judged by the posteriors of all votes. A model of independent annotators would predict it
+too optimistically. Gains diminish: a further vote gains at most what those of the later half gained on
+average, and at least nothing. In between, errors fall as the inverse square root of the number of votes.
 """
 
 from __future__ import annotations
@@ -30,7 +35,8 @@ FEWEST = 3
 """Votes without which no task has enough: the posterior after one or two is mostly prior."""
 LIMITS = (0.8, 0.9, 0.95, 0.99)
 _SIZES, _ROUNDS = 8, 40
-_FUTURES, _CELLS = 200, 20_000_000
+LEAST_CURVE = 3
+"""Votes per task from which half of them tell the gain of more: one or two have no majority."""
 
 
 @dataclass(frozen=True)
@@ -118,54 +124,6 @@ def assign_votes(
     return next_votes(labels, fusion, budget.votes, watch=watch, terms=terms)
 
 
-@dataclass(frozen=True)
-class Forecast:
-    """Expected accuracy of all tasks by the model, now and after further votes, with a 95 % interval."""
-
-    votes: int
-    now: float
-    gain: float
-    low: float
-    high: float
-
-
-def forecast_votes(fusion: LabelFusion, votes: NextVotes, seed: int = 0) -> Forecast:
-    """Predict the accuracy that votes would add, by drawing true classes and votes from the model.
-
-    The annotators' matrices are held at their means. The interval is of the gain over the draws, and holds
-    only if the model is right: on five real crowds, whose annotators share mistakes, most gains were a
-    quarter to two thirds of the predicted ones.
-    """
-    tasks, row = np.unique(votes.task, return_inverse=True)
-    before = fusion.posterior[tasks]
-    prior = fusion.confusion.prior / fusion.confusion.prior.sum(axis=1, keepdims=True)
-    rates = np.concatenate([fusion.confusion.mean(), prior[None]])  # the last is a new annotator
-    classes, outputs = prior.shape
-    now = float(fusion.posterior.max(axis=1, initial=0.0).mean()) if len(fusion.posterior) else math.nan
-    if not len(tasks):
-        return Forecast(0, now, 0.0, 0.0, 0.0)
-    rng = np.random.default_rng(seed)
-    draws = max(20, min(_FUTURES, _CELLS // max(len(votes) * max(classes, outputs), 1)))
-    log_before, log_rates = np.log(np.maximum(before, 1e-300)), np.log(np.maximum(rates, 1e-300))
-    gains = np.empty(draws)
-    for draw in range(draws):
-        true = _draw(before, rng)
-        vote = _draw(rates[votes.annotator, true[row]], rng)
-        after = log_before.copy()
-        np.add.at(after, row, fusion.power * log_rates[votes.annotator, :, vote])
-        right = (after.argmax(axis=1) == true).sum() - (before.argmax(axis=1) == true).sum()
-        gains[draw] = right / len(fusion.posterior)
-    low, high = np.quantile(gains, (0.025, 0.975)).tolist()
-    return Forecast(len(votes), now, float(gains.mean()), low, high)
-
-
-def _draw(chances: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw a column of each row, (M,), by its probabilities."""
-    ends = chances.cumsum(axis=1)
-    threshold = rng.random(len(chances))[:, None] * ends[:, -1:]
-    return np.asarray((ends < threshold).sum(axis=1), dtype=np.int64)
-
-
 def vote_ranks(labels: Labels, order: NDArray[np.integer]) -> IndexArray:
     """Return which vote on its task each vote is, (V,) from 0, in an order of all votes."""
     task = labels.task[order]
@@ -175,6 +133,23 @@ def vote_ranks(labels: Labels, order: NDArray[np.integer]) -> IndexArray:
     ranks = np.empty(len(task), dtype=np.int32)
     ranks[order[by_task]] = np.arange(len(task)) - start[task[by_task]]
     return ranks
+
+
+@dataclass(frozen=True)
+class VoteGain:
+    """Gain of accuracy from more votes on each task, with a 95 % interval.
+
+    Attributes
+    ----------
+    more : float
+        Further votes per task.
+    gain, low, high : float
+    """
+
+    more: float
+    gain: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +170,8 @@ class VoteCurve:
     judged : int
         Number of gold tasks.
     draws : int
+    gains : tuple of VoteGain
+        Of one more vote per task, and of twice the votes; empty with fewer than `LEAST_CURVE` votes per task.
     """
 
     most: NDArray[np.int64]
@@ -203,6 +180,7 @@ class VoteCurve:
     accuracy: FloatArray
     judged: int
     draws: int
+    gains: tuple[VoteGain, ...] = ()
 
 
 def measure_vote_curve(
@@ -219,32 +197,70 @@ def measure_vote_curve(
     """
     draws = (settings or CostSettings()).draws
     judged = np.flatnonzero(_unseen(labels, truth) != OPEN)
-    largest = int(labels.votes_of_tasks().max(initial=1))
-    most = np.unique(np.geomspace(1, largest, _SIZES).round().astype(np.int64))
-    voted = labels.votes_of_tasks() > 0
-    votes, stated, spread = (np.zeros((len(most), draws)) for _ in range(3))
-    right = np.zeros((len(most), draws))
+    number = labels.votes_of_tasks()
+    voted = number > 0
+    every = run(labels, part(watch, 0.0, 0.1))
+    most = np.unique(np.geomspace(1, int(number.max(initial=1)), _SIZES).round().astype(np.int64))
+    votes, stated, spread, right = (np.zeros((len(most), draws)) for _ in range(4))
     pairs = [(size, draw) for draw in range(draws) for size in range(len(most))]
     ranks = [
         vote_ranks(labels, np.random.default_rng(draw).permutation(len(labels))) for draw in range(draws)
     ]
-    for (size, draw), step in steps_of(watch, pairs):
+    for (size, draw), step in steps_of(part(watch, 0.1, 0.8), pairs):
         fewer = labels.subset(ranks[draw] < most[size])
-        fusion = run(fewer, step)
+        fusion = every if len(fewer) == len(labels) else run(fewer, step)
         sure = fusion.posterior[voted].max(axis=1, initial=0.0)
         votes[size, draw] = len(fewer) / max(int(voted.sum()), 1)
         stated[size, draw] = sure.mean()
         spread[size, draw] = math.sqrt(float((sure * (1 - sure)).sum())) / len(sure)
         right[size, draw] = (fusion.label()[judged] == truth[judged]).mean() if len(judged) else math.nan
+    gains = extrapolate_gain(labels, every, run, draws, part(watch, 0.8, 1.0))
     expected = stated.mean(axis=1)
-    half = 1.96 * np.sqrt(np.square(spread).mean(axis=1) + stated.var(axis=1))
+    half_width = 1.96 * np.sqrt(np.square(spread).mean(axis=1) + stated.var(axis=1))
     accuracy = right.mean(axis=1)
     ends = [wilson(share * len(judged), len(judged)) for share in accuracy.tolist()]
+    low, high = np.maximum(expected - half_width, 0.0), np.minimum(expected + half_width, 1.0)
     return VoteCurve(
-        most, votes.mean(axis=1),
-        np.stack([expected, np.maximum(expected - half, 0.0), np.minimum(expected + half, 1.0)], axis=1),
-        np.column_stack([accuracy, np.array(ends)]), len(judged), draws,
+        most, votes.mean(axis=1), np.stack([expected, low, high], axis=1),
+        np.column_stack([accuracy, np.array(ends)]), len(judged), draws, gains,
     )  # fmt: skip
+
+
+def extrapolate_gain(
+    labels: Labels, every: LabelFusion, run: Run, draws: int, watch: Watch = silent
+) -> tuple[VoteGain, ...]:
+    """Predict what one more vote per task, and twice the votes, gain from what half of the votes lose.
+
+    Parameters
+    ----------
+    every : LabelFusion
+        Of all votes; its posteriors judge the answers of each half.
+    run : callable
+        ``run(labels, watch)``: the fusion with its settings.
+    draws : int
+        Random halves.
+    """
+    number = labels.votes_of_tasks()
+    voted = number > 0
+    if not voted.any() or np.median(number[voted]) < LEAST_CURVE:
+        return ()
+    kept = (number + 1) // 2
+    rows = np.arange(len(number))
+    lost, changed = np.zeros(draws), np.zeros(draws)
+    for draw, step in steps_of(watch, range(draws)):
+        order = np.random.default_rng(draw).permutation(len(labels))
+        label = run(labels.subset(vote_ranks(labels, order) < kept[labels.task]), step).label()
+        lost[draw] = (every.posterior.max(axis=1) - every.posterior[rows, label])[voted].mean()
+        changed[draw] = (label != every.label())[voted].mean()
+    now, half = float(number[voted].mean()), float(kept[voted].mean())
+    gains = []
+    for more in (1.0, now):
+        falls = (now**-0.5 - (now + more) ** -0.5) / (half**-0.5 - now**-0.5)
+        share = min(1.0, float(changed.mean()) * math.log1p(more / now) / math.log(now / half))
+        chance = 1.96 * math.sqrt(share / int(voted.sum()))
+        gain = float(lost.mean())
+        gains.append(VoteGain(more, gain * falls, -chance, gain * more / (now - half) + chance))
+    return tuple(gains)
 
 
 @dataclass(frozen=True)
@@ -260,7 +276,8 @@ class StopReplay:
     used, votes : int
         Votes until then, and all votes.
     stated : float
-        Error of the stopped tasks by their posteriors at that time.
+        Error of the stopped tasks by the posteriors of all votes; NaN without gold tasks, because votes do
+        not reveal errors that annotators share.
     error, low, high : float
         Error measured on the gold tasks among them, with Wilson's interval; NaN without any.
     judged : int
@@ -280,26 +297,31 @@ class StopReplay:
 
 
 def replay_stopping(
-    labels: Labels, truth: ClassArray, run: Run, limit: float = ENOUGH, watch: Watch = silent
+    labels: Labels,
+    truth: ClassArray,
+    run: Run,
+    limit: float = ENOUGH,
+    watch: Watch = silent,
+    every: LabelFusion | None = None,
 ) -> StopReplay:
     """Replay the votes in their order, round by round, and stop each task once it has enough.
 
     In each round all tasks that go on get their next vote, and all votes so far are fused. With more than 40
-    votes on a task a round has several votes.
+    votes on a task a round has several votes. `every` is the fusion of all votes, if it is known.
     """
+    every = run(labels, silent) if every is None else every
     ranks, number = vote_ranks(labels, labels.in_time()), labels.votes_of_tasks()
     largest = int(number.max(initial=0))
     size = max(1, -(-largest // _ROUNDS))
     used = np.minimum(number, size)
     stopped = np.zeros(len(number), dtype=bool)
     label = np.full(len(number), OPEN, dtype=np.int16)
-    sure = np.zeros(len(number))
     rounds = range(0, largest, size)
     for begin in rounds:
         step = part(watch, begin / largest, min(1.0, (begin + size) / largest))
         fusion = run(labels.subset(ranks < used[labels.task]), step)
         new = ~stopped & (number > 0) & has_enough(fusion, limit)
-        label[new], sure[new] = fusion.label()[new], fusion.posterior[new].max(axis=1)
+        label[new] = fusion.label()[new]
         stopped |= new
         goes_on = ~stopped & (used < number)
         if not goes_on.any():
@@ -308,9 +330,10 @@ def replay_stopping(
     gold = stopped & (_unseen(labels, truth) != OPEN)
     wrong, judged = int((label[gold] != truth[gold]).sum()), int(gold.sum())
     low, high = wilson(wrong, judged)
+    right = every.posterior[stopped, label[stopped]]
     return StopReplay(
         limit, int(stopped.sum()), int((number > 0).sum()), int(used.sum()), len(labels),
-        float(1 - sure[stopped].mean()) if stopped.any() else math.nan,
+        float(1 - right.mean()) if judged else math.nan,
         wrong / judged if judged else math.nan, low, high, judged,
     )  # fmt: skip
 
@@ -319,7 +342,9 @@ def replay_limits(
     labels: Labels, truth: ClassArray, run: Run, watch: Watch = silent, limits: Sequence[float] = LIMITS
 ) -> tuple[StopReplay, ...]:
     """Replay the votes with several limits; see `replay_stopping`."""
-    return tuple(replay_stopping(labels, truth, run, limit, step) for limit, step in steps_of(watch, limits))
+    every = run(labels, part(watch, 0.0, 0.05))
+    steps = steps_of(part(watch, 0.05, 1.0), limits)
+    return tuple(replay_stopping(labels, truth, run, limit, step, every) for limit, step in steps)
 
 
 def _unseen(labels: Labels, truth: ClassArray) -> ClassArray:

@@ -461,6 +461,8 @@ class TasksView:
         Doubt, 0 to 1.
     contested : frozenset of int
         Tasks that several experts decided differently.
+    parents : tuple of str
+        Parents in the hierarchy of the classes; in `decided` they follow the classes.
     """
 
     names: Sequence[str]
@@ -472,6 +474,7 @@ class TasksView:
     posterior: NDArray[np.floating] | None = None
     entropy: NDArray[np.floating] | None = None
     contested: frozenset[int] = frozenset()
+    parents: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
@@ -488,7 +491,7 @@ class TasksView:
         """Return the list line of a task."""
         settled = max(int(self.decided[task]), int(self.known[task]))
         if self.decided[task] >= 0:
-            detail = f"decided: {self.classes[self.decided[task]]}"
+            detail = f"decided: {(*self.classes, *self.parents)[self.decided[task]]}"
         elif settled >= 0:
             detail = f"truth: {self.classes[settled]}"
         elif self.posterior is not None:

@@ -190,7 +190,10 @@ class TaskView:
     majority, majority_votes : int
         The class that most votes stand for, -1 where none leads, and how many do.
     decided, known : int
-        The class that the expert decided, and that known otherwise; -1 for none.
+        The class that the expert decided, and that known otherwise; -1 for none. From J on, `decided` is a
+        parent.
+    parents : tuple of str
+        Parents in the hierarchy of the classes: "bird".
     blind : bool
         Names are hidden.
     hidden : bool
@@ -214,6 +217,7 @@ class TaskView:
     majority: int = -1
     majority_votes: int = 0
     decided: int = -1
+    parents: tuple[str, ...] = ()
     known: int = -1
     blind: bool = False
     hidden: bool = False
@@ -246,7 +250,7 @@ class TaskView:
         if self.known >= 0 and not self.covered:
             sentences.append(f"Ground truth: {self.classes[self.known]}.")
         if self.decided >= 0:
-            sentences.append(f"You decided {self.classes[self.decided]}.")
+            sentences.append(f"You decided {(*self.classes, *self.parents)[self.decided]}.")
         return (first + " ".join(sentences)).rstrip()
 
     @property
@@ -503,11 +507,16 @@ class TaskPanel(QWidget):
                 children = [by_index[index] for index in line.children]
                 bar = replace(
                     children[0], index=-len(self._nodes), name=f"{indent}{mark} {name}", brief="", digit="",
-                    note="", share=float(sum(child.share for child in children)),
+                    note=self._node_note(line.path), share=float(sum(child.share for child in children)),
                     votes=-1 if children[0].votes < 0 else sum(child.votes for child in children),
                 )  # fmt: skip
             lines.append(bar)
         return lines
+
+    def _node_note(self, path: tuple[str, ...]) -> str:
+        view = self._view
+        at = -1 if view is None else view.decided - len(view.classes)
+        return "decided" if view is not None and at >= 0 and view.parents[at] == SEPARATOR.join(path) else ""
 
     def _on_folded(self, node: int) -> None:
         self._toggled ^= {self._nodes[-node - 1]}

@@ -14,18 +14,15 @@ from raterscope.algorithms.labels.active_learning import NextVotes
 from raterscope.algorithms.labels.data import OPEN, LabelFusion, Labels
 from raterscope.algorithms.labels.vote_budget import (
     BudgetSettings,
-    Forecast,
     Price,
     assign_votes,
-    forecast_votes,
 )
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.output_files import format_number
 from raterscope.app.formats.tables import read_table
 from raterscope.app.study import Study
-from raterscope.text import estimate, figure
 
 ASSIGNMENTS = ("annotator", "task", "gain", "cost", "label", "probability", "votes")
 
@@ -98,28 +95,23 @@ def read_prices(path: Path) -> dict[str, Price]:
 
 @dataclass(frozen=True, eq=False)
 class Assignments:
-    """Votes to ask for within a budget, and what they are expected to gain."""
+    """Votes to ask for within a budget, and their cost."""
 
     votes: NextVotes
-    forecast: Forecast
     cost: float
 
     def in_words(self) -> str:
-        """Describe load and gain: "100 votes by 23 annotators, 8 each at most; expected accuracy ..."."""
+        """Describe the load: "100 votes by 23 annotators, 8 each at most."."""
         votes = self.votes
         named = votes.annotator[votes.annotator != OPEN]
         if not len(votes):
-            return f"No task needs a vote. Expected accuracy {figure(self.forecast.now)}."
+            return "No task needs a vote."
         words = f"{counted(len(votes), 'vote')} by {counted(len(np.unique(named)), 'annotator')}"
         words += f", {int(np.bincount(named).max()):,} each at most" if len(named) else ""
         if len(named) < len(votes):
             words += f", {len(votes) - len(named):,} by new annotators"
         words += f", cost {self.cost:g}" if self.cost != len(votes) else ""
-        forecast = self.forecast
-        gain = estimate(100 * forecast.gain, 100 * forecast.low, 100 * forecast.high)
-        return (
-            f"{words}. Expected accuracy {figure(forecast.now)}, gain {gain} percentage points by the model."
-        )
+        return f"{words}. Cost measures what more votes gain."
 
 
 def assign(
@@ -130,18 +122,17 @@ def assign(
     Parameters
     ----------
     decided : (N,) int16
-        Classes that the expert decided, which get no votes; `OPEN` elsewhere.
+        Classes, or from J on parents, that the expert decided, which get no votes; `OPEN` elsewhere.
     """
-    known = np.where(decided != OPEN, decided, fusion.known).astype(np.int16)
+    label = np.where(decided < len(fusion.classes), decided, fusion.label())
+    known = np.where(decided != OPEN, label, fusion.known).astype(np.int16)
     posterior = fusion.posterior.copy()
     held = np.flatnonzero(known != OPEN)
     posterior[held] = 0.0
     posterior[held, known[held]] = 1.0
     fusion = replace(fusion, known=known, posterior=posterior)
-    votes = assign_votes(labels, fusion, budget.settings, budget.prices, part(watch, 0.0, 0.8))
-    watch(0.8, "predicting the gain")
-    costs = _costs(labels, votes, budget)
-    return Assignments(votes, forecast_votes(fusion, votes), float(sum(costs)))
+    votes = assign_votes(labels, fusion, budget.settings, budget.prices, watch)
+    return Assignments(votes, float(sum(_costs(labels, votes, budget))))
 
 
 def assignment_rows(

@@ -8,11 +8,13 @@ from functools import partial
 
 import numpy as np
 
-from raterscope.algorithms.labels.data import LabelFusion, Labels
+from raterscope.algorithms.annotators.proportions import wilson
+from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.vote_budget import (
     ENOUGH,
     FEWEST,
+    LEAST_CURVE,
     CostSettings,
     StopReplay,
     VoteCurve,
@@ -53,34 +55,52 @@ def _fuse(plan: LabelPlan, labels: Labels, watch: Watch) -> LabelFusion:
     return run(labels, plan, watch)
 
 
-def enough_in_words(fusion: LabelFusion, limit: float = ENOUGH) -> str:
-    """Describe how many tasks have enough votes, with the error that their posteriors state."""
+def enough_in_words(fusion: LabelFusion, truth: ClassArray, limit: float = ENOUGH) -> str:
+    """Describe how many tasks have enough votes, with their error on gold tasks.
+
+    Parameters
+    ----------
+    truth : (N,) int16
+        Classes of gold tasks that were not held fixed, `OPEN` elsewhere.
+    """
     enough = has_enough(fusion, limit) & (fusion.votes > 0)
     total = int((fusion.votes > 0).sum())
     if not enough.any():
         return f"No task has enough votes ({FEWEST} and a posterior of {limit:g})."
-    stated = 1 - float(fusion.posterior[enough].max(axis=1).mean())
-    return (
-        f"{int(enough.sum()):,} of {counted(total, 'task')} have enough votes ({FEWEST} and a posterior of "
-        f"{limit:g}); their posteriors state an error of {percent(stated)}."
-    )
+    words = f"{int(enough.sum()):,} of {counted(total, 'task')} have enough votes ({FEWEST} and a posterior"
+    gold = enough & (truth != OPEN)
+    wrong, judged = int((fusion.label()[gold] != truth[gold]).sum()), int(gold.sum())
+    return f"{words} of {limit:g}). {_error_in_words(wrong, judged, *wilson(wrong, judged))}"
 
 
 def cost_in_words(cost: Cost, limit: float = ENOUGH) -> str:
-    """Describe what stopping at a limit would have saved, and its error, measured or stated."""
+    """Describe what stopping at a limit would have saved, its error, and the gain of more votes."""
+    sentences = []
     replay = next((each for each in cost.replays if each.limit == limit), None)
-    if replay is None or not replay.votes:
-        return ""
-    saved = percent(1 - replay.used / replay.votes)
-    words = f"Stopping at {limit:g} would have saved {saved} of the votes"
-    if replay.judged:
-        error = estimate(replay.error, replay.low, replay.high)
-        return f"{words}. Error of the stopped tasks on {counted(replay.judged, 'gold task')}: {error}."
-    return f"{words}. Without gold tasks its error is known by the model only, which may state too little."
+    if replay is not None and replay.votes:
+        saved = percent(1 - replay.used / replay.votes)
+        sentences.append(f"Stopping at {limit:g} would have saved {saved} of the votes.")
+        wrong = round(replay.error * replay.judged) if replay.judged else 0
+        sentences.append(_error_in_words(wrong, replay.judged, replay.low, replay.high))
+    for votes, gain in zip(("One more vote per task", "Twice the votes"), cost.curve.gains, strict=False):
+        points = estimate(100 * gain.gain, 100 * gain.low, 100 * gain.high)
+        sentences.append(f"{votes} would gain about {points} percentage points of accuracy.")
+    if not cost.curve.gains:
+        sentences.append(f"With fewer than {LEAST_CURVE} votes per task the gain of more is not known.")
+    return " ".join(sentences)
+
+
+def _error_in_words(wrong: int, judged: int, low: float, high: float) -> str:
+    if not judged:
+        return (
+            "Without gold tasks among them their error is not known: votes do not reveal mistakes that "
+            "annotators share. G marks a decided task as gold."
+        )
+    return f"Their error on {counted(judged, 'gold task')}: {estimate(wrong / judged, low, high)}."
 
 
 def cost_rows(cost: Cost) -> Iterator[Sequence[object]]:
-    """Return the rows of a table of both measurements."""
+    """Return the rows of a table of both measurements, and of the gain of more votes."""
     curve = cost.curve
     for at, most in enumerate(curve.most.tolist()):
         values = (*curve.accuracy[at].tolist(), curve.judged, *curve.expected[at].tolist())
@@ -90,6 +110,10 @@ def cost_rows(cost: Cost) -> Iterator[Sequence[object]]:
         values = (*accuracy, replay.judged, 1 - replay.stated, np.nan, np.nan)
         per_task = format_number(replay.used / max(replay.tasks, 1))
         yield ("stopped", f"{replay.limit:g}", per_task, replay.stopped, *map(_number, values))
+    for gain in curve.gains:
+        values = (np.nan, np.nan, np.nan, curve.judged, gain.gain, gain.low, gain.high)
+        yield ("gain", f"+{gain.more:g}", format_number(float(curve.votes[-1]) + gain.more), "",
+               *map(_number, values))  # fmt: skip
 
 
 def _number(value: float) -> object:

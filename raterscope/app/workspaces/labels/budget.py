@@ -23,7 +23,7 @@ from raterscope.app.kinds.labels.assignments import (
     stored_budget,
 )
 from raterscope.app.kinds.labels.cost import Cost, cost_in_words, enough_in_words, measure_cost
-from raterscope.app.kinds.labels.runs import plan_of
+from raterscope.app.kinds.labels.runs import plan_of, unseen_truths
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import Study
 from raterscope.app.workspaces.labels import view
@@ -109,8 +109,9 @@ class ActiveLearning(LabelsPart):
             for task, annotator, gain, gain_of_new in rows
             if gain >= LEAST
         ]
-        assert scene.fusion is not None
-        enough = enough_in_words(scene.fusion, self._budget.settings.enough)
+        assert scene.result is not None
+        truth = unseen_truths(scene.result, scene.truth)
+        enough = enough_in_words(scene.result.fusion, truth, self._budget.settings.enough)
         self._screen.ask.show_lines(lines, NONE_NEEDED, f"{assigned.in_words()} {enough}")
 
     def _annotator_name(self, scene: Scene, annotator: int) -> str:

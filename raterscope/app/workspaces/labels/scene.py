@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels import LabelFusion, Labels
 from raterscope.algorithms.labels.assessment import Assessment, advice, assess
 from raterscope.algorithms.labels.class_order import similar_order
+from raterscope.algorithms.labels.class_tree import class_tree
 from raterscope.algorithms.labels.data import ClassArray, FloatArray, distinct
 from raterscope.algorithms.labels.drift import Constancy, constancy, row_movement
 from raterscope.algorithms.labels.programs import Program
@@ -90,6 +91,12 @@ class Scene:
     def classes(self) -> tuple[str, ...]:
         """Classes of the result, or without one of the question."""
         return self.labels.classes if self.result is None else self.result.fusion.classes
+
+    @cached_property
+    def decidable(self) -> tuple[str, ...]:
+        """Names of the classes, and then of the parents in their hierarchy."""
+        tree = class_tree(self.classes)
+        return self.classes if tree is None else (*self.classes, *tree.nodes)
 
 
 def disputed_tasks(question: int, study: Study) -> dict[str, float] | None:

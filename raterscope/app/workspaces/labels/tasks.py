@@ -10,6 +10,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QImage
 
 from raterscope.algorithms.labels import OPEN
+from raterscope.algorithms.labels.class_tree import class_tree
 from raterscope.algorithms.labels.data import ClassArray
 from raterscope.algorithms.progress import Watch
 from raterscope.app.review import Decision, GoldSubject, TaskSubject
@@ -238,12 +239,30 @@ class TaskReview(LabelsPart):
             self.go(1)
             return
         scene = self._session.scene
-        if number < len(scene.classes) and self._may_decide():
-            self._objection = self._task_view(task).objection(number)
+        if number < len(scene.decidable) and self._may_decide():
+            is_class = number < len(scene.classes)
+            self._objection = self._task_view(task).objection(number) if is_class else ""
             self._record(Decision(
                 verb="label", item=scene.question.id, run=None if scene.run is None else scene.run.id,
-                subject=TaskSubject(task=scene.labels.tasks[task], label=scene.classes[number]),
+                subject=TaskSubject(task=scene.labels.tasks[task], label=scene.decidable[number]),
             ))  # fmt: skip
+
+    @while_shown
+    def decide_parent(self) -> None:
+        """Decide for the parent of the most probable class, or of the parent that is decided already."""
+        task = self.current
+        if task is None:
+            self.go(1)
+            return
+        scene, tree = self._session.scene, class_tree(self._session.scene.classes)
+        shares = self._session.analysis.vote if scene.fusion is None else scene.fusion.posterior
+        above = () if tree is None else tree.nodes_above(int(shares[task].argmax()))
+        present = "" if self.decided[task] == OPEN else scene.decidable[self.decided[task]]
+        above = above[above.index(present) + 1 :] if present in above else above
+        if above and above[0] in scene.decidable:
+            self.decide(scene.decidable.index(above[0]))
+        else:
+            self.message.emit("There is no parent class: names such as bird/owl and bird/hawk have one.")
 
     @while_shown
     def mark_gold(self) -> None:
@@ -255,7 +274,7 @@ class TaskReview(LabelsPart):
         name = scene.labels.tasks[task]
         if name in contents.review.gold_tasks(scene.question.id):
             verb, label = "ungold", ""
-        elif self.decided[task] != OPEN:
+        elif 0 <= self.decided[task] < len(scene.classes):
             verb, label = "gold", scene.classes[self.decided[task]]
         elif scene.truth[task] != OPEN:
             known = scene.classes[scene.truth[task]]
@@ -287,7 +306,7 @@ class TaskReview(LabelsPart):
         if task is None or self.decided[task] == OPEN or (self._by_hand and not skip):
             return True
         self.message.emit(
-            f"{scene.labels.tasks[task]} is decided already ({scene.classes[self.decided[task]]}). "
+            f"{scene.labels.tasks[task]} is decided already ({scene.decidable[self.decided[task]]}). "
             "Press C to undo that, or select it in the list, to change that; press Tab for the next one."
         )
         return False
@@ -330,7 +349,7 @@ class TaskReview(LabelsPart):
         if contents is None:
             return
         decisions = contents.review.tasks(scene.question.id)
-        class_numbers = {name: number for number, name in enumerate(scene.classes)}
+        class_numbers = {name: number for number, name in enumerate(scene.decidable)}
         self.decided = np.full(len(scene.labels.tasks), OPEN, dtype=np.int16)
         for name, number in scene.number_of.numbers(decisions).items():
             label = decisions[name].label

@@ -148,6 +148,7 @@ def tasks_view(
         posterior=None if fusion is None or blind else fusion.posterior,
         entropy=None if blind else analysis.entropy,
         contested=contested,
+        parents=scene.decidable[len(scene.classes) :],
     )
 
 
@@ -190,7 +191,7 @@ def task_view(
     Parameters
     ----------
     decided : int
-        Class decided by the expert, `OPEN` for none.
+        Class or parent decided by the expert, of `Scene.decidable`; `OPEN` for none.
     contested : str
         What several experts decided differently.
     blind : bool
@@ -229,6 +230,7 @@ def task_view(
         majority=leading_vote if is_unique else -1,
         majority_votes=int(tally.max()) if is_unique else 0,
         decided=decided,
+        parents=scene.decidable[len(scene.classes) :],
         known=int(scene.truth[task]),
         picture=picture,
         pictures=bool(scene.pictures),

@@ -133,6 +133,7 @@ class LabelsWorkspace(LabelsScreen):
             ("Previous disputed task", "Shift+Tab", partial(self.tasks.go, -1)),
             ("Skip", "S", self.tasks.skip),
             ("Undo the decision on the task", "C", self.tasks.clear),
+            ("Decide for the parent class", "P", self.tasks.decide_parent),
             ("Mark the task as gold, or remove the mark", "G", self.tasks.mark_gold),
             ("Find a class by its name", "/", self.task_panel.find_class),
             ("Show the task large, or the annotators again", "D", self.task_contents.toggle),

@@ -49,7 +49,7 @@ def test_a_budget_is_distributed_within_its_limits(original, tmp_path, capsys):
     assert max(number for name, number in load.items() if name) <= 6
     assert load["ann 11"] <= 2
     assert {row["cost"] for row in rows if row["annotator"] == "ann 3"} <= {"4"}
-    assert "by the model" in capsys.readouterr().err
+    assert "Cost measures" in capsys.readouterr().err
     with Study.open(original, to_read=True) as study:
         assert stored_budget(study) == Budget()  # an export changes nothing
 
