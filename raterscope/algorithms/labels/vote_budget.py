@@ -256,7 +256,8 @@ def extrapolate_gain(
     gains = []
     for more in (1.0, now):
         falls = (now**-0.5 - (now + more) ** -0.5) / (half**-0.5 - now**-0.5)
-        share = min(1.0, float(changed.mean()) * math.log1p(more / now) / math.log(now / half))
+        # Log odds walk at random: answers change as the square root of the number of further votes.
+        share = min(1.0, float(changed.mean()) * math.sqrt(more / (now - half)))
         chance = 1.96 * math.sqrt(share / int(voted.sum()))
         gain = float(lost.mean())
         gains.append(VoteGain(more, gain * falls, -chance, gain * more / (now - half) + chance))

@@ -33,7 +33,7 @@ def test_a_budget_is_kept_with_the_study_and_exported(fused, qtbot, tmp_path):
     lines = workspace.ask.list.lines
     assert len(lines) <= 12
     assert 0 not in annotators_asked(workspace)
-    assert "by the model" in workspace.ask.facts.text()
+    assert "Cost measures" in workspace.ask.facts.text()
     task = lines[-1].key[0]
     workspace.ask.list.setCurrentIndex(workspace.ask.list.index_of(lines[-1].key))
     assert workspace.tasks.current == task
