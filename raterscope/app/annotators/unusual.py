@@ -24,7 +24,7 @@ FEWEST = 4
 LEVEL = 0.05
 """Probability of naming any annotator who did not change, over the whole crowd."""
 FLAGGED = 4.0
-"""Deviations that a flag of the test for position bias counts as, at least."""
+"""Deviations that a flag of the tests for position bias and for copies counts as, at least."""
 MAD = 1.4826
 WIDTH = 3.92
 """Standard deviations in a 95 % interval."""
@@ -41,7 +41,7 @@ class Unusual:
     words : tuple of N str
         "accuracy 0.55, crowd 0.88"; empty where nothing is.
     columns : tuple of N str
-        Column of the most unusual value; empty where nothing is.
+        Column of the most unusual value, or of the group that may copy; empty where nothing is.
     marked : mapping of column to (N,) bool
         Values that are unusual.
     """
@@ -65,6 +65,16 @@ def find_unusual(table: AnnotatorTable) -> Unusual:
             for row in np.flatnonzero(deviations > best).tolist():
                 best[row], where[row] = deviations[row], column
                 words[row] = phrases[row]
+        column = f"{evidence.kind}_copy_group"
+        if column in table.columns:
+            groups = table.columns[column]
+            marked[column] = groups != ""
+            for row in np.flatnonzero(marked[column] & (best < FLAGGED)).tolist():
+                best[row], where[row], words[row] = (
+                    FLAGGED,
+                    column,
+                    f"may copy from others (group {groups[row]})",
+                )
     return Unusual(best / (1 + best), tuple(words), tuple(where), marked)
 
 

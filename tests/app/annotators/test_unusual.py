@@ -28,3 +28,17 @@ def test_many_votes_precede_few_at_the_same_accuracy() -> None:
     assert 0 < few < many
     assert few / (1 - few) < (0.94 - 0.4) / 0.2  # the uncertainty of its own: a standard deviation of 0.2
     assert not any(usual)
+
+
+def test_annotators_who_may_copy_are_unusual() -> None:
+    names = tuple(f"rater {number}" for number in range(6))
+    marks = np.full(6, 50)
+    accuracy = Measure("accuracy", "accuracy", "Share of correct votes", ideal=1.0, is_share=True)
+    values = np.repeat([[[0.9, 0.8, 1.0]]], 6, axis=0)
+    groups = {"copy_group": ["1", "", "1", "", "", ""]}
+    evidence = Evidence(
+        "labels", "votes", names, marks, np.ones_like(marks), (accuracy,), values, groups, marks, marks
+    )
+    unusual = find_unusual(AnnotatorTable(names, {}, {}, {}, (evidence,), np.arange(6)))
+    assert np.flatnonzero(unusual.score).tolist() == [0, 2]
+    assert unusual.words[2] == "may copy from others (group 1)"

@@ -75,7 +75,7 @@ def _grid(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> Anno
             there = any(evidence.words[name]) and (not several or name == "flag")
             columns.append(
                 GridColumn(key, group, _TITLES.get(name, name), _WORDS_HELP.get(name, ""), "words",
-                           table.columns[key], shown=there)
+                           table.columns[key], marked=unusual.marked.get(key), shown=there)
             )  # fmt: skip
     judged = bool(table.columns["accepted"].any() or table.columns["rejected"].any())
     states = np.array([_state(table, name) for name in table.names], dtype=object)

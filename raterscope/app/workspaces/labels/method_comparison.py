@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import Signal
 
 from raterscope.algorithms.clicks.data import ClicksError
@@ -13,6 +14,7 @@ from raterscope.algorithms.clicks.decision_course import METHODS, OPENING, Cours
 from raterscope.algorithms.labels import OPEN, Labels
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.catalogue import labeller_title
+from raterscope.algorithms.labels.data import ClassArray
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedMethod, FoldedSettings, mean_area
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch
@@ -72,7 +74,7 @@ class MethodComparison(LabelsPart):
         if contents is None:
             return
         runs = [run.id for run in contents.runs_of("labels") if scene.question.id in run.items]
-        request = scene.question.id, (*runs[-MOST_RUNS:], None)
+        request = scene.question.id, None if run is None else run.id, (*runs[-MOST_RUNS:], None)
         job = self._document.ask("Measuring runs", partial(_known, *request, dict(self._measurements)))
         self._task.follow(job, partial(self._on_known, request))
 
@@ -99,7 +101,7 @@ class MethodComparison(LabelsPart):
         )  # fmt: skip
 
     def _on_known(
-        self, request: tuple[int, tuple[int | None, ...]], measured: list[MeasuredMethod] | None
+        self, request: tuple[int, int | None, tuple[int | None, ...]], measured: list[MeasuredMethod] | None
     ) -> None:
         if measured is not None:
             self._screen.method_table.show_runs(measured)
@@ -113,48 +115,68 @@ class MethodComparison(LabelsPart):
         self._screen.method_table.show_runs([row for _, row in measurements.values() if row is not None])
 
 
-def _rests_on(question: int, run: int | None, study: Study) -> object:
+def _rests_on(question: int, shown: int | None, run: int | None, study: Study) -> object:
     """Return the key of a measurement's input: while it is equal, the measurement is valid."""
-    when = None if run is None else study.runs.get(run).started
+    when = tuple(None if number is None else study.runs.get(number).started for number in (shown, run))
     gold = tuple(sorted(fold(study.decisions()).gold_tasks(question).items()))
     return question, study.last_import(), study.question(question).scheme, when, gold
 
 
 def _known(
-    question: int, runs: Sequence[int | None], known: Known, study: Study, watch: Watch
+    question: int, shown: int | None, runs: Sequence[int | None], known: Known, study: Study, watch: Watch
 ) -> list[MeasuredMethod] | None:
     """Return the known measurements of runs, none without truths; None if a run must be measured first."""
     watch(0.0, "reading measurements")
     if not (known_truth(study, question) != OPEN).any():
         return []
-    stored = [known[run] for run in runs if run in known and known[run][0] == _rests_on(question, run, study)]
+    stored = [
+        known[run] for run in runs if run in known and known[run][0] == _rests_on(question, shown, run, study)
+    ]
     return [measured for _, measured in stored if measured is not None] if len(stored) == len(runs) else None
 
 
-def _measured(question: int, runs: Sequence[int | None], known: Known, study: Study, watch: Watch) -> Known:
-    """Measure runs, and with None the vote, on truths that they were not given; keep valid measurements."""
+def _measured(
+    question: int, shown: int | None, runs: Sequence[int | None], known: Known, study: Study, watch: Watch
+) -> Known:
+    """Measure runs, and with None the vote, on truths that neither they nor the run shown were given.
+
+    Reports measure on the same tasks. Valid measurements stay.
+    """
     measured_now: Known = {}
     scheme = study.question(question).scheme
+    result = None if shown is None else study.runs.result(shown, question)
+    held = np.empty(0, dtype=bool) if result is None else result.fusion.known != OPEN
     for done, run in enumerate(runs):
         watch(done / len(runs), "measuring a run")
-        rests_on = _rests_on(question, run, study)
+        rests_on = _rests_on(question, shown, run, study)
         is_valid = run in known and known[run][0] == rests_on
-        measured_now[run] = known[run] if is_valid else (rests_on, _measure(question, run, scheme, study))
+        measured_now[run] = (
+            known[run] if is_valid else (rests_on, _measure(question, run, held, scheme, study))
+        )
     return measured_now
 
 
-def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> MeasuredMethod | None:
-    truth = known_truth(study, question)
+def _measure(
+    question: int, run: int | None, held: NDArray[np.bool_], scheme: Scheme, study: Study
+) -> MeasuredMethod | None:
     if run is None:
+        truth = _without(known_truth(study, question), held)
         vote = assess(majority(labels_of(study, question)).posterior, truth, scheme.classes)
         return None if vote is None else MeasuredMethod(None, vote)
     result = study.runs.result(run, question)
     if result is None:
         return None
     fusion = result.fusion
-    own = read_truths(study, study.question(question), fusion)
+    own = _without(read_truths(study, study.question(question), fusion), held)
     assessment = assess(fusion.posterior, unseen_truths(result, own), fusion.classes)
     return None if assessment is None else MeasuredMethod(study.runs.get(run), assessment, fusion.power)
+
+
+def _without(truth: ClassArray, held: NDArray[np.bool_]) -> ClassArray:
+    """Return the truths without those of tasks whose labels are held fixed."""
+    remaining, common = truth.copy(), min(len(truth), len(held))
+    remaining[:common][held[:common]] = OPEN
+    return remaining
 
 
 class CrossValidation(LabelsPart):

@@ -86,7 +86,7 @@ class MethodTable(QWidget):
 
     def show_runs(self, runs: Sequence[MeasuredMethod]) -> None:
         """Show the assessments of runs and the vote."""
-        judged = runs[0].found.judged if runs else 0
+        judged = max((run.found.judged for run in runs), default=0)
         self.table.set_rows(tuple(map(_row, runs)), f"{count(judged, 'known task')}" if runs else "")
 
     def _on_chosen(self, key: object) -> None:

@@ -98,6 +98,17 @@ def test_decisions_are_held_fixed_in_the_next_fusion(fused, qtbot):
     assert name not in queue(fused)
 
 
+def test_all_methods_are_measured_on_the_truths_that_the_run_shown_was_not_given(fused, qtbot):
+    workspace = fused.workspace
+    before = workspace.session.analysis.model.judged
+    workspace.tasks.select(int(np.flatnonzero(workspace.session.scene.truth != OPEN)[0]))
+    key(fused, qtbot, Qt.Key.Key_1)
+    fuse(fused, qtbot)
+    assert workspace.session.analysis.model.judged == before - 1
+    assert workspace.method_table.table.header.words()[1] == f"{before - 1} known tasks"
+    assert len(workspace.method_table.table.view.model().rows) == 3
+
+
 def test_choosing_an_annotator_shows_the_matrix_and_a_cell_its_tasks(fused, qtbot):
     workspace = fused.workspace
     _, answers = votes()
