@@ -15,6 +15,7 @@ from raterscope.widgets.volume.plane import Box, Plane
 from raterscope.widgets.volume.scene import RegionBox
 
 EDGE = 12
+TITLE_ALPHA = 170
 GAP = 9.0
 """Of the crosshair about the voxel, so that it is seen."""
 
@@ -71,7 +72,9 @@ def paint_title(painter: QPainter, title: str, *lines: str) -> None:
     for row, words in enumerate(written):
         if words:
             room = QRectF(EDGE, EDGE - 4.0 + 18.0 * row, metrics.horizontalAdvance(words) + 4, 20)
-            _shaded(painter, room, _LEFT, words, theme.DARK.text if words is title else theme.DARK.second)
+            painter.fillRect(room.adjusted(-4, 1, 0, -1), theme.colour(theme.DARK.canvas, TITLE_ALPHA))
+            painter.setPen(QColor(theme.DARK.text))
+            painter.drawText(room, _LEFT, words)
     painter.restore()
 
 

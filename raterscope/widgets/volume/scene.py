@@ -257,6 +257,12 @@ class Scene:
     tool : {"look", "brush", "eraser", "contour", "ruler", "roi"}
     radius : float
         Of the brush, in millimetres.
+    solid : bool
+        Whether brush and eraser also cover the neighbouring slices within the radius.
+    windowed : bool
+        Whether brush and eraser only cover voxels that are neither black nor white in the window.
+    lift : int
+        Height of the chips at the lower edge of the large view.
     notice : str
         Text shown during a drag: the window that it sets.
     cross_hair : bool
@@ -290,6 +296,9 @@ class Scene:
     index: Index = (0, 0, 0)
     tool: str = "look"
     radius: float = 3.0
+    solid: bool = False
+    windowed: bool = False
+    lift: int = 0
     notice: str = ""
     cross_hair: bool = True
     line_width: float = 1.0
@@ -297,6 +306,15 @@ class Scene:
     readout: str = ""
     measurement: Measurement | None = None
     measured: str = ""
+
+    def paintable(self, plane: Plane, index: int) -> NDArray[np.bool_] | None:
+        """Return where a slice may be painted, as on the screen; None for everywhere."""
+        values = self.values
+        if not self.windowed or values is None or values.ndim != 3:
+            return None
+        part = plane.cut(values, index)
+        half = self.levels.width / 2
+        return np.asarray((part > self.levels.centre - half) & (part < self.levels.centre + half))
 
     def in_sight(self) -> list[Outline]:
         """Return the outlines that are painted."""

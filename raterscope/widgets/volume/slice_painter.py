@@ -30,7 +30,7 @@ HALO_FROM = 1.8
 """Width of a line from which on it has a dark edge: the consensus is to be seen on bright tissue."""
 
 BAND_ALPHA, STROKE_ALPHA = 80, 120
-CHIPS_ROOM = 36
+ABOVE_CHIPS = 8
 
 
 class SlicePainter:
@@ -107,7 +107,7 @@ class SlicePainter:
         shown = (plane.name, scene.index[plane.normal])
         if measurement is not None and not scene.bare and (measurement.plane, measurement.slice) == shown:
             paint_measurement(painter, view, measurement, scene.measured)
-        lift = pixels(CHIPS_ROOM) if large else 0
+        lift = scene.lift + pixels(ABOVE_CHIPS) if large else 0
         overlay.paint_letters(painter, view, plane, lift)
         alone = scene.solo_name() if large else ""
         lines = (remark, f"{alone} alone" if alone else "", scene.readout if large else "")

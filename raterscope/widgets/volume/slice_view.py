@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
@@ -551,7 +553,11 @@ class SliceView(QWidget):
 
     def _begin_stroke(self, plane: Plane, *, puts_in: bool) -> None:
         stroke = ContourStroke if self._scene.tool == "contour" else BrushStroke
-        self._stroke = stroke(plane, self._scene.index, self._scene.radius, puts_in=puts_in)
+        scene = self._scene
+        self._stroke = stroke(
+            plane, scene.index, scene.radius, puts_in=puts_in, solid=scene.solid,
+            paintable=partial(scene.paintable, plane),
+        )  # fmt: skip
 
     def give_up_stroke(self) -> None:
         """Cancel the stroke; nothing is painted when the mouse is released."""

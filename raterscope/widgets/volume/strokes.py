@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +15,7 @@ UNTOUCHED = -1
 
 
 class BrushStroke:
-    """A disc drawn over one slice.
+    """A disc drawn over one slice, or a ball over several.
 
     Parameters
     ----------
@@ -23,10 +26,26 @@ class BrushStroke:
         always covered.
     puts_in : bool
         False for the eraser.
+    solid : bool
+        Whether neighbouring slices within the radius are covered too.
+    paintable : callable
+        Returns where a slice may be painted, as on the screen; None for everywhere.
     """
 
-    def __init__(self, plane: Plane, present: Index, radius: float, *, puts_in: bool) -> None:
+    def __init__(
+        self,
+        plane: Plane,
+        present: Index,
+        radius: float,
+        *,
+        puts_in: bool,
+        solid: bool = False,
+        paintable: Callable[[int], NDArray[np.bool_] | None] = lambda _index: None,
+    ) -> None:
         self.plane = plane
+        self._present, self._solid, self._paintable = present, solid, paintable
+        self._allowed = paintable(present[plane.normal])
+        self._way: list[tuple[float, float]] = []
         self.index = present[plane.normal]
         self.radius = radius
         self.puts_in = puts_in
@@ -37,6 +56,7 @@ class BrushStroke:
     def to(self, x: float, y: float) -> None:
         """Draw the disc on to a place of the plane, in a straight line from the last."""
         begin = self._last if self._last is not None else (x, y)
+        self._way.append((x, y))
         self._last = (x, y)
         plane = self.plane
         across, down = plane.centres(plane.across), plane.centres(plane.down)
@@ -69,23 +89,58 @@ class BrushStroke:
             origin[axis] = plane.shape[axis] - last if plane.reversed[axis] else first
             size[axis] = last - first
         box = plane.box_of((origin[0], origin[1], origin[2]), tuple(size))
-        return plane.evenly(self._covered[top:bottom, left:right], (top, left)), box
+        return plane.evenly(self.covered[top:bottom, left:right], (top, left)), box
+
+    @property
+    def covered(self) -> NDArray[np.bool_]:
+        """The covered voxels of the slice, as on the screen."""
+        return self._covered if self._allowed is None else self._covered & self._allowed
 
     def finished(self) -> Stroke | None:
         """Return the voxels; None where none was covered."""
-        rows = np.flatnonzero(self._covered.any(axis=1))
-        columns = np.flatnonzero(self._covered.any(axis=0))
-        if not len(rows):
+        plane, parts = self.plane, {self.index: self.covered, **self._neighbours()}
+        indices = sorted(index for index, part in parts.items() if part.any())
+        if not indices:
             return None
+        union = np.any([parts[index] for index in indices], axis=0)
+        rows, columns = np.flatnonzero(union.any(axis=1)), np.flatnonzero(union.any(axis=0))
         top, bottom, left, right = int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1
-        part = self._covered[top:bottom, left:right]
-        values = np.where(part, np.int8(self.puts_in), np.int8(UNTOUCHED))
-        plane, origin = self.plane, [0, 0, 0]
-        origin[plane.normal] = self.index
+        origin = [0, 0, 0]
+        origin[plane.normal] = indices[0]
         for axis, first, last in ((plane.down, top, bottom), (plane.across, left, right)):
             origin[axis] = plane.shape[axis] - last if plane.reversed[axis] else first
-        crop = np.ascontiguousarray(plane.uncut(values), dtype=np.int8)
+        nothing = np.zeros_like(union)
+        slices = [
+            plane.uncut(parts.get(index, nothing)[top:bottom, left:right])
+            for index in range(indices[0], indices[-1] + 1)
+        ]
+        covered = np.concatenate(slices, axis=plane.normal)
+        values = np.where(covered, np.int8(self.puts_in), np.int8(UNTOUCHED))
+        crop = np.ascontiguousarray(values, dtype=np.int8)
         return Stroke((origin[0], origin[1], origin[2]), crop, plane.name, self.index)
+
+    def _neighbours(self) -> dict[int, NDArray[np.bool_]]:
+        """Return what a ball covers on the other slices: discs that are the smaller the further away."""
+        if not self._solid:
+            return {}
+        plane = self.plane
+        positions = plane.centres(plane.normal)
+        if plane.reversed[plane.normal]:
+            positions = positions[::-1]
+        parts = {}
+        for index, away in enumerate(np.abs(positions - positions[self.index]).tolist()):
+            if index == self.index or away >= self.radius:
+                continue
+            present = list(self._present)
+            present[plane.normal] = index
+            disc = BrushStroke(
+                plane, (present[0], present[1], present[2]), float(np.sqrt(self.radius**2 - away**2)),
+                puts_in=self.puts_in, paintable=self._paintable,
+            )  # fmt: skip
+            for place in self._way:
+                disc.to(*place)
+            parts[index] = disc.covered
+        return parts
 
 
 def _reached(centres: NDArray[np.float64], low: float, high: float, radius: float) -> tuple[int, int]:
@@ -116,7 +171,7 @@ class ContourStroke(BrushStroke):
     Where the line crosses itself, the parts that it encloses twice are outside.
     """
 
-    def __init__(self, plane: Plane, present: Index, radius: float, *, puts_in: bool) -> None:
+    def __init__(self, plane: Plane, present: Index, radius: float, *, puts_in: bool, **_others: Any) -> None:
         super().__init__(plane, present, radius, puts_in=puts_in)
         self._line: list[tuple[float, float]] = []
 

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QRect, Signal
 from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets import theme
 from raterscope.widgets.hints import ChipRow
+from raterscope.widgets.parts import WrappingRow
 from raterscope.widgets.volume.measuring import Measurement, describe
 from raterscope.widgets.volume.overlay import EDGE
 from raterscope.widgets.volume.plane import (
@@ -110,11 +111,6 @@ class VolumeView(QWidget):
         self._strip = DisputeStrip(self)
         self._strip.slice_chosen.connect(self._on_strip)
         self._has_dispute = False
-        self._chips = QWidget(self)
-        self._chip_row = QHBoxLayout(self._chips)
-        self._chip_row.setContentsMargins(0, 0, 0, 0)
-        self._chip_row.setSpacing(8)
-        self._set_grid(Grid.plain((1, 1, 1)))
         self._window_before: Window = (0.0, 1.0)
         self._window_chip = WindowChip()
         self._window_chip.preset_chosen.connect(self.show_preset)
@@ -126,8 +122,23 @@ class VolumeView(QWidget):
         )
         self._style_chips.set_on("crosshair", True)
         self._style_chips.toggled.connect(self._on_style_chip)
-        self.add_chips(self._window_chip)
-        self.add_chips(self._style_chips)
+        self._brush_chips = ChipRow(
+            {
+                "solid": (
+                    "3-D",
+                    "Brush and eraser also cover neighbouring slices within the radius (Shift+B)",
+                ),
+                "windowed": (
+                    "in window",
+                    "Brush and eraser leave out what is black or white in the window (Shift+W)",
+                ),
+            }
+        )
+        self._brush_chips.toggled.connect(self._on_brush_chip)
+        self._brush_chips.hide()
+        rows = (self._brush_chips, self._window_chip, self._style_chips)
+        self._chips = WrappingRow(rows, 8, 8, parent=self)
+        self._set_grid(Grid.plain((1, 1, 1)))
         for view in self._views.values():
             view.window_dragged.connect(self._on_window_dragged)
             view.window_settled.connect(self._on_window_settled)
@@ -224,11 +235,6 @@ class VolumeView(QWidget):
             self._arrange()
             self.layout_changed.emit(layout)
 
-    def add_chips(self, chips: QWidget) -> None:
-        """Add a widget beside the chips at the lower edge."""
-        self._chip_row.addWidget(chips)
-        self._place_chips()
-
     def _large(self) -> str:
         return self._layout if self._layout in self._planes else self._native
 
@@ -255,8 +261,10 @@ class VolumeView(QWidget):
         self._place_chips()
 
     def _place_chips(self) -> None:
-        self._chips.adjustSize()
         index = self._views[self._large()].geometry()
+        width = min(self._chips.sizeHint().width(), max(index.width() - 2 * EDGE, 1))
+        self._chips.resize(width, self._chips.heightForWidth(width))
+        self._scene.lift = self._chips.height()
         self._chips.move(index.left() + EDGE, index.bottom() + 1 - EDGE - self._chips.height())
         self._chips.raise_()
         entry = self._window_entry
@@ -459,11 +467,25 @@ class VolumeView(QWidget):
         if tool not in get_args(Tool):
             raise ValueError(f"tool {tool!r}; expected one of {', '.join(get_args(Tool))}")
         self._scene.tool = tool
+        self._brush_chips.setVisible(tool in ("brush", "eraser"))
         self._on_measured(None)
         for view in self._views.values():
             view.give_up_stroke()
             view.show_cursor()
             view.update()
+        self._place_chips()
+
+    def toggle_solid_brush(self) -> None:
+        """Let brush and eraser cover neighbouring slices within the radius too, or one slice alone."""
+        self._on_brush_chip("solid", not self._scene.solid)
+
+    def toggle_windowed_brush(self) -> None:
+        """Let brush and eraser leave out what is black or white in the window, or cover everything."""
+        self._on_brush_chip("windowed", not self._scene.windowed)
+
+    def _on_brush_chip(self, name: str, on: bool) -> None:
+        setattr(self._scene, name, on)
+        self._brush_chips.set_on(name, on)
 
     @property
     def brush_radius(self) -> float:

@@ -269,7 +269,7 @@ class RegionReview(QObject):
         """Interpolate between the slices that were painted last, within the painted area."""
         consensus = self.edited
         settled = self._session.scene.settled if self._session.shown else {}
-        voxel_ids = [decision.voxels for decision in self._decisions() if decision.decision in self._strokes]
+        voxel_ids = [decision.voxels for decision in self.decisions() if decision.decision in self._strokes]
         strokes = [settled[voxels] for voxels in voxel_ids if voxels is not None and voxels in settled]
         painted = sorted({stroke.origin[0] for stroke in strokes})
         if consensus is None or len(painted) < 2:
@@ -412,7 +412,7 @@ class RegionReview(QObject):
         self.evidence_changed.emit(self.region)
 
     def _read(self) -> None:
-        scene, structure, decided = self._session.scene, self._session.part, self._decisions()
+        scene, structure, decided = self._session.scene, self._session.part, self.decisions()
         self.regions = regions_of(scene, structure, decided)
         self.consensus = consensus_of(scene, structure, decided)
         settled = bool(self.regions) and not any(region.unsettled for region in self.regions)
@@ -425,7 +425,8 @@ class RegionReview(QObject):
             self.regions_changed.emit()
             self.consensus_changed.emit()
 
-    def _decisions(self) -> list[Region]:
+    def decisions(self) -> list[Region]:
+        """List the decisions on the case, oldest first."""
         contents = self._document.contents
         if contents is None or not self._session.shown:
             return []

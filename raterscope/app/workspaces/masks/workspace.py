@@ -19,6 +19,7 @@ from raterscope.app.workspaces.comments import Comments
 from raterscope.app.workspaces.core import BlindTexts, finite_numbers
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.exclusion import Exclusion
+from raterscope.app.workspaces.masks.mask_editing import MaskEditing
 from raterscope.app.workspaces.masks.method_comparison import MethodComparer
 from raterscope.app.workspaces.masks.raters import Alternatives, Raters
 from raterscope.app.workspaces.masks.region_review import RegionReview
@@ -81,6 +82,7 @@ class MasksWorkspace(MasksScreen):
         self.raters = Raters(core)
         self.exclusion = Exclusion(core)
         self.structure_coding = StructureCoding(core)
+        self.editing = MaskEditing(core, self.reviewing)
         self.alternative_view = Alternatives(self.alternatives, self)
         self.slice_view = SliceView(core, self.reviewing, self.raters, self.loader)
         self.renaming = Renaming(core, lambda: self.session.part if self.session.shown else "")
@@ -137,6 +139,14 @@ class MasksWorkspace(MasksScreen):
             ("Brush", "B", partial(self._toggle_tool, "brush")),
             ("Eraser", "E", partial(self._toggle_tool, "eraser")),
             ("Interpolate between painted slices", "I", review.interpolate),
+            ("Brush through neighbouring slices", "Shift+B", self.volume.toggle_solid_brush),
+            ("Brush only within the window", "Shift+W", self.volume.toggle_windowed_brush),
+            ("Fill holes", "G", self.editing.fill_holes),
+            ("Smooth the outline", "O", self.editing.smooth),
+            ("Add a margin…", "Shift+M", self.editing.ask_margin),
+            ("Combine with another mask…", "U", self.editing.ask_combination),
+            ("Copy to the next slice", "N", partial(self.editing.copy_slice, 1)),
+            ("Copy to the previous slice", "Shift+N", partial(self.editing.copy_slice, -1)),
             ("Next map", "D", self.maps.next_map),
             ("Window width and level", "W", self.volume.type_window),
             ("Show or hide the crosshair", "C", self.volume.toggle_cross_hair),

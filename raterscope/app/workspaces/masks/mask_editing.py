@@ -1,0 +1,219 @@
+"""Edits of the whole structure on screen: fill holes, smooth, margin, combine, copy to another slice.
+
+Each is stored as painted voxels, those that it changed, and is undone as one stroke.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+
+from raterscope.algorithms.masks.boxes import box_around, overlap, slices_of
+from raterscope.algorithms.masks.data import OPEN, BoolArray
+from raterscope.algorithms.masks.editing import (
+    COMBINATIONS,
+    Combination,
+    add_margin,
+    combine,
+    fill_holes,
+    smooth,
+)
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import Watch
+from raterscope.app.session import while_shown
+from raterscope.app.study.records import MaskRecord
+from raterscope.app.workspaces.masks.region_review import RegionReview
+from raterscope.app.workspaces.masks.regions import length_unit
+from raterscope.app.workspaces.masks.scene import Piece, Scene, consensus_of
+from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
+from raterscope.widgets.volume.scene import Stroke
+
+Box = tuple[int, int, int]
+
+NOTHING_DRAWN = "There is no mask to edit yet. Press Fuse (F5), or draw with the brush (B)."
+UNCHANGED = "This changes no voxel."
+_COMBINED = {
+    "add": "add the other mask",
+    "subtract": "remove the other mask",
+    "intersect": "keep what both have",
+    "replace": "replace by the other mask",
+}
+assert tuple(_COMBINED) == COMBINATIONS
+
+
+class MaskEditing(MasksPart):
+    """Edits the consensus with decisions, or in blind mode the expert's own drawing."""
+
+    def __init__(self, core: MasksCore, reviewing: RegionReview) -> None:
+        super().__init__(core)
+        self._reviewing = reviewing
+        self._margin = 3.0
+
+    def fill_holes(self) -> None:
+        """Fill holes on each slice."""
+        self._edit("Filling holes", lambda mask, _grid, _origin: fill_holes(mask))
+
+    def smooth(self) -> None:
+        """Smooth the outline a little."""
+        self._edit("Smoothing", lambda mask, grid, _origin: smooth(mask, grid.spacing), room=3.0)
+
+    @while_shown
+    def ask_margin(self) -> None:
+        """Ask for a margin, and grow or shrink the structure by it."""
+        from raterscope.widgets.dialogs.mask_dialogs import MarginDialog
+
+        if self._reviewing.edited is None:
+            self._screen.message.emit(NOTHING_DRAWN)
+            return
+        unit = length_unit(self._session.scene.image.lattice)
+        dialog = MarginDialog(self._session.part, unit, self._margin, self._screen)
+        dialog.accepted.connect(lambda: self._add_margin(dialog.margin))
+        dialog.open()
+
+    def _add_margin(self, margin: float) -> None:
+        self._margin = margin
+        self._edit("Adding a margin", partial(_with_margin, margin), room=max(margin, 0.0))
+
+    @while_shown
+    def ask_combination(self) -> None:
+        """Ask for another mask of the case, and combine the structure with it."""
+        from raterscope.widgets.dialogs.mask_dialogs import CombineDialog
+
+        if self._session.covered:
+            self._screen.message.emit("The raters' masks are hidden until you have settled the structure.")
+            return
+        others = self._others()
+        if not others:
+            self._screen.message.emit("This case has no other mask.")
+            return
+        words = {key: words for key, (words, _) in others.items()}
+        dialog = CombineDialog(self._session.part, _COMBINED, words, self._screen)
+        dialog.accepted.connect(
+            lambda: self._combine(
+                next(how for how in COMBINATIONS if how == dialog.how), others[dialog.other][1]
+            )
+        )
+        dialog.open()
+
+    def _others(self) -> Mapping[str, tuple[str, Piece | MaskRecord]]:
+        """Return the raters' masks of the structure, and the consensus of others, by keys, in words."""
+        scene, structure = self._session.scene, self._session.part
+        others: dict[str, tuple[str, Piece | MaskRecord]] = {}
+        for rater, record in scene.masks.get(structure, {}).items():
+            others[f"rater {rater}"] = f"{rater}: {structure}", record
+        for other in scene.structures if not self._session.blind else ():
+            piece = None if other == structure else consensus_of(scene, other, self._reviewing.decisions())
+            if piece is not None:
+                others[f"structure {other}"] = f"consensus: {other}", piece
+        return others
+
+    def _combine(self, how: Combination, other: Piece | MaskRecord) -> None:
+        origin, values = other.origin, np.asarray(other.values > 0.5)
+        self._edit("Combining masks", partial(_combined, how, origin, values), box=(origin, values.shape))
+
+    @while_shown
+    def copy_slice(self, step: int) -> None:
+        """Copy the structure on the slice under the crosshair to the next or previous slice, and go there."""
+        piece, at = self._reviewing.edited, self._screen.volume.crosshair
+        target = at[0] + step
+        slices = self._session.scene.image.lattice.shape[0]
+        here = None if piece is None else at[0] - piece.origin[0]
+        if piece is None or here is None or not 0 <= here < len(piece.values) or not piece.values[here].any():
+            self._screen.message.emit(f"There is nothing to copy on slice {at[0] + 1}.")
+        elif not 0 <= target < slices:
+            self._screen.message.emit("There is no further slice.")
+        else:
+            source = piece.values[here]
+            there = target - piece.origin[0]
+            old = piece.values[there] if 0 <= there < len(piece.values) else np.zeros_like(source)
+            origin = (target, piece.origin[1], piece.origin[2])
+            self._screen.volume.go_to((target, at[1], at[2]))
+            self._store(self._session.scene, _difference(old[None], source[None], origin))
+
+    @while_shown
+    def _edit(
+        self,
+        words: str,
+        change: Callable[[BoolArray, Grid, Box], BoolArray],
+        *,
+        room: float = 0.0,
+        box: tuple[Box, tuple[int, ...]] | None = None,
+    ) -> None:
+        """Change the mask outside the GUI thread; `room` is how far it grows, in mm or pixels."""
+        piece, scene = self._reviewing.edited, self._session.scene
+        if piece is None or not piece.values.any():
+            self._screen.message.emit(NOTHING_DRAWN)
+            return
+        work = partial(_edited, piece, scene.image.lattice, change, room, box)
+        job = self._jobs.start(words, work)
+        job.finished.connect(partial(self._store, scene))
+        job.failed.connect(self._screen.message)
+
+    @while_shown
+    def _store(self, scene: Scene, stroke: Stroke | None) -> None:
+        if self._session.scene.image.id != scene.image.id:
+            return
+        if stroke is None:
+            self._screen.message.emit(UNCHANGED)
+        else:
+            self._reviewing.paint(stroke)
+
+
+def _with_margin(margin: float, mask: BoolArray, grid: Grid, origin: Box) -> BoolArray:
+    positions = grid.uneven_positions
+    if positions is not None:
+        positions = positions[origin[0] : origin[0] + len(mask)]
+    return add_margin(mask, grid.spacing, margin, positions)
+
+
+def _combined(
+    how: Combination, other_origin: Box, other: BoolArray, mask: BoolArray, _grid: Grid, origin: Box
+) -> BoolArray:
+    values = np.zeros_like(mask)
+    own, others = overlap(origin, mask.shape, other_origin, other.shape)
+    values[own] = other[others]
+    return combine(mask, values, how)
+
+
+def _edited(
+    piece: Piece,
+    grid: Grid,
+    change: Callable[[BoolArray, Grid, Box], BoolArray],
+    room: float,
+    box: tuple[Box, tuple[int, ...]] | None,
+    watch: Watch,
+) -> Stroke | None:
+    """Change a mask in a part of the image that has room; None if nothing changes."""
+    watch(0.0, "editing the mask")
+    marked = np.argwhere(piece.values)
+    low = np.add(piece.origin, marked.min(axis=0))
+    past = np.add(piece.origin, marked.max(axis=0) + 1)
+    first, shape = box_around(
+        [(low.tolist(), (past - low).tolist()), *([box] if box is not None and min(box[1]) else [])]
+    )
+    positions = grid.uneven_positions
+    thickness = grid.spacing[0] if positions is None else float(np.diff(positions).min())
+    steps = (thickness, *grid.spacing[1:])
+    reach = [int(np.ceil(room / step)) + 1 for step in steps]
+    begin = np.maximum(np.subtract(first, reach), 0)
+    end = np.minimum(np.add(np.add(first, shape), reach), grid.shape)
+    origin = (int(begin[0]), int(begin[1]), int(begin[2]))
+    old = np.zeros(tuple(end - begin), dtype=np.bool_)
+    inner, source = overlap(origin, old.shape, piece.origin, piece.values.shape)
+    old[inner] = piece.values[source]
+    return _difference(old, change(old, grid, origin), origin)
+
+
+def _difference(old: BoolArray, new: BoolArray, origin: Box) -> Stroke | None:
+    """Return the voxels that differ as a stroke, cropped to them."""
+    changed = old != new
+    if not changed.any():
+        return None
+    places = np.argwhere(changed)
+    low, past = places.min(axis=0), places.max(axis=0) + 1
+    part = slices_of(low.tolist(), (past - low).tolist())
+    values = np.where(changed[part], new[part], OPEN).astype(np.int8)
+    z, y, x = np.add(origin, low).tolist()
+    return Stroke((z, y, x), values, "axial", z)

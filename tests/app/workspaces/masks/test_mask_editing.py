@@ -1,0 +1,101 @@
+"""Whole structures are edited by key: holes, outline, margin, other masks, slices; undo takes each back."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+
+from raterscope.widgets.dialogs.mask_dialogs import CombineDialog, MarginDialog
+from raterscope.widgets.volume.scene import Stroke
+from tests.app.driving import idle, press
+from tests.app.workspaces.masks.driving import consensus, key
+from tests.app.workspaces.masks.made import drawn
+
+SHIFT = Qt.KeyboardModifier.ShiftModifier
+
+
+def erase(window, qtbot):
+    """Make a hole of 9 voxels in the middle of slice 8."""
+    hole = np.zeros((1, 3, 3), dtype=np.int8)
+    window.workspace.volume.painted.emit(Stroke((8, 19, 19), hole, "axial", 8))
+    idle(window, qtbot)
+
+
+def undo(window, qtbot):
+    window.document.undo()
+    idle(window, qtbot)
+
+
+def test_holes_are_filled_and_undone(fused_masks, qtbot):
+    before = consensus(fused_masks)
+    erase(fused_masks, qtbot)
+    assert consensus(fused_masks).sum() == before.sum() - 9
+    key(fused_masks, qtbot, Qt.Key.Key_G)
+    np.testing.assert_array_equal(consensus(fused_masks), before)
+    undo(fused_masks, qtbot)
+    assert consensus(fused_masks).sum() == before.sum() - 9
+    undo(fused_masks, qtbot)
+    key(fused_masks, qtbot, Qt.Key.Key_G)
+    assert fused_masks.status.message == "This changes no voxel."
+
+
+def test_a_margin_grows_the_structure_beyond_its_box(fused_masks, qtbot):
+    before = consensus(fused_masks)
+    key(fused_masks, qtbot, Qt.Key.Key_M, SHIFT)
+    (dialog,) = fused_masks.findChildren(MarginDialog)
+    dialog.editor.setValue(2.0)
+    dialog.accept()
+    idle(fused_masks, qtbot)
+    after = consensus(fused_masks)
+    assert not (before & ~after).any()
+    rows = np.flatnonzero(before.any(axis=(0, 2))), np.flatnonzero(after.any(axis=(0, 2)))
+    assert (rows[0][0] - rows[1][0], rows[1][-1] - rows[0][-1]) == (2, 2)
+    undo(fused_masks, qtbot)
+    np.testing.assert_array_equal(consensus(fused_masks), before)
+
+
+@pytest.mark.parametrize("how", ["add", "subtract", "intersect", "replace"])
+def test_the_consensus_is_combined_with_a_raters_mask(fused_masks, qtbot, how):
+    before, dan = consensus(fused_masks), drawn()["dan"]
+    key(fused_masks, qtbot, Qt.Key.Key_U)
+    (dialog,) = fused_masks.findChildren(CombineDialog)
+    dialog.how_box.setCurrentIndex(dialog.how_box.findData(how))
+    dialog.other_box.setCurrentIndex(dialog.other_box.findText("dan: nodule"))
+    dialog.accept()
+    idle(fused_masks, qtbot)
+    expected = {
+        "add": before | dan, "subtract": before & ~dan, "intersect": before & dan, "replace": dan,
+    }[how]  # fmt: skip
+    np.testing.assert_array_equal(consensus(fused_masks), expected)
+
+
+def test_a_slice_is_copied_to_the_next_one_and_shown(fused_masks, qtbot):
+    workspace = fused_masks.workspace
+    last = int(np.flatnonzero(consensus(fused_masks).any(axis=(1, 2)))[-1])
+    workspace.volume.go_to((last, 20, 20))
+    key(fused_masks, qtbot, Qt.Key.Key_N)
+    mask = consensus(fused_masks)
+    assert workspace.volume.crosshair[0] == last + 1
+    np.testing.assert_array_equal(mask[last + 1], mask[last])
+    workspace.volume.go_to((0, 20, 20))
+    key(fused_masks, qtbot, Qt.Key.Key_N)
+    assert fused_masks.status.message == "There is nothing to copy on slice 1."
+
+
+def test_the_brush_covers_a_ball_and_keeps_to_the_window(fused_masks, qtbot):
+    workspace = fused_masks.workspace
+    volume = workspace.volume
+    key(fused_masks, qtbot, Qt.Key.Key_B)
+    assert not volume._brush_chips.isHidden()
+    key(fused_masks, qtbot, Qt.Key.Key_B, SHIFT)
+    volume.set_brush_radius(4.5)
+    volume.go_to((4, 6, 6))
+    press(fused_masks, qtbot, Qt.Key.Key_Return, on=volume.view("axial"))
+    slices = consensus(fused_masks)[:, 2:11, 2:11].sum(axis=(1, 2))
+    assert slices[4] > slices[3] == slices[5] > slices[2] == slices[6] > 0 == slices[1]
+    undo(fused_masks, qtbot)
+    key(fused_masks, qtbot, Qt.Key.Key_W, SHIFT)
+    volume.set_window(-80.0, 20.0)
+    press(fused_masks, qtbot, Qt.Key.Key_Return, on=volume.view("axial"))
+    values = volume._scene.values[consensus(fused_masks) & (np.indices(volume._scene.values.shape)[1] < 11)]
+    assert 0 < len(values) < slices.sum()
+    assert ((values > -90) & (values < -70)).all()
