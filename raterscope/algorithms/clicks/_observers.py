@@ -339,6 +339,8 @@ class ScoredClusters:
         Clusters of each image that are included: all, or none.
     rank : (N,) float64
         Rank of the score among all detections, between 0 and 1; one half without a detection.
+    tied : (N,) float64
+        Share of the detections with the same score; 0 where no other has it.
     detected : (N,) bool
         True where the program has a detection.
     log_odds : (N,) float64
@@ -349,6 +351,7 @@ class ScoredClusters:
 
     searched: Sequence[BoolArray]
     rank: FloatArray
+    tied: FloatArray
     detected: BoolArray
     log_odds: FloatArray
     known: BoolArray
@@ -395,12 +398,16 @@ def gather_scores(problems: Sequence[Problem], log_odds_of: Sequence[FloatArray]
     every = np.concatenate(scores)
     detected = np.isfinite(every)
     rank = np.full(len(every), 0.5)
-    rank[detected] = (rankdata(every[detected]) - 0.5) / max(int(detected.sum()), 1)
+    tied, found = np.zeros(len(every)), max(int(detected.sum()), 1)
+    rank[detected] = (rankdata(every[detected]) - 0.5) / found
+    _, same, number = np.unique(every[detected], return_inverse=True, return_counts=True)
+    tied[detected] = np.where(number > 1, number / found, 0.0)[same]
     searched = [np.full(len(problem.count), problem.score is not None) for problem in problems]
     chosen = np.concatenate(searched)
     return ScoredClusters(
         searched,
         rank,
+        tied,
         detected,
         np.concatenate(log_odds_of)[chosen],
         np.concatenate([problem.known for problem in problems])[chosen],
@@ -436,11 +443,14 @@ def fit_scores(clusters: ScoredClusters, posterior: FloatArray) -> ScoreFit:
 def _densities(
     clusters: ScoredClusters, chance: FloatArray
 ) -> Iterator[tuple[float, FloatArray, FloatArray]]:
-    """Return each node's prior, and log densities (N,) on structures and on others, relative to all."""
+    """Return each node's prior, and log densities (N,) on structures and on others, relative to all.
+
+    Detections with the same score have the probability of the interval of ranks that they share.
+    """
     from scipy.special import log_ndtr, ndtr
 
     share, log_odds, between = _places(clusters, chance)
-    detected, prior = clusters.detected, _prior()
+    detected, tied, prior = clusters.detected, clusters.tied > 0, _prior()
     lost = 1 - float((detected.sum() + 0.5) / (len(detected) + 1))
     for depth, alike in enumerate(ALIKE):
         width, expected = np.sqrt(1 - alike**2), alike * log_odds
@@ -462,6 +472,14 @@ def _densities(
                     )
                     for shift in (apart, 0.0)
                 ]
+                if tied.any():
+                    ends = [
+                        _quantiles(clusters.rank[tied] + side * clusters.tied[tied] / 2, among, mean)
+                        for side in (-1, 1)
+                    ]
+                    for log_density, shift in zip(scores, (apart, 0.0), strict=True):
+                        low, high = (ndtr((end - shift - expected[tied]) / width) for end in ends)
+                        log_density[tied] = np.log(np.maximum(high - low, TINY) / clusters.tied[tied])
                 marginal = np.where(detected, np.log1p(-lost), np.log(lost))
                 weight = prior[row, column, depth]
                 yield weight, seen_present + scores[0] - marginal, detection + scores[1] - marginal

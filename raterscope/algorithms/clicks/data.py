@@ -98,6 +98,8 @@ class Clicks:
         Classes that clicks may have, such as ring and trophozoite; () without classes.
     label : (N,) int64, optional
         Index into `classes` of each click, -1 for a click without class; None without classes.
+    programs : tuple of names
+        Annotators whose clicks became scores; see `with_programs`.
 
     References
     ----------
@@ -118,6 +120,7 @@ class Clicks:
     weights: FloatArray | None = None
     classes: tuple[str, ...] = ()
     label: IntArray | None = None
+    programs: tuple[str, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         x, y = _coordinates(self.x, "x"), _coordinates(self.y, "y")
@@ -211,7 +214,38 @@ class Clicks:
             label=None if self.label is None else self.label[rows],
             weights=None if self.weights is None else self.weights[keep],
             scores=None if PROGRAM in names else self.scores,
+            programs=() if PROGRAM in names else self.programs,
         )
+
+    def with_programs(self, names: set[str], radius: float) -> Clicks:
+        """Turn the clicks of programs into detections, scored by the number of programs that agree.
+
+        A detection is one of all programs together, so that programs that resemble each other are no more
+        voters. Imported scores take precedence: then the programs are left out.
+
+        Parameters
+        ----------
+        radius : float
+            Distance within which two programs mark the same position.
+        """
+        programs = [index for index, name in enumerate(self.annotators) if name in names]
+        if not programs:
+            return self
+        crowd = self.without({self.annotators[index] for index in programs})
+        if self.scores is not None:
+            return crowd
+        detections = np.empty((0, 3))
+        for index in programs:
+            own = self.points[self.annotator == index]
+            new = np.ones(len(own), dtype=bool)
+            if len(own) and len(detections):
+                distance = np.hypot(*(own[:, None] - detections[None, :, :2]).transpose(2, 0, 1))
+                nearest = distance.argmin(axis=1)
+                new = distance[np.arange(len(own)), nearest] > radius
+                detections[np.unique(nearest[~new]), 2] += 1.0
+            detections = np.concatenate([detections, np.column_stack([own, np.ones(len(own))])[new]])
+        found = tuple(self.annotators[index] for index in programs)
+        return replace(crowd, scores=detections, programs=found)
 
     def joined(self, names: Mapping[str, str]) -> Clicks:
         """Give the clicks of some annotators to others, by name, as if these had made them.

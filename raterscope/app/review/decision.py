@@ -34,7 +34,7 @@ _VERBS = {
 }
 """Words on screen for stored verbs that differ from them."""
 
-_ENDS = {"program": " as a program", "person": " as a person"}
+_ROLES = ("program", "person")
 
 _NEEDED = {
     "exclude": "annotators",
@@ -171,7 +171,9 @@ def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = Fal
         annotators = "an annotator" if hidden else f"annotator {decision.annotators[0]}"
     change = "" if decision.subject is None else f" {decision.subject.in_words(decision.verb)}"
     because = f" ({decision.reason})" if decision.reason else ""
-    verb, end = _VERBS.get(decision.verb, decision.verb), _ENDS.get(decision.verb, "")
+    verb, end = _VERBS.get(decision.verb, decision.verb), ""
+    if decision.verb in _ROLES:
+        end = f" as {decision.verb}s" if len(decision.annotators) > 1 else f" as a {decision.verb}"
     return f"{verb} {annotators}{end}{change}{because}"
 
 

@@ -378,14 +378,16 @@ class Study:
             )
         except ClicksError as error:
             raise StudyError(f"is damaged: {error}", file=self.path) from error
-        if run is None or not (run.excluded or run.weights or run.aliases):
+        if run is None or not (run.excluded or run.weights or run.aliases or run.programs):
             return clicks
         joined = clicks.joined(standing_names(clicks.annotators, run.aliases))
+        programs = set(run.programs).difference(run.excluded)
+        joined = joined.with_programs(programs, self.settings.matching_radius())
         return joined.without(set(run.excluded)).with_weights(run.weights)
 
     def count_clicks(self, image_id: int, run: RunEntry) -> tuple[int, int]:
         """Return the numbers of clicks on an image, and of its annotators, that went into a run."""
-        if run.excluded or run.aliases:
+        if run.excluded or run.aliases or run.programs:
             clicks = self.clicks(image_id, run)
             return len(clicks), len(clicks.annotators)
         marks, lookers = self._read_clicks(image_id, run.imported)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import Clicks, Votes
+from raterscope.algorithms.clicks._observers import ScoredClusters, fit_scores
 from raterscope.algorithms.clicks.data import ClicksError
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.dem import dem as detect
@@ -128,3 +129,18 @@ def test_scores_that_contradict_the_votes_are_named():
     ):
         assert words in score_notice([replace(fusion, detection=detection, score=score)])
     assert score_notice([replace(fusion, detection=detection, score=-order)]) is None
+
+
+def test_equal_scores_tell_only_where_there_are_detections():
+    """Otherwise their common rank would look like evidence of every detection."""
+    rng = np.random.default_rng(4)
+    problems = 200
+    rank, tied = np.full(problems, 0.5), np.ones(problems)
+    chance, log_odds = rng.uniform(0.6, 1, problems), rng.normal(size=problems)
+    nothing = np.zeros(problems, dtype=bool)
+    clusters = ScoredClusters(
+        [np.ones(problems, bool)], rank, tied, np.ones(problems, bool), log_odds, nothing, np.zeros(problems)
+    )
+    fit = fit_scores(clusters, chance)
+    ratio = fit.node_weight @ fit.ratio[0]
+    assert np.abs(ratio - 1).max() < 0.1

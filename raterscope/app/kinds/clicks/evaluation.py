@@ -386,7 +386,7 @@ def read_crowds(images: Sequence[int], study: Study, watch: Watch = silent) -> C
     truth.
     """
     names = {entry.id: entry.name for entry in study.images()}
-    excluded = set(fold(study.decisions()).excluded)
+    apart = fold(study.decisions()).apart
     truth = {
         image: positions
         for image, positions in truths_of(study).items()
@@ -397,7 +397,7 @@ def read_crowds(images: Sequence[int], study: Study, watch: Watch = silent) -> C
     clicks = {}
     for done, image in enumerate(truth):
         watch(done / len(truth), "reading clicks")
-        clicks[names[image]] = study.clicks(image).without(excluded)
+        clicks[names[image]] = study.clicks(image).without(apart)
     return clicks, {names[image]: positions for image, positions in truth.items()}
 
 

@@ -509,10 +509,15 @@ def _click_rows(study: Study, entry: ImageEntry, timed: bool, named: bool) -> It
     if result is not None:
         run, fusion = result
         threshold = run.settings.get("assignment", {}).get("outlier_threshold", 0.5)
-        click_count = len(study.clicks(entry.id, replace(run, excluded=())))  # later imports stand behind
+        whole = replace(run, excluded=(), programs=())
+        click_count = len(study.clicks(entry.id, whole))  # later imports stand behind
         used = np.arange(len(clicks)) < click_count
         used &= np.array(
-            [clicks.annotators[annotator] not in run.excluded for annotator in clicks.annotator], dtype=bool
+            [
+                clicks.annotators[annotator] not in {*run.excluded, *run.programs}
+                for annotator in clicks.annotator
+            ],
+            dtype=bool,
         )
         fused = study.clicks(entry.id, run).annotator
         inlier[used], cluster[used], vote[used] = judge_clicks(fusion, fused, threshold)

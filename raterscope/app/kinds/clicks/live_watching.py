@@ -354,8 +354,8 @@ def read_pending(
     decisions = study.decisions()
     state = fold(decisions)
     names, views = study.annotators(), study.views.by_image()
-    excluded = tuple(sorted(state.excluded))
-    numbers = frozenset(number for number, name in enumerate(names) if name in state.excluded)
+    excluded = tuple(sorted(state.apart))
+    numbers = frozenset(number for number, name in enumerate(names) if name in state.apart)
     pending_by_image = {}
     for done, image in enumerate(images):
         watch(done / len(images), "reading new clicks")

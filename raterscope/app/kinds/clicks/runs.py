@@ -165,13 +165,14 @@ def gather(
     names = {entry.id: entry.name for entry in study.images()}
 
     weights: dict[str, float] = {}
-    views = study.views.by_image()
+    views, radius = study.views.by_image(), study.settings.matching_radius()
 
     def read(image: int, state: ReviewState) -> Clicks:
         weights.update(state.weights)
         truth = study.truth(image) if hold_truth else None
         clicks = study.clicks(image)
         clicks = clicks.joined(standing_names(clicks.annotators, state.aliases))
+        clicks = clicks.with_programs(set(state.programs - state.excluded.keys()), radius)
         clicks = clicks.without(set(state.excluded)).with_weights(state.weights)
         knowledge = read_knowledge(image, state, views, truth)
         return replace(clicks, **knowledge._asdict()) if knowledge.any() else clicks

@@ -116,7 +116,7 @@ def measure_counts(study: Study, items: Sequence[int] = (), watch: Watch = silen
     for done, entry in enumerate(images):
         watch(0.5 * done / len(images), f"counting on {plain(entry.name)}")
         clicks = study.clicks(entry.id)
-        clicks = clicks.joined(standing_names(clicks.annotators, state.aliases)).without(set(state.excluded))
+        clicks = clicks.joined(standing_names(clicks.annotators, state.aliases)).without(state.apart)
         points = np.column_stack([clicks.x, clicks.y])
         for number, name in enumerate(clicks.annotators):
             main = state.aliases.get(name, name)

@@ -174,10 +174,10 @@ class Evidence(ClicksPart):
         size = scene.image.pixel_size
         near = view.neighbours(reviewing.spots, reviewing.current, size, blind=reviewing.blind)
         annotators, numbers = scene.clicks.annotators, self._document.numbers
-        weights = scene.clicks.weights
+        weights, programs = scene.clicks.weights, scene.clicks.programs
         self._panel.show_spot(
             view.evidence(
-                spot, scene.fusion, annotators, numbers, crop, radius, self._coverage, weights, near
+                spot, scene.fusion, annotators, numbers, crop, radius, self._coverage, weights, near, programs
             )
         )
 

@@ -196,7 +196,9 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
 def _imported_since(image: int, run: RunEntry | None, study: Study) -> int:
     if run is None or run.imported is None or run.imported >= (study.last_import() or 0):
         return 0
-    return len(study.clicks(image)) - len(study.clicks(image, replace(run, excluded=(), weights={})))
+    return len(study.clicks(image)) - len(
+        study.clicks(image, replace(run, excluded=(), programs=(), weights={}))
+    )
 
 
 def load_pixels(displays: Callable[[], Displays], entry: ImageEntry, path: Path, watch: Watch) -> LoadedImage:

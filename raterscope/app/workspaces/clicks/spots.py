@@ -16,7 +16,7 @@ from raterscope.algorithms.clicks.robustness import depends_on_grouping
 from raterscope.algorithms.progress import Watch
 from raterscope.app import review
 from raterscope.app.assessment import DISPUTED, MATTERS
-from raterscope.app.errors import counted
+from raterscope.app.errors import counted, plain
 from raterscope.app.study import Study
 from raterscope.app.study.runs import Answers
 from raterscope.app.workspaces.review_order import Part
@@ -215,7 +215,7 @@ def describe_sources(spot: Spot, fusion: Fusion | None) -> tuple[tuple[str, str]
     return tuple(sources)
 
 
-def explain_weights(spot: Spot, fusion: Fusion | None) -> str:
+def explain_weights(spot: Spot, fusion: Fusion | None, programs: Sequence[str] = ()) -> str:
     """Explain the model's weighting of the votes: expected votes, reliability of voters, score."""
     if spot.cluster is None or fusion is None:
         if spot.state == "added":
@@ -225,16 +225,22 @@ def explain_weights(spot: Spot, fusion: Fusion | None) -> str:
         _expected(fusion),
         _voters_in_words(spot.cluster, fusion),
         _grouping_in_words(spot.cluster, fusion),
-        _score_in_words(spot.cluster, fusion),
+        _score_in_words(spot.cluster, fusion, programs),
     )
     return " ".join(part for part in parts if part)
 
 
-def _score_in_words(cluster: int, fusion: Fusion) -> str:
-    """Describe a program's score of a spot, and its rank on the image."""
+def _score_in_words(cluster: int, fusion: Fusion, programs: Sequence[str]) -> str:
+    """Describe a program's score of a spot, and its rank on the image; or how many programs marked it."""
     if fusion.score is None:
         return ""
     score = fusion.score[cluster]
+    if programs:
+        marked = int(np.nan_to_num(score))
+        names = ", ".join(plain(name, 40) for name in programs)
+        if len(programs) == 1:
+            return f"The program {names} {'marked' if marked else 'did not mark'} it."
+        return f"{marked} of {len(programs)} programs ({names}) marked it."
     if not np.isfinite(score):
         return "The program has no detection here."
     others = fusion.score[np.isfinite(fusion.score)]

@@ -74,10 +74,11 @@ def evidence(
     coverage: float,
     weights: FloatArray | None,
     neighbours: Sequence[EvidenceLine] = (),
+    programs: Sequence[str] = (),
 ) -> Evidence:
     """Return the evidence for a spot: votes, annotators, explanation of the weights.
 
-    `weights` are those of `Clicks`.
+    `weights` and `programs` are those of `Clicks`.
     """
     voters: list[VoterLine] = []
     if spot.cluster is not None and fusion is not None:
@@ -105,7 +106,7 @@ def evidence(
         annotators=spot.looked,
         lines=tuple(voters),
         says=describe_sources(spot, fusion),
-        why=explain_weights(spot, fusion),
+        why=explain_weights(spot, fusion, programs),
         neighbours=tuple(neighbours),
         crop=crop,
         crop_radius=float(np.ceil(radius)),

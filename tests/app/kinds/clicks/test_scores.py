@@ -98,3 +98,49 @@ def test_scores_of_another_number_are_no_result(path):
         assert mismatch_of(study, inputs, image, fusion) is None
         for score in (fusion.score[1:], fusion.score + np.inf):
             assert "the scores are not" in mismatch_of(study, inputs, image, replace(fusion, score=score))
+
+
+def test_clicks_of_marked_programs_are_scores_and_no_votes(path, tmp_path, capsys):
+    lines = ["annotator,image,x,y"]
+    lines += [f"{net},two,{x + 1},{y}" for net, found in (("a", 2), ("b", 1)) for x, y in CENTRES[:found]]
+    (tmp_path / "nets.csv").write_text("\n".join(lines))
+    assert run("import", path, tmp_path / "nets.csv", "--program", "a", "b") == 0
+    assert "Mark 2 annotators as programs." in capsys.readouterr().out
+    with Study.open(path) as study:
+        study.record(Decision(verb="exclude", annotators=(PROGRAM,)))
+        crowd, _ = fused(study)
+        study.record(undo(fold(study.decisions())))
+        inputs, _ = fused(study)
+        image = inputs.items[1]
+        clicks = study.clicks(image, inputs)
+        assert inputs.programs == ("a", "b")
+        assert clicks.programs == ()  # imported scores take precedence
+        assert len(clicks) == len(study.clicks(image, crowd)) == 24
+        assert not {"a", "b"} & set(clicks.annotators)
+
+
+def test_programs_without_imported_scores_count_as_one(path, tmp_path):
+    lines = ["annotator,image,x,y", *(f"w{n},three,{x},{y}" for x, y in CENTRES for n in range(6))]
+    lines += ["a,three,31,40", "b,three,30,41", "b,three,150,60", "b,three,5,190"]
+    (tmp_path / "more.csv").write_text("\n".join(lines))
+    assert run("import", path, tmp_path / "more.csv", "--extent", 200, 200, "--program", "a", "b") == 0
+    with Study.open(path) as study:
+        images = [entry.id for entry in study.images() if entry.name == "three"]
+        number = keep(fuse_inputs(gather(images, study), FusionPlan(), jobs=1), study)
+        entry = study.runs.get(number)
+        clicks, fusion = study.clicks(images[0], entry), study.runs.result(number, images[0])
+        assert clicks.programs == ("a", "b")
+        assert sorted(clicks.scores[:, 2]) == [1, 1, 2]
+        centres = [tuple(mean.round()) for mean in fusion.clustering.mean]
+        by_centre = dict(zip(centres, fusion.score, strict=True))
+        assert by_centre[30, 40] == 2
+        assert by_centre[150, 60] == 1
+        assert np.isnan(by_centre[90, 150])
+        assert mismatch_of(study, entry, images[0], fusion) is None
+        decision = study.record(Decision(verb="person", annotators=("a", "b")))
+        assert study.shown.outdated(entry, images) == [
+            f"Run {number} is outdated: other annotators are marked as programs now. Fuse again."
+        ]
+        assert decision.verb == "person"
+    assert run("export", path, "--what", "clicks", "-o", tmp_path / "clicks_out.csv") == 0
+    assert {row["annotator"] for row in rows_of(tmp_path / "clicks_out.csv")} >= {"a", "b"}
