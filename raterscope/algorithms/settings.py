@@ -303,6 +303,8 @@ class Algorithm:
         Class of its settings.
     run : callable
         ``run(data, settings, watch=watch)`` returns the result.
+    weighs : bool
+        Whether it uses the weights of annotators in `data`.
     """
 
     name: str
@@ -311,6 +313,15 @@ class Algorithm:
     source: str
     settings: type[Settings]
     run: Callable[..., Any]
+    weighs: bool = False
+
+    def counts_fully(self, weights: object) -> tuple[str, ...]:
+        """Return a notice that weights have no effect; () without weights, or where they have."""
+        if weights is None or self.weighs:
+            return ()
+        title = self.title[:1].upper() + self.title[1:]
+        words = "all count fully. Exclude them, or choose another method"
+        return (f"{title} cannot down-weight annotators: {words}.",)
 
 
 @dataclass(frozen=True)

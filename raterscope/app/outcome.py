@@ -79,6 +79,8 @@ class Inputs(Generic[Given]):
         The main name of each name that was joined with others.
     programs : tuple of str
         Annotators that are programs.
+    weights : mapping of annotator to float
+        The reduced weights of annotators.
     """
 
     items: Mapping[str, int]
@@ -88,6 +90,7 @@ class Inputs(Generic[Given]):
     excluded: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
     programs: tuple[str, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
 
 
 Gathered = TypeVar("Gathered", bound=Inputs[Any])
@@ -249,6 +252,7 @@ def gather(
         excluded=tuple(sorted(state.excluded)),
         aliases=state.aliases,
         programs=tuple(sorted(state.programs)),
+        weights=state.weights,
     )
 
 
@@ -262,7 +266,6 @@ def keep(
     digest: str,
     log: dict[str, Any],
     seed: int | None = None,
-    weights: Mapping[str, float] | None = None,
 ) -> int:
     """Store a run completely, without the items that failed, and return its number. See `RunEntry`."""
     from raterscope.app.study import RunEntry
@@ -281,7 +284,7 @@ def keep(
         known=inputs.decision,
         imported=inputs.imported,
         excluded=inputs.excluded,
-        weights=dict(weights or {}),
+        weights=dict(inputs.weights),
         aliases=dict(inputs.aliases),
         programs=inputs.programs,
     )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.annotators.weights import checked_weights
 from raterscope.algorithms.progress import RefusedError
 
 FloatArray = NDArray[np.float64]
@@ -161,7 +162,7 @@ class Clicks:
         for name, value in (
             *columns,
             ("scores", scores),
-            ("weights", _weights(self.weights, self.annotators)),
+            ("weights", checked_weights(self.weights, self.annotators, ClicksError)),
         ):
             object.__setattr__(self, name, None if value is None else _frozen(value))
         object.__setattr__(self, "annotators", tuple(self.annotators))
@@ -319,21 +320,6 @@ def _coordinates(values: object, name: str) -> FloatArray:
         bad = np.flatnonzero(~finite)
         raise ClicksError(f"{name} of click {bad[0] + 1} is {array[bad[0]]}; expected a finite number.")
     return array
-
-
-def _weights(values: object, annotators: tuple[str, ...]) -> FloatArray | None:
-    """Check the weights of annotators; return None where all count fully."""
-    if values is None:
-        return None
-    weights = np.asarray(values, dtype=np.float64)
-    if weights.shape != (len(annotators),):
-        raise ClicksError(f"{weights.size} weights for {len(annotators)} annotators.")
-    bad = np.flatnonzero(~((weights > 0) & (weights <= 1)))
-    if len(bad):
-        raise ClicksError(
-            f"the weight of {annotators[bad[0]]} is {weights[bad[0]]}; expected more than 0, at most 1."
-        )
-    return None if (weights == 1).all() else weights
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -27,7 +27,7 @@ def begin(
     start, pair, known
         As of `TaskVotes`.
     standing : (L, J) float64
-        Share of a vote that each output is for each class.
+        Share of a vote that each output is for each class; (K * L, J) with weights of the annotators.
     share : float
         Added to the votes for every class.
     first, last : int

@@ -89,6 +89,7 @@ def temper_subtypes(
     rates: Array,
     correlation: float,
     answer: Array,
+    many: Array | None,
 ) -> None:
     """Compute the classes' probabilities of some tasks with the votes' design effect.
 
@@ -100,6 +101,8 @@ def temper_subtypes(
         The logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation.
     answer : (N, J) float64
         Overwritten for tasks with votes.
+    many : (N,) float64 or None
+        Weighted numbers of votes, if annotators have weights.
     """
     start, annotator, label = votes
     columns = len(logs)
@@ -113,7 +116,10 @@ def temper_subtypes(
             k, output = annotator[v], label[v]
             for column in range(columns):
                 term[column] += rates[k, output, column]
-        effect = 1.0 + (count - 1) * correlation
+        if many is None:
+            effect = 1.0 + (count - 1) * correlation
+        else:
+            effect = 1.0 + max(many[i] - 1.0, 0.0) * correlation
         for column in range(columns):
             term[column] = term[column] / effect + logs[column]
         normalise(term)

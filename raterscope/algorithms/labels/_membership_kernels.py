@@ -40,6 +40,7 @@ def membership_sweep(
     share: Array,
     total: Array,
     each_class: Array,
+    weights: Array | None,
 ) -> float:
     """Update the apparent class of each vote on some tasks, one vote after the other.
 
@@ -55,7 +56,7 @@ def membership_sweep(
         Probability of each vote's apparent class. Overwritten.
     total : (N, J) float64
         Its sum over the votes on a task. Overwritten.
-    each_class : as in `_pooled_kernels.expect`
+    each_class, weights : as in `_pooled_kernels.expect`
 
     Returns
     -------
@@ -82,6 +83,22 @@ def membership_sweep(
             prefetch(below, owner[later])
             p = pair[v]
             top, bottom, own = above[p], below[owner[p]], share[v]
+            if weights is not None:
+                weight = weights[owner[p]]
+                mass = 0.0
+                for j in range(classes):
+                    other = max(task[j] - weight * own[j], 0.0)
+                    rest = max(top[j] - weight * own[j], _TINY)
+                    term[j] = (mixture[j] + other) * (rest / (bottom[j] - weight * own[j]))
+                    mass += term[j]
+                for j in range(classes):
+                    before = own[j]
+                    own[j] = term[j] / mass
+                    step = weight * (own[j] - before)
+                    top[j] += step
+                    bottom[j] += step
+                    task[j] += step
+                continue
             for j in range(classes):  # without a sum, for the processor to compute several at once
                 other = task[j] - own[j]
                 other = other if other > 0.0 else 0.0
@@ -116,6 +133,7 @@ def membership_without_truth(
     share: Array,
     total: Array,
     answer: Array,
+    weights: Array | None,
 ) -> None:
     """Estimate the mixtures of known tasks from their votes, each without its own known class.
 
@@ -129,6 +147,7 @@ def membership_without_truth(
     sweeps : int
     answer : (M, J) float64
         Summed probabilities of the votes' apparent classes. Overwritten.
+    weights : as in `membership_sweep`
     """
     start, pair, owner = votes
     above, below = model
@@ -136,24 +155,31 @@ def membership_without_truth(
     unknown = np.full(len(start) - 1, -1, dtype=np.int16)
     for m in range(len(tasks)):
         i = tasks[m]
-        count = start[i + 1] - start[i]
+        count = 0.0
         before = share[start[i] : start[i + 1]].copy()
         summed = total[i].copy()
         for v in range(start[i], start[i + 1]):
+            weight = 1.0
+            if weights is not None:
+                weight = weights[owner[pair[v]]]
+            count += weight
             for j in range(classes):
-                change = begin[m, j] - share[v, j]
+                change = weight * (begin[m, j] - share[v, j])
                 above[pair[v], j] += change
                 below[owner[pair[v]], j] += change
                 share[v, j] = begin[m, j]
         for j in range(classes):
             total[i, j] = count * begin[m, j]
         for _ in range(sweeps):
-            membership_sweep(i, i + 1, votes, unknown, model, mixture, share, total, mixture)
+            membership_sweep(i, i + 1, votes, unknown, model, mixture, share, total, mixture, weights)
         answer[m] = total[i]
         total[i] = summed
         for v in range(start[i], start[i + 1]):
+            weight = 1.0
+            if weights is not None:
+                weight = weights[owner[pair[v]]]
             for j in range(classes):
-                change = before[v - start[i], j] - share[v, j]
+                change = weight * (before[v - start[i], j] - share[v, j])
                 above[pair[v], j] += change
                 below[owner[pair[v]], j] += change
                 share[v, j] = before[v - start[i], j]

@@ -166,6 +166,7 @@ def _multiply(
     own: Array,
     product: Array,
     each_class: Array,
+    weights: Array | None,
 ) -> None:
     """Multiply rates of some votes, without the votes' own contribution, up to a common factor.
 
@@ -179,16 +180,22 @@ def _multiply(
         A vote's share of both.
     product : (J,) float64
         Multiplied.
-    each_class : as in `expect`
+    each_class, weights : as in `expect`
     """
     _, pair, owner = votes
     least = above.dtype.type(_TINY)
     for v in range(first, last):
         top, bottom = above[pair[v]], below[owner[pair[v]]]
-        for j in range(len(each_class)):  # conditions in a form that computes several classes at once
-            rest = top[j] - own[j]
-            rest = rest if rest > least else least
-            product[j] *= rest / (bottom[j] - own[j])
+        if weights is None:
+            for j in range(len(each_class)):  # conditions in a form that computes several classes at once
+                rest = top[j] - own[j]
+                rest = rest if rest > least else least
+                product[j] *= rest / (bottom[j] - own[j])
+        else:
+            weight = weights[owner[pair[v]]]
+            for j in range(len(each_class)):
+                rest = max(top[j] - weight * own[j], _TINY)
+                product[j] *= (rest / (bottom[j] - weight * own[j])) ** weight
         if (v - first) % _BETWEEN == _BETWEEN - 1:
             most = 0.0
             for j in range(len(each_class)):
@@ -208,6 +215,7 @@ def expect(
     posterior: Array,
     counts: Array,
     each_class: Array,
+    weights: Array | None,
 ) -> tuple[float, float]:
     """Compute the classes' probabilities of some tasks, each vote's own contribution removed from its rates.
 
@@ -223,9 +231,11 @@ def expect(
         Overwritten for tasks with votes. A known class counts as the vote of an annotator with error rate
         `_DOUBT`: a single mistake must not change the annotators' rates.
     counts : (P, J) float64
-        The expected votes are added.
+        The expected votes are added, without weights.
     each_class : tuple of J numbers, or (J,) array
         Of a tuple the length is known when the kernel is compiled: loops over few classes are unrolled.
+    weights : (K,) float64 or None
+        Of the annotators. For None the kernel is compiled without them.
 
     Returns
     -------
@@ -253,7 +263,7 @@ def expect(
             for j in range(classes):
                 if j != known[i]:
                     product[j] *= _DOUBT / (1 - _DOUBT) / (classes - 1)
-        _multiply(start[i], start[i + 1], votes, above, below, own, product, each_class)
+        _multiply(start[i], start[i + 1], votes, above, below, own, product, each_class, weights)
         mass = 0.0
         for j in range(classes):
             mass += product[j]
@@ -283,10 +293,12 @@ def temper(
     correlations: Array,
     posterior: Array,
     answers: Array,
+    weights: Array | None,
 ) -> None:
     """Compute the classes' probabilities of some tasks with the votes' design effect.
 
-    The logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation; see `expect`.
+    The logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation; see `expect`. With
+    weights n is their sum, at least 1.
 
     Parameters
     ----------
@@ -297,6 +309,7 @@ def temper(
         As fitted.
     answers : (R, N, J) floating
         Overwritten for tasks with votes.
+    weights : as in `expect`
     """
     start, pair, owner = votes
     above, below = model
@@ -316,11 +329,17 @@ def temper(
             prefetch(below, owner[later])
         product[:] = 1.0
         own[:] = posterior[i]
-        _multiply(start[i], start[i + 1], votes, above, below, own, product, shares)
+        _multiply(start[i], start[i + 1], votes, above, below, own, product, shares, weights)
         for j in range(classes):
             product[j] = math.log(product[j])
         for r in range(len(correlations)):
-            effect = 1.0 + (count - 1) * correlations[r]
+            if weights is None:
+                effect = 1.0 + (count - 1) * correlations[r]
+            else:
+                total = 0.0
+                for v in range(start[i], start[i + 1]):
+                    total += weights[owner[pair[v]]]
+                effect = 1.0 + max(total - 1.0, 0.0) * correlations[r]
             for j in range(classes):
                 logs[j] = product[j] / effect + log_shares[j]
             normalise(logs)
@@ -340,6 +359,7 @@ def score_correlation(
     correlations: Array,
     most_votes: int,
     scores: Array,
+    weights: Array | None,
 ) -> None:
     """Add the log-likelihood of each vote on some tasks, predicted from the other votes on its task.
 
@@ -355,6 +375,7 @@ def score_correlation(
         Votes of the task with the most.
     scores : (R,) float64
         Added to.
+    weights : as in `expect`
     """
     small_code()
     start, pair, owner = votes
@@ -369,26 +390,40 @@ def score_correlation(
         count = start[i + 1] - start[i]
         for j in range(classes):
             total[j] = 0.0
+        number = 0.0
         for n in range(count):
             p = pair[start[i] + n]
+            weight = 1.0
+            if weights is not None:
+                weight = weights[owner[p]]
+                number += weight
             for j in range(classes):
-                own = posterior[i, j]
+                own = weight * posterior[i, j] if weights is not None else posterior[i, j]
                 rates[j, n] = max(above[p, j] - own, _TINY) / (below[owner[p], j] - own)
                 logs[j, n] = math.log(rates[j, n])
+                if weights is not None:
+                    logs[j, n] *= weight
                 total[j] += logs[j, n]
         for r in range(len(correlations)):
             effect = 1.0 + (count - 2) * correlations[r]
             for n in range(count):
+                weight = 1.0
+                if weights is not None:
+                    weight = weights[owner[pair[start[i] + n]]]
+                    effect = 1.0 + max(number - weight - 1.0, 0.0) * correlations[r]
                 most = -1e300
                 for j in range(classes):
                     term[j] = (total[j] - logs[j, n]) / effect + log_shares[j]
                     most = max(most, term[j])
                 mass = likelihood = 0.0
                 for j in range(classes):
-                    weight = math.exp(term[j] - most)
-                    mass += weight
-                    likelihood += weight * rates[j, n]
-                scores[r] += math.log(likelihood / mass)
+                    share = math.exp(term[j] - most)
+                    mass += share
+                    likelihood += share * rates[j, n]
+                if weights is None:
+                    scores[r] += math.log(likelihood / mass)
+                else:
+                    scores[r] += weight * math.log(likelihood / mass)
 
 
 @compiled(error_model="numpy")

@@ -94,6 +94,44 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class Weighted:
+    """A rule for annotators with weights: their counts, and the logarithms of their rates, are multiplied.
+
+    Attributes
+    ----------
+    rule : Rule
+    weights : (K,) float64
+    """
+
+    rule: Rule
+    weights: FloatArray
+
+    @property
+    def accelerated(self) -> bool:
+        """As of the rule."""
+        return self.rule.accelerated
+
+    def rates(
+        self, counts: FloatArray, present: NDArray[np.bool_], first: int, last: int, logs: FloatArray
+    ) -> float:
+        """Update annotators with weighted counts; the counts themselves are summed as they are."""
+        outputs = len(logs) // len(self.weights)
+        rows = slice(first * outputs, last * outputs)
+        weight = np.repeat(self.weights[first:last], outputs)[:, None]
+        counts[0, rows] = counts[:, rows].sum(axis=0)
+        factor = np.where(present[rows, None], weight, 1.0)
+        logs[rows] /= factor
+        weighed = counts[:1, rows] * weight
+        value = self.rule.rates(weighed, present[rows], 0, last - first, logs[rows])
+        logs[rows] *= factor
+        return value
+
+    def shares(self, total: FloatArray, logs: FloatArray) -> float:
+        """Update the shares by the rule."""
+        return self.rule.shares(total, logs)
+
+
+@dataclass(frozen=True, eq=False)
 class Alternated:
     """Result of the iterations.
 
@@ -124,6 +162,7 @@ def alternate(
     name: str,
     watch: Watch,
     fusion: Callable[[Alternated], LabelFusion],
+    weights: FloatArray | None = None,
 ) -> Alternated:
     """Update tasks and annotators in turn until no task's probabilities change by `tolerance` or more.
 
@@ -146,7 +185,12 @@ def alternate(
     watch : Watch
     fusion : callable
         Makes partial results from copies of the present state.
+    weights : (K,) float64, optional
+        Of the annotators, as `Labels.weights`.
     """
+    if weights is not None:
+        rule = Weighted(rule, weights)
+        standing = np.concatenate([weight * standing for weight in weights.tolist()])
     objective: list[float] = []
     changes: list[float] = []
     done = 0.0

@@ -27,12 +27,12 @@ LABELLERS= Catalogue(
         "logarithmic opinion pool, [@genest1986], of tempered hierarchical Dawid-Skene models, "
         "[@paun2018], of mixed membership, [@airoldi2008], and of EBCC, [@li2019]; for ordered classes "
         "of an ordinal model, [@lakshminarayanan2013]",
-        PooledSettings, pooled,
+        PooledSettings, pooled, weighs=True,
     ),
     Algorithm(
         "ibcc", "IBCC", "Estimates every annotator's confusion matrix and weighs votes by it. "
         "Over-confident if annotators share mistakes.",
-        "[@simpson2013], sections 2 and 3", IBCCSettings, ibcc,
+        "[@simpson2013], sections 2 and 3", IBCCSettings, ibcc, weighs=True,
     ),
     Algorithm(
         "dynibcc", "dynamic IBCC", "As IBCC, with confusion matrices that change over time: for "
@@ -48,28 +48,28 @@ LABELLERS= Catalogue(
         "ebcc", "EBCC", "Classes have subtypes on which annotators share mistakes. Slower than IBCC and "
         "as confident.",
         "[@li2019]",
-        EBCCSettings, ebcc,
+        EBCCSettings, ebcc, weighs=True,
     ),
     Algorithm(
         "dawid-skene", "Dawid-Skene", "Maximum-likelihood confusion matrices.",
-        "[@dawid1979]", DawidSkeneSettings, dawid_skene,
+        "[@dawid1979]", DawidSkeneSettings, dawid_skene, weighs=True,
     ),
     Algorithm(
         "majority", "majority vote", "The share of the votes; every annotator counts equally.",
-        "[@simpson2013], section 4", LabelSettings, majority,
+        "[@simpson2013], section 4", LabelSettings, majority, weighs=True,
     ),
     Algorithm(
         "weighted-majority", "weighted majority", "An annotator counts for less with each mistake.",
         "[@littlestone1994]", WeightedSettings,
-        weighted_majority,
+        weighted_majority, weighs=True,
     ),
     Algorithm(
         "weighted-sum", "weighted sum", "Scores averaged with the weights of weighted majority.",
-        "[@simpson2013], section 4", WeightedSettings, weighted_sum,
+        "[@simpson2013], section 4", WeightedSettings, weighted_sum, weighs=True,
     ),
     Algorithm(
         "mean-score", "mean of scores", "Averages labels that are numbers or ordered.",
-        "[@simpson2013], section 4", LabelSettings, mean_score,
+        "[@simpson2013], section 4", LabelSettings, mean_score, weighs=True,
     ),
     ),
 )  # fmt: skip

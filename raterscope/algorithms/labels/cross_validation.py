@@ -188,8 +188,9 @@ def preview_exclusion(
     run: Run,
     watch: Watch = silent,
     truth: ClassArray | None = None,
+    weight: float | None = None,
 ) -> ExclusionPreview:
-    """Fuse again without some annotators, and list the tasks that change.
+    """Fuse again without some annotators, or with another weight, and list the tasks that change.
 
     Parameters
     ----------
@@ -204,13 +205,15 @@ def preview_exclusion(
     watch : Watch
     truth : (N,) int16, optional
         True classes, `OPEN` where not known.
+    weight : float, optional
+        New weight of the annotators; None excludes them.
 
     Returns
     -------
     ExclusionPreview
         Lost tasks are not among those that get another class.
     """
-    fewer = labels.without(annotators)
+    fewer = labels.reweighed(annotators, weight)
     after = run(fewer, watch)
     lost = (labels.votes_of_tasks() > 0) & (fewer.votes_of_tasks() == 0) & (after.known == OPEN)
     old, new = fusion.label(), after.label()

@@ -61,11 +61,14 @@ class Crowd:
     use : (L,) float64
         Share of each output among the votes.
     votes : (K,) float64
+        Number of votes, multiplied by the annotator's weight.
     prior : (J, L) float64, optional
     parts : tuple of tuples of (first, last)
         Spans of tasks in parts with counts of their own.
     ordinal : OrdinalTypes, optional
         Grid of the annotators' parameters for ordered classes.
+    weights : (K,) float64, optional
+        As `Labels.weights`.
     """
 
     start: NDArray[np.int64]
@@ -81,11 +84,26 @@ class Crowd:
     prior: FloatArray | None
     parts: tuple[Spans, ...]
     ordinal: OrdinalTypes | None = None
+    weights: FloatArray | None = None
 
     @property
     def by_task(self) -> tuple[NDArray[np.int64], IndexArray, IndexArray]:
         """Start of the votes on each task, the pair of each vote, and the annotator of each pair."""
         return self.start, self.pair, self.owner
+
+    @property
+    def votes_of_tasks(self) -> NDArray[np.int64] | FloatArray:
+        """Number of votes on each task, (N,), each multiplied by its weight."""
+        if self.weights is None:
+            return np.diff(self.start)
+        task = np.repeat(np.arange(len(self.known)), np.diff(self.start))
+        return np.bincount(task, self.weights[self.owner[self.pair]], len(self.known)).astype(np.float64)
+
+    def weigh(self, counts: FloatArray) -> FloatArray:
+        """Multiply counts by pair and class, (S, P, J), by the annotators' weights, in place."""
+        if self.weights is not None:
+            counts *= self.weights[self.owner][:, None]
+        return counts
 
     @property
     def spans(self) -> Spans:
@@ -121,6 +139,7 @@ class Crowd:
         start = np.concatenate([[0], np.cumsum(count)])
         pair = self.pair[np.repeat(self.start[tasks] - start[:-1], count) + np.arange(start[-1])]
         votes = np.bincount(self.owner[pair], minlength=len(self.votes)).astype(np.float64)
+        votes *= 1.0 if self.weights is None else self.weights
         parts = _divide(start, self.stands.shape[1], large=True)
         return replace(self, start=start, pair=pair, known=self.known[tasks], votes=votes, parts=parts), tasks
 
@@ -134,15 +153,17 @@ def sort_votes(labels: Labels, watch: Watch) -> Crowd:
     pairs = np.flatnonzero(occurring)
     number = np.cumsum(occurring, dtype=np.int32) - np.int32(1)
     owner, output = (pairs // votes.outputs).astype(np.int32), (pairs % votes.outputs).astype(np.int16)
-    use = np.bincount(labels.label, minlength=votes.outputs) + 1.0
+    weights = labels.vote_weights()
+    use = np.bincount(labels.label, weights, minlength=votes.outputs) + 1.0
     stands = labels.meaning[:, None] == np.arange(votes.classes)
-    given = np.bincount(labels.annotator, minlength=votes.annotators).astype(np.float64)
+    given = np.bincount(labels.annotator, weights, minlength=votes.annotators).astype(np.float64)
     parts = _divide(votes.start, votes.classes, large=len(labels) * votes.classes >= LARGE)
     positions = class_positions(labels.meaning, votes.classes) if is_ordinal(labels) else None
     ordinal = None if positions is None else ordinal_types(positions, votes.outputs)
     return Crowd(
         votes.start, number[votes.pair], np.searchsorted(owner, np.arange(votes.annotators + 1)), owner,
         output, votes.known, labels.meaning, stands, use / use.sum(), given, labels.prior, parts, ordinal,
+        labels.weights,
     )  # fmt: skip
 
 
@@ -156,16 +177,18 @@ def _divide(start: NDArray[np.int64], classes: int, *, large: bool) -> tuple[Spa
 def smoothed_vote(labels: Labels, crowd: Crowd, watch: Watch) -> FloatArray:
     """Compute (votes + 1/J) / (n + 1), known tasks held fixed, (N, J) of the crowd's type."""
     tasks, classes = len(labels.tasks), len(labels.classes)
-    weight = class_shares(labels, default_prior(labels))
+    weight, weights = class_shares(labels, default_prior(labels)), labels.vote_weights()
     vote: FloatArray = np.empty((tasks, classes), dtype=crowd.dtype)
-    if (weight == crowd.stands).all():
+    if weights is None and (weight == crowd.stands).all():
         watch(0.0, "counting votes")
         vote[:] = class_votes(labels)
         vote += 1 / classes
     else:
         for j in range(classes):
             watch(j / classes, "counting votes")
-            vote[:, j] = np.bincount(labels.task, weight[labels.label, j], minlength=tasks) + 1 / classes
+            share = weight[labels.label, j]
+            share = share if weights is None else share * weights
+            vote[:, j] = np.bincount(labels.task, share, minlength=tasks) + 1 / classes
     vote /= vote.sum(axis=1, keepdims=True)
     fixed = np.flatnonzero(crowd.known != OPEN)
     vote[fixed] = np.eye(classes)[crowd.known[fixed]]
@@ -222,4 +245,4 @@ def count_votes_of(crowd: Crowd, posterior: FloatArray, report: Callable[[], Non
         count_pairs(first, last, crowd.by_task, posterior, counts[at])
 
     run_parts(crowd.parts, count, report)
-    return counts
+    return crowd.weigh(counts)

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.annotators.weights import checked_weights, reweighed, weights_by_name
 from raterscope.algorithms.progress import RefusedError
 from raterscope.algorithms.settings import Settings, choice, number
 
@@ -56,6 +57,14 @@ class Labels:
         Whether the classes are grades, from the lowest to the highest.
     aliases : frozenset of str
         Names without votes of their own: those joined with another name, see `joined`, and programs.
+    weights : (K,) float64, optional
+        Weight of each annotator, above 0 and at most 1; None where all count fully. The log likelihood of an
+        annotator's votes is multiplied by it [ibrahim2000]_.
+
+    References
+    ----------
+    .. [ibrahim2000] J. G. Ibrahim and M.-H. Chen, "Power prior distributions for regression models",
+       Statistical Science 15 (2000) 46-60, doi:10.1214/ss/1009212673.
     """
 
     task: IndexArray
@@ -71,6 +80,7 @@ class Labels:
     prior: FloatArray | None = None
     ordered: bool = False
     aliases: frozenset[str] = frozenset()
+    weights: FloatArray | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in (("task", np.int32), ("annotator", np.int32), ("label", np.int16)):
@@ -136,6 +146,7 @@ class Labels:
             if prior.shape != shape or not bool((np.isfinite(prior) & (prior > 0)).all()):
                 raise LabelsError(f"a prior of {prior.shape}; expected {shape} numbers above 0.")
             object.__setattr__(self, "prior", prior)
+        object.__setattr__(self, "weights", checked_weights(self.weights, self.annotators, LabelsError))
 
     def __len__(self) -> int:
         return len(self.task)
@@ -169,9 +180,26 @@ class Labels:
             aliases=self.aliases | {name for name, main in names.items() if main != name},
         )
 
+    def with_weights(self, weights: Mapping[str, float]) -> Labels:
+        """Down-weight annotators by name, those of weight 0 as `without`; all others count fully."""
+        if not weights and self.weights is None:
+            return self
+        others = self.without({name for name, weight in weights.items() if weight == 0})
+        return replace(others, weights=weights_by_name(weights, self.annotators))
+
+    def reweighed(self, annotators: Collection[str], weight: float | None) -> Labels:
+        """Give some annotators another weight; None and 0 exclude them."""
+        if not weight:
+            return self.without(annotators)
+        return replace(self, weights=reweighed(self.weights, self.annotators, annotators, weight))
+
+    def vote_weights(self) -> FloatArray | None:
+        """Return the weight of each vote, (V,); None where all count fully."""
+        return None if self.weights is None else self.weights[self.annotator]
+
     def together(self) -> Labels:
         """Give all votes to one annotator."""
-        return replace(self, annotator=np.zeros_like(self.annotator), annotators=("all",))
+        return replace(self, annotator=np.zeros_like(self.annotator), annotators=("all",), weights=None)
 
     def subset(self, votes: NDArray[np.bool_]) -> Labels:
         """Keep the votes of a mask (V,)."""

@@ -99,6 +99,22 @@ class _Problem:
     shares: FloatArray
     rates: FloatArray
     subtypes: int
+    weights: FloatArray | None = None
+
+    @property
+    def votes_of_tasks(self) -> FloatArray | None:
+        """Number of votes on each task, (N,), each multiplied by its weight; None without weights."""
+        if self.weights is None:
+            return None
+        count = len(self.votes.known)
+        task = np.repeat(np.arange(count), np.diff(self.votes.start))
+        return np.bincount(task, self.weights[self.annotator], count).astype(np.float64)
+
+    def weigh(self, table: FloatArray) -> FloatArray:
+        """Multiply the annotators' counts or logarithms, (K, L, J M), by their weights, in place."""
+        if self.weights is not None:
+            table *= self.weights[:, None, None]
+        return table
 
     @property
     def by_task(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int16]]:
@@ -154,10 +170,11 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
     labels = labels.settled(settings.repeats)
     problem = _problem(labels, settings, part(watch, 0.0, 0.05))
     votes, classes = problem.votes, len(labels.classes)
-    weight = class_shares(labels, default_prior(labels))
+    weight, weights = class_shares(labels, default_prior(labels)), labels.vote_weights()
     share = np.empty((len(labels.tasks), classes))
     for j in range(classes):
-        share[:, j] = np.bincount(labels.task, weight[labels.label, j], minlength=len(share)) + 1e-6
+        vote = weight[labels.label, j] if weights is None else weight[labels.label, j] * weights
+        share[:, j] = np.bincount(labels.task, vote, minlength=len(share)) + 1e-6
     share /= share.sum(axis=1, keepdims=True)
     fixed = np.flatnonzero(votes.known != OPEN)
     share[fixed] = np.eye(classes)[votes.known[fixed]]
@@ -225,12 +242,15 @@ def tempered_subtypes(
     for first, last in spans:
         watch(0.9, "fitting subtypes of the classes")
         add_counts(first, last, problem.by_task, result.joint, counts)
+    problem.weigh(counts)
     voted = np.diff(votes.start) > 0
     logs, rates, _ = _expected(problem, result.joint[voted].sum(axis=0), counts)
-    answer = share.copy()
+    answer, many = share.copy(), problem.votes_of_tasks
 
     def weigh(first: int, last: int) -> None:
-        temper_subtypes(first, last, problem.by_task, _FEW_SUBTYPES, logs, rates, correlation, answer)
+        temper_subtypes(
+            first, last, problem.by_task, _FEW_SUBTYPES, logs, rates, correlation, answer, many
+        )  # fmt: skip
 
     run_spans(spans, weigh, partial(watch, 0.95, "weighting correlated votes"))
     fixed = np.flatnonzero((votes.known != OPEN) & voted)
@@ -258,12 +278,16 @@ def _predict_known(
     vote = np.arange(many.sum()) + np.repeat(start[tasks] - np.cumsum(many) + many, many)
     annotator, label = problem.annotator[vote], problem.label[vote]
     alpha = problem.rates + counts
-    own, total = alpha[annotator, label] - joint[tasks][row], alpha.sum(axis=1)[annotator] - joint[tasks][row]
-    effect = (1.0 + (many - 1) * correlation)[:, None]
+    weight = np.ones(1) if problem.weights is None else problem.weights[annotator, None]
+    held = weight * joint[tasks][row]
+    own, total = alpha[annotator, label] - held, alpha.sum(axis=1)[annotator] - held
+    number = many if problem.votes_of_tasks is None else problem.votes_of_tasks[tasks]
+    effect = (1.0 + np.maximum(number - 1, 0) * correlation)[:, None]
     guess = np.zeros((len(tasks), len(logs)))
     first = np.cumsum(many) - many
     for turn in range(_TURNS):
-        terms = np.add.reduceat(digamma(own + guess[row]) - digamma(total + guess[row]), first, axis=0)
+        more = weight * guess[row]
+        terms = np.add.reduceat(weight * (digamma(own + more) - digamma(total + more)), first, axis=0)
         terms = terms / (effect if turn == _TURNS - 1 else 1.0) + logs
         guess = np.exp(terms - terms.max(axis=1, keepdims=True))
         guess /= guess.sum(axis=1, keepdims=True)
@@ -285,10 +309,11 @@ def _problem(labels: Labels, settings: EBCCSettings, watch: Watch) -> _Problem:
             )
     votes = sort_by_task(labels, watch)
     weight = class_shares(labels, default_prior(labels))
-    shares = np.maximum(np.bincount(labels.label, minlength=len(labels.outputs)) @ weight, 1.0)
+    used = np.bincount(labels.label, labels.vote_weights(), minlength=len(labels.outputs))
+    shares = np.maximum(used @ weight, 1.0)
     stands = labels.meaning[:, None] == np.arange(len(labels.classes))
     rates = np.repeat(np.where(stands, _RIGHT, _WRONG), settings.subtypes, axis=1)
-    return _Problem(votes, *votes.unpack(), shares, rates, settings.subtypes)
+    return _Problem(votes, *votes.unpack(), shares, rates, settings.subtypes, labels.weights)
 
 
 def _run(
@@ -320,6 +345,7 @@ def _run(
         for first, last in spans:
             watch(done, words)
             add_counts(first, last, problem.by_task, joint, counts)
+        problem.weigh(counts)
         watch(done, words)
         logs, rates, bound = _expected(problem, joint[voted].sum(axis=0), counts)
         updated = run_spans(spans, partial(update, logs, rates), partial(watch, done, words))
@@ -344,7 +370,7 @@ def _expected(
     prior = np.full(by_class.shape, _SUBTYPE_STRENGTH / problem.subtypes)
     subtype, part_of = _dirichlet(prior, by_class, axis=1)
     rates, rest = _dirichlet(problem.rates[None], counts, axis=1)
-    return (share[:, None] + subtype).ravel(), rates, bound + part_of + rest
+    return (share[:, None] + subtype).ravel(), problem.weigh(rates), bound + part_of + rest
 
 
 def _dirichlet(prior: FloatArray, counts: FloatArray, axis: int) -> tuple[FloatArray, float]:

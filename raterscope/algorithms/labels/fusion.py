@@ -359,6 +359,10 @@ def run(labels: Labels, plan: LabelPlan, watch: Watch = silent) -> LabelFusion:
 
 def _modelled(labels: Labels, plan: LabelPlan, watch: Watch) -> LabelFusion:
     fusion: LabelFusion
+    fully = LABELLERS[plan.algorithm].counts_fully(labels.weights)
+    if fully:
+        fusion = _modelled(replace(labels, weights=None), plan, watch)
+        return replace(fusion, notices=(*fusion.notices, *fully))
     if plan.about.counting == "full":
         fusion = LABELLERS[plan.algorithm].run(labels, plan.settings, watch=watch)
         return fusion

@@ -253,12 +253,12 @@ class _Rounds:
         def update(at: int, first: int, last: int) -> tuple[float, float]:
             return expect(
                 first, last, crowd.by_task, crowd.known, model, fit.shares, posterior, counts[at],
-                crowd.each_class,
+                crowd.each_class, crowd.weights,
             )  # fmt: skip
 
         updated = run_parts(crowd.parts, update, partial(watch, 0.0, self.words))
         mean = sum(change for change, _ in updated) / self._tasks
-        return counts, mean, max((change for _, change in updated), default=0.0)
+        return crowd.weigh(counts), mean, max((change for _, change in updated), default=0.0)
 
 
 def empty_fit(crowd: Crowd, like: Fit | None = None) -> Fit:
@@ -422,7 +422,7 @@ def tempered_posteriors(
     model, effects = fit.tables(crowd), np.array(correlations)
 
     def weigh(first: int, last: int) -> None:
-        temper(first, last, crowd.by_task, model, fit.shares, effects, posterior, answers)
+        temper(first, last, crowd.by_task, model, fit.shares, effects, posterior, answers, crowd.weights)
 
     run_spans(crowd.spans, weigh, partial(watch, 0.0, "weighting correlated votes"))
     return answers
@@ -455,7 +455,8 @@ def predictive_scores(
     def score(first: int, last: int) -> FloatArray:
         scores = np.zeros(len(correlations))
         score_correlation(
-            first, last, tasks, crowd.by_task, model, fit.shares, posterior, correlations, most, scores
+            first, last, tasks, crowd.by_task, model, fit.shares, posterior, correlations, most, scores,
+            crowd.weights,
         )  # fmt: skip
         return scores
 
@@ -476,7 +477,8 @@ def task_scores(crowd: Crowd, fit: Fit, posterior: FloatArray, correlation: floa
     model, used, scores = fit.tables(crowd), np.array([correlation]), np.zeros((len(tasks), 1))
     for at in range(len(tasks)):
         score_correlation(
-            at, at + 1, tasks, crowd.by_task, model, fit.shares, posterior, used, most, scores[at]
+            at, at + 1, tasks, crowd.by_task, model, fit.shares, posterior, used, most, scores[at],
+            crowd.weights,
         )  # fmt: skip
     return scores[:, 0]
 

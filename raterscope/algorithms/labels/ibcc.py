@@ -134,6 +134,7 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
         "lower bound",
         part(watch, 0.1, 1.0, "estimating classes and confusion matrices, "),
         fusion,
+        labels.weights,
     )
     del votes
     return fusion(done, convergence_notices(done.trace))
@@ -235,6 +236,7 @@ def dawid_skene(
         "log-likelihood",
         part(watch, 0.1, 1.0, "estimating classes and confusion matrices, "),
         fusion,
+        labels.weights,
     )
     del votes
     return fusion(done, convergence_notices(done.trace))

@@ -141,6 +141,7 @@ def thin_tasks(labels: Labels, most: int = _TERMS) -> Labels:
         time=None,
         tasks=tuple(labels.tasks[task] for task in tasks.tolist()),
         annotators=tuple(labels.annotators[annotator_row] for annotator_row in remaining.tolist()),
+        weights=None if labels.weights is None else labels.weights[remaining],
     )
 
 

@@ -70,7 +70,7 @@ def mixed_membership(
     from raterscope.algorithms.labels._membership_kernels import membership_sweep, membership_without_truth
 
     words = "fitting mixed membership"
-    votes = np.diff(crowd.start)
+    votes = crowd.votes_of_tasks
     fit = empty_fit(crowd, like)
     single = posterior.astype(np.float32, copy=False)
     share = _shares(crowd, single, partial(watch, 0.0, words))
@@ -91,8 +91,9 @@ def mixed_membership(
         tables: Sequence[tuple[FloatArray, FloatArray]], prior: FloatArray, at: int, first: int, last: int
     ) -> float:
         return membership_sweep(
-            first, last, crowd.by_task, crowd.known, tables[at], prior, share, total, crowd.each_class
-        )
+            first, last, crowd.by_task, crowd.known, tables[at], prior, share, total, crowd.each_class,
+            crowd.weights,
+        )  # fmt: skip
 
     for turn in range(1, _ROUNDS + 1):
         done = (turn - 1) / _ROUNDS
@@ -117,7 +118,8 @@ def mixed_membership(
         watch(1.0, words)
         alone = np.empty_like(unheld)
         membership_without_truth(
-            judged, crowd.by_task, unheld, _SWEEPS, fit.tables(crowd, np.float64), prior, share, total, alone
+            judged, crowd.by_task, unheld, _SWEEPS, fit.tables(crowd, np.float64), prior, share, total, alone,
+            crowd.weights,
         )  # fmt: skip
     mean = total
     mean += prior.astype(crowd.dtype)

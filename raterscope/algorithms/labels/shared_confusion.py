@@ -72,6 +72,8 @@ def fit_shared(
     for turn in range(iterations):
         watch(turn / iterations, "estimating accuracies and shared confusions")
         given = np.where(meant >= 0, posterior[labels.task, np.maximum(meant, 0)], 0.0).astype(np.float64)
+        weights = labels.vote_weights()
+        given = given if weights is None else given * weights
         hits: FloatArray = np.bincount(labels.annotator, given, len(crowd.votes)).astype(np.float64)
         skill = skill_distribution(hits, crowd.votes, skill[1])
         fit = _update(labels, crowd, posterior, given, hits, skill)
@@ -96,8 +98,9 @@ def crowd_counts(labels: Labels, posterior: FloatArray) -> FloatArray:
     from scipy.sparse import csr_array
 
     shape = len(labels.outputs), len(posterior)
-    ones = np.ones(len(labels), dtype=posterior.dtype)
-    return np.asarray((csr_array((ones, (labels.label, labels.task)), shape=shape) @ posterior).T, float)
+    weights = labels.vote_weights()
+    counts = np.ones(len(labels), dtype=posterior.dtype) if weights is None else weights
+    return np.asarray((csr_array((counts, (labels.label, labels.task)), shape=shape) @ posterior).T, float)
 
 
 def shared_correlation(labels: Labels, crowd: Crowd, fit: SharedConfusion, watch: Watch) -> float:
@@ -106,6 +109,7 @@ def shared_correlation(labels: Labels, crowd: Crowd, fit: SharedConfusion, watch
     votes = np.diff(crowd.start)
     tasks = np.flatnonzero((votes >= 2) & (crowd.known == OPEN))
     terms = int(votes[tasks].sum()) * len(fit.shares)
+    votes, weights = crowd.votes_of_tasks, labels.vote_weights()
     tasks = tasks[:: max(1, -(-terms // _CELLS))]
     row = np.full(len(votes), -1)
     row[tasks] = np.arange(len(tasks))
@@ -113,13 +117,17 @@ def shared_correlation(labels: Labels, crowd: Crowd, fit: SharedConfusion, watch
     if not len(chosen):
         return 0.0
     task, logs = row[labels.task[chosen]], _vote_logs(labels, fit, chosen)
+    own: FloatArray | float = 1.0 if weights is None else weights[chosen]
+    others = np.maximum(votes[tasks][task] - own - 1, 0)[:, None]
+    weighed = logs if weights is None else logs * weights[chosen, None]
     total = np.zeros((len(tasks), logs.shape[1]))
-    np.add.at(total, task, logs)
+    np.add.at(total, task, weighed)
     scores = []
     for correlation in _CORRELATIONS:
-        rest = (total[task] - logs) / (1 + (votes[tasks][task, None] - 2) * correlation) + np.log(fit.shares)
+        rest = (total[task] - weighed) / (1 + others * correlation) + np.log(fit.shares)
         rest = np.exp(rest - rest.max(axis=1, keepdims=True))
-        scores.append(np.log((rest * np.exp(logs)).sum(axis=1) / rest.sum(axis=1)).sum())
+        predicted = np.log((rest * np.exp(logs)).sum(axis=1) / rest.sum(axis=1))
+        scores.append((own * predicted).sum())
     return _CORRELATIONS[int(np.argmax(scores))]
 
 
@@ -160,7 +168,9 @@ def _update(
     good /= np.maximum(good.sum(axis=0), FLOOR)
     mean, strength = skill
     others = hits[labels.annotator] - given + strength * mean
-    accuracy = np.clip(others / (crowd.votes[labels.annotator] - 1 + strength), 0.2 / classes, 0.995)
+    weights = labels.vote_weights()
+    rest = crowd.votes[labels.annotator] - (1 if weights is None else weights)
+    accuracy = np.clip(others / (rest + strength), 0.2 / classes, 0.995)
     shares = crowd.active.astype(posterior.dtype) @ posterior + 1.0
     logs = np.log(np.maximum(np.where(crowd.stands, good, wrong), 1e-12))
     return SharedConfusion(
@@ -186,12 +196,13 @@ def _expect(
     votes = np.flatnonzero((labels.task >= first) & (labels.task < last))
     task, meant = labels.task[votes] - first, _meant(labels)[votes]
     shape = last - first, len(fit.logs)
+    counts = np.ones(len(votes)) if labels.weights is None else labels.weights[labels.annotator[votes]]
     # What a wrong vote says of the annotator is the same for all classes, and falls out.
-    total = csr_array((np.ones(len(votes)), (task, labels.label[votes])), shape=shape) @ fit.logs
+    total = csr_array((counts, (task, labels.label[votes])), shape=shape) @ fit.logs
     rows = np.flatnonzero(meant >= 0)
-    np.add.at(total, (task[rows], meant[rows]), (fit.right - fit.wrong)[votes[rows]])
+    np.add.at(total, (task[rows], meant[rows]), counts[rows] * (fit.right - fit.wrong)[votes[rows]])
     if correlation:
-        count = np.diff(crowd.start)[first:last]
+        count = crowd.votes_of_tasks[first:last]
         total /= 1 + np.maximum(count[:, None] - 1, 0) * correlation
     total += np.log(fit.shares)
     total -= total.max(axis=1, keepdims=True)

@@ -100,6 +100,7 @@ def choose_tempering(labels: Labels, fusion: LabelFusion, watch: Watch = silent)
     first = np.flatnonzero(np.diff(labels.task[votes], prepend=-1))
     shares = np.log(fusion.shares)
     total = np.zeros(len(POWERS))
+    weights = labels.vote_weights()
     blocks = task_spans(np.append(first, len(votes)), max(1, _AT_ONCE // len(shares)))
     for begin, end in blocks:
         watch(begin / len(first), "predicting held-out votes")
@@ -112,6 +113,10 @@ def choose_tempering(labels: Labels, fusion: LabelFusion, watch: Watch = silent)
         sums += reduced
         sums -= own
         rate = np.divide(reduced, sums, out=reduced)
+        own_weight: FloatArray | float = 1.0
+        if weights is not None:
+            own_weight = weights[block]
+            logs = logs * own_weight[:, None]
         starts = starts - starts[0]
         others = np.add.reduceat(logs, starts)
         others = np.repeat(others, np.diff(starts, append=len(block)), axis=0)
@@ -123,7 +128,7 @@ def choose_tempering(labels: Labels, fusion: LabelFusion, watch: Watch = silent)
             np.exp(weight, out=weight)
             predicted = np.einsum("vj,vj->v", weight, rate)
             predicted /= weight.sum(axis=1)
-            total[index] += np.log(predicted).sum()
+            total[index] += (own_weight * np.log(predicted)).sum()
     best = int(total.argmax())
     return Tempering(POWERS[best], float(total[best] - total[0]), len(votes))
 
@@ -150,10 +155,13 @@ def tempered(labels: Labels, fusion: LabelFusion, power: float) -> LabelFusion:
     rates = _Rates(labels, fusion)
     total = np.zeros_like(fusion.posterior)
     step = max(1, _AT_ONCE // total.shape[1])
+    weights = labels.vote_weights()
     for begin in range(0, len(labels), step):
         votes = np.arange(begin, min(begin + step, len(labels)))
         cell = labels.task[votes, None].astype(np.int64) * total.shape[1] + np.arange(total.shape[1])
-        np.add.at(total.reshape(-1), cell.reshape(-1), rates.expected_logs(votes).reshape(-1))
+        logs = rates.expected_logs(votes)
+        logs = logs if weights is None else logs * weights[votes, None]
+        np.add.at(total.reshape(-1), cell.reshape(-1), logs.reshape(-1))
     total *= power
     total += np.log(fusion.shares)
     total -= total.max(axis=1, keepdims=True)

@@ -189,7 +189,7 @@ def shares_of_votes(labels: Labels, watch: Watch = silent) -> FloatArray:
     >>> shares_of_votes(crowd.labels)[0].round(2)
     array([0.67, 0.  , 0.33, 0.  , 0.  ])
     """
-    return _shares(labels, _tally(labels, None, watch))
+    return _shares(labels, _tally(labels, _log_weights(labels), watch))
 
 
 def scores_of(outputs: tuple[str, ...]) -> tuple[FloatArray, bool]:
@@ -208,6 +208,14 @@ def scores_of(outputs: tuple[str, ...]) -> tuple[FloatArray, bool]:
     if np.isfinite(scores).all():
         return scores, True
     return np.arange(len(outputs), dtype=np.float64), False
+
+
+def _log_weights(labels: Labels, by_mistakes: FloatArray | None = None) -> FloatArray | None:
+    """Return the logarithm of each annotator's weight, (K,), with that by mistakes; None if all are equal."""
+    if labels.weights is None:
+        return by_mistakes
+    own = np.log(labels.weights)
+    return np.asarray(own if by_mistakes is None else own + by_mistakes)
 
 
 def _chunks(labels: Labels, watch: Watch, words: str) -> Iterator[slice]:
@@ -273,7 +281,11 @@ def _weigh(
         settled = bool(np.array_equal(before, log_weight))
         last = posterior
         if not settled:
-            tally = _tally(labels, log_weight, part(watch, done + 0.5 / _ROUNDS, done + 1 / _ROUNDS))
+            tally = _tally(
+                labels,
+                _log_weights(labels, log_weight),
+                part(watch, done + 0.5 / _ROUNDS, done + 1 / _ROUNDS),
+            )
             posterior = _shares(labels, tally)
         change.append(float(np.abs(posterior - last).max(initial=0.0)))
     return posterior, log_weight, LabelTrace(np.empty(0), np.array(change), settled)
@@ -295,6 +307,7 @@ def _by_score(
     labels: Labels, log_weight: FloatArray | None, watch: Watch
 ) -> tuple[FloatArray, tuple[str, ...]]:
     scores, numbers = scores_of(labels.outputs)
+    log_weight = _log_weights(labels, log_weight)
     tasks = len(labels.tasks)
     total, weights = np.zeros(tasks), np.zeros(tasks)
     most = None if log_weight is None else _greatest(labels, log_weight)

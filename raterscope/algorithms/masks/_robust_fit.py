@@ -288,6 +288,8 @@ class Fit:
         Bias, its variance, Sigma, degrees of freedom.
     beta : float
         Precision of the biases' prior.
+    weights : (P,) float64, optional
+        As `Masks.weights`.
     objective : list of float
         The lower bound after each iteration.
     """
@@ -303,6 +305,11 @@ class Fit:
     prior: SpatialPrior | None = None
     objective: list[float] = field(default_factory=list)
     converged: bool = False
+    weights: FloatArray | None = None
+
+    def weighed(self, values: FloatArray) -> FloatArray:
+        """Multiply values of the raters, (P,), by their weights."""
+        return values if self.weights is None else values * self.weights
 
     @property
     def voxels(self) -> float:
@@ -312,7 +319,7 @@ class Fit:
 
 def start(
     columns: Columns, likelihood: Likelihood, floor: float, recentre: bool, median: bool,
-    look: Look = no_look,
+    look: Look = no_look, weights: FloatArray | None = None,
 ) -> Fit:  # fmt: skip
     """Start from the raters' mean or median, and the variances from it."""
     data, weight = columns.data, columns.weight
@@ -323,7 +330,12 @@ def start(
     for begin, end in chunks(columns):
         look()
         block = data[:, begin:end]
-        t[begin:end] = np.median(block, axis=0) if median else block.mean(axis=0, dtype=np.float64)
+        if median:
+            t[begin:end] = np.median(block, axis=0)
+        elif weights is None:
+            t[begin:end] = block.mean(axis=0, dtype=np.float64)
+        else:
+            t[begin:end] = np.average(block, axis=0, weights=weights)
     t[columns.state > 0] = np.maximum(t[columns.state > 0], 0)
     t[columns.state < 0] = np.minimum(t[columns.state < 0], 0)
     voxels = float(weight.sum(dtype=np.float64))
@@ -336,7 +348,7 @@ def start(
     beta = 1 / mean
     rater = np.stack([np.zeros(raters), 1 / (beta + voxels / sigma), sigma, np.full(raters, likelihood.dof)])
     s: Any = np.full(t.shape, mean / raters, dtype=kind)
-    return Fit(columns, likelihood, floor, recentre, t, s, rater, beta)
+    return Fit(columns, likelihood, floor, recentre, t, s, rater, beta, weights=weights)
 
 
 def resume(state: Fit, columns: Columns, look: Look = no_look) -> Fit:
@@ -345,7 +357,7 @@ def resume(state: Fit, columns: Columns, look: Look = no_look) -> Fit:
     return Fit(
         columns, state.likelihood, state.floor, state.recentre,
         merged.spread(state.t, look).astype(np.float32), merged.spread(state.s, look).astype(np.float32),
-        state.rater.copy(), state.beta,
+        state.rater.copy(), state.beta, weights=state.weights,
     )  # fmt: skip
 
 
@@ -358,7 +370,7 @@ def fit(state: Fit, iterations: int, tolerance: float, watch: Watch, partial: Ca
     for count in range(iterations):
         sums, totals = _sweep(state, count / iterations, 1 / iterations, watch, partial)
         if count:
-            state.objective.append(float(sums[3].sum()) + rest)
+            state.objective.append(float(state.weighed(sums[3]).sum()) + rest)
             state.converged = has_converged(state.objective, tolerance)
         rest = _update(state, sums, totals, look)
         if state.converged:
@@ -379,7 +391,7 @@ def fit(state: Fit, iterations: int, tolerance: float, watch: Watch, partial: Ca
             state.likelihood.table,
         )
         watch(1.0, "measuring the lower bound")
-    state.objective.append(float(log_density.sum()) + rest)
+    state.objective.append(float(state.weighed(log_density).sum()) + rest)
     state.converged = state.converged or has_converged(state.objective, tolerance)
 
 
@@ -412,7 +424,7 @@ def _sweep(
         kernels.sweep(
             state.likelihood.kind, columns.data, columns.weight, columns.state, state.rater, prior, precision,
             state.t, state.s, begin, end, sums[number], totals[number],
-            state.likelihood.table,
+            state.likelihood.table, state.weights,
         )  # fmt: skip
 
     def look() -> None:
@@ -431,8 +443,8 @@ def _update(state: Fit, sums: FloatArray, totals: FloatArray, look: Look) -> flo
     """
     bias, doubt, sigma = state.rater[:3]
     raters, voxels = len(bias), state.voxels
-    doubt[:] = 1 / (state.beta + sums[0])
-    bias[:] = doubt * sums[1]
+    doubt[:] = 1 / (state.beta + state.weighed(sums[0]))
+    bias[:] = doubt * state.weighed(sums[1])
     sigma[:] = sigma * (sums[2] - 2 * bias * sums[1] + (bias**2 + doubt) * sums[0]) / voxels
     np.maximum(sigma, max(state.floor, _TINY), out=sigma)
     if state.recentre and state.prior is None and not state.columns.state.any():
@@ -449,7 +461,7 @@ def _update(state: Fit, sums: FloatArray, totals: FloatArray, look: Look) -> flo
     rest += 0.5 * raters * math.log(state.beta) - 0.5 * raters + 0.5 * float(np.log(doubt).sum() + raters)
     if state.likelihood.learn:
         _learn_dof(state, look)
-    return rest + voxels * float(_constants(state.likelihood.kind, state.rater).sum())
+    return rest + voxels * float(state.weighed(_constants(state.likelihood.kind, state.rater)).sum())
 
 
 def _constants(kind: int, rater: FloatArray) -> FloatArray:

@@ -192,13 +192,14 @@ def _add_up(kept: Array, data: Array, t: Array, s: Array, weight: Array) -> Arra
 def sweep(
     kind: int, data: Array, weight: Array, state: Array, rater: Array, prior: Array, prior_precision: float,
     t: Array, s: Array, begin: int, end: int, sums: Array, totals: Array, table: Array,
+    weights: Array | None,
 ) -> None:  # fmt: skip
     """Update q(T) at the columns `begin` to `end` (eqs. 17, 18), and the sums for the raters' updates.
 
     data (P, C), weight (C,) float32; t and s (C,); state (C,) int8, 1 or -1 where settled; rater (4, P):
     bias, its variance, Sigma, nu; prior (C,) or empty. sums (4, P): of the precisions, times the residual,
     times its expected square, and the log density before the update; totals (1,): entropy of q(T); table (2,
-    n) as from `double_pareto.table`, or empty.
+    n) as from `double_pareto.table`, or empty; weights (P,) or None of the raters, for q(T) alone.
     """
     raters = len(data)
     kept = np.empty((raters, BLOCK))
@@ -223,8 +224,12 @@ def sweep(
             _precisions(kind, e, rater[2, p], rater[3, p], table)
             bias = rater[0, p]
             for i in range(size):
-                precision[i] += e[i]
-                shown[i] += e[i] * (data[p, start + i] - bias)
+                if weights is None:
+                    precision[i] += e[i]
+                    shown[i] += e[i] * (data[p, start + i] - bias)
+                else:
+                    precision[i] += weights[p] * e[i]
+                    shown[i] += weights[p] * e[i] * (data[p, start + i] - bias)
         logs = 0.0
         for i in range(size):
             s[start + i] = 1 / precision[i]
@@ -292,8 +297,9 @@ def spectrum(
 
 @compiled(error_model="numpy")
 def shares(
-    kind: int, data: Array, rater: Array, t: Array, s: Array, begin: int, end: int, out: Array, table: Array
-) -> None:
+    kind: int, data: Array, rater: Array, t: Array, s: Array, begin: int, end: int, out: Array, table: Array,
+    weights: Array | None,
+) -> None:  # fmt: skip
     """Return each rater's share of the precision in (P, C) uint8 at some columns, 255 in all at each."""
     raters = len(data)
     kept = np.empty((raters, BLOCK))
@@ -306,6 +312,9 @@ def shares(
                 data[p, start:stop], t[start:stop], s[start:stop], rater[0, p], rater[1, p], rater[2, p], e
             )
             _precisions(kind, e, rater[2, p], rater[3, p], table)
+            if weights is not None:
+                for i in range(size):
+                    e[i] *= weights[p]
         for i in range(size):
             total = 0.0
             for p in range(raters):

@@ -8,8 +8,10 @@ from raterscope.algorithms.compiling import Array, compiled
 
 
 @compiled()
-def pattern_evidence(labels: Array, theta: Array, prior: Array, evidence: Array) -> None:
-    """Fill in log prior_k + sum_p log theta[p, k, label_p] for each pattern.
+def pattern_evidence(
+    labels: Array, theta: Array, prior: Array, evidence: Array, weights: Array | None
+) -> None:
+    """Fill in log prior_k + sum_p weight_p log theta[p, k, label_p] for each pattern.
 
     Parameters
     ----------
@@ -18,13 +20,17 @@ def pattern_evidence(labels: Array, theta: Array, prior: Array, evidence: Array)
         The probability that a rater gives the last index if the middle one is true.
     prior : (K,) float64
     evidence : (M, K) float64
+    weights : (P,) float64 or None
     """
     log_theta, log_prior = np.log(theta), np.log(prior)
     for m in range(labels.shape[0]):
         for k in range(len(prior)):
             total = log_prior[k]
             for p in range(labels.shape[1]):
-                total += log_theta[p, k, labels[m, p]]
+                if weights is None:
+                    total += log_theta[p, k, labels[m, p]]
+                else:
+                    total += weights[p] * log_theta[p, k, labels[m, p]]
             evidence[m, k] = total
 
 
@@ -80,6 +86,7 @@ def run_patterns(
     theta: Array,
     posterior: Array,
     objective: Array,
+    weights: Array | None,
 ) -> tuple[int, bool]:
     """Iterate the E and the M step over patterns.
 
@@ -98,6 +105,7 @@ def run_patterns(
         Filled with that of the last E step.
     objective : (T,) float64
         Filled with the log likelihood before each M step, for at most T iterations.
+    weights : (P,) float64 or None
 
     Returns
     -------
@@ -108,7 +116,7 @@ def run_patterns(
     evidence = np.empty((patterns, classes))
     total = np.empty((patterns, classes))
     for turn in range(len(objective)):
-        pattern_evidence(labels, theta, prior, evidence)
+        pattern_evidence(labels, theta, prior, evidence, weights)
         likelihood = 0.0
         for m in range(patterns):
             fixed = settled[m]

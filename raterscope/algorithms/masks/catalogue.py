@@ -25,20 +25,20 @@ FUSERS= Catalogue(
     Algorithm(
         "laplace", "Laplace", "Robust; gives each rater's local weight and the outline's uncertainty. "
         "Recommended.",
-        "[@audelan2022], section 2, Laplace likelihood", LaplaceSettings, laplace,
+        "[@audelan2022], section 2, Laplace likelihood", LaplaceSettings, laplace, weighs=True,
     ),
     Algorithm(
         "student", "Student's t", "As Laplace, with tails estimated for each rater.",
-        "[@audelan2022], section 2, Student's t likelihood", StudentSettings, student,
+        "[@audelan2022], section 2, Student's t likelihood", StudentSettings, student, weighs=True,
     ),
     Algorithm(
         "gdp", "generalised double Pareto", "As Laplace, with heavier tails: far outliers count very "
         "little.",
-        "[@audelan2022], section 2, generalised double Pareto likelihood", GDPSettings, gdp,
+        "[@audelan2022], section 2, generalised double Pareto likelihood", GDPSettings, gdp, weighs=True,
     ),
     Algorithm(
         "gaussian", "Gaussian", "One variance for each rater over the whole image; not robust.",
-        "[@audelan2022], section 2.1", GaussianSettings, gaussian,
+        "[@audelan2022], section 2.1", GaussianSettings, gaussian, weighs=True,
     ),
     Algorithm(
         "mixture", "mixture of consensuses", "Finds whether raters follow one outline or several, and "
@@ -48,7 +48,7 @@ FUSERS= Catalogue(
     Algorithm(
         "staple", "STAPLE", "Weighs votes by each rater's sensitivity and specificity over the image.",
         "[@warfield2004]", STAPLESettings,
-        staple,
+        staple, weighs=True,
     ),
     Algorithm(
         "pstaple", "PSTAPLE", "STAPLE for probabilities, with a prior that joins neighbouring voxels.",
@@ -61,7 +61,7 @@ FUSERS= Catalogue(
     ),
     Algorithm(
         "majority", "majority vote", "The structure is what more than half of the raters marked.",
-        "[@audelan2022], section 1", MajoritySettings, majority,
+        "[@audelan2022], section 1", MajoritySettings, majority, weighs=True,
     ),
     ),
 )  # fmt: skip

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.annotators.weights import checked_weights, weights_by_name
 from raterscope.algorithms.masks.grid import slab_bounds
 from raterscope.algorithms.progress import RefusedError
 
@@ -80,6 +81,9 @@ class Masks(_Part):
         fixed.
     slice_positions : (slices of the whole image,) float64, optional
         Millimetres across the slices, if their distances are uneven; see `Grid.uneven_positions`.
+    weights : (P,) float64, optional
+        Weight of each rater, above 0 and at most 1; None where all count fully. A rater's log likelihood is
+        multiplied by it.
     """
 
     values: NDArray[np.bool_] | NDArray[np.uint8] | NDArray[np.float32]
@@ -90,6 +94,7 @@ class Masks(_Part):
     frame: Box | None = None
     known: NDArray[np.int8] | None = None
     slice_positions: FloatArray | None = None
+    weights: FloatArray | None = None
 
     def __post_init__(self) -> None:
         values = self.values
@@ -108,6 +113,7 @@ class Masks(_Part):
         if not all(math.isfinite(step) and step > 0 for step in self.spacing):
             raise MasksError(f"a spacing of {self.spacing} mm; expected three lengths above 0.")
         self._check_structures()
+        object.__setattr__(self, "weights", checked_weights(self.weights, self.annotators, MasksError))
         frame = self.shape if self.frame is None else self.frame
         object.__setattr__(self, "frame", frame)
         fits = all(
@@ -155,7 +161,25 @@ class Masks(_Part):
         rows = [p for p, name in enumerate(self.annotators) if name not in annotators]
         if not rows:
             raise MasksError("all raters are excluded; expected at least one.")
-        return replace(self, values=self.values[rows], annotators=tuple(self.annotators[p] for p in rows))
+        return replace(
+            self,
+            values=self.values[rows],
+            annotators=tuple(self.annotators[p] for p in rows),
+            weights=None if self.weights is None else self.weights[rows],
+        )
+
+    @property
+    def total_weight(self) -> float:
+        """Number of raters, each multiplied by its weight."""
+        return len(self.annotators) if self.weights is None else float(self.weights.sum())
+
+    def with_weights(self, weights: Mapping[str, float]) -> Masks:
+        """Down-weight raters by name, those of weight 0 as `without`; all others count fully."""
+        if not weights and self.weights is None:
+            return self
+        out = {name for name, weight in weights.items() if weight == 0}
+        others = self.without(out) if out else self
+        return replace(others, weights=weights_by_name(weights, others.annotators))
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,6 +87,10 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
     if trivial is not None:
         return trivial
     several = len(masks.structures) > 1
+    fully = _counts_fully(masks, plan, together=several)
+    if fully:
+        fusion = fuse(replace(masks, weights=None), plan, watch)
+        return replace(fusion, notices=(*fusion.notices, *fully))
     if isinstance(plan.settings, RobustSettings):
         cut = domain(masks, plan.settings.clip, look)
         if several and plan.algorithm in _TOGETHER:
@@ -98,6 +102,13 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
             [_run(plan, _single(masks, s), part(watch, s / count, (s + 1) / count)) for s in range(count)]
         )
     return _run(plan, masks, watch)
+
+
+def _counts_fully(masks: Masks, plan: MaskPlan, *, together: bool) -> tuple[str, ...]:
+    """Return a notice that the raters' weights have no effect; () where they have, or without weights."""
+    algorithm = FUSERS[plan.algorithm]
+    weighs = algorithm.weighs and not (together and plan.algorithm in _TOGETHER)
+    return replace(algorithm, weighs=weighs).counts_fully(masks.weights)
 
 
 def stack(fusions: Sequence[MaskFusion]) -> MaskFusion:

@@ -71,9 +71,10 @@ class Patterns:
         count[0] += voxels - int(count.sum())
         return count
 
-    def votes(self) -> IntArray:
-        """Count the raters for each class; (M, K)."""
-        return np.stack([(self.labels == k).sum(axis=1) for k in range(self.classes)], axis=1)
+    def votes(self, weights: FloatArray | None = None) -> IntArray | FloatArray:
+        """Count the raters for each class, each multiplied by its weight of (P,); (M, K)."""
+        chosen = [self.labels == k for k in range(self.classes)]
+        return np.stack([own.sum(axis=1) if weights is None else own @ weights for own in chosen], axis=1)
 
 
 def labels_of(masks: Masks) -> LabelArray:

@@ -376,9 +376,9 @@ def _fuse(
         every = single_columns(np.stack([layer.copy() for layer in layers()]), state)
     if every is None or settings.floor:
         columns = merge_columns(layers() if every is None else every.data, state, look)
-        fitted = start(columns, likelihood, floor, settings.floor, median, look)
+        fitted = start(columns, likelihood, floor, settings.floor, median, look, masks.weights)
     else:
-        fitted = start(every, likelihood, floor, settings.floor, median, look)
+        fitted = start(every, likelihood, floor, settings.floor, median, look, masks.weights)
     if every is not None:
         if settings.floor:
             # Without the prior few columns stand for all voxels: a start that saves most of what follows.
@@ -437,7 +437,7 @@ def _result(name: str, masks: Masks, fitted: Fit, slope: float, look: Look) -> M
         most = max(most, 2 * float(np.abs(columns.data[:, block]).max()))
         kernels.shares(
             fitted.likelihood.kind, columns.data, fitted.rater, fitted.t, fitted.s, begin, end, weight,
-            fitted.likelihood.table,
+            fitted.likelihood.table, fitted.weights,
         )  # fmt: skip
         if local:
             scales = np.empty((len(tau), end - begin), dtype=np.float32)
@@ -479,11 +479,13 @@ def _result(name: str, masks: Masks, fitted: Fit, slope: float, look: Look) -> M
 
 def _scatter(fitted: Fit, block: slice) -> NDArray[Any]:
     """Return the squared standard error of the mean of the raters' distances without biases, by column."""
-    data, count = fitted.columns.data[:, block], len(fitted.columns.data)
+    data, weights = fitted.columns.data[:, block], fitted.weights
+    count = len(data) if weights is None else float(weights.sum())
     mean = fitted.t[block].astype(np.float32)
     total = np.zeros(data.shape[1], dtype=np.float32)
-    for p in range(count):
-        total += (data[p] - np.float32(fitted.rater[0, p]) - mean) ** 2
+    for p in range(len(data)):
+        square = (data[p] - np.float32(fitted.rater[0, p]) - mean) ** 2
+        total += square if weights is None else np.float32(weights[p]) * square
     return np.asarray(total / (count * max(1, count - 1)))
 
 

@@ -111,10 +111,12 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
     patterns = patterns_of(masks, settings.margin if smooth else 0.0, part(watch, 0.0, 0.4))
     voxels = counted_voxels(masks, patterns, settings.domain, settings.margin)
     count = patterns.counted_over(voxels).astype(np.float64)
-    prior = (count @ patterns.votes()) / (voxels * len(masks.annotators))
+    prior = (count @ patterns.votes(masks.weights)) / (voxels * masks.total_weight)
     theta = _start(len(masks.annotators), patterns.classes)
     run = _smoothed if smooth else _merged
-    posterior, weight, trace = run(patterns, count, prior, theta, settings, part(watch, 0.4, 1.0))
+    posterior, weight, trace = run(
+        patterns, count, prior, theta, settings, part(watch, 0.4, 1.0), masks.weights
+    )
     look = partial(watch, 1.0, "computing the consensus")
     inside, mask = _decided(posterior, look)
     if not smooth:
@@ -254,6 +256,7 @@ def _merged(
     theta: FloatArray,
     settings: STAPLESettings,
     watch: Watch,
+    weights: FloatArray | None,
 ) -> tuple[FloatArray, FloatArray, MaskTrace]:
     """Run on patterns; (M, K) posterior, (K,) voxels of each class, trace."""
     from raterscope.algorithms.masks._staple_kernels import run_patterns
@@ -265,7 +268,7 @@ def _merged(
     while done < settings.iterations and not converged:
         turns, converged = run_patterns(
             patterns.labels, patterns.settled, count, prior, settings.tolerance, theta, posterior,
-            objective[done : done + batch],
+            objective[done : done + batch], weights,
         )  # fmt: skip
         done += turns
         watch(
@@ -283,14 +286,15 @@ def _smoothed(
     theta: FloatArray,
     settings: STAPLESettings,
     watch: Watch,
+    weights: FloatArray | None,
 ) -> tuple[Float32Array, FloatArray, MaskTrace]:
     """Run on voxels; (Z, Y, X, K) posterior, (K,) voxels of each class, trace."""
     from raterscope.algorithms.masks._staple_kernels import maximise, pattern_evidence
 
     evidence = np.empty((len(count), patterns.classes))
-    pattern_evidence(patterns.labels, theta, prior, evidence)
+    pattern_evidence(patterns.labels, theta, prior, evidence, weights)
     beyond = count[0] - patterns.count[0]
-    share = patterns.votes() / patterns.labels.shape[1]
+    share = patterns.votes(weights) / (patterns.labels.shape[1] if weights is None else weights.sum())
     fixed = patterns.settled >= 0
     share[fixed] = np.eye(patterns.classes)[patterns.settled[fixed]]
     start = share.astype(np.float32)
@@ -314,7 +318,7 @@ def _smoothed(
         if change < 1e3 * settings.tolerance:
             converged = True
             break
-        pattern_evidence(patterns.labels, theta, prior, evidence)
+        pattern_evidence(patterns.labels, theta, prior, evidence, weights)
     return field, total.sum(axis=0), MaskTrace(np.array(objective), converged, "lower bound")
 
 

@@ -62,7 +62,7 @@ def majority(masks: Masks, settings: MajoritySettings | None = None, watch: Watc
     if masks.values.dtype == np.float32:
         return _mean(masks, ties_in, watch)
     patterns = patterns_of(masks, watch=part(watch, 0.0, 0.9))
-    share = patterns.votes() / len(masks.annotators)
+    share = patterns.votes(masks.weights) / masks.total_weight
     mask, tied = _decide(share, ties_in)
     settled = patterns.settled != OPEN
     share[settled] = np.eye(patterns.classes)[patterns.settled[settled]]
@@ -86,8 +86,8 @@ def _mean(masks: Masks, ties_in: bool, watch: Watch) -> MaskFusion:
     probability = np.zeros(values.shape[1:], dtype=np.float32)
     for p, maps in enumerate(values):
         watch(p / len(values), "averaging the maps")
-        probability += maps
-    probability /= len(values)
+        probability += maps if masks.weights is None else np.float32(masks.weights[p]) * maps
+    probability /= np.float32(masks.total_weight)
     consensus = np.empty(probability.shape, dtype=np.bool_)
     ties = 0
     for z in range(masks.shape[0]):

@@ -29,17 +29,17 @@ PATHS= Catalogue(
     Algorithm(
         "iss", "inverse scale space", "Biases enter at their full size, the clearest first. "
         "Recommended.",
-        "[@xu2016], eq. 4, with the knockoffs of section 2.3 as corrected", PairSettings, _iss,
+        "[@xu2016], eq. 4, with the knockoffs of section 2.3 as corrected", PairSettings, _iss, weighs=True,
     ),
     Algorithm(
         "lasso", "LASSO", "Biases grow from zero; they enter in nearly the same order.",
         "[@xu2016], eq. 5, with the knockoffs of section 2.3 as corrected", PairSettings,
-        _lasso,
+        _lasso, weighs=True,
     ),
     Algorithm(
         "lbi", "linearised Bregman iteration", "Approximates the inverse scale space in small steps.",
         "[@xu2016], Algorithm 1, with the knockoffs of section 2.3 as corrected", LBISettings,
-        _lbi,
+        _lbi, weighs=True,
     ),
     ),
 )  # fmt: skip

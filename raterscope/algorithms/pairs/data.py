@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.annotators.weights import checked_weights, reweighed, weights_by_name
 from raterscope.algorithms.progress import RefusedError
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
@@ -54,6 +55,9 @@ class Pairs:
         Seconds from any origin; NaN where it is not known.
     task : (E,) int32, optional
         Number of what the items were compared on, such as the prompt that two models answered; -1 for none.
+    weights : (p,) float64, optional
+        Weight of each annotator's comparisons in the scores of the items, above 0 and at most 1; None where
+        all count fully.
     """
 
     annotator: IndexArray
@@ -64,6 +68,7 @@ class Pairs:
     items: tuple[str, ...]
     time: FloatArray | None = None
     task: IndexArray | None = None
+    weights: FloatArray | None = None
 
     def __post_init__(self) -> None:
         count = len(self.choice)
@@ -91,6 +96,7 @@ class Pairs:
             object.__setattr__(self, "time", None if bool(np.isnan(time).all()) else time)
         if self.task is not None and np.shape(self.task) != (count,):
             raise PairsError("tasks of the comparisons are missing; expected one each.")
+        object.__setattr__(self, "weights", checked_weights(self.weights, self.annotators, PairsError))
 
     def __len__(self) -> int:
         return len(self.choice)
@@ -111,6 +117,23 @@ class Pairs:
         rows = {name: row for row, name in enumerate(self.annotators)}
         stand = np.array([rows[names.get(name, name)] for name in self.annotators])
         return replace(self, annotator=stand[self.annotator].astype(self.annotator.dtype))
+
+    def with_weights(self, weights: Mapping[str, float]) -> Pairs:
+        """Down-weight annotators by name, those of weight 0 as `without`; all others count fully."""
+        if not weights and self.weights is None:
+            return self
+        others = self.without({name for name, weight in weights.items() if weight == 0})
+        return replace(others, weights=weights_by_name(weights, self.annotators))
+
+    def reweighed(self, annotators: Collection[str], weight: float | None) -> Pairs:
+        """Give some annotators another weight; None and 0 exclude them."""
+        if not weight:
+            return self.without(annotators)
+        return replace(self, weights=reweighed(self.weights, self.annotators, annotators, weight))
+
+    def each_weight(self) -> FloatArray | None:
+        """Return the weight of each comparison, (E,); None where all count fully."""
+        return None if self.weights is None else self.weights[self.annotator]
 
     def without(self, annotators: Collection[str]) -> Pairs:
         """Exclude the comparisons of some annotators; annotators and items keep their numbers."""

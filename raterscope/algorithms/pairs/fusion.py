@@ -29,6 +29,12 @@ class PairPlan(Plan):
         return f"Biased annotators were found by {path.title} ({path.source}): {self.settings.in_words()}."
 
 
+_WEIGHTED = (
+    "Weights of annotators count for the scores and ranks; the test of each annotator's side bias uses all "
+    "of their choices."
+)
+
+
 def fuse(pairs: Pairs, plan: PairPlan | None = None, watch: Watch = silent) -> PairFusion:
     """Find the biased annotators at a controlled rate of false discoveries, and the ranking without them.
 
@@ -55,4 +61,5 @@ def fuse(pairs: Pairs, plan: PairPlan | None = None, watch: Watch = silent) -> P
     plan = plan or PairPlan()
     fusion: PairFusion = PATHS[plan.algorithm].run(pairs, plan.settings, watch=watch)
     judges = [pairs.annotators[at] for at in np.unique(pairs.annotator).tolist()]
-    return replace(fusion, notices=(*fusion.notices, *read_notices(judges)))
+    notices = (*read_notices(judges), *(() if pairs.weights is None else (_WEIGHTED,)))
+    return replace(fusion, notices=(*fusion.notices, *notices))

@@ -177,6 +177,7 @@ def scores(pairs: Pairs, biased: BoolArray | None = None, watch: Watch = silent)
     ----------
     biased : (p,) bool, optional
         Annotators whose biases are estimated; none by default. Annotators without comparisons are skipped.
+        With weights the squares are weighted, and their sum counts as the number of comparisons.
 
     Raises
     ------
@@ -260,7 +261,10 @@ def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Sco
             spread[items[unknown]] = np.nan
     watch(0.95, "estimating biases")
     residuals = pairs.choice - score[pairs.left] + score[pairs.right] - shift[pairs.annotator]
-    residual, freedom = float(residuals @ residuals), len(pairs) - rank
+    weight = pairs.each_weight()
+    weighed = residuals if weight is None else weight * residuals
+    count_of_all = len(pairs) if weight is None else round(float(weight.sum()))
+    residual, freedom = float(residuals @ weighed), count_of_all - rank
     variance = residual / freedom if freedom > 0 else float("nan")
     wide = _quantile(freedom) * np.sqrt(variance * np.maximum(spread, 0.0))
     far = _quantile(freedom) * np.sqrt(variance * np.maximum(own, 0.0))
@@ -302,20 +306,24 @@ def _biased_sums(pairs: Pairs, biased: BoolArray) -> _BiasedSums:
     by_biased = biased[pairs.annotator]
     person = number[pairs.annotator[by_biased]]
     shape = (int(biased.sum()), len(pairs.items))
-    mixed = cross_table(person, pairs.left[by_biased], shape) - cross_table(
-        person, pairs.right[by_biased], shape
+    weight, choice = pairs.each_weight(), pairs.choice[by_biased]
+    weight = None if weight is None else weight[by_biased]
+    mixed = cross_table(person, pairs.left[by_biased], shape, weight) - cross_table(
+        person, pairs.right[by_biased], shape, weight
     )
-    count = np.bincount(person, minlength=shape[0]).astype(np.float64)
-    right = np.bincount(person, weights=pairs.choice[by_biased], minlength=shape[0]).astype(np.float64)
+    count = np.bincount(person, weights=weight, minlength=shape[0]).astype(np.float64)
+    choice = choice if weight is None else weight * choice
+    right = np.bincount(person, weights=choice, minlength=shape[0]).astype(np.float64)
     return _BiasedSums(count, mixed.tocsc(), np.diag(count), right)
 
 
 def _normal(pairs: Pairs) -> tuple[Any, FloatArray]:
     """Return the Laplacian without its diagonal, as counts of comparisons, and delta0'y."""
-    count = len(pairs.items)
-    links = cross_table(pairs.left, pairs.right, (count, count))
-    pull = np.bincount(pairs.left, weights=pairs.choice, minlength=count).astype(np.float64)
-    pull -= np.bincount(pairs.right, weights=pairs.choice, minlength=count)
+    count, weight = len(pairs.items), pairs.each_weight()
+    links = cross_table(pairs.left, pairs.right, (count, count), weight)
+    choice = pairs.choice if weight is None else weight * pairs.choice
+    pull = np.bincount(pairs.left, weights=choice, minlength=count).astype(np.float64)
+    pull -= np.bincount(pairs.right, weights=choice, minlength=count)
     return (links + links.T).tocsr(), pull
 
 
@@ -409,9 +417,12 @@ def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None 
     if bool((component[pairs.left] != component[pairs.right]).any()):
         raise PairsError("two items of different components are compared.")
     known = scores(pairs).score if score is None else score
-    residual = pairs.choice - known[pairs.left] + known[pairs.right]
-    total = float(pairs.choice @ pairs.choice)
-    return float(residual @ residual) / total if total > 0 else 0.0
+    residual, weight = pairs.choice - known[pairs.left] + known[pairs.right], pairs.each_weight()
+    if weight is None:
+        total, unexplained = float(pairs.choice @ pairs.choice), float(residual @ residual)
+    else:
+        total, unexplained = float(weight @ pairs.choice**2), float(weight @ residual**2)
+    return unexplained / total if total > 0 else 0.0
 
 
 def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
@@ -442,11 +453,11 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
     result = np.full(count, np.nan)
     if not len(pairs):
         return result
-    share = (1 + np.sign(pairs.choice)) / 2
-    left, right = pairs.left, pairs.right
-    wins = cross_table(left, right, (count, count), share) + cross_table(
-        right, left, (count, count), 1 - share
-    )
+    share, weight = (1 + np.sign(pairs.choice)) / 2, pairs.each_weight()
+    left, right, lost = pairs.left, pairs.right, 1 - share
+    if weight is not None:
+        share, lost = share * weight, lost * weight
+    wins = cross_table(left, right, (count, count), share) + cross_table(right, left, (count, count), lost)
     pull = np.asarray(wins.sum(axis=1)).ravel()
     both = (wins + wins.T).tocoo()
     row, column, weight = both.row, both.col, both.data

@@ -14,7 +14,6 @@ from raterscope.algorithms.annotators.reliability import PersonReliability
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.annotator_evidence import Consequences, Course, Evidence, Measure
 from raterscope.app.annotators.across_kinds import relate_kinds
-from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import ReviewState, all_names, fold, groups
 from raterscope.app.study import Study
@@ -225,17 +224,6 @@ def read_courses(names: Collection[str], study: Study, watch: Watch = silent) ->
     return tuple(courses)
 
 
-def _takes_part(study: Study, kind: Kind, names: Collection[str]) -> bool:
-    """Return whether the runs shown of a kind count annotations of some annotators."""
-    annotators_of = kind.functions.annotators_of
-    runs = ((item.id, study.shown.run(item.id, kind.name)) for item in kind.items(study))
-    return any(
-        not set(names).isdisjoint(annotators_of(study, item, study.runs.get(run)))
-        for item, run in runs
-        if run is not None
-    )
-
-
 def preview_change(
     names: Sequence[str], weight: float | None, study: Study, watch: Watch = silent
 ) -> tuple[Consequences, ...]:
@@ -253,9 +241,6 @@ def preview_change(
         assert kind.load_annotators is not None
         step = part(watch, done / len(kinds), (done + 1) / len(kinds), f"{kind.title}: ")
         consequences = kind.load_annotators().preview(study, every, weight, step)
-        if consequences is None and weight is not None and _takes_part(study, kind, every):
-            note = f"{kind.title} know only exclusion: these annotators count fully there."
-            consequences = Consequences(kind.name, kind.detail, 0, 0, notes=(note,))
         if consequences is not None:
             by_kind.append(consequences)
     return tuple(by_kind)

@@ -210,7 +210,7 @@ def _describe_study_commands(commands: Commands) -> None:
         "fuse a study's clicks, masks, labels or pairs",
         "Fuses a study's clicks, masks, labels or pairs, whichever the algorithm is for, and\n"
         "keeps the result in it. Decisions of the expert are held fixed. Excluded annotators do not count, "
-        "and\ndown-weighted annotators of clicks count with their weights.",
+        "and\ndown-weighted annotators count with their weights.",
         listing=_listing(KINDS.values()),
     )
     add_study(running)

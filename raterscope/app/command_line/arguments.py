@@ -121,6 +121,13 @@ def add_hold(parser: Parser, words: str) -> None:
     parser.add_argument("--hold-truth", action="store_true", help=words)
 
 
+def add_weights(parser: Parser) -> None:
+    """Add the weights of annotators."""
+    parser.add_argument("--weight", nargs="+", action="extend", default=[], type=weight,
+                        metavar="NAME=WEIGHT", dest="weights",
+                        help="weights below 1 for annotators, as in kim=0.5")  # fmt: skip
+
+
 def add_plan(parser: Parser) -> None:
     """Add the detector that follows the clustering of clicks, and the settings."""
     add_algorithm(parser, "--detector", "dem", "how structures are separated from artefacts")

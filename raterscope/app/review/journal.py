@@ -80,20 +80,17 @@ class ReviewedKind:
         Makes the record of one item, which reads the decisions on it.
     subjects : tuple of types
         Subjects of decisions; see `subjects`.
-    weighs_annotators : bool
-        Whether annotators can count with a weight below 1.
     """
 
     name: str
     read: Callable[[], DecidedItem]
     subjects: tuple[type[Any], ...]
-    weighs_annotators: bool = False
 
 
 REVIEWED: dict[str, ReviewedKind] = {
     kind.name: kind
     for kind in (
-        ReviewedKind("clicks", SpotsOfImage, get_args(OfClicks), weighs_annotators=True),
+        ReviewedKind("clicks", SpotsOfImage, get_args(OfClicks)),
         ReviewedKind("masks", RegionsOfImage, (RegionSubject, StructureSubject)),
         ReviewedKind("labels", TasksOfQuestion, (TaskSubject, GoldSubject)),
         ReviewedKind("pairs", BiasesOfQuestion, (BiasSubject,)),
@@ -140,7 +137,7 @@ class ReviewState:
     ----------
     excluded : dict of annotator to reason
     weighed : dict of annotator to Weighed
-        Down-weighted annotators of clicks, without excluded ones.
+        Down-weighted annotators, without excluded ones.
     flagged : dict of annotator to reason
         Annotators who are marked for attention; fusions do not use it.
     programs : set of str
@@ -609,7 +606,7 @@ def differ(previous: ReviewState, current: ReviewState, kind: str, item: int | N
         return True
     if previous.mergers(kind) != current.mergers(kind) or previous.programs != current.programs:
         return True
-    if REVIEWED[kind].weighs_annotators and previous.weights != current.weights:
+    if previous.weights != current.weights:
         return True
     items = {*previous.items(kind), *current.items(kind)} if item is None else {item}
     return any(previous.fixed(kind, item_id) != current.fixed(kind, item_id) for item_id in items)

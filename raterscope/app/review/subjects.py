@@ -322,7 +322,7 @@ class ImageSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightSubject:
-    """Down-weight the decision's annotators of clicks on all images.
+    """Down-weight the decision's annotators in all kinds.
 
     Attributes
     ----------

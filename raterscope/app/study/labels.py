@@ -117,10 +117,10 @@ def labels_of(study: Study, question: int, run: RunEntry | None = None) -> Label
     """Return the votes on a question; with a run, those that it used."""
     crowd = study.vote_set(question, None if run is None else run.imported)
     labels = crowd.labels(study.annotators())
-    if run is None or not (run.excluded or run.aliases or run.programs):
+    if run is None or not (run.excluded or run.aliases or run.programs or run.weights):
         return labels
-    left_out = {*run.excluded, *run.programs}
-    return labels.joined(standing_names(labels.annotators, run.aliases)).without(left_out)
+    labels = labels.joined(standing_names(labels.annotators, run.aliases))
+    return labels.without({*run.excluded, *run.programs}).with_weights(run.weights)
 
 
 def programs_of(

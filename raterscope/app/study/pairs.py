@@ -69,9 +69,10 @@ def pairs_of(study: Study, question: int, run: RunEntry | None = None) -> Pairs:
     """Return the comparisons; with a run, those that it used."""
     comparisons = study.comparison_set(question, None if run is None else run.imported)
     pairs = comparisons.pairs(study.annotators())
-    if run is None or not (run.excluded or run.aliases):
+    if run is None or not (run.excluded or run.aliases or run.weights):
         return pairs
-    return pairs.joined(standing_names(pairs.annotators, run.aliases)).without(set(run.excluded))
+    pairs = pairs.joined(standing_names(pairs.annotators, run.aliases))
+    return pairs.without(set(run.excluded)).with_weights(run.weights)
 
 
 def item_pictures(study: Study, question: int) -> dict[int, int]:

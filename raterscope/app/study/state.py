@@ -185,9 +185,8 @@ class ShownRuns:
         if newer:
             reasons.append(f"{self._count(run.kind, newer)} got annotations after it")
         left_out = set(previous.excluded) ^ set(current.excluded)
-        if STORED[run.kind].review.weighs_annotators:
-            weighed = {*previous.weights, *current.weights}
-            left_out |= {name for name in weighed if previous.weights.get(name) != current.weights.get(name)}
+        weighed = {*previous.weights, *current.weights}
+        left_out |= {name for name in weighed if previous.weights.get(name) != current.weights.get(name)}
         names = sorted(left_out)
         if names:
             few = ", ".join(plain(name, 40) for name in names[:3])

@@ -277,12 +277,13 @@ class MainWindow(QMainWindow):
         self.status.set_saved(describe_saved(self.document.standing) if self.document.contents else "")
 
     def _follow_decision(self, decision: Decision) -> None:
-        """Show the workspace in which an undo or redo changes something."""
+        """Show the workspace in which an undo or redo changes something; annotators are of all of them."""
         contents = self.document.contents
         target = contents.target(decision) if contents else None
-        kind = target.subject.kind if target is not None and target.subject is not None else self._kind
-        if kind != self._kind:
-            self.show_workspace(kind)
+        if target is None or target.subject is None or target.annotators:
+            return
+        if target.subject.kind != self._kind:
+            self.show_workspace(target.subject.kind)
 
     def show_workspace(self, kind: str) -> None:
         """Show a workspace, or its empty page if the study holds nothing for it."""

@@ -72,8 +72,6 @@ class AnnotatorDecisions(QObject):
         Gives the main names of the selected annotators, the current one first.
     shown : callable
         ``shown(name)`` gives a name as it is shown.
-    weighs : callable
-        ``weighs(names)`` returns whether a weight has an effect on any of them.
     reasons : sequence of str
         Offered for an exclusion.
     """
@@ -86,12 +84,11 @@ class AnnotatorDecisions(QObject):
         document: Document,
         selected: Callable[[], tuple[str, ...]],
         shown: Callable[[str], str],
-        weighs: Callable[[Sequence[str]], bool],
         parent: QWidget,
         reasons: Sequence[str] = REASONS,
     ) -> None:
         super().__init__(parent)
-        self._document, self._selected, self._shown, self._weighs = document, selected, shown, weighs
+        self._document, self._selected, self._shown = document, selected, shown
         self._reasons = reasons
         self._window = parent
         self._task = LatestTask()
@@ -116,10 +113,10 @@ class AnnotatorDecisions(QObject):
         self._ask(tuple(name for name in names if name not in excluded), None)
 
     def weigh(self) -> None:
-        """Preview and set a weight for the selected annotators of clicks, which other kinds do not have."""
-        names = self._needed()
-        if names and not self._weighs(names):
-            self.message.emit("Only annotators of clicks can be down-weighted. Press X to exclude.")
+        """Preview and set a weight for the selected annotators."""
+        names, contents = self._needed(), self._document.contents
+        if names and contents is not None and set(names) <= contents.review.programs:
+            self.message.emit("Programs are weighted by the votes that they predict. X excludes them.")
         elif names:
             self._ask(names, HALF)
 
@@ -199,7 +196,7 @@ class AnnotatorDecisions(QObject):
         who = self._shown(names[0]) if len(names) == 1 else counted(len(names), "annotator")
         self.dialog = dialog = ExclusionDialog(
             who, self._window.window(), reasons=self._reasons, marks="marks", answers="results",
-            weights=WEIGHTS if self._weighs(names) else (), weight=weight,
+            weights=WEIGHTS, weight=weight,
         )  # fmt: skip
         set_lengths(dialog, minimumWidth=WIDTH, minimumHeight=HEIGHT)
         dialog.panel.choice_changed.connect(self._show)

@@ -75,8 +75,6 @@ class CardView:
         Whether all are flagged.
     program : bool
         Whether all are programs.
-    weighs : bool
-        Whether a weight has an effect on them.
     """
 
     names: tuple[str, ...]
@@ -92,7 +90,6 @@ class CardView:
     joined: bool = False
     flagged: bool = False
     program: bool = False
-    weighs: bool = False
 
 
 class CardLineKind(LineKind[CardLine]):
@@ -189,7 +186,7 @@ class AnnotatorCard(QWidget):
         restore = ("restore", "accent", "Count their marks again from the next fusions on")
         exclude = ("exclude…", "rejected", "Show what would change in all kinds, then exclude with a reason")
         self.exclude.set_word(*(restore if view.out else exclude))
-        self.weigh.setEnabled(view.weighs and not view.out)
+        self.weigh.setEnabled(not view.out)
         self.join.setEnabled(view.selected > 1)
         self.separate.setEnabled(view.joined)
         flag = ("flag…", "rejected", "Mark for attention, with a reason; fusions do not change")
@@ -219,7 +216,7 @@ class AnnotatorCard(QWidget):
 
     def _keys(self) -> QHBoxLayout:
         self.exclude = KeyButton("X", "exclude…", "rejected")
-        self.weigh = KeyButton("W", "down-weight…", "second", "Count their clicks in part")
+        self.weigh = KeyButton("W", "down-weight…", "second", "Count their marks in part, in all kinds")
         self.join = KeyButton(
             "J", "join", "accent", "The selected names are one annotator; the first is the main name"
         )

@@ -196,9 +196,47 @@ def test_a_preview_lists_the_consequences_of_all_kinds(four_study):
         assert found["labels"].total == 60
         assert all(one.changed >= len(one.changes) for one in found.values())
         weighed = {kind.kind: kind for kind in preview_change(["cleo"], 0.5, study)}
-        assert weighed["clicks"].total > 0
-        assert weighed["labels"].notes == ("Labels know only exclusion: these annotators count fully there.",)
-        assert [weighed[kind].total for kind in ("masks", "labels", "pairs")] == [0, 0, 0]
+        assert {kind: each.total for kind, each in weighed.items()} == {
+            kind: each.total for kind, each in found.items()
+        }
+        assert weighed["masks"].changed <= found["masks"].changed
+
+
+def test_the_preview_of_a_weight_is_what_the_next_fusion_of_every_kind_gives(four_study, tmp_path):
+    def consensus(study: Study) -> dict[str, np.ndarray]:
+        images = study.items()
+        volume = next(entry.id for entry in images["masks"] if study.shown.result(entry.id, "masks"))
+        (question,), (comparison,) = study.questions(), study.pair_questions()
+        return {
+            "masks": study.shown.result(volume, "masks")[1].fusions[0].probability,
+            "labels": study.shown.result(question.id, "labels")[1].fusion.posterior,
+            "pairs": study.shown.result(comparison.id, "pairs")[1].corrected,
+        }
+
+    with Study.open(four_study) as study:
+        before = consensus(study)
+        previewed = {kind.kind: kind.changed for kind in preview_change(["cleo"], 0.25, study)}
+        weigh = Decision(
+            verb="weigh", annotators=("cleo",), subject=WeightSubject(weight=0.25), reason="hasty"
+        )
+        study.record(weigh)
+        outdated = {run.kind for run in study.runs.all() if study.shown.outdated(run, run.items)}
+        assert outdated == {"clicks", "masks", "labels", "pairs"}
+    fuse_all(four_study)
+    with Study.open(four_study) as study:
+        assert [run.weights for run in study.runs.all()[-4:]] == [{"cleo": 0.25}] * 4
+        after = consensus(study)
+        assert all(not np.array_equal(before[kind], after[kind]) for kind in before)
+        (question,) = study.questions()
+        labels = study.shown.result(question.id, "labels")[1].fusion.label()
+        assert previewed["labels"] == (before["labels"].argmax(axis=1) != labels).sum()
+        again = preview_change(["cleo"], 0.25, study)
+        assert [kind.changed for kind in again] == [0, 0, 0, 0]
+    table = exported(four_study, "all", tmp_path)
+    assert (table["cleo"]["weight"], table["cleo"]["reason"]) == ("0.25", "hasty")
+    report = tmp_path / "report.html"
+    assert main(["report", str(four_study), "-o", str(report)]) == 0
+    assert report.read_text(encoding="utf-8").count("Down-weighted annotators: cleo as ¼ (hasty)") == 4
 
 
 def test_courses_follow_an_annotator_through_all_kinds(four_study):

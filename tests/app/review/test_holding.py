@@ -89,12 +89,12 @@ def test_a_fusion_is_stale_when_what_it_rests_on_has_changed() -> None:
     assert not is_stale([], 0)
 
 
-def test_a_weight_makes_fusions_of_clicks_stale_and_no_others() -> None:
+def test_a_weight_makes_fusions_of_every_kind_stale() -> None:
     half, quarter = fold(journal(weigh("W1"))), fold(journal(weigh("W1"), weigh("W1", 0.25)))
     assert differ(fold([]), half, "clicks", 1)
     assert differ(half, quarter, "clicks", 1)
     assert not differ(half, fold(journal(weigh("W1", reason="other words"))), "clicks", 1)
-    assert not differ(fold([]), half, "masks")
+    assert all(differ(fold([]), half, kind) for kind in ("masks", "labels", "pairs"))
 
 
 # Finding a spot again

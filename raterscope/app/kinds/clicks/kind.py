@@ -16,8 +16,8 @@ from raterscope.app.command_line.arguments import (
     add_mapping,
     add_plan,
     add_results,
+    add_weights,
     length,
-    weight,
 )
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import (
@@ -57,9 +57,7 @@ def _add_fuse_options(parser: Parser) -> None:
     parser.add_argument("--radius", type=length, metavar="PX",
                         help="matching radius: largest distance of a detection from a true position "
                              "(default: that of a new study)")  # fmt: skip
-    parser.add_argument("--weight", nargs="+", action="extend", default=[], type=weight,
-                        metavar="NAME=WEIGHT", dest="weights",
-                        help="weights below 1 for annotators, as in kim=0.5")  # fmt: skip
+    add_weights(parser)
     for control, content in (("positive", "some structure"), ("negative", "no structure")):
         parser.add_argument(f"--{control}", nargs="+", action="extend", default=[], metavar="IMAGE",
                             help=f"control images, known to contain {content}; they separate artefacts from "

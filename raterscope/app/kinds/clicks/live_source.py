@@ -359,7 +359,6 @@ class LiveSource:
             seed=getattr(fusion.clustering, "seed", None),
             digest=digest_of(inputs.given),
             log={"truth_held": False, "images": [image_record(outcome) for outcome in outcomes.values()]},
-            weights=inputs.weights,
         )
 
     def annotators(self, image: int) -> tuple[str, ...]:

@@ -124,8 +124,6 @@ class Inputs(outcome.Inputs[Clicks]):
     ----------
     truth_held : bool
         Whether imported truth is held fixed too.
-    weights : mapping of annotator to float
-        The reduced weights of annotators.
     last_view : int
         The last of the views of spots that were read.
     others : OtherImages
@@ -133,7 +131,6 @@ class Inputs(outcome.Inputs[Clicks]):
     """
 
     truth_held: bool = False
-    weights: Mapping[str, float] = field(default_factory=dict)
     last_view: int = 0
     others: OtherImages = field(default_factory=OtherImages)
 
@@ -164,11 +161,9 @@ def gather(
 
     names = {entry.id: entry.name for entry in study.images()}
 
-    weights: dict[str, float] = {}
     views, radius = study.views.by_image(), study.settings.matching_radius()
 
     def read(image: int, state: ReviewState) -> Clicks:
-        weights.update(state.weights)
         truth = study.truth(image) if hold_truth else None
         clicks = study.clicks(image)
         clicks = clicks.joined(standing_names(clicks.annotators, state.aliases))
@@ -185,9 +180,7 @@ def gather(
             study, set(images), plan, fold(study.decisions()), views, part(watch, 0.6, 1.0)
         )
     last_view = max((image_views[-1].id for image_views in views.values()), default=0)
-    return Inputs(
-        **vars(inputs), truth_held=hold_truth, weights=weights, last_view=last_view, others=other_images
-    )
+    return Inputs(**vars(inputs), truth_held=hold_truth, last_view=last_view, others=other_images)
 
 
 def reduced_weights(run: RunEntry, decisions: Sequence[Decision]) -> dict[str, Weighed]:
@@ -232,7 +225,6 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
             **_scores(inputs),
             **inputs.others.as_log(),
         },
-        weights=inputs.weights,
     )
 
 

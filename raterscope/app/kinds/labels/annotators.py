@@ -10,6 +10,7 @@ import numpy as np
 from raterscope.algorithms.annotators.proportions import wilson
 from raterscope.algorithms.annotators.vote_agreement import agreement_by_annotator
 from raterscope.algorithms.labels.annotation_speed import seconds_per_vote
+from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.copying import find_copies
 from raterscope.algorithms.labels.cross_validation import preview_exclusion
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
@@ -293,9 +294,7 @@ def _course(measure: Measure, right: FloatArray, noun: str) -> Course:
 
 
 def preview(study: Study, names: Collection[str], weight: float | None, watch: Watch) -> Consequences | None:
-    """Fuse the questions shown again without annotators; see `AnnotatorFunctions`. Labels have no weights."""
-    if weight is not None:
-        return None
+    """Fuse the questions shown again without annotators, or with a weight; see `AnnotatorFunctions`."""
     affected, notes = [], []
     for answered in _answers(study, part(watch, 0.0, 0.1)):
         labels = answered.question.labels
@@ -314,8 +313,9 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
     for (answered, plan), step in steps_of(part(watch, 0.1, 1.0), affected):
         labels = answered.question.labels
         result = preview_exclusion(
-            labels, answered.result.fusion, set(names), partial(_fuse, plan), step, answered.question.truth
-        )
+            labels, answered.result.fusion, set(names), partial(_fuse, plan), step, answered.question.truth,
+            weight,
+        )  # fmt: skip
         changed, total = changed + len(result.task), total + len(labels.tasks)
         classes = answered.result.fusion.classes
         for task, before, after in zip(
@@ -323,9 +323,10 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
         ):
             if len(changes) < LISTED:
                 changes.append(ChangedAnswer(labels.tasks[task], classes[before], classes[after]))
+        notes += LABELLERS[plan.algorithm].counts_fully(weight)
         if len(result.lost):
             notes.append(f"{len(result.lost):,} tasks of {plain(answered.entry.name)} would lose all votes.")
-    return Consequences("labels", "label", changed, total, tuple(changes), tuple(notes))
+    return Consequences("labels", "label", changed, total, tuple(changes), tuple(dict.fromkeys(notes)))
 
 
 def _fuse(plan: LabelPlan, labels: Labels, watch: Watch) -> LabelFusion:

@@ -33,7 +33,7 @@ from raterscope.app.command_line.output import (
     write_in_folder,
 )
 from raterscope.app.command_line.selection import answered_by_options, select_items, select_question
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.formats.labels import read_labels, split_tags
 from raterscope.app.formats.labels.programs import read_program
 from raterscope.app.formats.records import STUDY_SUFFIX, LabelFile, LabelTable, TrueLabels
@@ -85,6 +85,7 @@ _OF_FILES = {
     "subsample": "--subsample",
     "mapping": "--map",
     "programs": "--program",
+    "weights": "--weight",
 }
 """Options that a study has answered already."""
 
@@ -161,7 +162,7 @@ def _run_shown(study: Study, number: int, questions: Sequence[int]) -> Answer:
             outcomes[name] = Outcome(name, answered.result, "", "", run.seconds)
     if not outcomes:
         raise InputError(f"run {number} has no result for this question", file=study.path)
-    inputs = Inputs(items, questions_read, run.known, run.imported or 0, run.excluded)
+    inputs = Inputs(items, questions_read, run.known, run.imported or 0, run.excluded, weights=run.weights)
     return Answer(plan, inputs, outcomes, run.started, run.seconds)
 
 
@@ -224,8 +225,15 @@ def _fuse_files(
         raise InputError("there are no truths to hold fixed; --truth TRUTH names them")
     questions, about_programs = _with_programs(questions, options.programs)
     understood += about_programs
+    weights = dict(options.weights)
+    annotators = (name for question in questions.values() for name in question.labels.annotators)
+    refuse_unknown(weights, annotators, "weigh")
+    questions = {
+        name: replace(question, labels=question.labels.with_weights(weights))
+        for name, question in questions.items()
+    }
     make_folder(options.output)
-    inputs = Inputs(dict.fromkeys(questions, 0), questions)
+    inputs = Inputs(dict.fromkeys(questions, 0), questions, weights=weights)
     notices += [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
     paths = dict.fromkeys(table.path for table in tables)
     del tables, question_files  # they can be as large as the votes of the questions

@@ -169,6 +169,7 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
         "stands_for": dict(zip(labels.outputs, stands, strict=True)),
         "ordered": labels.ordered,
         "prior": None if labels.prior is None else labels.prior.tolist(),
+        "weights": dict(answer.inputs.weights),
         "questions": [question_record(outcome, question)],
     }
 

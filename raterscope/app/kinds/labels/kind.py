@@ -18,6 +18,7 @@ from raterscope.app.command_line.arguments import (
     add_results,
     add_roc_curves,
     add_settings,
+    add_weights,
     count,
     pair,
     steps,
@@ -61,6 +62,7 @@ def _add_fuse_options(parser: Parser) -> None:
                              "4: 50 10); needs --truth")  # fmt: skip
     add_algorithm(parser, "--algorithm", "pooled", "how labels are fused")
     add_settings(parser)
+    add_weights(parser)
     add_names(parser, "--outputs", "A,B,...", "possible labels, in order (default: those given)")
     add_names(
         parser,

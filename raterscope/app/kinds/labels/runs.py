@@ -80,7 +80,8 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
         labels = labels.joined(standing_names(labels.annotators, state.aliases)).without(state.apart)
         if not len(labels):
             return None
-        labels = replace(labels, aliases=labels.aliases | (state.programs & set(labels.annotators)))
+        aliases = labels.aliases | (state.programs & set(labels.annotators))
+        labels = replace(labels.with_weights(state.weights), aliases=aliases)
         programs = programs_of(study, number, tuple(state.programs - state.excluded.keys()))
         truth = with_gold(crowd, state.gold_tasks(number))
         return Question(labels, truth, excluded_votes(study, number, tuple(state.apart)), programs)
@@ -195,6 +196,8 @@ def digest_of(questions: Mapping[str, Question]) -> str:
         )  # fmt: skip
         if labels.ordered:
             fingerprint.texts("ordered")
+        if labels.weights is not None:
+            fingerprint.arrays(labels.weights)
     return str(fingerprint)
 
 

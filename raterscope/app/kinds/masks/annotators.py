@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.boxes import overlap
+from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, FloatArray, MaskFusion
 from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fuse
 from raterscope.algorithms.masks.metrics import in_common_frame
@@ -153,9 +154,7 @@ def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Cour
 
 
 def preview(study: Study, names: Collection[str], weight: float | None, watch: Watch) -> Consequences | None:
-    """Fuse the cases shown again without raters; see `AnnotatorFunctions`. Masks have no weights."""
-    if weight is not None:
-        return None
+    """Fuse the cases shown again without raters, or with a weight; see `AnnotatorFunctions`."""
     affected = []
     for entry in study.items()["masks"]:
         shown = study.shown.result(entry.id, "masks")
@@ -165,17 +164,19 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
             affected.append((entry, shown[0].id))
     changed = total = 0
     changes: list[ChangedAnswer] = []
+    notes: dict[str, None] = {}
     for (entry, run), step in steps_of(watch, affected):
         fused = gather_case(run, entry.id, study, part(step, 0.0, 0.1))
         if fused is None:
             continue
-        for change in fuse_without(fused, names, part(step, 0.1, 1.0)):
+        notes |= dict.fromkeys(FUSERS[fused.plan.algorithm].counts_fully(weight))
+        for change in fuse_without(fused, names, part(step, 0.1, 1.0), weight):
             changed += change.changed
             total += change.before
             if change.changed and len(changes) < LISTED:
                 name = f"{entry.name}, {plain(change.structure)}"
                 changes.append(ChangedAnswer(name, f"{change.before:,} voxels", f"{change.after:,}"))
-    return Consequences("masks", "voxel", changed, total, tuple(changes)) if affected else None
+    return Consequences("masks", "voxel", changed, total, tuple(changes), tuple(notes)) if affected else None
 
 
 def measurements(study: Study, watch: Watch) -> Sequence[Measurements]:
@@ -228,13 +229,13 @@ def gather_case(run: int, image: int, study: Study, watch: Watch = silent) -> Fu
     case, result = read_case(study.image(image), study, state), study.runs.result(run, image)
     if case is None or result is None:
         return None
-    return FusedCase(MaskPlan.from_dict(entry.settings), case, result.fusions)
+    return FusedCase(MaskPlan.from_dict(entry.settings), replace(case, weights=entry.weights), result.fusions)
 
 
 def fuse_without(
-    fused: FusedCase, raters: Collection[str], watch: Watch = silent
+    fused: FusedCase, raters: Collection[str], watch: Watch = silent, weight: float | None = None
 ) -> tuple[ConsensusChange, ...]:
-    """Fuse a case again without raters, and compare the consensus of each structure with the run's.
+    """Fuse a case again without raters, or with a weight, and compare each consensus with the run's.
 
     Structures without these raters stay as they are. A structure that no other rater marked becomes empty.
     """
@@ -246,11 +247,13 @@ def fuse_without(
     ]
     for old, step_watch in steps_of(watch, marked):
         structure, before = old.structures[0], int(np.count_nonzero(old.mask[0]))
-        others = {name: mask for name, mask in case.records[structure].items() if name not in raters}
+        records = case.records[structure]
+        others = {name: mask for name, mask in records.items() if weight or name not in raters}
         if not others:
             changes.append(ConsensusChange(structure, before, before, 0))
             continue
-        without = replace(case, records={**case.records, structure: others})
+        weights = {**case.weights, **dict.fromkeys(raters, weight)} if weight else case.weights
+        without = replace(case, records={**case.records, structure: others}, weights=weights)
         new = fuse(without.masks(structure), fused.plan, step_watch)
         _, inside_before, inside_after = in_common_frame(old, new)
         changed = int(np.count_nonzero(inside_before != inside_after))

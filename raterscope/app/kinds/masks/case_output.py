@@ -128,6 +128,7 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
     if outcome.fusion is not None:
         calibrated = answer.inputs.given[name].grid.calibrated
         record["uncertainty"] = uncertainty_words(outcome.fusion.reports[0], calibrated=calibrated)
+    record["weights"] = dict(answer.inputs.weights)
     return record | {"images": [case_record(outcome, answer.inputs.given[name])]}
 
 

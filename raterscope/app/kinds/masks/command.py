@@ -32,7 +32,7 @@ from raterscope.app.command_line.output import (
     write_in_folder,
 )
 from raterscope.app.command_line.selection import answered_by_options
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.formats.records import MaskTable, VolumeFile
 from raterscope.app.formats.volumes.resampling import explain_irregularity
 from raterscope.app.import_candidates import ImportCandidates, sort_files
@@ -76,8 +76,12 @@ def fuse_masks(options: argparse.Namespace) -> int:
             placement, tables, notices = _read(options, part(watch, 0.0, 0.2))
         cases, truths, case_notices = _cases(placement)
         _refuse_irregular(cases, may_resample=options.resample)
+        weights = dict(options.weights)
+        raters = (name for case in cases.values() for records in case.records.values() for name in records)
+        refuse_unknown(weights, raters, "weigh")
+        cases = {name: replace(case, weights=weights) for name, case in cases.items()}
         make_folder(options.output)
-        inputs = Inputs(dict.fromkeys(cases, 0), cases)
+        inputs = Inputs(dict.fromkeys(cases, 0), cases, weights=weights)
         fuse_each = fuse_together if options.together else fuse_case
         rest = 0.5 if plans else 0.9
         fused = 0.7 * rest if options.cluster_raters and plan.algorithm != "mixture" else rest

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raterscope.app.command_line.arguments import Parser, add_algorithm, add_masks, add_results, add_settings
+from raterscope.app.command_line.arguments import (
+    Parser,
+    add_algorithm,
+    add_masks,
+    add_results,
+    add_settings,
+    add_weights,
+)
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
 
@@ -39,6 +46,7 @@ def _add_fuse_options(parser: Parser) -> None:
                             "writes methods.csv and methods.svg")  # fmt: skip
     add_algorithm(parser, "--algorithm", "laplace", "how masks are fused")
     add_settings(parser)
+    add_weights(parser)
     add_results(parser)
 
 

@@ -51,6 +51,8 @@ class Case:
     truth : mapping of structure to MaskRecord
         Where the true outline is known. No consensus depends on it: it calibrates the probability of the true
         outline.
+    weights : mapping of annotator to float
+        The reduced weights of annotators.
     """
 
     name: str
@@ -59,13 +61,14 @@ class Case:
     regions: Sequence[Region] = ()
     settled: Mapping[int, Settled] = field(default_factory=dict)
     truth: Mapping[str, MaskRecord] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     def masks(self, structure: str, look: Callable[[], object] = lambda: None) -> Masks:
         """Assemble the masks of a structure, with decisions held fixed; see `assemble`."""
         return assemble(
             self.records[structure], self.grid, structure, margin=MARGIN, regions=self.regions,
             settled=self.settled, look=look,
-        )  # fmt: skip
+        ).with_weights(self.weights)  # fmt: skip
 
 
 Inputs = outcome.Inputs[Case]
@@ -107,7 +110,8 @@ def read_case(entry: ImageEntry, study: Study, state: ReviewState) -> Case | Non
         return None
     truths = {structure: read_masks(study, image, structure, truth=True) for structure in records}
     truth = {structure: true_masks["truth"] for structure, true_masks in truths.items() if true_masks}
-    return Case(entry.name, entry.lattice, records, regions, settled_of(study, regions), truth)
+    settled = settled_of(study, regions)
+    return Case(entry.name, entry.lattice, records, regions, settled, truth, state.weights)
 
 
 def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
@@ -284,6 +288,9 @@ def digest_of(cases: Iterable[Case]) -> str:
         for structure, record in sorted(case.truth.items()):
             fingerprint.texts("truth", structure, str(record.origin), str(record.values.shape))
             fingerprint.arrays(record.values)
+        weighed = [f"{name} {weight!r}" for name, weight in sorted(case.weights.items()) if weight < 1]
+        if weighed:
+            fingerprint.texts(*weighed)
         for number in sorted(case.settled):
             fingerprint.texts(str(case.settled[number].origin), str(case.settled[number].value.shape))
             fingerprint.arrays(case.settled[number].value)
@@ -322,7 +329,7 @@ def stack_structures(case: Case) -> Masks:
     return Masks(
         values, names, case.grid.spacing, structures, laid.origin, case.grid.shape,
         slice_positions=laid.slice_positions,
-    )  # fmt: skip
+    ).with_weights(case.weights)  # fmt: skip
 
 
 def fuse_together(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:

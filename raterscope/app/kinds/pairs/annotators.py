@@ -161,9 +161,7 @@ def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Cour
 
 
 def preview(study: Study, names: Collection[str], weight: float | None, watch: Watch) -> Consequences | None:
-    """Fuse the questions shown again without annotators; see `AnnotatorFunctions`. Pairs have no weights."""
-    if weight is not None:
-        return None
+    """Fuse the questions shown again without annotators, or with a weight; see `AnnotatorFunctions`."""
     affected, notes = [], []
     for answered in _answers(study, part(watch, 0.0, 0.1)):
         rows = [row for row, name in enumerate(answered.pairs.annotators) if name in names]
@@ -180,7 +178,7 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
     changes: list[ChangedAnswer] = []
     for (answered, plan), step in steps_of(part(watch, 0.1, 1.0), affected):
         before = apply_decisions(study, answered, part(step, 0.0, 0.1))
-        others = answered.pairs.without(set(names))
+        others = answered.pairs.reweighed(set(names), weight)
         if not len(others):
             notes.append(f"{plain(answered.question.name)} would have no comparisons left.")
             continue

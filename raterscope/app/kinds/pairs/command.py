@@ -60,9 +60,8 @@ def fuse_pairs(options: argparse.Namespace) -> int:
     with ProgressLine(sys.stderr) as watch:
         with answered_by_options():
             tables = _read(options, part(watch, 0.0, 0.2))
-        inputs, input_notices = _inputs(
-            select_question(group_by_question(tables), options.question), options.exclude
-        )
+        question_files = select_question(group_by_question(tables), options.question)
+        inputs, input_notices = _inputs(question_files, options.exclude, dict(options.weights))
         make_folder(options.output)
         answer = fuse_inputs(inputs, plan, part(watch, 0.2, 0.8))
         other_results = other_results_of(answer, part(watch, 0.8, 0.9))
@@ -199,20 +198,25 @@ def _read(options: argparse.Namespace, watch: Watch) -> list[PairTable]:
     return tables
 
 
-def _inputs(question_files: list[QuestionTables], excluded: list[str]) -> tuple[Inputs, list[str]]:
-    annotators = (name for files in question_files for table in files.tables for name in table.annotators)
+def _inputs(
+    question_files: list[QuestionTables], excluded: list[str], weights: dict[str, float]
+) -> tuple[Inputs, list[str]]:
+    annotators = [name for files in question_files for table in files.tables for name in table.annotators]
     refuse_unknown(excluded, annotators, "exclude")
+    refuse_unknown(weights, annotators, "weigh")
     questions: dict[str, Pairs] = {}
     sentences: list[str] = []
     for files in question_files:
         try:
-            questions[files.name], notices = join_tables(files.tables, set(excluded))
+            pairs, notices = join_tables(files.tables, set(excluded))
+            questions[files.name] = pairs.with_weights(weights)
         except InputError as error:
             raise InputError(error.what, field=files.name if len(question_files) > 1 else None) from error
         sentences += [
             f"{plain(files.name)}: {notice}" if len(question_files) > 1 else notice for notice in notices
         ]
-    return Inputs(dict.fromkeys(questions, 0), questions, excluded=tuple(sorted(set(excluded)))), sentences
+    out = tuple(sorted(set(excluded)))
+    return Inputs(dict.fromkeys(questions, 0), questions, excluded=out, weights=weights), sentences
 
 
 def other_results_of(answer: Answer, watch: Watch) -> dict[str, OtherResults]:

@@ -103,6 +103,7 @@ def run_record(
     )  # fmt: skip
     return record | {
         "excluded": list(answer.inputs.excluded),
+        "weights": dict(answer.inputs.weights),
         "rate_promised": not doubt,
         "rate_not_promised_because": doubt or None,
         "questions": [question_record(outcome, pairs) | other_result.as_dict()],

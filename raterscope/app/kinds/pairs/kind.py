@@ -13,6 +13,7 @@ from raterscope.app.command_line.arguments import (
     add_question,
     add_results,
     add_settings,
+    add_weights,
 )
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
@@ -34,6 +35,7 @@ def _add_fuse_options(parser: Parser) -> None:
     add_question(parser)
     parser.add_argument("--exclude", nargs="+", action="extend", default=[], metavar="NAME",
                        help="annotators to exclude")  # fmt: skip
+    add_weights(parser)
     parser.add_argument("--truth", type=Path, metavar="RANKING",
                        help="a ground-truth ranking to compare with: a table with the columns item, rank and "
                             "perhaps group, the best item with the lowest rank")  # fmt: skip

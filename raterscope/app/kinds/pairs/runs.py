@@ -46,7 +46,8 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
 
     def read(number: int, state: ReviewState) -> Pairs | None:
         pairs = study.comparison_set(number).pairs(people)
-        pairs = pairs.joined(standing_names(pairs.annotators, state.aliases)).without(state.excluded)
+        pairs = pairs.joined(standing_names(pairs.annotators, state.aliases))
+        pairs = pairs.without(state.excluded).with_weights(state.weights)
         return pairs if len(pairs) else None
 
     all_names = {question.id: question.name for question in study.pair_questions()}
@@ -112,6 +113,8 @@ def digest_of(questions: Mapping[str, Pairs]) -> str:
     for name, pairs in sorted(questions.items()):
         fingerprint.texts(name, *pairs.annotators, "", *pairs.items)
         fingerprint.arrays(pairs.annotator, pairs.left, pairs.right, pairs.choice, pairs.time)
+        if pairs.weights is not None:
+            fingerprint.arrays(pairs.weights)
     return str(fingerprint)
 
 

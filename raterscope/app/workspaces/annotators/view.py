@@ -177,7 +177,6 @@ def card(prepared: Prepared, names: Sequence[str]) -> CardView | None:
         "joined": any(name in table.aliases for name in there),
         "flagged": all(name in table.flagged for name in there),
         "program": all(name in table.programs for name in there),
-        "weighs": any(table.of_kind(name, "clicks") is not None for name in there),
     }
     if len(compared) == 2:
         return CardView(shown, **common)  # type: ignore[arg-type]

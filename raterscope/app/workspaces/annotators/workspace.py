@@ -79,7 +79,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         self._settle = QTimer(self, singleShot=True, interval=SETTLED_MS)
         self._settle.timeout.connect(self._follow_selection)
         self.decisions = AnnotatorDecisions(
-            self._document, lambda: self.table.selected, self._shown_name, self._weighs, self
+            self._document, lambda: self.table.selected, self._shown_name, self
         )
         self._connect()
         self._add_keys()
@@ -121,7 +121,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         self.add_shortcuts(
             (
                 ("Exclude annotators, or restore them", "X", self.decisions.exclude),
-                ("Down-weight annotators of clicks", "W", self.decisions.weigh),
+                ("Down-weight annotators", "W", self.decisions.weigh),
                 ("Flag annotators, or remove the flag", "F", self.decisions.flag),
                 ("Mark annotators as programs, or as persons", "M", self.decisions.mark_programs),
                 ("Join names of one annotator", "J", self.decisions.join),
@@ -384,12 +384,6 @@ class AnnotatorsWorkspace(WorkspaceLayout):
     def _shown_name(self, name: str) -> str:
         prepared = self.prepared
         return name if prepared is None else prepared.shown[prepared.table.index[name]]
-
-    def _weighs(self, names: Sequence[str]) -> bool:
-        prepared = self.prepared
-        return prepared is not None and any(
-            prepared.table.of_kind(name, "clicks") is not None for name in names
-        )
 
 
 def _lower(names: Sequence[str]) -> Any:

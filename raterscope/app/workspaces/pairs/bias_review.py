@@ -72,7 +72,7 @@ class BiasReview(PairsPart):
         for widget in (core.screen.queue, core.screen.path, core.screen.sides, core.screen.bars):
             widget.chosen.connect(self._on_chosen)
         self.exclusions = AnnotatorDecisions(
-            core.document, self._selected, self._shown_name, lambda _names: False, core.screen, WHY_EXCLUDED
+            core.document, self._selected, self._shown_name, core.screen, WHY_EXCLUDED
         )
         self.exclusions.message.connect(self.message)
         core.screen.evidence.flag_requested.connect(partial(self.judge, "flag"))

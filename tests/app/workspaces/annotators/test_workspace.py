@@ -145,17 +145,31 @@ def test_two_masks_of_one_structure_are_not_joined(annotators, qtbot):
     assert not annotators.document.contents.review.aliases
 
 
-def test_only_clicks_have_weights(annotators, qtbot):
-    workspace = annotators.workspace
+def test_one_weight_is_previewed_made_and_undone_for_all_kinds(annotators, qtbot):
+    workspace, document = annotators.workspace, annotators.document
     workspace.table.select(("ben",))
     press(annotators, qtbot, Qt.Key.Key_W, on=workspace.table.view)
     dialog = workspace.decisions.dialog
     qtbot.waitUntil(lambda: dialog.panel.state == "shown")
     assert dialog.panel.weight == 0.5
-    assert "detection" in dialog.panel._summary.text()
-    assert "label" not in dialog.panel._summary.text()
-    dialog.reject()
-    assert workspace.decisions.dialog is None
+    summary = dialog.panel._summary.text()
+    assert all(noun in summary for noun in ("detection", "voxel", "label", "rank"))
+    dialog.panel.reason.words.setText("hasty")
+    before = workspace.prepared
+    dialog.panel.exclude.click()
+    read_again(annotators, qtbot, before)
+    assert document.contents.review.weights == {"ben": 0.5}
+    assert document.contents.stale >= {"clicks", "masks", "labels", "pairs"}
+    assert "counts as ½: hasty" in [str(text) for text in state_texts(annotators)]
+    document.undo()
+    qtbot.waitUntil(lambda: not document.contents.review.weights)
+    idle(annotators, qtbot)
+
+
+def state_texts(window) -> list[str]:
+    grid = window.workspace.table.model.grid
+    (column,) = [column for column in grid.columns if column.name == "state"]
+    return list(column.values)
 
 
 def test_names_are_hidden_while_a_workspace_is_blind(annotators, qtbot):
