@@ -37,12 +37,15 @@ def collect_garbage_rarely() -> None:
     gc.set_threshold(50_000, 10, 10)
 
 
-def keep_freed_memory() -> None:
+def keep_freed_memory(most: int = 2**31 - 1) -> None:
     """Keep the memory of freed arrays for the next ones, which then need no new pages of zeros.
 
-    For commands that end after their work.
+    Parameters
+    ----------
+    most : int
+        Bytes to keep. Only commands that end after their work keep all.
     """
-    _set(_TRIM_ABOVE, 2**31 - 1)
+    _set(_TRIM_ABOVE, most)
     _set(_MAP_ABOVE, _LARGEST_MAPPED)
 
 

@@ -1,23 +1,30 @@
 """Speed of cohorts: cases per hour with one and two workers, dask against local processes, and overhead.
 
-    python -m tests.benchmarks.cohort_speed [--quick] [--cases 2000] [--tasks 10000]
+    python -m tests.benchmarks.cohort_speed [--quick] [--cases 2000] [--side 256] [--tasks 10000]
 
 The cases are nodules of LIDC-IDRI, if `RATERSCOPE_DATA` names a folder with them, or simulated ones; each is
 used many times. Workers have started, and kernels are compiled, before the time begins. Efficiency is the
-time of one worker divided by twice that of two; it needs two idle processors. The last rows process tasks
-that do nothing: what remains is the overhead of scheduling. Rows of dask need `raterscope[cluster]`.
+time of one worker divided by twice that of two; it needs two idle processors. The processor time is that of
+all processes: client, scheduler, nannies and workers. It depends less on other programs, but what dask does
+many times a second counts for longer if they slow the cases down. "With start" is from before the first
+process starts to after the last has ended. The last rows process tasks that do nothing: what remains is the
+overhead of scheduling. Rows of dask need `raterscope[cluster]`; the cluster starts as the guide recommends.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +38,13 @@ from raterscope.app.batch.records import CaseRecord
 from raterscope.app.batch.running import run_cases
 from raterscope.app.batch.task import GroupRecord
 
+Start = Callable[[int], AbstractContextManager[CaseExecutor]]
+"""Starts so many workers."""
+
 _SIDE = 48
 _DISTINCT = 20
+_LARGE = 3
+"""Distinct nodules in the cubes of a given side."""
 _RATERS = 4
 
 
@@ -42,27 +54,30 @@ def read_nodules() -> list[np.ndarray]:
     files = sorted(folder.glob("*.npz"))[:_DISTINCT]
     if files:
         return [np.load(file)["masks"] for file in files]
+    return list(simulate(_SIDE, _DISTINCT))
+
+
+def simulate(side: int, count: int) -> Iterator[np.ndarray]:
+    """Simulate nodules in cubes, (rater, Z, Y, X)."""
     rng = np.random.default_rng(0)
-    grid = np.stack(np.mgrid[:_SIDE, :_SIDE, :_SIDE]).astype(float) - _SIDE / 2
-    return [
-        np.stack([
-            np.hypot.reduce(grid / rng.uniform(0.8, 1.2, (3, 1, 1, 1))) < radius + rng.normal(0, 1)
+    grid = np.stack(np.mgrid[:side, :side, :side]).astype(np.float32) - side / 2
+    for radius in rng.uniform(side / 8, side / 3, count):
+        yield np.stack([
+            np.hypot.reduce(grid / rng.uniform(0.8, 1.2, (3, 1, 1, 1)).astype(np.float32))
+            < radius + rng.normal(0, 1)
             for _ in range(_RATERS)
-        ]).astype(np.uint8)
-        for radius in rng.uniform(6, 16, _DISTINCT)
-    ]  # fmt: skip
+        ]).astype(np.uint8)  # fmt: skip
 
 
-def write_cases(folder: Path, count: int) -> list[Case]:
-    """Write the masks of every nodule, and list so many cases of them."""
-    nodules = read_nodules()
+def write_cases(folder: Path, count: int, side: int | None = None) -> list[Case]:
+    """Write the masks of nodules, in cubes of a side, and list so many cases of them."""
     files = []
-    for number, raters in enumerate(nodules):
-        place = folder / f"nodule{number}"
-        place.mkdir()
+    for number, raters in enumerate(read_nodules() if side is None else simulate(side, _LARGE)):
+        nodule = folder / f"nodule{number}"
+        nodule.mkdir()
         for rater, mask in enumerate(raters):
-            nibabel.save(nibabel.Nifti1Image(mask.T, np.eye(4)), place / f"rater{rater}.nii.gz")
-        files.append(tuple(sorted(place.iterdir())))
+            nibabel.save(nibabel.Nifti1Image(mask.T, np.eye(4)), nodule / f"rater{rater}.nii.gz")
+        files.append(tuple(sorted(nodule.iterdir())))
     return [Case(f"case{n}", "masks", files[n % len(files)], "staple") for n in range(count)]
 
 
@@ -95,17 +110,48 @@ class _Lent:
         pass
 
 
-def measure(cases: list[Case], executor: CaseExecutor, workers: int) -> tuple[float, float]:
-    """Process the cases with workers that have started; return the seconds and the largest memory, MB."""
-    with tempfile.TemporaryDirectory() as folder:
-        run_cases(cases[: 4 * workers], Path(folder), lambda: _Lent(executor), silent)
-    with tempfile.TemporaryDirectory() as folder:
-        begun = time.perf_counter()
-        records = run_cases(cases, Path(folder), lambda: _Lent(executor), silent)
-        seconds = time.perf_counter() - begun
+@dataclass(frozen=True)
+class Speed:
+    """Seconds elapsed, of all processors and with the start of all processes; memory of a worker in MB."""
+
+    elapsed: float
+    processor: float
+    with_start: float
+    memory: float
+
+
+def processor_seconds() -> float:
+    """Sum the processor time of this process and of all that it started (Linux)."""
+    parents, seconds = {}, {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = file.read_text().rpartition(")")[2].split()
+            number = int(file.parent.name)
+            parents[number] = int(fields[1])
+            seconds[number] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    total, processes = 0.0, [os.getpid()]
+    while processes:
+        process = processes.pop()
+        total += seconds[process]
+        processes += [number for number, parent in parents.items() if parent == process]
+    return total
+
+
+def measure(cases: list[Case], start: Start, workers: int) -> Speed:
+    """Start workers, process a few cases, then all, which are timed."""
+    at_first = processor_seconds()
+    with start(workers) as executor:
+        lent = _Lent(executor)
+        with tempfile.TemporaryDirectory() as folder:
+            run_cases(cases[: 4 * workers], Path(folder), lambda: lent, silent)
+        with tempfile.TemporaryDirectory() as folder:
+            before, begun = processor_seconds(), time.perf_counter()
+            records = run_cases(cases, Path(folder), lambda: lent, silent)
+            elapsed, processor = time.perf_counter() - begun, processor_seconds() - before
     failed = [record for record in records.values() if record.status != "done"]
     assert not failed, failed[0]
-    return seconds, max(record.memory_mb for record in records.values())
+    memory = max(record.memory_mb for record in records.values())
+    return Speed(elapsed, processor, processor_seconds() - at_first, memory)
 
 
 def measure_nothing(count: int, executor: CaseExecutor) -> float:
@@ -130,18 +176,31 @@ def local(workers: int) -> Iterator[CaseExecutor]:
 
 @contextmanager
 def dask(workers: int) -> Iterator[CaseExecutor]:
-    """Start a cluster of processes on this computer."""
-    from distributed import LocalCluster
+    """Start a scheduler and workers on this computer."""
+    environment = {**os.environ, "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s"}
 
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
-    ):
-        executor = DaskExecutor(cluster.scheduler_address, Path(folder))
+    def begin(program: str, *options: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", f"distributed.cli.dask_{program}", "--no-dashboard", *options]
+        return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "scheduler.json")
+        scheduler = begin("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
+        while not file.exists():
+            time.sleep(0.1)
+        address = json.loads(file.read_text())["address"]
+        worker = begin(
+            "worker", address, "--nworkers", str(workers), "--nthreads", "1", "--local-directory", folder
+        )
+        executor = DaskExecutor(address, Path(folder))
         try:
+            executor._client.wait_for_workers(workers)
             yield executor
         finally:
             executor.shutdown()
+            for process in (worker, scheduler):
+                process.terminate()
+                process.wait()
 
 
 def main() -> None:
@@ -149,24 +208,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="60 cases and 2,000 tasks")
     parser.add_argument("--cases", type=int)
-    parser.add_argument("--tasks", type=int)
+    parser.add_argument("--side", type=int, help="simulate volumes of so many voxels on a side")
+    parser.add_argument("--tasks", type=int, help="0 measures none")
     options = parser.parse_args()
     count = options.cases or (60 if options.quick else 2000)
-    tasks = options.tasks or (2000 if options.quick else 10_000)
-    executors = [("local", local, 1), ("local", local, 2)]
+    tasks = (2000 if options.quick else 10_000) if options.tasks is None else options.tasks
+    executors: list[tuple[str, Start, int]] = [("local", local, 1), ("local", local, 2)]
     if importlib.util.find_spec("distributed") is not None:
         executors.append(("dask", dask, 2))
-    print("workers                  cases  seconds  cases per hour  efficiency  memory of a worker, MB")
+    print("workers      cases  seconds  cases per hour  efficiency  processor, s  with start  memory, MB")
+    speeds = []
     with tempfile.TemporaryDirectory() as folder:
-        cases = write_cases(Path(folder), count)
-        one = 0.0
+        cases = write_cases(Path(folder), count, options.side)
         for name, start, workers in executors:
-            with start(workers) as executor:
-                seconds, memory = measure(cases, executor, workers)
-            one = one or seconds
-            label, hourly = f"{name}, {workers}", 3600 * count / seconds
-            efficiency = one / workers / seconds
-            print(f"{label:22s} {count:7,d} {seconds:8.1f} {hourly:15,.0f} {efficiency:11.2f} {memory:24.0f}")
+            speed = measure(cases, start, workers)
+            speeds.append(speed)
+            efficiency = speeds[0].elapsed / workers / speed.elapsed
+            hourly = 3600 * count / speed.elapsed
+            print(
+                f"{name}, {workers:<3d} {count:7,d} {speed.elapsed:8.1f} {hourly:15,.0f} "
+                f"{efficiency:11.2f} {speed.processor:13.2f} {speed.with_start:11.2f} {speed.memory:11.0f}",
+                flush=True,
+            )
+    if len(speeds) > 2:
+        more = [speeds[2].processor / speeds[1].processor, speeds[2].with_start / speeds[1].with_start]
+        print(f"processor time of dask against local: {more[0] - 1:+.1%}, with start {more[1] - 1:+.1%}")
+    if not tasks:
+        return
     print("\ntasks that do nothing   number  ms for each")
     for name, start, workers in executors:
         with start(workers) as executor:

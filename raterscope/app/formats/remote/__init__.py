@@ -135,7 +135,7 @@ def _fetch_zarr(system: Any, path: str, address: str, folder: Path, watch: Watch
     if not version:
         raise InputError(f"{_shown(address)}: there is no OME-Zarr image")
     target = _local_path(folder, path)
-    target = target.with_name(f"{target.name.removesuffix('.zarr')}.nii.gz")
+    target = target.with_name(f"{target.name.removesuffix('.zarr').removesuffix('.ome')}.nii.gz")
     if not _is_current(folder, target, path, version):
         convert(address, target, watch)
         _note_version(folder, path, version)

@@ -37,10 +37,10 @@ def values_of(shape, dtype=np.int16):
     return np.random.default_rng(0).integers(0, 100, shape).astype(dtype)
 
 
-@pytest.mark.parametrize("version", [2, 3])
-def test_a_volume_has_its_voxels_and_its_spacing(tmp_path, version):
+@pytest.mark.parametrize(("version", "name"), [(2, "head.zarr"), (3, "head.ome.zarr")])
+def test_a_volume_has_its_name_voxels_and_spacing(tmp_path, version, name):
     values = values_of((10, 12, 14))
-    address = write(tmp_path / "head.zarr", values, "zyx", (2000, 500, 250), version=version)
+    address = write(tmp_path / name, values, "zyx", (2000, 500, 250), version=version)
     (path,) = remote.fetch(str(address), tmp_path / "files")
     image = nibabel.load(path)
     assert path.name == "head.nii.gz"
