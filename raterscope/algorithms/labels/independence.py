@@ -6,6 +6,10 @@ numbers of votes, annotators and classes. Two models are therefore fitted to the
 votes and one in which every task is a mixture of classes. Crowds of the same design are simulated from both
 and fitted again, and the crowd's gain is compared with theirs.
 
+Hard tasks on which annotators err more often, but not alike, have the gain of shared causes without their
+harm: wrong votes do not confirm each other. With more than two classes, the agreement of wrong votes on a
+task distinguishes these crowds. It is compared with that of the simulated crowds, too.
+
 References
 ----------
 .. [cox1961] D. R. Cox, "Tests of separate families of hypotheses", Proceedings of the Fourth Berkeley
@@ -27,11 +31,12 @@ from raterscope.algorithms.labels.crowd_votes import smoothed_vote, sort_votes
 from raterscope.algorithms.labels.data import FloatArray, Labels
 from raterscope.algorithms.labels.hierarchical import Fit, dawid_skene, predictive_scores
 from raterscope.algorithms.labels.mixed_membership import mixed_membership
-from raterscope.algorithms.labels.task_votes import run_spans
+from raterscope.algorithms.labels.task_votes import class_votes, run_spans
 from raterscope.algorithms.progress import Watch, part, silent, watch_until
 
 PRIOR = 0.2
-"""Prior probability of independent annotators: none of ten public crowds had them for certain."""
+"""Prior probability of annotators who do not err alike: none of ten public crowds had them for certain.
+With more than two classes, half of it belongs to tasks of unequal difficulty."""
 
 _SIMULATED = 8
 """Crowds of each kind."""
@@ -45,7 +50,7 @@ _LEAST_TERMS = 20
 """Minimum of votes on tasks with several votes for the comparison."""
 
 _ERROR = 0.1
-"""Relative error of a simulated gain beside its scatter; the models are estimates."""
+"""Relative error of a simulated statistic beside its scatter; the models are estimates."""
 
 _DEGREES = np.arange(20) / 20
 """Degrees of dependence between the mixture model's (0) and none (1), equally probable."""
@@ -59,7 +64,7 @@ def independence(
     tolerance: float,
     watch: Watch = silent,
 ) -> float:
-    """Estimate the probability that annotators err independently.
+    """Estimate the probability that annotators do not err alike.
 
     Known classes are not used, so that the result does not depend on decisions.
 
@@ -85,15 +90,16 @@ def independence(
     if not len(labels):
         return PRIOR
 
-    def gain(votes: Labels, watch: Watch) -> tuple[float, Fit, FloatArray]:
+    def fitted(votes: Labels, watch: Watch) -> tuple[FloatArray, Fit, FloatArray]:
         crowd = sort_votes(votes, part(watch, 0.0, 0.05))
         posterior = smoothed_vote(votes, crowd, part(watch, 0.05, 0.1))
         fit, _ = dawid_skene(crowd, posterior, True, iterations, tolerance, part(watch, 0.1, 0.8))
         compared = np.array([0.0, correlation])
         scores = predictive_scores(crowd, fit, posterior, compared, part(watch, 0.8, 1.0))
-        return float(scores[0] - scores[1]), fit, posterior
+        statistics = scores[0] - scores[1], _agreement(class_votes(votes), posterior)
+        return np.array(statistics), fit, posterior
 
-    measured, fit, posterior = gain(labels, part(watch, 0.0, 0.1, "simulated crowds: "))
+    measured, fit, posterior = fitted(labels, part(watch, 0.0, 0.1, "simulated crowds: "))
     step = part(watch, 0.1, 0.2, "simulated crowds: ")
     crowd = sort_votes(labels, silent)
     _, mixed = mixed_membership(crowd, posterior, mixture, step)
@@ -117,8 +123,12 @@ def independence(
 
     end_if_stopped = watch_until(stopped)
     spans = tuple((index, index + 1) for index in range(len(drawn)))
-    gains = run_spans(spans, lambda index, _: gain(drawn[index], end_if_stopped)[0], report)
-    return _probability(measured, np.array(gains[:_SIMULATED]), np.array(gains[_SIMULATED:]))
+    values = np.array(run_spans(spans, lambda index, _: fitted(drawn[index], end_if_stopped)[0], report))
+    gain, agreement = (
+        _likelihoods(*of)
+        for of in zip(measured.tolist(), values[:_SIMULATED].T, values[_SIMULATED:].T, strict=True)
+    )
+    return _probability(gain, agreement, len(labels.classes))
 
 
 def thin_tasks(labels: Labels, most: int = _TERMS) -> Labels:
@@ -166,10 +176,29 @@ def _categories(probability: FloatArray, generator: np.random.Generator) -> NDAr
     return np.asarray(np.minimum(above.sum(axis=1), probability.shape[1] - 1), dtype=np.int16)
 
 
-def _probability(measured: float, independent: FloatArray, dependent: FloatArray) -> float:
-    """Return the probability of independence, given the crowd's gain and those of simulated crowds.
+def _agreement(votes: NDArray[np.integer], posterior: FloatArray) -> float:
+    """Sum the pairs of equal wrong votes on a task, less those expected from the crowd's confusions.
 
-    Gains of each model are t distributed. The mean gain of a dependent crowd lies anywhere between those of
+    Parameters
+    ----------
+    votes, posterior : (N, J)
+    """
+    confusions = posterior.T @ votes
+    np.fill_diagonal(confusions, 0.0)
+    confusions /= np.maximum(confusions.sum(axis=1, keepdims=True), 1e-9)
+    total = 0.0
+    for true, chance in enumerate(posterior.T):
+        wrong = np.delete(votes, true, axis=1)
+        count = wrong.sum(axis=1)
+        expected = count * (count - 1) * np.square(confusions[true]).sum()
+        total += float(chance @ ((wrong * (wrong - 1)).sum(axis=1) - expected)) / 2
+    return total
+
+
+def _likelihoods(measured: float, independent: FloatArray, dependent: FloatArray) -> tuple[float, float]:
+    """Return the likelihoods of independence and of shared causes, given a statistic and simulated ones.
+
+    Statistics of each model are t distributed. The mean of a dependent crowd lies anywhere between those of
     the mixture model and of independent annotators.
     """
     means = np.array([independent.mean(), dependent.mean()])
@@ -178,8 +207,17 @@ def _probability(measured: float, independent: FloatArray, dependent: FloatArray
     none = float(_density(measured, means[:1], spread[:1])[0])
     centres = means[1] + _DEGREES * (means[0] - means[1])
     spreads = spread[1] + _DEGREES * (spread[0] - spread[1])
-    density = float(_density(measured, centres, spreads).mean())
-    return PRIOR * none / (PRIOR * none + (1.0 - PRIOR) * density)
+    return none, float(_density(measured, centres, spreads).mean())
+
+
+def _probability(gain: tuple[float, float], agreement: tuple[float, float], classes: int) -> float:
+    """Return the probability of annotators who do not err alike, given the likelihoods of `_likelihoods`.
+
+    Tasks of unequal difficulty have the agreement of independent votes, and the gain of dependent ones.
+    """
+    difficulty = PRIOR / 2 if classes > 2 else 0.0
+    alone = agreement[0] * ((PRIOR - difficulty) * gain[0] + difficulty * gain[1])
+    return alone / (alone + (1.0 - PRIOR) * gain[1] * agreement[1])
 
 
 def _density(value: float, centre: FloatArray, spread: FloatArray) -> FloatArray:

@@ -50,6 +50,16 @@ def test_independent_annotators_are_distinguished_from_those_who_err_together():
         assert independence(together, **USUAL) < 0.02
 
 
+def test_tasks_of_unequal_difficulty_are_distinguished_from_shared_errors():
+    labels, truth = make(1, 15, 5)
+    rng = np.random.default_rng(1)
+    guessed = rng.random(len(labels)) < 0.8 * rng.beta(0.7, 1.5, len(truth))[labels.task]
+    hard = replace(labels, label=np.where(guessed, rng.integers(0, 5, len(labels)), labels.label))
+    assert independence(hard, **USUAL) > 0.5
+    together, _ = make(1, 15, 5, mixture=2.0)
+    assert independence(together, **USUAL) < 0.1
+
+
 def test_two_votes_a_task_or_none_tell_nothing():
     few, _ = make(0, 2)
     assert independence(few, **USUAL) == pytest.approx(PRIOR, abs=0.15)
