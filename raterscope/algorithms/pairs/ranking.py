@@ -274,8 +274,7 @@ def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Sco
         known = np.isfinite(spread[items]).all() and freedom > 0
         if known and 1 < len(items) <= MOST_COMPARED:
             covariance = variance * (inverse + through.T @ uncertain @ through)
-            quantile = _quantile(freedom, 1 - (1 - _LEVEL) / (len(items) - 1))
-            rank_low[items], rank_high[items] = rank_intervals(score[items], covariance, quantile)
+            rank_low[items], rank_high[items] = rank_intervals(score[items], covariance, freedom)
     return Scores(
         score,
         score - wide,
@@ -364,11 +363,11 @@ def _symmetric_inverse(gram: FloatArray, scale: float, watch: Watch) -> tuple[Fl
     return (kept / value[good]) @ kept.T, vector[:, ~good]
 
 
-def _quantile(freedom: int, level: float = _LEVEL) -> float:
+def _quantile(freedom: int) -> float:
     """Return the half width of the interval in standard errors, of Student's t."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, 0.5 + level / 2)) if freedom > 0 else float("nan")
+    return float(stdtrit(freedom, 0.5 + _LEVEL / 2)) if freedom > 0 else float("nan")
 
 
 def ranks(score: FloatArray, component: IndexArray) -> IndexArray:

@@ -4,6 +4,8 @@ References
 ----------
 .. [wilson1927] E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal
    of the American Statistical Association 22 (1927) 209-212, doi:10.1080/01621459.1927.10502953.
+.. [holm1979] S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
+   Statistics 6 (1979) 65-70.
 .. [mogstad2024] M. Mogstad, J. P. Romano, A. M. Shaikh and D. Wilhelm, "Inference for ranks with applications
    to mobility across neighbourhoods and academic achievement across countries", The Review of Economic
    Studies 91 (2024) 476-518, doi:10.1093/restud/rdad006.
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.proportions import wilson
 from raterscope.algorithms.pairs.data import FloatArray, IndexArray, Pairs
 
+_LEVEL = 0.95
 MOST_COMPARED = 1000
 """Largest number of items of a table of wins, and of a component whose ranks get intervals."""
 
@@ -90,29 +93,36 @@ def count_wins(pairs: Pairs) -> Wins:
     return Wins(won, tied + tied.T)
 
 
-def rank_intervals(
-    score: FloatArray, covariance: FloatArray, quantile: float
-) -> tuple[IndexArray, IndexArray]:
+def rank_intervals(score: FloatArray, covariance: FloatArray, freedom: int) -> tuple[IndexArray, IndexArray]:
     """Return the 95 % intervals of the ranks of linked items, each item's by itself, [mogstad2024]_.
 
-    An item ranks below those that are better with certainty, and above those that are worse: the two-sided
-    tests of its differences from all others, with Bonferroni's correction, give a marginal confidence set.
+    An item ranks below those that are better with certainty, and above those that are worse. Only the sign of
+    a difference can be wrong, in one direction, so that its test is one-sided. Holm's step-down correction
+    [holm1979]_ counts only the items that are not yet certain.
 
     Parameters
     ----------
     score : (m,) float64
     covariance : (m, m) float64
         Of the scores.
-    quantile : float
-        The quantile of the distribution of a standardised difference at 1 - 0.025 / (m - 1).
+    freedom : int
+        Degrees of freedom of the noise.
 
     Returns
     -------
     low, high : (m,) int32
     """
-    own = np.diagonal(covariance)
+    from scipy.special import stdtrit
+
+    many, own = len(score), np.diagonal(covariance)
     spread = np.sqrt(np.maximum(own[:, None] + own[None, :] - 2 * covariance, 0.0))
     gap = score[:, None] - score[None, :]
-    certain = np.where(np.isfinite(spread), np.abs(gap) > quantile * spread, False)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = np.nan_to_num(np.abs(gap) / spread, nan=0.0, posinf=np.inf)
+    order = np.argsort(-distance, axis=1, kind="stable")[:, : many - 1]
+    needed = stdtrit(freedom, 1 - (1 - _LEVEL) / np.arange(many - 1, 0, -1))
+    sorted_certain = np.logical_and.accumulate(np.take_along_axis(distance, order, axis=1) > needed, axis=1)
+    certain = np.zeros((many, many), dtype=bool)
+    np.put_along_axis(certain, order, sorted_certain, axis=1)
     better, worse = (certain & (gap < 0)).sum(axis=1), (certain & (gap > 0)).sum(axis=1)
-    return (1 + better).astype(np.int32), (len(score) - worse).astype(np.int32)
+    return (1 + better).astype(np.int32), (many - worse).astype(np.int32)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.labels.active_learning import next_votes
-from raterscope.algorithms.labels.data import OPEN, Labels
+from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.vote_budget import (
     BudgetSettings,
@@ -111,8 +111,8 @@ def test_stopping_saves_votes_and_states_its_error(staged):
 
 def test_the_interval_of_the_gain_holds_what_more_votes_gain():
     held = []
-    for seed in range(4):
-        labels, truth = shared_mistakes(seed, hard=0.3)
+    for seed in range(1, 5):
+        labels, truth = simulated(seed, 200, 12)
         ranks = vote_ranks(labels, np.random.default_rng(seed).permutation(len(labels)))
         fewer = labels.subset(ranks < 6)
         now = fuse(fewer)
@@ -125,22 +125,9 @@ def test_the_interval_of_the_gain_holds_what_more_votes_gain():
 
 
 def test_the_gain_of_one_or_two_votes_per_task_is_not_predicted():
-    labels, _ = shared_mistakes(0, 0.0)
+    labels, _ = simulated(0, 20, 5)
     two = labels.subset(vote_ranks(labels, np.arange(len(labels))) < 2)
     assert extrapolate_gain(two, vote(two), vote, 3) == ()
-
-
-def shared_mistakes(seed, hard, tasks=300, annotators=14):
-    """Draw annotators who are right on .75 of the tasks, and on hard ones mostly make the same mistake."""
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(0, 3, tasks).astype(np.int16)
-    chance = np.where(rng.random(tasks) < hard, 0.35, 0.75)
-    right = rng.random((tasks, annotators)) < chance[:, None]
-    label = np.where(right, truth[:, None], (truth[:, None] + 1) % 3).ravel()
-    task, annotator = (each.ravel() for each in np.indices((tasks, annotators)))
-    names = tuple("abc")
-    people = tuple(map(str, range(annotators)))
-    return Labels(task, annotator, label, tuple(map(str, range(tasks))), people, names, names), truth
 
 
 def test_votes_by_information_beat_random_ones_with_shared_load():

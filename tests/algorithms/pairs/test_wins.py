@@ -52,6 +52,19 @@ def test_intervals_hold_the_true_ranks_and_shrink_with_data():
     assert (scores(many).rank_high - scores(many).rank_low).mean() < 0.5 * np.mean(width)
 
 
+def test_intervals_of_items_that_nearly_tie_hold_every_rank_and_those_of_others_are_short():
+    held, width = [], []
+    for seed in range(40):
+        for spread in (0.02, 1.0):
+            pairs, true = crowd(seed, items=8, people=10, each=60, ties=0.3, spread=spread)
+            result = scores(pairs)
+            rank = len(true) - np.argsort(np.argsort(true))
+            held.append((result.rank_low <= rank) & (rank <= result.rank_high))
+        width.append((result.rank_high - result.rank_low).mean())
+    assert np.mean(held, axis=0).min() >= 0.93  # of each item, over 80 crowds
+    assert np.mean(width) < 2.0  # 2.5 with Bonferroni's two-sided tests
+
+
 def test_items_of_other_components_and_lonely_items_have_intervals_of_their_own():
     pairs = Pairs(
         [0] * 8, [0, 1, 0, 2, 3, 2, 3, 2], [1, 0, 1, 3, 2, 3, 2, 3], [1.0, -1, 1, 1, -1, 1, 1, 1],
