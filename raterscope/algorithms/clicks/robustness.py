@@ -354,9 +354,8 @@ def grouping_notice(fusions: Sequence[Fusion]) -> str | None:
     are = "decision depends" if spots == 1 else "decisions depend"
     return (
         f"{spots:,} {are} on which images are fused together: {detected:,} structures were detected, but "
-        f"{number} if only half of the images are fused at a time. Votes alone cannot settle these spots; a "
-        "note under their votes marks them. Fuse all images together, add images of the same annotators, and "
-        "review these spots."
+        f"{number} if only half of the images are fused at a time. Votes alone cannot settle these spots: "
+        "review them. A note under their votes marks them."
     )
 
 

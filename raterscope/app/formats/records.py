@@ -481,11 +481,14 @@ class MaskTable:
     ----------
     notices : tuple of str
         Messages on how the file was read, one sentence each.
+    run : str
+        The run of Raterscope that the file is an export of; empty for all other files.
     """
 
     path: Path
     masks: tuple[RaterMask, ...]
     notices: tuple[str, ...] = ()
+    run: str = ""
 
 
 Answers = TypeVar("Answers", LabelTable, PairTable)

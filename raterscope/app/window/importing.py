@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -44,12 +44,17 @@ from raterscope.widgets.dialogs.import_preview import ImportDialog
 STUDIES = "Raterscope studies (*.rscope)"
 
 
-def new_study_path(file: Path) -> Path | None:
-    """Name a new study beside a file; None if its folder cannot be written."""
+def new_study_path(file: Path, series: Collection[Path] = ()) -> Path | None:
+    """Name a new study beside a file and outside of the folders of DICOM series.
+
+    None if its folder cannot be written.
+    """
     folder = file if file.is_dir() else file.parent
+    stem = file.name if file.is_dir() else strip_suffixes(file)
+    while folder in series:
+        folder, stem = folder.parent, folder.name
     if not os.access(folder, os.W_OK):
         return None
-    stem = file.name if file.is_dir() else strip_suffixes(file)
     for number in range(1, 1000):
         path = folder / (f"{stem}.rscope" if number == 1 else f"{stem}-{number}.rscope")
         if not path.exists():
@@ -304,7 +309,8 @@ def _read_or_ask(batch: _Batch, at_hand: StudyImages, watch: Watch) -> _Understo
             raise
         return unknown
     first = batch.paths[0]
-    study = new_study_path(first) or new_study_path(Path.home() / first.name)
+    series = {path.parent for volume in readings.volumes if volume.identifier for path in volume.files}
+    study = new_study_path(first, series) or new_study_path(Path.home() / first.name)
     return _Understood(readings, preview, study or Path.home() / f"{strip_suffixes(first)}.rscope")
 
 

@@ -10,6 +10,7 @@ import base64
 import binascii
 import io
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -61,7 +62,7 @@ from raterscope.app.formats.masks.shapes import (
 )
 from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.sources import Source
-from raterscope.app.formats.untrusted import is_number, refuse_size
+from raterscope.app.formats.untrusted import is_number, refuse_size, text_of
 
 _MOST_KEPT = 2_000_000_000
 _ALWAYS_KEPT = 300_000_000
@@ -497,3 +498,22 @@ def _open_bitmap(packed: str) -> Iterator[Any]:
             yield image
     except (binascii.Error, OSError, SyntaxError, Image.DecompressionBombError):
         raise ValueError("a mask that is not a PNG") from None
+
+
+_RUN = re.compile(r"Raterscope (run \d+ \(.+)")
+
+
+def run_in_description(dataset: Any) -> str:
+    """Name the run of Raterscope in the description of a DICOM series; empty without one."""
+    match = _RUN.match(text_of(str(dataset.get("SeriesDescription") or "")))
+    return "" if match is None else match[1]
+
+
+def notices_of_run(run: str) -> tuple[str, ...]:
+    """Return the notice that a file with the result of a run is no rater's."""
+    if not run:
+        return ()
+    return (
+        f"This is a consensus of Raterscope, {run}, and no rater. It is skipped, unless you name an "
+        "annotator (`raterscope import --annotator NAME`) or import it as truth (--kind truth).",
+    )

@@ -14,7 +14,13 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.coding import TISSUE, Code
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.collector import find_series_volume, make_mask, refuse_total
+from raterscope.app.formats.masks.collector import (
+    find_series_volume,
+    make_mask,
+    notices_of_run,
+    refuse_total,
+    run_in_description,
+)
 from raterscope.app.formats.masks.deidentify import Deidentifier, deidentify_dataset
 from raterscope.app.formats.masks.naming import NO_NAMES, NameParts
 from raterscope.app.formats.masks.terminology import (
@@ -302,7 +308,8 @@ def _table(
         annotator = creator or ("" if algorithm_type == "MANUAL" else algorithm) or names.annotator
         coding = segment_coding(segment)
         masks.append(make_mask(annotator, item or None, label, grid, values, (low, 0, 0), coding))
-    return MaskTable(path, tuple(masks))
+    run = run_in_description(dataset)
+    return MaskTable(path, tuple(masks), notices_of_run(run), run)
 
 
 _STEPS = 255

@@ -75,6 +75,7 @@ def _writer_of(kind: str) -> Writer:
 REGULAR = ("nifti", "seg.nrrd", "nnunet")
 """Formats that hold only slices at even distances and axes at right angles."""
 
+INSTEAD_OF_IMAGE = "Resample to a regular grid (--resample, or in the window)"
 INSTEAD = "Resample to a regular grid (--resample, or in the window), or write DICOM SEG or RTSTRUCT"
 
 
@@ -263,7 +264,12 @@ def write_dicom_images(
 
 
 def write_nifti_image(
-    path: Path, source: VolumeFile, watch: Watch = silent, *, resample: bool = False
+    path: Path,
+    source: VolumeFile,
+    watch: Watch = silent,
+    *,
+    resample: bool = False,
+    colours: Sequence[Path] = (),
 ) -> tuple[list[Path], list[str]]:
     """Write a volume as NIfTI, which holds only values and geometry.
 
@@ -274,6 +280,8 @@ def write_nifti_image(
     ----------
     resample : bool
         Resample uneven or tilted slices to a regular grid.
+    colours : sequence of Path
+        Files for red, green and blue of a volume in colour, instead of `path`; it is refused without them.
 
     Returns
     -------
@@ -282,22 +290,26 @@ def write_nifti_image(
         See `write_dicom_images`.
     """
     volume = load_volume(source, part(watch, 0.0, 0.8))
-    if volume.values.ndim != 3:
+    in_colour = volume.values.ndim != 3
+    if in_colour and not colours:
         raise InputError("is in colour; export only its masks, or as DICOM", file=path)
-    values, grid = volume.values, volume.grid
+    paths = list(colours) if in_colour else [path]
+    channels = list(np.moveaxis(volume.values, 3, 0)) if in_colour else [volume.values]
+    grid = volume.grid
     if reason := explain_irregularity(grid):
         if not resample:
-            raise InputError(f"cannot be written: {reason}. Resample to a regular grid", file=path)
+            raise InputError(f"cannot be written: {reason}. {INSTEAD_OF_IMAGE}", file=path)
         grid = regular_grid(grid)
-        values = resampled(values, volume.grid, grid)
+        channels = [resampled(values, volume.grid, grid) for values in channels]
     first = source.files[0]
     burned_in = (
         explain_burned_in(read_dataset(first, pixels=False)) if Source(first).format == "DICOM" else None
     )
-    with write_together([path]) as (draft,):
-        write_array(draft, values, grid)
+    with write_together(paths) as drafts:
+        for draft, values in zip(drafts, channels, strict=True):
+            write_array(draft, np.ascontiguousarray(values), grid)
     warning = f"{plain(path.name)}: the file {burned_in}. Check the pixels before you pass them on."
-    return [path], [] if burned_in is None else [warning]
+    return paths, [] if burned_in is None else [warning]
 
 
 __all__ = ["write_packed"]

@@ -29,7 +29,9 @@ from raterscope.app.formats.masks.collector import (
     crop,
     find_series_volume,
     missing_series_error,
+    notices_of_run,
     refuse_total,
+    run_in_description,
 )
 from raterscope.app.formats.masks.deidentify import Deidentifier, deidentify_dataset
 from raterscope.app.formats.masks.naming import NO_NAMES, NameParts, parse_name
@@ -151,7 +153,7 @@ def _read(
         int(item.ROINumber): text_of(str(item.get("ROIName") or ""))
         for item in dataset.get("StructureSetROISequence") or ()
     }
-    unplaced: dict[tuple[str, str], list[str]] = {}
+    unplaced: dict[tuple[str, str], list[tuple[str, str]]] = {}
     rois = list(dataset.get("ROIContourSequence") or ())
     drawn: list[tuple[str | None, str, Coding, Planes]] = []
     for at, roi in enumerate(rois):
@@ -185,7 +187,8 @@ def _read(
     messages += [_list_contours(words, contours) for words, contours in unplaced.items()]
     if left_out:
         messages.append(f"Skipped: {', '.join(f'{words} {n:,}' for words, n in left_out.items())}.")
-    return MaskTable(path, tuple(masks), tuple(messages))
+    run = run_in_description(dataset)
+    return MaskTable(path, tuple(masks), (*messages, *notices_of_run(run)), run)
 
 
 _MOVED = "moved"
@@ -204,10 +207,16 @@ _ELSEWHERE = (
 )
 
 
-def _list_contours(words: tuple[str, str], contours: list[str]) -> str:
-    """Return a notice that lists contours with structure, rater, number and position."""
+def _list_contours(words: tuple[str, str], contours: list[tuple[str, str]]) -> str:
+    """Return a notice that lists contours by structure and rater, each with its number and position."""
+    if len(contours) == 1:
+        return f"1 {words[0]} ({', '.join(contours[0])})."
+    by_owner: dict[str, list[str]] = {}
+    for owner, contour in contours[:_LISTED]:
+        by_owner.setdefault(owner, []).append(contour)
+    listed = "; ".join(f"{owner}: {', '.join(some)}" for owner, some in by_owner.items())
     more = f"; and {len(contours) - _LISTED:,} more" if len(contours) > _LISTED else ""
-    return f"{len(contours):,} {words[len(contours) > 1]} ({'; '.join(contours[:_LISTED])}{more})."
+    return f"{len(contours):,} {words[1]}. {listed}{more}."
 
 
 def _slices_by_uid(volume: VolumeFile) -> dict[tuple[str, int | None], int]:
@@ -231,7 +240,7 @@ def _referred_slice(contour: Any, slices: dict[tuple[str, int | None], int]) -> 
 
 def _planes(
     path: Path, contours: list[Any], volume: VolumeFile, left_out: Counter[str],
-    unplaced: dict[tuple[str, str], list[str]], owner: str, watch: Watch,
+    unplaced: dict[tuple[str, str], list[tuple[str, str]]], owner: str, watch: Watch,
 ) -> Planes | None:  # fmt: skip
     """Return the filled contours of a structure on each slice; None without closed contours."""
     grid, slices = volume.grid, _slices_by_uid(volume)
@@ -250,7 +259,7 @@ def _planes(
         points = points.reshape(-1, 3)
         heights = grid.heights(points)
         middle = float(heights.mean())
-        title = f"{owner}, contour {number} at {float(grid.levels(points).mean()):.2f} mm"
+        title = f"contour {number} at {float(grid.levels(points).mean()):.2f} mm"
         at_slice = _referred_slice(contour, slices)
         is_referred = at_slice is not None
         if at_slice is None:
@@ -259,12 +268,14 @@ def _planes(
             left_out["contours across the slices"] += 1
         elif at_slice is None:
             beyond = middle < grid.bounds[0, 0] or middle > grid.bounds[-1, 1]
-            unplaced.setdefault(_BEYOND if beyond else _NO_SLICE, []).append(title)
+            unplaced.setdefault(_BEYOND if beyond else _NO_SLICE, []).append((owner, title))
         else:
             distance = abs(middle - float(grid.positions[at_slice]))
             low, high = grid.bounds[at_slice]
             if is_referred and not low - distance * _SAME <= middle <= high + distance * _SAME:
-                unplaced.setdefault(_ELSEWHERE, []).append(f"{title}, {distance:.2f} mm from the slice")
+                unplaced.setdefault(_ELSEWHERE, []).append(
+                    (owner, f"{title}, {distance:.2f} mm from the slice")
+                )
             else:
                 left_out[_MOVED] += distance > _OFF_SLICE * grid.spacing[0]
             outline = np.rint(grid.on_slice(points, at_slice)[:, ::-1] * _FINEST) / _FINEST

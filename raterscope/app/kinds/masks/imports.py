@@ -100,6 +100,8 @@ def assign_raters(
     attributed: list[AttributedMask] = []
     unnamed: dict[Path, str] = {}
     for table in tables:
+        if table.run and not (truth or annotator or assigned.get(table.path)):
+            continue
         name = names.get(table.path, NameParts())
         pattern = structure_naming
         if pattern is None and not (truth or annotator or assigned.get(table.path) or name.annotator):

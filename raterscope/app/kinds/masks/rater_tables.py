@@ -34,7 +34,7 @@ Row = Sequence[object]
 AGREEMENT = ("annotator", "other", "dice", "hausdorff95")
 DISPUTES = (
     "region", "first_slice", "last_slice", "first_row", "last_row", "first_column", "last_column", "ml",
-    "doubt_ml", "beyond", "short", "farthest", "reach", "weight",
+    "doubt_ml", "beyond", "short", "farthest", "reach", "weight", "slices_from_1",
 )  # fmt: skip
 
 DICE, CONSENSUS = "dice", "consensus"
@@ -198,11 +198,15 @@ def agreement_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
 
 
 def dispute_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
-    """Return the rows of disputes.csv for one structure; voxels count from 0, ends are inclusive."""
+    """Return the rows of disputes.csv for one structure; voxels count from 0, ends are inclusive.
+
+    Only the last column counts slices from 1, as the window and the report do.
+    """
     names = fusion.annotators
     for number, dispute in enumerate(report.disputes, start=1):
         box = [v for at, n in zip(dispute.origin, dispute.shape, strict=True) for v in (at, at + n - 1)]
         figures = (dispute.volume_ml, dispute.doubt_ml)
         beyond, short = ("; ".join(names[p] for p in raters) for raters in (dispute.beyond, dispute.short))
         rest = (names[dispute.leader], format_number(dispute.reach), format_number(dispute.weight))
-        yield (number, *box, *map(format_number, figures), beyond, short, *rest)
+        slices = f"{box[0] + 1} to {box[1] + 1}"
+        yield (number, *box, *map(format_number, figures), beyond, short, *rest, slices)

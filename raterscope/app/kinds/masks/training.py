@@ -53,6 +53,7 @@ _BACKGROUND = "background"
 _FIRST_FREE = "Dataset501_"
 """Numbers below are those of published datasets."""
 
+_COLOURS = ("red", "green", "blue")
 _ENDING = ".nii.gz"
 
 
@@ -98,6 +99,7 @@ def _write_dataset(study: Study, request: Request, dataset: _Dataset, watch: Wat
     labels: dict[str, int] = {}
     groups: dict[str, str] = {}
     files, used = [folder / "dataset.json"], set[str]()
+    channel_count = 0
     cases = fused_cases(study, [entry.id for entry in entries], by)
     for entry, step in steps_of(part(watch, 0.0, 0.95), entries):
         case = next(cases)
@@ -108,13 +110,20 @@ def _write_dataset(study: Study, request: Request, dataset: _Dataset, watch: Wat
         source = find_source(study, entry, needed=True, images=True)
         if source is None:
             raise InputError("is no longer on the grid of its masks", file=entry.name)
-        written, notices = write_nifti_image(image, source, part(step, 0.0, 0.5), resample=request.resample)
+        channels = [folders["images"] / f"{title}_{number:04d}{_ENDING}" for number in range(len(_COLOURS))]
+        written, notices = write_nifti_image(
+            image, source, part(step, 0.0, 0.5), resample=request.resample, colours=channels
+        )
+        if channel_count not in (0, len(written)):
+            raise InputError("nnU-Net needs images that are all grey, or all in colour", file=entry.name)
+        channel_count = len(written)
         files += [*written, *_write_labels(study, case, request, by, labels, folders, title)]
         for sentence in notices:
             request.say(sentence)
+    names = _COLOURS if channel_count > 1 else (dataset.channel,)
     with open_text_output(files[0]) as file:
         json.dump({
-            "channel_names": {"0": dataset.channel},
+            "channel_names": {str(number): name for number, name in enumerate(names)},
             "labels": {_BACKGROUND: 0, **labels},
             "numTraining": len(groups),
             "file_ending": _ENDING,

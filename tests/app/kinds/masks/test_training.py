@@ -127,3 +127,27 @@ def test_a_structure_within_another_keeps_its_label(tmp_path, capsys):
     names = json.loads((folder / "dataset.json").read_text())["labels"]
     assert labels[12, 12, 6] == names["tumour"]
     assert {names["liver"], names["tumour"]} <= set(np.unique(labels))
+
+
+def test_colour_images_have_a_file_for_each_channel(tmp_path):
+    from PIL import Image
+
+    picture = np.random.default_rng(0).integers(0, 255, (40, 50, 3), dtype=np.uint8)
+    Image.fromarray(picture).save(tmp_path / "photo.png")
+    for rater in ("anna", "ben"):
+        mask = np.zeros((40, 50), dtype=np.uint8)
+        mask[10:20, 10:25] = 255
+        Image.fromarray(mask).save(tmp_path / f"photo_{rater}.png")
+    path = tmp_path / "s.rscope"
+    masks = [str(tmp_path / f"photo_{rater}.png") for rater in ("anna", "ben")]
+    naming = ["--kind", "masks", "--structure", "lesion", "--naming", "{item}_{annotator}"]
+    assert main(["import", str(path), str(tmp_path / "photo.png")]) == 0
+    assert main(["import", str(path), *masks, *naming]) == 0
+    assert main(["run", str(path), "majority"]) == 0
+    assert export(path, tmp_path / "set", "training", "--kind", "masks") == 0
+    folder = tmp_path / "set" / "Dataset501_set"
+    described = json.loads((folder / "dataset.json").read_text())
+    assert described["channel_names"] == {"0": "red", "1": "green", "2": "blue"}
+    for channel in range(3):
+        stored = read(folder / "imagesTr" / f"photo_{channel:04d}.nii.gz")
+        np.testing.assert_array_equal(np.squeeze(stored).T, picture[:, :, channel])
