@@ -45,6 +45,8 @@ class Contents:
     """Pixels within which a detection matches a true position."""
     displays: Displays = field(default_factory=dict)
     """Displays of image channels that differ from the default."""
+    groups: Mapping[int, str] = field(default_factory=dict)
+    """The group of each image that has one, such as a patient."""
     cohort: tuple[CohortCase, ...] = ()
     """The cases of a gathered cohort; empty for any other study."""
     has_readers: bool = False
@@ -186,6 +188,7 @@ def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
         chosen=chosen,
         matching_radius=study.settings.matching_radius(),
         displays=study.settings.displays(),
+        groups=study.settings.groups(),
         cohort=study.settings.cohort(),
         has_readers=study.settings.reader_study() is not None,
     )

@@ -176,7 +176,7 @@ def _describe_study_commands(commands: Commands) -> None:
         "of labels or items of pairs become their pictures.",
     )
     add_study(reading)
-    reading.add_argument("files", nargs="+", metavar="FILE",
+    reading.add_argument("files", nargs="*", metavar="FILE",
                          help="a file, folder, OME-Zarr image or address such as https://host/mask.nii.gz; "
                               "files of addresses are kept beside the study")  # fmt: skip
     file_kinds = dict.fromkeys(name for kind in KINDS.values() for name in kind.file_kinds)
@@ -198,6 +198,9 @@ def _describe_study_commands(commands: Commands) -> None:
                          metavar="NAME",
                          help="annotators that are programs: a fusion calibrates them by the votes of the "
                               "others; class probabilities without an annotator get the name")  # fmt: skip
+    reading.add_argument("--groups", type=Path, metavar="TABLE",
+                         help="groups of the images, by which the window filters its queue: a table with the "
+                              "columns image and patient, slide or site, or the word folders")  # fmt: skip
     reading.add_argument("--join-spellings", action="store_true",
                          help="join the spellings of structures and classes that --preview lists: letter "
                               "case, synonyms, TG-263 names")  # fmt: skip
@@ -247,7 +250,8 @@ def _describe_study_commands(commands: Commands) -> None:
     add_items(leaving)
     leaving.add_argument("--groups", type=Path, metavar="TABLE",
                          help="by groups of images, such as patients, slides or sites: a table with the "
-                              "columns image and patient, or the word folders for the images' folders; "
+                              "columns image and patient, or the word folders for the images' folders, or "
+                              "study for the groups that the study holds; "
                               "counts get rows for each group, training sets keep groups together, "
                               "other exports write a file for each into the folder OUT")  # fmt: skip
     leaving.add_argument("--group-by", metavar="COLUMN", help="column of the groups in TABLE")

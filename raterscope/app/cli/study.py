@@ -47,6 +47,7 @@ from raterscope.app.kinds.registry import KINDS, find_export
 from raterscope.app.outcome import Answer
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
+from raterscope.app.study.groups import store_groups
 from raterscope.app.study.new_study import new_study, save_elsewhere
 from raterscope.app.study.records import ImageEntry, Item
 from raterscope.app.study.references import ImageNames
@@ -149,6 +150,8 @@ def _told(
 def import_files(options: argparse.Namespace) -> int:
     """Read files into a study, which is made where it does not exist."""
     path: Path = options.study
+    if not options.files:
+        return _group(options)
     mapping, sources = dict(options.mapping), Sources()
     changes = parse_changes(options.rename)
     with ProgressLine(sys.stderr) as watch:
@@ -177,8 +180,20 @@ def import_files(options: argparse.Namespace) -> int:
             )
             if options.radius is not None:
                 study.settings.set_matching_radius(options.radius)
+            if options.groups is not None:
+                sentences += store_groups(study, options.groups)
     for sentence in sentences:
         print(one_line(sentence))
+    return 0
+
+
+def _group(options: argparse.Namespace) -> int:
+    """Store the groups of a study's images, without an import."""
+    if options.groups is None:
+        raise InputError("expected a file to import, or --groups TABLE")
+    with Study.open(options.study) as study:
+        for sentence in store_groups(study, options.groups):
+            print(one_line(sentence))
     return 0
 
 

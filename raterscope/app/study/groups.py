@@ -16,6 +16,9 @@ from raterscope.app.study.study import Study
 FOLDERS = "folders"
 """Word that stands for a table: groups are the images' folders."""
 
+STUDY = "study"
+"""Word that stands for a table: groups are those that the study holds."""
+
 _FOLDS = 5
 
 
@@ -30,7 +33,7 @@ def read_groups(
     Parameters
     ----------
     source : Path
-        A table, or "folders".
+        A table, "folders", or "study" for the groups that were stored with `store_groups`.
     column : str, optional
         Column of the groups; by default the first that is named group, patient, slide, site or similarly.
 
@@ -43,6 +46,13 @@ def read_groups(
     entries = study.images()
     if str(source) == FOLDERS:
         return _sorted({entry.id: _folder(study, entry) for entry in entries}), []
+    if str(source) == STUDY:
+        stored = study.settings.groups()
+        if not stored:
+            raise StudyError(
+                "holds no groups; `raterscope import --groups TABLE` stores them", file=study.path
+            )
+        return _sorted(stored), []
     images = ImageNames(entries)
     group_of: dict[int, str] = {}
     for line, name, group in _read_rows(source, "image", column):
@@ -56,6 +66,15 @@ def read_groups(
         raise InputError("contains none of the study's images", file=source)
     missing = len(entries) - len(group_of)
     return _sorted(group_of), [f"{counted(missing, 'image')} without a group skipped."] if missing else []
+
+
+def store_groups(study: Study, source: Path, column: str | None = None) -> list[str]:
+    """Store the groups of a study's images; see `read_groups`. Returns what was stored, in sentences."""
+    groups, notices = read_groups(study, source, column)
+    with study.change():
+        study.settings.set_groups(groups)
+    images = sum(map(len, groups.values()))
+    return [f"{counted(images, 'image')} in {counted(len(groups), 'group')}.", *notices]
 
 
 def read_task_groups(source: Path, column: str | None = None) -> dict[str, str]:

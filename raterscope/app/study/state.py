@@ -278,6 +278,7 @@ _CROWDS, _METHODS, _FOLDS, _COHORT = "crowd_sizes", "compared_methods", "label_f
 _READER_STUDY, _BUDGET = "reader_study", "vote_budget"
 _DISPLAYS = "displays"
 _SUBJECTS = "subjects"
+_GROUPS = "groups"
 _SECOND_READ, _READS = "second_read", "reads"
 
 
@@ -394,6 +395,15 @@ class StudySettings:
     def set_displays(self, displays: Displays) -> None:
         """Store the displays of image channels."""
         self._set(_DISPLAYS, msgspec.json.encode(dict(displays)).decode())
+
+    def groups(self) -> dict[int, str]:
+        """Return the group of each image that has one, such as a patient or slide."""
+        return self._decoded(_GROUPS, dict[int, str]) or {}
+
+    def set_groups(self, groups: Mapping[str, Sequence[int]]) -> None:
+        """Store the images of each group in place of earlier groups."""
+        group_of = {image: name for name, images in groups.items() for image in images}
+        self._set(_GROUPS, msgspec.json.encode(group_of).decode())
 
     def subjects(self) -> dict[str, str]:
         """Return the subjects of Zooniverse by the name of the image or task; empty for other imports."""

@@ -41,6 +41,7 @@ from raterscope.figures.description import PlotTable
 from raterscope.widgets.dialogs.output_dialogs import (
     FOLDERS,
     TABLE,
+    TABLES_OF_GROUPS,
     DeidentifiedExportDialog,
     GroupedExportDialog,
 )
@@ -134,7 +135,7 @@ class StudyExporter(QObject):
             elif dialog.groups == TABLE:
                 source, _ = QFileDialog.getOpenFileName(
                     self._window, f"{title}: select the table of groups", str(contents.path.parent),
-                    "Tables (*.csv *.tsv *.txt *.parquet)",
+                    TABLES_OF_GROUPS,
                 )  # fmt: skip
                 if not source:
                     return

@@ -18,12 +18,20 @@ from raterscope.app.exports import REPORTS, Provenance, provenance_of_report
 from raterscope.app.formats.records import READING_SUFFIX
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.simulation.setups import SETUPS, Setup
-from raterscope.app.study import Study
+from raterscope.app.study import Study, groups
 from raterscope.app.window import preferences
 from raterscope.app.window.bars import ask
 from raterscope.app.window.importing import STUDIES, Importer
 from raterscope.app.window.unsaved_results import LeaveGuard
-from raterscope.widgets.dialogs.output_dialogs import PapersDialog, SetupOffer, SimulationDialog
+from raterscope.widgets.dialogs.output_dialogs import (
+    ALONE,
+    TABLE,
+    TABLES_OF_GROUPS,
+    GroupsDialog,
+    PapersDialog,
+    SetupOffer,
+    SimulationDialog,
+)
 
 if TYPE_CHECKING:
     from raterscope.algorithms.settings import Settings
@@ -245,6 +253,24 @@ class FileActions(QObject):
             )
             job.finished.connect(self._on_searched)
 
+    def group_images(self) -> None:
+        """Ask for the groups of the images, such as patients, by which the queue is filtered."""
+        dialog = GroupsDialog(self._window)
+
+        def go_on() -> None:
+            source = groups.FOLDERS
+            if dialog.groups == TABLE:
+                source, _ = QFileDialog.getOpenFileName(
+                    self._window, "Select the table of groups", self.folder(), TABLES_OF_GROUPS
+                )
+            if dialog.groups == ALONE or source:
+                work = partial(_store_groups, None if dialog.groups == ALONE else Path(source))
+                job = self._document.ask("Grouping images", work, quiet=False, changes=True)
+                job.finished.connect(self.message.emit)
+
+        dialog.accepted.connect(go_on)
+        dialog.open()
+
     def _on_searched(self, words: str) -> None:
         self.searched.emit()
         self.message.emit(words)
@@ -350,3 +376,11 @@ def _measured(folder: Path, data: Path | None, full: bool, watch: Watch) -> Path
     from raterscope.app.papers.page import make_page
 
     return make_page(folder, watch, data=data, full=full)
+
+
+def _store_groups(source: Path | None, study: Study, watch: Watch) -> str:
+    watch(0.0, "grouping")
+    if source is None:
+        study.settings.set_groups({})
+        return "The images have no groups now."
+    return " ".join(groups.store_groups(study, source))

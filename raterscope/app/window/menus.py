@@ -90,6 +90,7 @@ class Menus(QObject):
         self.deidentified_menu = Menu("De-identified", self.export_menu)
         report = self._action(menu, "Report…", None, files.write_report)
         missing = self._action(menu, "Find missing images…", None, files.find_images)
+        grouping = self._action(menu, "Group images…", None, files.group_images)
         second = self._action(menu, "Copy for a second reader…", None, self.second_reader_requested.emit)
         merging = self._action(menu, "Merge with another study…", None, self.merge_requested.emit)
         self._cohort = self._action(menu, "Cases without results…", None, self.cohort_requested.emit)
@@ -135,6 +136,7 @@ class Menus(QObject):
             close,
             report,
             missing,
+            grouping,
             second,
             merging,
             self.export_menu.menuAction(),

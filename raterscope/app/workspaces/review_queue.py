@@ -134,6 +134,8 @@ class ReviewQueue(QObject):
         contents = self._document.contents
         entries = () if contents is None else contents.of(self._kind)
         self._names = {entry.id: entry.name for entry in entries}
+        groups = {} if contents is None else contents.groups
+        self.panel.set_groups({image: groups[image] for image in self._names if image in groups})
         for image in images:
             self._results.pop(image, None)
             self._outlines.pop(image, None)

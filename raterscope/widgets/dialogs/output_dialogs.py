@@ -84,7 +84,33 @@ class DeidentifiedExportDialog(QDialog):
 
 
 ALONE, FOLDERS, TABLE = range(3)
-"""Choices of `GroupedExportDialog`."""
+"""Choices of `GroupsDialog` and `GroupedExportDialog`."""
+
+TABLES_OF_GROUPS = "Tables (*.csv *.tsv *.txt *.parquet)"
+
+
+class GroupsDialog(QDialog):
+    """Choose the groups of images; open it with ``open()`` and read `groups` when accepted."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Group images")
+        set_lengths(self, minimumWidth=480)
+        self.grouping = QComboBox()
+        self.grouping.setAccessibleName("Groups")
+        self.grouping.addItem("A table with the columns image and patient, slide or site…", TABLE)
+        self.grouping.addItem("The folders of the images", FOLDERS)
+        self.grouping.addItem("No groups", ALONE)
+        form = QFormLayout()
+        form.addRow("Groups", self.grouping)
+        about = "The queue can then be filtered by patient, slide or site, and shows the counts of each."
+        title = plain_label("Group images", "title")
+        lay_out(self, title, plain_label(about, "second", wrap=True), form, 8, accept="Group")
+
+    @property
+    def groups(self) -> int:
+        """`ALONE`, `FOLDERS` or `TABLE`."""
+        return int(self.grouping.currentData())
 
 
 class GroupedExportDialog(QDialog):

@@ -12,7 +12,6 @@ from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
-    QHBoxLayout,
     QLineEdit,
     QSpinBox,
     QStackedLayout,
@@ -21,9 +20,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.text import count
+from raterscope.text import count, natural
 from raterscope.widgets import theme
-from raterscope.widgets.layouts import vertical
+from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.painting import in_lines, paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList, LongList
 from raterscope.widgets.panels.queue_items import QueuedItems, QueueFilter, QueueItem, is_named
@@ -149,12 +148,15 @@ class QueuePanel(QueueFrame):
         set_lengths(self.many, width=NUMBER_WIDTH)
         self.many.setAccessibleName("More than")
         let_wheel_pass(self.many)
+        self.group = ChoiceBox()
+        self.group.setAccessibleName("Group")
+        self._group_words = plain_label("", "small", wrap=True)
+        self._group_of: Mapping[Hashable, str] = {}
         choosing = QWidget()
-        row = QHBoxLayout(choosing)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
-        row.addWidget(self.choice, 1)
-        row.addWidget(self.many)
+        row = horizontal((self.choice, 1), self.many, spacing=4)
+        vertical(row, self.group, self._group_words, inside=choosing, spacing=8)
+        for widget in (self.group, self._group_words):
+            widget.hide()
         self._queued = QueuedItems()
         self._current: Hashable = None
         self._kind = QueueKind()
@@ -163,6 +165,7 @@ class QueuePanel(QueueFrame):
         self.filter.textChanged.connect(self._refilter)
         self.choice.currentIndexChanged.connect(self._refilter)
         self.many.valueChanged.connect(self._refilter)
+        self.group.currentIndexChanged.connect(self._refilter)
         self.view.selectionModel().currentChanged.connect(self._on_current)
         self._quiet = False
         self._refilter()
@@ -174,6 +177,38 @@ class QueuePanel(QueueFrame):
         self.view.viewport().update()
         self._refilter()
 
+    def set_groups(self, groups: Mapping[Hashable, str]) -> None:
+        """Set the group of each item that has one; without any, there is no filter by group."""
+        if groups == self._group_of:
+            return
+        chosen, self._group_of = self.group.currentData(), dict(groups)
+        self.group.blockSignals(True)
+        self.group.clear()
+        self.group.addItem("all groups", None)
+        for name in sorted(set(groups.values()), key=natural):
+            self.group.addItem(name, name)
+        self.group.setCurrentIndex(max(self.group.findData(chosen), 0))
+        self.group.blockSignals(False)
+        self.group.setVisible(bool(groups))
+        self._refilter()
+
+    def _in_group(self, item: QueueItem) -> bool:
+        group = self.group.currentData()
+        return group is None or self._group_of.get(item.key) == group
+
+    def _show_group(self) -> None:
+        """Show how much there is in the chosen group, whatever the other filters."""
+        chosen = self.group.currentData() is not None
+        self._group_words.setVisible(chosen)
+        if not chosen:
+            return
+        own = [item for item in self._queued.listed if self._in_group(item)]
+        words = [f"{count(len(own))} in the group", f"{count(sum(item.done for item in own))} decided"]
+        for name in ("detections", "disputed"):
+            if any(name in item.counts for item in own):
+                words.append(f"{count(sum(item.counts.get(name, 0) for item in own))} {name}")
+        self._group_words.setText(" | ".join(words))
+
     def update_item(self, item: QueueItem) -> None:
         """Replace an item by a changed one; only its row changes, and moves where it is finished now."""
         queued, lines = self._queued, self.view.lines
@@ -182,7 +217,8 @@ class QueuePanel(QueueFrame):
         words, chosen = self._filter_words(), self._filters[self.choice.currentIndex()]
         minimum = self.many.value()
         was_listed, listed = (
-            chosen.passes(each, minimum) and is_named(each, words) for each in (before, item)
+            chosen.passes(each, minimum) and is_named(each, words) and self._in_group(each)
+            for each in (before, item)
         )
         row = queued.row_in(lines, before) if was_listed else -1
         queued.replace(item)
@@ -234,6 +270,8 @@ class QueuePanel(QueueFrame):
         passing = self._queued.listed
         if chosen.key != "all":
             passing = [item for item in passing if chosen.passes(item, minimum)]
+        if self.group.currentData() is not None:
+            passing = [item for item in passing if self._in_group(item)]
         self._quiet = True
         self.view.set_lines([item for item in passing if is_named(item, words)] if words else passing)
         self._quiet = False
@@ -245,12 +283,16 @@ class QueuePanel(QueueFrame):
         listed, total = len(self.view.lines), len(self._queued.listed)
         self.header.set_aside(count(total) if listed == total else f"{count(listed)} of {count(total)}")
         self.say_empty("" if listed else self._why_empty(chosen))
+        self._show_group()
 
     def _why_empty(self, chosen: QueueFilter) -> str:
         if not self._queued.listed:
             return "No items yet."
         if not any(chosen.passes(item, self.many.value()) for item in self._queued.listed):
             return chosen.empty
+        minimum, words = self.many.value(), chosen.words
+        if not any(chosen.passes(item, minimum) for item in self._queued.listed if self._in_group(item)):
+            return f"Nothing in {self.group.currentText()} is listed under “{words}”."
         return f"No name under “{chosen.words}” contains “{self.filter.text().strip()}”. Shorten the filter."
 
     def _mark_current(self, *, scroll: bool) -> None:

@@ -178,3 +178,17 @@ def test_a_count_of_all_images_together_is_not_that_of_a_group(study, tmp_path):
     per_cell = {row["group"]: row for row in rows if row["quantity"] == "Per 200 leukocytes"}
     assert set(per_cell) == {"P2"}
     assert "200 leukocytes" in per_cell["P2"]["formula"]
+
+
+def test_a_study_keeps_its_groups_for_window_and_exports(study, tmp_path, capsys):
+    own = shutil.copy(study, study.with_name("own.rscope"))
+    assert main(["import", str(own)]) == 1
+    assert "expected a file to import, or --groups TABLE" in capsys.readouterr().err
+    assert main(["export", str(own), "--what", "counts", "--groups", "study", "-o", "x.csv"]) == 1
+    assert "holds no groups" in capsys.readouterr().err
+    assert main(["import", str(own), "--groups", str(study.with_name("patients.csv"))]) == 0
+    assert "3 images in 2 groups." in capsys.readouterr().out
+    with Study.open(own, to_read=True) as opened:
+        assert sorted(opened.settings.groups().values()) == ["P1", "P1", "P2"]
+    rows = rows_of(export(own, tmp_path, "counts", "--groups", "study"))
+    assert {row["group"] for row in rows} == {"P1", "P2"}

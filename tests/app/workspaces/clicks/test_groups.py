@@ -1,0 +1,48 @@
+"""Groups of images in the window: the queue lists those of one patient, with their counts."""
+
+import pytest
+from PySide6.QtWidgets import QFileDialog
+
+from raterscope.app.study import Study
+from raterscope.widgets.dialogs.output_dialogs import GroupsDialog
+from tests.app.driving import idle, open_study
+
+
+@pytest.fixture
+def opened(window, qtbot, study_file, study_fused):
+    study_file.write_bytes(study_fused.read_bytes())
+    return open_study(window, qtbot, study_file)
+
+
+def choose(window, qtbot, row):
+    window.files.group_images()
+    dialog = window.findChildren(GroupsDialog)[-1]
+    dialog.grouping.setCurrentIndex(row)
+    dialog.accept()
+    idle(window, qtbot)
+
+
+def test_a_table_groups_the_images_of_the_queue(opened, qtbot, tmp_path, monkeypatch):
+    queue = opened.workspace.queue
+    assert queue.group.isHidden()
+    names = {entry.id: entry.name for entry in opened.document.contents.images}
+    first, *others = names
+    table = tmp_path / "patients.csv"
+    rows = [f"{names[first]},patient 10", *(f"{names[image]},patient 9" for image in others)]
+    table.write_text("\n".join(["image,patient", *rows]))
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(table), ""))
+    choose(opened, qtbot, 0)
+    assert not queue.group.isHidden()
+    assert [queue.group.itemText(row) for row in range(queue.group.count())] == [
+        "all groups", "patient 9", "patient 10",
+    ]  # fmt: skip
+    listed = len(queue.shown())
+    queue.group.setCurrentIndex(2)
+    assert [item.key for item in queue.shown()] == [first]
+    assert "1 in the group" in queue._group_words.text()
+    assert "detections" in queue._group_words.text()
+    with Study.open(opened.document.contents.path, to_read=True) as study:
+        assert study.settings.groups()[first] == "patient 10"
+    choose(opened, qtbot, 2)
+    assert queue.group.isHidden()
+    assert len(queue.shown()) == listed
