@@ -34,6 +34,11 @@ _LEAST_SHARE = 0.05
 _LEAST_USES = 3
 """Uses of a tag on average: the parts of sentences are hardly repeated."""
 
+_HASH = np.uint64(0x9E3779B97F4A7C15)
+"""Multiplier of a multiplicative hash: 2^64 divided by the golden ratio."""
+
+_HASHED_AT_ONCE = 1 << 18
+
 _BINARY = ({"0", "1"}, {"false", "true"})
 _OF_SET = ": "
 
@@ -243,6 +248,9 @@ def _separators_of(truth: TrueLabels, tags: Iterable[str]) -> tuple[str, ...]:
 
 def _several_rows(files: Sequence[LabelTable]) -> bool:
     """Return whether annotators give several labels to a task, never the same label twice."""
+    repeats = sum(map(_most_repeats, files))
+    if repeats < _fewest_several(sum(map(len, files)) - repeats):
+        return False
     several = pairs = 0
     for file in files:
         pair = _pairs(file.annotator, file.task, file)
@@ -250,7 +258,22 @@ def _several_rows(files: Sequence[LabelTable]) -> bool:
             return False
         numbers = np.unique(pair, return_counts=True)[1]
         several, pairs = several + int((numbers > 1).sum()), pairs + len(numbers)
-    return several >= max(_LEAST_ROWS, 2 * _LEAST_SHARE * pairs)
+    return several >= _fewest_several(pairs)
+
+
+def _fewest_several(pairs: int) -> float:
+    return max(_LEAST_ROWS, 2 * _LEAST_SHARE * pairs)
+
+
+def _most_repeats(table: LabelTable) -> int:
+    """Return an upper bound of the votes that repeat an annotator's vote on a task, without sorting them."""
+    bits = (8 * len(table) + 1).bit_length()
+    marked = np.zeros(1 << bits, dtype=np.bool_)
+    for first in range(0, len(table), _HASHED_AT_ONCE):
+        rows = slice(first, first + _HASHED_AT_ONCE)
+        pair = _pairs(table.annotator[rows], table.task[rows], table).view(np.uint64)
+        marked[pair * _HASH >> np.uint64(64 - bits)] = True
+    return len(table) - int(np.count_nonzero(marked))
 
 
 def _pairs(annotator: NDArray[np.integer], task: NDArray[np.integer], table: LabelTable) -> NDArray[np.int64]:
