@@ -392,7 +392,7 @@ def communities(
     members = np.flatnonzero((counts >= settings.least_votes) & (counts <= most))
     if not len(members):
         return _nobody(matrices.shape, settings, _left_out(counts, settings))
-    order = members[np.lexsort(roots[members].T[::-1])]
+    order = members[_sorted_rows(roots[members])]
     rows = roots[order]
     classes, scale = matrices.shape[1], settings.scale
     if scale is None and settings.as_printed:
@@ -414,6 +414,12 @@ def communities(
         members.astype(np.int32), community[back], share[back], prototype, modularity(links),
         settings.method, scale, notices,
     )  # fmt: skip
+
+
+def _sorted_rows(rows: Float32Array) -> NDArray[np.int64]:
+    """Return the lexicographic order of rows of numbers that are not negative: that of their bytes."""
+    big_endian = np.ascontiguousarray(rows, dtype=">f4")
+    return np.argsort(big_endian.view(f"V{big_endian.strides[0]}").ravel(), kind="stable")
 
 
 def number_communities(
