@@ -155,11 +155,11 @@ class Measurements(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """Krippendorff's alpha of some annotators on one question, with the number of tasks."""
+    """Krippendorff's alpha of some annotators on one question, with the number of its units in words."""
 
     name: str
     alpha: Coefficient
-    tasks: int
+    units: str
 
 
 class ChangedAnswer(NamedTuple):

@@ -16,12 +16,14 @@ References
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from raterscope.algorithms.annotators.vote_agreement import Coefficient
 from raterscope.algorithms.masks.data import Masks
 from raterscope.algorithms.masks.patterns import patterns_of
 from raterscope.algorithms.masks.staple import DOMAINS, MARGIN, counted_voxels
@@ -30,6 +32,9 @@ from raterscope.algorithms.progress import Watch, silent
 FloatArray = NDArray[np.float64]
 
 _MORE_UNITS = 2.0
+
+_LEAST_CASES = 3
+"""Cases for an interval over them."""
 
 MISSING = -1
 """In a table of ratings: this rater did not rate this unit."""
@@ -279,16 +284,67 @@ def mask_agreement(
     >>> round(mask_agreement(masks).fleiss, 2)
     0.83
     """
-    patterns = patterns_of(masks, watch=watch)
-    voxels = counted_voxels(masks, patterns, domain, margin)
-    count = patterns.counted_over(voxels)
-    labels = patterns.labels.astype(np.int64)
+    labels, count = voxel_units(masks, domain, margin, watch)
+    voxels = int(count.sum())
     return MaskAgreement(
         fleiss=fleiss_kappa(labels, count),
         krippendorff=krippendorff_alpha(labels, count),
         voxels=voxels,
         domain=DOMAINS[domain],
     )
+
+
+def voxel_units(
+    masks: Masks, domain: str = "masks", margin: float = MARGIN, watch: Watch = silent
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the different rows of the raters' labels, (N, R), and the voxels of each.
+
+    Parameters as of `mask_agreement`.
+    """
+    patterns = patterns_of(masks, watch=watch)
+    voxels = counted_voxels(masks, patterns, domain, margin)
+    return patterns.labels.astype(np.int64), patterns.counted_over(voxels)
+
+
+def alpha_over_cases(cases: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Coefficient:
+    """Return Krippendorff's alpha of the voxels of several cases, with a 95 % interval by the jackknife.
+
+    Parameters
+    ----------
+    cases : sequence of (N, R) and (N,) int64
+        As from `voxel_units`; raters may differ from case to case.
+
+    Returns
+    -------
+    Coefficient
+        Its interval is over cases, with Student's t; NaN below three of them.
+
+    Examples
+    --------
+    >>> case = np.array([[0, 0], [0, 1], [1, 1]]), np.array([6, 1, 3])
+    >>> round(alpha_over_cases([case] * 3).value, 3)
+    0.793
+    """
+    raters = max(labels.shape[1] for labels, _ in cases)
+    rows = [
+        np.pad(labels, ((0, 0), (0, raters - labels.shape[1])), constant_values=MISSING)
+        for labels, _ in cases
+    ]
+
+    def alpha_without(left_out: int | None) -> float:
+        kept = [at for at in range(len(cases)) if at != left_out]
+        ratings, count = (np.concatenate([of[at] for at in kept]) for of in (rows, [n for _, n in cases]))
+        return krippendorff_alpha(ratings, count)
+
+    value = alpha_without(None)
+    if len(cases) < _LEAST_CASES:
+        return Coefficient(value, math.nan, math.nan)
+    from scipy.special import stdtrit
+
+    others = np.array([alpha_without(at) for at in range(len(cases))])
+    spread = (len(cases) - 1) / len(cases) * float(np.square(others - others.mean()).sum())
+    half = float(stdtrit(len(cases) - 1, 0.975)) * math.sqrt(spread)
+    return Coefficient(value, value - half, min(1.0, value + half))
 
 
 def _votes(ratings: NDArray[np.integer], weight: ArrayLike | None) -> tuple[FloatArray, FloatArray]:

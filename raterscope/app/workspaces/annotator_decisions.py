@@ -30,6 +30,8 @@ FLAG_HINT = "A flag is a note: table, card and export show it, and no fusion use
 NOT_FUSED = (
     "Nothing of these annotators was fused yet: fuse first (F5 in another tab) to preview the changes."
 )
+FULL = 1.0
+"""Offered for down-weighted annotators, to restore them."""
 WIDTH, HEIGHT = 680, 620
 LISTED = 10
 """Changes that are visible at least, where there are so many."""
@@ -196,7 +198,7 @@ class AnnotatorDecisions(QObject):
         who = self._shown(names[0]) if len(names) == 1 else counted(len(names), "annotator")
         self.dialog = dialog = ExclusionDialog(
             who, self._window.window(), reasons=self._reasons, marks="marks", answers="results",
-            weights=WEIGHTS, weight=weight,
+            weights=(FULL, *WEIGHTS) if self._weighed(names) else WEIGHTS, weight=weight,
         )  # fmt: skip
         set_lengths(dialog, minimumWidth=WIDTH, minimumHeight=HEIGHT)
         dialog.panel.choice_changed.connect(self._show)
@@ -250,9 +252,14 @@ class AnnotatorDecisions(QObject):
             self._task.cancel()
             self.dialog.panel.show_unknown("The changes are unknown: the preview was cancelled.")
 
+    def _weighed(self, names: Sequence[str]) -> bool:
+        contents = self._document.contents
+        return contents is not None and not contents.review.weighed.keys().isdisjoint(names)
+
     def _on_decided(self, names: tuple[str, ...], dialog: ExclusionDialog) -> None:
         weight = dialog.panel.weight
-        verb, subject = ("exclude", None) if weight is None else ("weigh", WeightSubject(weight=weight))
+        verb = "exclude" if weight is None else "include" if weight == FULL else "weigh"
+        subject = WeightSubject(weight=weight) if weight is not None and weight < FULL else None
         self._document.record(
             Decision(verb=verb, subject=subject, annotators=self._all(names), reason=dialog.reason)
         )

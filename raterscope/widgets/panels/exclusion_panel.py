@@ -401,10 +401,12 @@ class ExclusionPanel(QWidget):
     def _stays(self) -> str:
         if self.weight is None:
             return f"Without {self._who}. The {self._marks} stay in the study but do not count in fusions."
+        if self.weight == 1:
+            return f"{self._who} at full weight again. From the next fusion on, all {self._marks} count."
         part = part_of_one(self.weight)
         return (
-            f"{self._who} at weight {part}. From the next fusion on, everything marked or left unmarked "
-            f"counts as {part} of an annotator."
+            f"{self._who} at weight {part}. From the next fusion on, the evidence of all that is marked "
+            f"or left unmarked is multiplied by {part}."
         )
 
     def _fusing(self) -> str:

@@ -356,7 +356,7 @@ class AnnotatorGridView(QWidget):
         self.view = _grid_view(self.model)
         self._selected: tuple[str, ...] = ()
         self._quiet = False
-        self._columns: tuple[str, ...] = ()
+        self._columns: tuple[tuple[str, bool], ...] = ()
         self._hidden: dict[str, bool] = {}
         """Columns that the expert showed or hid."""
         top = vertical(
@@ -380,9 +380,9 @@ class AnnotatorGridView(QWidget):
         """Replace the annotators; selection and scroll position stay."""
         position = self.view.verticalScrollBar().value()
         self._keeping_selection(lambda: self.model.set_grid(grid, passing))
-        names = tuple(column.name for column in grid.columns)
-        if names != self._columns:
-            self._columns = names
+        columns = tuple((column.name, column.shown) for column in grid.columns)
+        if columns != self._columns:
+            self._columns = columns
             self.view.horizontalHeader().setSortIndicator(*self.model.sorted_by)
             self._set_widths()
         self.view.verticalScrollBar().setValue(position)

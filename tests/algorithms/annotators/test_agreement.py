@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from raterscope.algorithms.annotators.agreement import (
     MISSING,
+    alpha_over_cases,
     cohen_kappa,
     fleiss_kappa,
     kappa_interval,
@@ -123,3 +125,22 @@ def test_intervals_of_weighted_kappa_hold_the_true_value():
     true = cohen_kappa(*draw(200_000), power=2)
     ends = [kappa_interval(*draw(60), power=2, draws=400) for _ in range(80)]
     assert np.mean([low <= true <= high for low, high in ends]) >= 0.88
+
+
+def test_alpha_over_cases_is_that_of_all_their_voxels_with_a_jackknife():
+    rng = np.random.default_rng(4)
+    cases = []
+    for case in range(8):
+        truth = rng.integers(0, 2, 50)
+        wrong = rng.random((50, 3)) < 0.05 + 0.02 * case
+        cases.append((np.where(wrong, 1 - truth[:, None], truth[:, None]), rng.integers(1, 9, 50)))
+    cases[0] = cases[0][0][:, :2], cases[0][1]  # its third rater is missing
+    found = alpha_over_cases(cases)
+    voxels = [np.repeat(labels, count, axis=0) for labels, count in cases]
+    voxels[0] = np.pad(voxels[0], ((0, 0), (0, 1)), constant_values=MISSING)
+    assert found.value == pytest.approx(krippendorff_alpha(np.concatenate(voxels)))
+    others = [krippendorff_alpha(np.concatenate(voxels[:at] + voxels[at + 1 :])) for at in range(8)]
+    error = math.sqrt(7 / 8 * sum((other - np.mean(others)) ** 2 for other in others))
+    half = stats.t.ppf(0.975, 7) * error
+    assert (found.low, found.high) == pytest.approx((found.value - half, found.value + half))
+    assert math.isnan(alpha_over_cases(cases[:2]).low)

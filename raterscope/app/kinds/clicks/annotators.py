@@ -11,6 +11,7 @@ from raterscope.algorithms.clicks.fusion import pool_rates
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.annotator_evidence import (
+    Agreement,
     AnnotatorFunctions,
     ChangedAnswer,
     Consequences,
@@ -20,6 +21,7 @@ from raterscope.app.annotator_evidence import (
     Measurements,
     Pool,
 )
+from raterscope.app.errors import counted
 from raterscope.app.kinds.clicks.exclusion import gather_run, recount
 from raterscope.app.page.contents import Section
 from raterscope.app.review import ReviewState, fold, match
@@ -200,10 +202,43 @@ def measurements(study: Study, watch: Watch) -> Sequence[Measurements]:
     return () if variability is None else (Measurements("count of clicks", "", variability.counts),)
 
 
+def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Agreement]:
+    """Return Krippendorff's alpha of the marks of annotators on the spots of the runs shown.
+
+    Each annotator of an image marked each of its spots or did not. See `AnnotatorFunctions`.
+    """
+    from raterscope.algorithms.annotators.vote_agreement import vote_agreement
+
+    spots, marks, total = [], [], 0
+    state = fold(study.decisions())
+    images = study.items()["clicks"]
+    for done, entry in enumerate(images):
+        watch(done / len(images), f"reading {entry.name}")
+        result = study.shown.result(entry.id)
+        if result is None:
+            continue
+        run, fusion = result
+        annotators = study.clicks(entry.id, run).annotators
+        rows = [
+            row
+            for row, name in enumerate(annotators)
+            if name not in state.excluded and (not names or name in names)
+        ]
+        marked = fusion.marked[rows]
+        spot = np.arange(total, total + marked.shape[1])
+        spots.append(np.broadcast_to(spot, marked.shape).ravel())
+        marks.append(marked.astype(np.int64).ravel())
+        total += marked.shape[1]
+    if not spots:
+        return ()
+    measured = vote_agreement(np.concatenate(spots), np.concatenate(marks), 2)
+    return (Agreement("clicks", measured.krippendorff, counted(measured.tasks, "spot")),)
+
+
 def _mistakes(study: Study, names: Collection[str], watch: Watch) -> list[Section]:
     from raterscope.app.kinds.clicks.feedback import mistakes  # it loads what reports need
 
     return mistakes(study, names, watch)
 
 
-ANNOTATORS = AnnotatorFunctions(evidence, courses, preview, measurements, mistakes=_mistakes)
+ANNOTATORS = AnnotatorFunctions(evidence, courses, preview, measurements, agreement, _mistakes)

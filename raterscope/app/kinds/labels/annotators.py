@@ -28,7 +28,7 @@ from raterscope.app.annotator_evidence import (
     Pool,
     blocks,
 )
-from raterscope.app.errors import plain
+from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.labels.agreement import last_votes
 from raterscope.app.kinds.labels.fusion_tables import accuracies, counted_votes
 from raterscope.app.kinds.labels.runs import Answered, groups_of, plan_of, read_answer
@@ -346,7 +346,8 @@ def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Ag
             labels = labels.without(set(labels.annotators) - set(names))
         if len(labels):
             measured = measure_agreement(labels)["nominal"]
-            found.append(Agreement(plain(entry.name), measured.krippendorff, measured.tasks))
+            units = counted(measured.tasks, "task")
+            found.append(Agreement(plain(entry.name), measured.krippendorff, units))
     return found
 
 

@@ -15,6 +15,7 @@ from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fus
 from raterscope.algorithms.masks.metrics import in_common_frame
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.annotator_evidence import (
+    Agreement,
     AnnotatorFunctions,
     ChangedAnswer,
     Consequences,
@@ -24,7 +25,7 @@ from raterscope.app.annotator_evidence import (
     Measurements,
     Pool,
 )
-from raterscope.app.errors import plain
+from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.masks.runs import Case, read_case
 from raterscope.app.review import ReviewState, fold
 from raterscope.app.study import RunEntry, Study
@@ -191,7 +192,30 @@ def measurements(study: Study, watch: Watch) -> Sequence[Measurements]:
     ]  # fmt: skip
 
 
-ANNOTATORS = AnnotatorFunctions(evidence, courses, preview, measurements)
+def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Agreement]:
+    """Return Krippendorff's alpha of raters on voxels, by structure; see `AnnotatorFunctions`."""
+    from raterscope.algorithms.annotators.agreement import alpha_over_cases, voxel_units
+
+    state = fold(study.decisions())
+    units: dict[str, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {}
+    images = study.items()["masks"]
+    for done, entry in enumerate(images):
+        watch(done / len(images), f"comparing the raters of {entry.name}")
+        case = read_case(study.image(entry.id), study, state)
+        if case is None:
+            continue
+        for structure, raters in case.records.items():
+            chosen = {name: mask for name, mask in raters.items() if not names or name in names}
+            if len(chosen) > 1:
+                own = replace(case, records={structure: chosen}).masks(structure)
+                units.setdefault(structure, []).append(voxel_units(own))
+    return [
+        Agreement(plain(structure), alpha_over_cases(cases), counted(len(cases), "case"))
+        for structure, cases in units.items()
+    ]
+
+
+ANNOTATORS = AnnotatorFunctions(evidence, courses, preview, measurements, agreement)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from raterscope.algorithms.pairs.fusion import fuse
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.progress import Watch, part, steps_of
 from raterscope.app.annotator_evidence import (
+    Agreement,
     AnnotatorFunctions,
     ChangedAnswer,
     Consequences,
@@ -23,11 +24,12 @@ from raterscope.app.annotator_evidence import (
     Pool,
     blocks,
 )
-from raterscope.app.errors import plain
+from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.pairs.runs import Answered, apply_decisions, plan_of, read_answer
-from raterscope.app.kinds.pairs.variability import consistency_of
-from raterscope.app.review import fold
+from raterscope.app.kinds.pairs.variability import agreement_on_pairs, consistency_of
+from raterscope.app.review import fold, standing_names
 from raterscope.app.study import Study
+from raterscope.app.study.pairs import pairs_of
 
 BIAS = Measure(
     "bias",
@@ -194,4 +196,23 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
     return Consequences("pairs", "rank", changed, total, tuple(changes), tuple(notes))
 
 
-ANNOTATORS = AnnotatorFunctions(evidence, courses, preview)
+def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Agreement]:
+    """Return Krippendorff's alpha of annotators on the same two items, by question.
+
+    See `AnnotatorFunctions`.
+    """
+    state, found = fold(study.decisions()), []
+    for entry, step in steps_of(watch, study.pair_questions()):
+        step(0.0, "measuring agreement")
+        pairs = pairs_of(study, entry.id)
+        pairs = pairs.joined(standing_names(pairs.annotators, state.aliases)).without(set(state.excluded))
+        if names:
+            pairs = pairs.without(set(pairs.annotators) - set(names))
+        if len(pairs):
+            measured = agreement_on_pairs(pairs)
+            units = counted(measured.tasks, "compared pair")
+            found.append(Agreement(plain(entry.name), measured.krippendorff, units))
+    return found
+
+
+ANNOTATORS = AnnotatorFunctions(evidence, courses, preview, agreement=agreement)

@@ -52,6 +52,15 @@ class PairVariability:
 def measure_pairs(question: str, pairs: Pairs, watch: Watch = silent) -> PairVariability:
     """Measure the agreement of annotators with each other and with themselves."""
     watch(0.0, "measuring agreement")
+    agreement = agreement_on_pairs(pairs)
+    watch(0.5, "comparing repeated comparisons")
+    consistency = consistency_of(pairs)
+    people = {split_read(pairs.annotators[at])[0] for at in np.unique(pairs.annotator)}
+    return PairVariability(question, agreement, len(people), consistency)
+
+
+def agreement_on_pairs(pairs: Pairs) -> VoteAgreement:
+    """Measure the agreement of annotators on the same two items, by each annotator's last answer."""
     turned = pairs.left > pairs.right
     low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
     _, pair = np.unique(low.astype(np.int64) * len(pairs.items) + high, return_inverse=True)
@@ -62,11 +71,7 @@ def measure_pairs(question: str, pairs: Pairs, watch: Watch = silent) -> PairVar
     _, from_end = np.unique(np.where(is_first, key, -1)[::-1], return_index=True)
     last = len(key) - 1 - from_end
     last = last[is_first[last]]
-    agreement = vote_agreement(pair[last], answer[last], _CHOICES)
-    watch(0.5, "comparing repeated comparisons")
-    consistency = consistency_of(pairs)
-    people = {split_read(pairs.annotators[at])[0] for at in np.unique(pairs.annotator)}
-    return PairVariability(question, agreement, len(people), consistency)
+    return vote_agreement(pair[last], answer[last], _CHOICES)
 
 
 def consistency_of(pairs: Pairs) -> list[PairConsistency]:

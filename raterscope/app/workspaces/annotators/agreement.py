@@ -1,4 +1,4 @@
-"""Panels of the agreement of annotators: Bland-Altman plots, and Krippendorff's alpha of labels."""
+"""Panels of the agreement of annotators: Bland-Altman plots, and Krippendorff's alpha."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from raterscope.widgets.parts import ChoiceBox
 
 SELECT_TWO = "Select two annotators in the table (Ctrl+click) to compare what they measured."
 TOO_FEW = "These two have not measured three cases in common: volumes of masks or counts of clicks."
-NO_LABELS = "Krippendorff's alpha is of labels: import votes of two annotators or more on common tasks."
+NO_ALPHA = (
+    "Krippendorff's alpha needs two annotators or more on the same spots, voxels, tasks or pairs of items. "
+    "Spots need a fusion of clicks."
+)
 _LEAST_CASES = 3
 
 
@@ -62,10 +65,10 @@ class BlandAltmanPlot(ChartPanel):
 
 
 class AlphaPlot(ChartPanel):
-    """Krippendorff's alpha with 95 % intervals, a row for each question."""
+    """Krippendorff's alpha with 95 % intervals, a row for each question, structure, or all clicks."""
 
     def __init__(self) -> None:
-        super().__init__("Krippendorff's alpha", NO_LABELS)
+        super().__init__("Krippendorff's alpha", NO_ALPHA)
         self._chart = NO_CHART
 
     def show_agreement(self, agreements: Sequence[Agreement], annotators: str) -> None:
@@ -73,9 +76,11 @@ class AlphaPlot(ChartPanel):
         known = [each for each in agreements if np.isfinite(each.alpha.value)]
         self._chart = NO_CHART
         if known:
-            names = [f"{each.name} ({each.tasks:,} tasks)" for each in known]
-            title = f"Krippendorff's alpha of {annotators}"
-            self._chart = forest_chart(names, [each.alpha for each in known], title, 0.0)
+            units = ", ".join(f"{each.name} {each.units}" for each in known)
+            title = f"Krippendorff's alpha of {annotators}: {units}"
+            self._chart = forest_chart(
+                [each.name for each in known], [each.alpha for each in known], title, 0.0
+            )
         self.set_filled(bool(known))
         self.draw()
 

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from raterscope.app.annotator_evidence import Consequences
 from raterscope.app.cli.program import main
 from raterscope.app.errors import InputError
+from raterscope.app.review import Decision, WeightSubject
 from raterscope.app.workspaces.annotator_decisions import Preview
 from raterscope.app.workspaces.annotators.view import card
 from tests.app.driving import idle, open_study, press
@@ -103,8 +104,6 @@ def test_one_exclusion_is_previewed_made_and_undone_for_all_kinds(annotators, qt
 
 
 def test_x_restores_whoever_is_excluded(annotators, qtbot):
-    from raterscope.app.review import Decision
-
     workspace, document = annotators.workspace, annotators.document
     before = workspace.prepared
     document.record(Decision(verb="exclude", annotators=("eve",), reason="test account"))
@@ -160,16 +159,33 @@ def test_one_weight_is_previewed_made_and_undone_for_all_kinds(annotators, qtbot
     read_again(annotators, qtbot, before)
     assert document.contents.review.weights == {"ben": 0.5}
     assert document.contents.stale >= {"clicks", "masks", "labels", "pairs"}
-    assert "counts as ½: hasty" in [str(text) for text in state_texts(annotators)]
+    table = workspace.table
+    (at,) = [at for at, column in enumerate(table.model.grid.columns) if column.name == "state"]
+    assert "counts as ½: hasty" in table.model.grid.columns[at].values
+    assert not table.view.isColumnHidden(at)
     document.undo()
     qtbot.waitUntil(lambda: not document.contents.review.weights)
     idle(annotators, qtbot)
 
 
-def state_texts(window) -> list[str]:
-    grid = window.workspace.table.model.grid
-    (column,) = [column for column in grid.columns if column.name == "state"]
-    return list(column.values)
+def test_w_gives_a_down_weighted_annotator_full_weight_again(annotators, qtbot):
+    workspace, document = annotators.workspace, annotators.document
+    before = workspace.prepared
+    half = Decision(verb="weigh", annotators=("ben",), subject=WeightSubject(weight=0.5), reason="hasty")
+    document.record(half)
+    read_again(annotators, qtbot, before)
+    workspace.table.select(("ben",))
+    press(annotators, qtbot, Qt.Key.Key_W, on=workspace.table.view)
+    panel = workspace.decisions.dialog.panel
+    panel.set_weight(1.0)
+    panel.choice_changed.emit()
+    qtbot.waitUntil(lambda: panel.state == "shown")
+    assert "none of" in panel._summary.text()  # the runs do not know the weight yet
+    panel.reason.words.setText("trained")
+    before = workspace.prepared
+    panel.exclude.click()
+    read_again(annotators, qtbot, before)
+    assert document.contents.review.weights == {}
 
 
 def test_names_are_hidden_while_a_workspace_is_blind(annotators, qtbot):
@@ -284,6 +300,7 @@ def test_two_selected_annotators_have_a_bland_altman_plot_and_their_alpha(annota
     qtbot.waitUntil(lambda: plots.alpha.filled)
     of_two = plots.alpha.describe()
     assert "2 selected annotators" in of_two.title
+    assert "spots, structure 2 cases, labels 60 tasks, pairs " in of_two.title
     workspace.table.select(("ben",))
     idle(annotators, qtbot)
     qtbot.waitUntil(lambda: "all annotators" in plots.alpha.describe().title)
