@@ -26,6 +26,9 @@ _CROWDS = 20
 _RINGS = 10
 """Simulated crowds with a ring of copiers."""
 
+_UNCORRECTED = "accuracies, of known tasks alone"
+"""Coverage of the shares on tasks with known truth, as if all tasks had one."""
+
 Measured = dict[str, tuple[FloatArray, FloatArray]]
 """Whether the truth is inside, and the widths, of each number."""
 
@@ -52,7 +55,7 @@ def rows() -> list[Row]:
 
 def _covered(data: str, measured: list[Measured]) -> list[Row]:
     results = []
-    for name in ("entries", "accuracies", "crowd's entries"):
+    for name in ("entries", "accuracies", _UNCORRECTED, "crowd's entries"):
         all_of = [one[name] for one in measured if len(one[name][0])]
         shares, widths = (np.array([values[at].mean() for values in all_of]) for at in (0, 1))
         error = float(shares.std(ddof=1) / np.sqrt(len(shares))) if len(shares) > 1 else float("nan")
@@ -121,6 +124,7 @@ def _compared(
     return {
         "entries": _inside(rates.interval(), true, is_known, rates.mean, of_entries),
         "accuracies": _inside((low, high), right, some, mean, _sampled(mean, votes, rates.votes)),
+        _UNCORRECTED: _inside((low, high), right, some, mean, None),
         "crowd's entries": _inside(
             (crowd[0][0], crowd[1][0]), share, rows >= _LEAST_CROWD_ROW, together.mean[0], of_crowd
         ),
