@@ -33,7 +33,7 @@ from raterscope.app.kinds.clicks.evaluation import apply_decisions
 from raterscope.app.review import CountingSubject, Measures, Spot, fold, read_measures
 from raterscope.app.study import ImageEntry, Study
 from raterscope.resources.bibliography import bibliography
-from raterscope.text import figure
+from raterscope.text import figure, natural
 
 SOURCE = "; ".join(bibliography()[key].full for key in ("who2010", "who2016"))
 NEEDED = {
@@ -304,17 +304,36 @@ def export_counts(study: Study, request: Request, watch: Watch = silent) -> list
 def _rows_by_group(
     fields: Sequence[Field], measures: Measures, groups: Mapping[str, tuple[int, ...]]
 ) -> Iterator[Sequence[object]]:
-    """Yield the figures of each group; cells that were counted on all images together are left out."""
-    together = measures.counting.get(None)
-    own = dict(measures.counting)
-    if together is not None:
-        own[None] = replace(together, leukocytes=None, red_cells=None)
-    of_groups = replace(measures, counting=own)
+    """Yield the figures of each group; see `measures_of_groups`."""
+    of_groups = measures_of_groups(measures)
     for name, images in groups.items():
         members = [field for field in fields if field.image in images]
         if members:
             for _, *cells in _rows(members, of_groups, summary=True):
                 yield name, len(members), *cells
+
+
+def measures_of_groups(measures: Measures) -> Measures:
+    """Leave out the cells that were counted on all images together, which are not those of a group."""
+    together = measures.counting.get(None)
+    own = dict(measures.counting)
+    if together is not None:
+        own[None] = replace(together, leukocytes=None, red_cells=None)
+    return replace(measures, counting=own)
+
+
+def count_groups(
+    fields: Sequence[Field], measures: Measures, group_of: Mapping[int, str]
+) -> Iterator[tuple[str, int, Sequence[Quantity]]]:
+    """Yield each group of images, the number of its images that were counted, and its known figures."""
+    of_groups = measures_of_groups(measures)
+    members: dict[str, list[Field]] = {}
+    for field in fields:
+        if field.image in group_of:
+            members.setdefault(group_of[field.image], []).append(field)
+    for name in sorted(members, key=natural):
+        known = [each for each in compute_quantities(members[name], of_groups) if each.rate is not None]
+        yield name, len(members[name]), known
 
 
 def _rows(

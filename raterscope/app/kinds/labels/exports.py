@@ -312,7 +312,8 @@ def _write_roc(study: Study, entry: QuestionEntry, form: str, path: Path, watch:
 
 def _write_rates(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
     """Write rates over time for decisions on the last class."""
-    question = Question(labels_of(study, entry.id), known_truth(study, entry.id))
+    labels = labels_of(study, entry.id).without(fold(study.decisions()).programs)
+    question = Question(labels, known_truth(study, entry.id))
     rates = follow_question(question, watch=watch)
     return [(write_rates_chart if form == "svg" else write_rates)(path, rates)]
 

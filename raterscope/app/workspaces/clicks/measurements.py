@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import islice
 
 import numpy as np
 from PySide6.QtCore import QPointF, Signal
@@ -12,12 +13,13 @@ from PySide6.QtCore import QPointF, Signal
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.geometry import area_of, crosses_itself, length_of
 from raterscope.algorithms.progress import Watch
+from raterscope.app.errors import plain
 from raterscope.app.kinds.clicks.parasitaemia import (
     SOURCE,
     Field,
-    Quantity,
     compute_quantities,
     count_field,
+    count_groups,
     describe_intervals,
 )
 from raterscope.app.review import (
@@ -36,6 +38,7 @@ from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import ImageResult
 from raterscope.app.workspaces.review_queue import ReviewQueue
+from raterscope.text import count
 from raterscope.widgets.canvas.shape_marks import Drawing, ShapeMark
 from raterscope.widgets.canvas.shapes import Shapes
 from raterscope.widgets.dialogs.review_dialogs import ScaleDialog
@@ -343,6 +346,9 @@ def _figure(value: float, unit: str) -> str:
     return f"{value:,.{min(decimals, 4)}f} {unit}"
 
 
+MOST_GROUPS = 40
+"""Groups of images whose figures are listed."""
+
 NOT_HERE = "This image is not fused yet."
 
 Made = tuple[ImageEntry, ImageResult, tuple[Spot, ...], float | None]
@@ -359,6 +365,7 @@ class Parasitaemia(ClicksPart):
         self._under_way = False
         self._again = False
         core.document.replaced.connect(self._on_replaced)
+        core.document.changed.connect(self.refresh)
         core.session.scene_changed.connect(self.refresh)
         core.session.cleared.connect(self.refresh)
         core.document.decided.connect(self.refresh)
@@ -383,7 +390,8 @@ class Parasitaemia(ClicksPart):
                 size = measures.pixel_size(image, entries[image].pixel_size)
                 inputs[image] = (entries[image], result, tuple(contents.review.spots(image)), size)
         self._under_way = True
-        work = partial(_reckon, inputs, dict(self._fields), measures, self._image)
+        groups = contents.groups if self._image is None else {}
+        work = partial(_reckon, inputs, dict(self._fields), measures, self._image, groups)
         job = self._jobs.start("Working out parasitaemia", work, quiet=True)
         job.finished.connect(self._on_reckoned)
         job.ended.connect(self._on_ended)
@@ -421,15 +429,11 @@ class Parasitaemia(ClicksPart):
         self._document.record(Decision(verb="count", item=image, subject=subject))
 
     def _on_reckoned(
-        self, answer: tuple[dict[int, tuple[Made, Field | None]], Sequence[Quantity], str, int | None]
+        self, answer: tuple[dict[int, tuple[Made, Field | None]], list[FigureLine], str, int | None]
     ) -> None:
-        self._fields, figures, note, image = answer
+        self._fields, lines, note, image = answer
         if image != self._image:
             return
-        lines = [
-            FigureLine(figure.title, figure.in_words(), figure.interval(), figure.formula)
-            for figure in figures
-        ]
         self._panel.show_figures(lines, f"{note} {SOURCE}.", NOT_FUSED if image is None else NOT_HERE)
 
     def _on_ended(self) -> None:
@@ -449,8 +453,9 @@ def _reckon(
     previous: Mapping[int, tuple[Made, Field | None]],
     measures: Measures,
     image: int | None,
+    groups: Mapping[int, str],
     watch: Watch,
-) -> tuple[dict[int, tuple[Made, Field | None]], Sequence[Quantity], str, int | None]:
+) -> tuple[dict[int, tuple[Made, Field | None]], list[FigureLine], str, int | None]:
     fields: dict[int, tuple[Made, Field | None]] = {}
     for done, (number, item) in enumerate(inputs.items()):
         watch(done / len(inputs), "counting")
@@ -461,7 +466,28 @@ def _reckon(
         )
     counted = [field for _, field in fields.values() if field is not None]
     note = describe_intervals(counted, measures, image) if counted else ""
-    return fields, compute_quantities(counted, measures, image), note, image
+    lines = [
+        FigureLine(figure.title, figure.in_words(), figure.interval(), figure.formula)
+        for figure in compute_quantities(counted, measures, image)
+    ]
+    by_group = _group_lines(counted, measures, groups)
+    if by_group:
+        known = [line for line in lines if line.value]
+        lines = [*known, *by_group, *(line for line in lines if not line.value)]
+    return fields, lines, note, image
+
+
+def _group_lines(counted: Sequence[Field], measures: Measures, groups: Mapping[int, str]) -> list[FigureLine]:
+    """Return the known figures of each group of images, of the first groups if there are many."""
+    lines = []
+    for name, images, figures in islice(count_groups(counted, measures, groups), MOST_GROUPS):
+        for figure in figures:
+            title = f"{plain(name, 40)}: {figure.title.lower()}"
+            formula = f"{count(images, 'image')}; {figure.formula}"
+            lines.append(FigureLine(title, figure.in_words(), figure.interval(), formula))
+    if len(set(groups.values())) > MOST_GROUPS:
+        lines.append(FigureLine("More groups", "", "", "in raterscope export --what counts --groups study"))
+    return lines
 
 
 def _same(previous: Made, current: Made) -> bool:

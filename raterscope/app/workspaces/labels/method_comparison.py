@@ -118,8 +118,9 @@ class MethodComparison(LabelsPart):
 def _rests_on(question: int, shown: int | None, run: int | None, study: Study) -> object:
     """Return the key of a measurement's input: while it is equal, the measurement is valid."""
     when = tuple(None if number is None else study.runs.get(number).started for number in (shown, run))
-    gold = tuple(sorted(fold(study.decisions()).gold_tasks(question).items()))
-    return question, study.last_import(), study.question(question).scheme, when, gold
+    state = fold(study.decisions())
+    gold = tuple(sorted(state.gold_tasks(question).items()))
+    return question, study.last_import(), study.question(question).scheme, when, gold, state.programs
 
 
 def _known(
@@ -161,7 +162,8 @@ def _measure(
 ) -> MeasuredMethod | None:
     if run is None:
         truth = _without(known_truth(study, question), held)
-        vote = assess(majority(labels_of(study, question)).posterior, truth, scheme.classes)
+        labels = labels_of(study, question).without(fold(study.decisions()).programs)
+        vote = assess(majority(labels).posterior, truth, scheme.classes)
         return None if vote is None else MeasuredMethod(None, vote)
     result = study.runs.result(run, question)
     if result is None:

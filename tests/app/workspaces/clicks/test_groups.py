@@ -41,8 +41,15 @@ def test_a_table_groups_the_images_of_the_queue(opened, qtbot, tmp_path, monkeyp
     assert [item.key for item in queue.shown()] == [first]
     assert "1 in the group" in queue._group_words.text()
     assert "detections" in queue._group_words.text()
+    panel = opened.workspace.parasitaemia
+    opened.workspace.middle_tabs.setCurrentWidget(panel)
+    idle(opened, qtbot)
+    line = {line.title: line for line in panel.list.lines}["patient 10: parasites"]
+    assert line.formula.startswith("1 image; ")
+    assert " to " in line.interval
     with Study.open(opened.document.contents.path, to_read=True) as study:
         assert study.settings.groups()[first] == "patient 10"
     choose(opened, qtbot, 2)
+    assert not any(":" in line.title for line in panel.list.lines)
     assert queue.group.isHidden()
     assert len(queue.shown()) == listed
