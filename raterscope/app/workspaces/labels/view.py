@@ -106,7 +106,12 @@ def matrix_view(
         title, name = (title, f"{name}, {when}") if name else (f"{title}, {when}", "")
     out = int(analysis.left_out[several].sum()) if len(annotators) else 0
     numbers = [count(votes, "vote")] if votes or not out else []
-    numbers += [f"{count(out, 'vote')} not counted"] if out else []
+    programs = () if scene.run is None else scene.run.programs
+    is_program = len(several) == 1 and scene.labels.annotators[int(several[0])] in programs
+    words = (
+        f"{count(out, 'answer')}, not counted as votes" if is_program else f"{count(out, 'vote')} excluded"
+    )
+    numbers += [words] if out else []
     tree = class_tree(scene.classes) if scene.labels.outputs == scene.classes else None
     return MatrixView(
         title=title,
