@@ -253,7 +253,9 @@ class KeyButton(QAbstractButton):
         self, key: str, word: str, tone: str = "second", tip: str = "", parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
-        self._key, self._word, self._tone = key, word, tone
+        self._key, self._word, self._tone, self._tip = key, word, tone, tip
+        self.usual_key = key
+        """The key without a change by the user."""
         self.setText(word)
         self.setAccessibleName(f"{word} ({key})")
         self.set_tip(tip)
@@ -262,7 +264,14 @@ class KeyButton(QAbstractButton):
 
     def set_tip(self, tip: str) -> None:
         """Set the tooltip, as plain text."""
+        self._tip = tip
         self.setToolTip(plain_tip(f"{tip} ({self._key})" if tip else ""))
+
+    def set_key(self, key: str) -> None:
+        """Write another key on the button."""
+        if key != self._key:
+            self._key = key
+            self.set_word(self._word, self._tone, self._tip)
 
     def set_word(self, word: str, tone: str, tip: str) -> None:
         """Set the word of the action."""

@@ -302,7 +302,9 @@ class MainWindow(QMainWindow):
             self._kind = kind
             self.bar.set_workspace(kind, workspace.fuse)
             self.status.set_text(self._statuses.get(kind, ""))
-            self.menus.follow_workspace(kind, self.workspace.actions_made if self.workspace else ())
+            self.menus.follow_workspace(
+                kind, self.workspace.actions_made if self.workspace else (), self.workspace
+            )
         self.bar.set_fusing_possible(self.workspace is not None and self.workspace.FUSES)
         self.window_actions.follow(self.workspace, kind)
         self.note_position()

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QMainWindow, QWidget
+from PySide6.QtWidgets import QMainWindow, QMenu, QWidget
 
 from raterscope import __version__
 from raterscope.app.document import Document
 from raterscope.app.window import preferences
 from raterscope.app.window.exporting import StudyExporter, menu_entries
 from raterscope.app.window.files import FileActions, RecentStudies, Reproduction
+from raterscope.app.window.key_bindings import KeyBindings
 from raterscope.app.window.preferences import apply_chosen_theme, change_text_size
 from raterscope.app.window.start import SAMPLES
 from raterscope.app.workspaces.catalogue import WORKSPACES
@@ -69,6 +70,8 @@ class Menus(QObject):
         self._files = files
         self._exporter = exporter
         self._window = window
+        self.key_bindings = KeyBindings()
+        self._made: list[QAction] = []
         standard = QKeySequence.StandardKey
         self.menu = menu = Menu(window)
         self._action(menu, "New study…", standard.New, files.new_study)
@@ -132,6 +135,7 @@ class Menus(QObject):
         about = menu.addAction(f"Raterscope {__version__}")
         about.setEnabled(False)
         self._action(menu, "Quit", QKeySequence("Ctrl+Q"), window.close)
+        self.key_bindings.follow({"Window": self._made}, None)
         self._of_study = (
             close,
             report,
@@ -150,6 +154,7 @@ class Menus(QObject):
         action.triggered.connect(without_checked(slot))
         menu.addAction(action)
         self._window.addAction(action)
+        self._made.append(action)
         return action
 
     def ask_settings(self) -> None:
@@ -159,12 +164,15 @@ class Menus(QObject):
         from raterscope.widgets.dialogs.settings_dialog import SettingsDialog
 
         cache = str(PyramidCache.of_user().folder.parent)
-        dialog = SettingsDialog(preferences.program_settings(), login_name(), cache, self._window)
+        dialog = SettingsDialog(
+            preferences.program_settings(), login_name(), cache, self.key_bindings.bindings(), self._window
+        )
         dialog.accepted.connect(lambda: self._on_settings(dialog))
         dialog.open()
 
     def _on_settings(self, dialog: SettingsDialog) -> None:
         preferences.store_program_settings(dialog.settings)
+        self.key_bindings.store(dialog.keys.changes())
         self.message.emit("Settings saved.")
 
     def _change_text_size(self, steps: int) -> None:
@@ -183,8 +191,12 @@ class Menus(QObject):
         for action in self._of_study:
             action.setEnabled(contents is not None)
 
-    def follow_workspace(self, kind: str, review: Sequence[QAction]) -> None:
+    def follow_workspace(
+        self, kind: str, review: Sequence[QAction], workspace: QWidget | None = None
+    ) -> None:
         """Fill the Export menu of a kind, and the Review menu of its workspace."""
+        own = [action for action in review if not isinstance(action.parent(), QMenu)]
+        self.key_bindings.follow({"Window": self._made, WORKSPACES[kind].title: own}, workspace)
         self.review_menu.clear()
         self.review_menu.addActions(review)
         self.export_menu.clear()

@@ -47,6 +47,11 @@ def recall(key: str) -> QByteArray | None:
     return value if isinstance(value, QByteArray) else None
 
 
+def recall_text(key: str) -> str:
+    """Read a stored text; empty without one."""
+    return str(_settings().value(key) or "")
+
+
 def is_enabled(key: str) -> bool:
     """Return whether the value stored under a key is True."""
     return str(_settings().value(key)).lower() == "true"

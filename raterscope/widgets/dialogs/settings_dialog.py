@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtWidgets import QDialog, QFormLayout, QLineEdit, QSpinBox, QWidget
+from PySide6.QtWidgets import QDialog, QFormLayout, QLineEdit, QSpinBox, QTabWidget, QWidget
 
+from raterscope.widgets.dialogs.key_bindings import KeyBinding, KeyTable
 from raterscope.widgets.dialogs.parts import FolderField, lay_out
+from raterscope.widgets.layouts import STRETCH, vertical
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
 from raterscope.widgets.theme import LARGEST, SMALLEST, set_lengths
 
@@ -45,14 +48,21 @@ class SettingsDialog(QDialog):
         The present ones.
     login, cache : str
         What an empty name and an empty folder stand for.
+    bindings : sequence of KeyBinding
+        Commands and their keys.
     """
 
     def __init__(
-        self, settings: ProgramSettings, login: str, cache: str, parent: QWidget | None = None
+        self,
+        settings: ProgramSettings,
+        login: str,
+        cache: str,
+        bindings: Sequence[KeyBinding],
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Settings")
-        set_lengths(self, minimumWidth=460)
+        set_lengths(self, minimumWidth=560)
         self.theme = ChoiceBox()
         for name, words in THEMES:
             self.theme.addItem(words, name)
@@ -79,7 +89,14 @@ class SettingsDialog(QDialog):
             if not field.accessibleName():
                 field.setAccessibleName(words)
         note = plain_label("The name is used for decisions from now on.", "small", wrap=True)
-        self.accepting = lay_out(self, form, note, accept="Save")
+        program, self.keys = QWidget(), KeyTable(bindings)
+        vertical(form, note, STRETCH, inside=program, margins=(12, 12, 12, 12), spacing=8)
+        self.tabs = QTabWidget()
+        self.tabs.tabBar().setAccessibleName("Settings")
+        self.tabs.addTab(program, "Program")
+        self.tabs.addTab(self.keys, "Keys")
+        self.accepting = lay_out(self, self.tabs, accept="Save")
+        self.keys.changed.connect(lambda: self.accepting.setEnabled(not self.keys.conflict()))
 
     @property
     def settings(self) -> ProgramSettings:

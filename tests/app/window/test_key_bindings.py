@@ -1,0 +1,71 @@
+"""Keys of commands are changed in the settings, named where they conflict, kept, and reset."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence
+
+from raterscope.app.window import key_bindings, preferences
+from raterscope.widgets.dialogs.settings_dialog import SettingsDialog
+from tests.app.driving import command, idle, press
+
+
+@pytest.fixture(autouse=True)
+def usual():
+    yield
+    preferences.remember("key_bindings", "")
+
+
+def open_keys(window):
+    command(window, "Settings…")
+    dialog = window.findChildren(SettingsDialog)[-1]
+    dialog.tabs.setCurrentWidget(dialog.keys)
+    return dialog, dialog.keys
+
+
+def choose(keys, words):
+    rows = [keys.table.item(row, 0).text() for row in range(keys.table.rowCount())]
+    keys.table.setCurrentCell(rows.index(words), 0)
+
+
+def test_a_changed_key_works_at_once_and_is_written_on_the_button(fused, qtbot):
+    dialog, keys = open_keys(fused)
+    choose(keys, "Accept")
+    keys.editor.setKeySequence(QKeySequence("J"))
+    dialog.accept()
+    idle(fused, qtbot)
+    fused.workspace.reviewing.select(0)
+    press(fused, qtbot, Qt.Key.Key_A)
+    assert not fused.document.contents.decisions
+    press(fused, qtbot, Qt.Key.Key_J)
+    idle(fused, qtbot)
+    assert [decision.verb for decision in fused.document.contents.decisions] == ["accept"]
+    assert "(J)" in fused.workspace.evidence.accept.accessibleName()
+    assert key_bindings.read_keys() == {"Clicks/Accept": "J"}
+    dialog, keys = open_keys(fused)
+    keys.reset_all.click()
+    dialog.accept()
+    assert key_bindings.read_keys() == {}
+    assert "(A)" in fused.workspace.evidence.accept.accessibleName()
+
+
+def test_a_conflict_is_named_and_cannot_be_saved(fused, qtbot):
+    dialog, keys = open_keys(fused)
+    choose(keys, "Fuse again")
+    keys.editor.setKeySequence(QKeySequence("Ctrl+K"))
+    assert (
+        keys.conflict() == "Ctrl+K is the key of “Command palette” and of “Fuse again”. Change one of them."
+    )
+    assert not dialog.accepting.isEnabled()
+    keys.reset.click()
+    assert dialog.accepting.isEnabled()
+    dialog.reject()
+
+
+def test_the_list_is_searched_and_unreadable_settings_are_ignored(fused, qtbot):
+    preferences.remember("key_bindings", "[1")
+    assert key_bindings.read_keys() == {}
+    dialog, keys = open_keys(fused)
+    keys.line.setText("palette")
+    shown = [row for row in range(keys.table.rowCount()) if not keys.table.isRowHidden(row)]
+    assert [keys.table.item(row, 0).text() for row in shown] == ["Command palette"]
+    dialog.reject()
