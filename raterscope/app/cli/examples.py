@@ -40,6 +40,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "report study.rscope -o report.pdf",
         "report study.rscope --run 3 -o report.html",
         "report study.rscope --variability protocol.toml -o report.html",
+        "report study.rscope --cost -o report.html",
         "report study.rscope --annotator anna -o anna.pdf",
     ),
     "structures": (

@@ -399,12 +399,11 @@ STOPS = (
     Measure("saved", "Share of the votes that stopping would have saved", "none", _percent),
     Measure("stopped", "Share of the tasks that stopped", "none", _percent),
     Measure(
-        "by posteriors",
-        "Error of the stopped tasks by the posteriors of all votes, beside that on gold "
-        "tasks; not known without these: votes do not reveal mistakes that annotators share",
+        "error",
+        "Error of the stopped gold tasks, with Wilson's 95 % interval; not known without gold "
+        "tasks: votes do not reveal mistakes that annotators share",
         "none",
     ),
-    Measure("on gold", "Error of the stopped gold tasks, with Wilson's 95 % interval", "none"),
 )
 
 
@@ -414,7 +413,7 @@ class CostPanel(FormBesidePlot):
     def __init__(self) -> None:
         self.curve = VoteCurvePlot()
         self.table = ComparisonTable(STOPS, "", subject="stop at")
-        self.table.header.set_title("Stopping tasks with enough votes", "error by posteriors, on gold tasks")
+        self.table.header.set_title("Stopping tasks with enough votes", "error on gold tasks")
         super().__init__(CostSettings, _above(self.curve, self.table), COST_TIP)
         self.setAccessibleName("Cost")
 

@@ -106,10 +106,11 @@ class Assignments:
         named = votes.annotator[votes.annotator != OPEN]
         if not len(votes):
             return "No task needs a vote."
-        words = f"{counted(len(votes), 'vote')} by {counted(len(np.unique(named)), 'annotator')}"
-        words += f", {int(np.bincount(named).max()):,} each at most" if len(named) else ""
-        if len(named) < len(votes):
-            words += f", {len(votes) - len(named):,} by new annotators"
+        words = counted(len(votes), "vote")
+        if len(named):
+            words += f" by {counted(len(np.unique(named)), 'annotator')}"
+            words += f", {int(np.bincount(named).max()):,} each at most"
+        words += f", {len(votes) - len(named):,} by new annotators" if len(named) < len(votes) else ""
         words += f", cost {self.cost:g}" if self.cost != len(votes) else ""
         return f"{words}. Cost measures what more votes gain."
 

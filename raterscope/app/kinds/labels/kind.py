@@ -91,6 +91,9 @@ def _add_fuse_options(parser: Parser) -> None:
 
 def _add_report_options(parser: Parser) -> None:
     add_roc_curves(parser, "needs known truths and takes minutes")
+    parser.add_argument("--cost", action="store_true",
+                        help="of labels: accuracy against votes per task, the gain of more votes, and what "
+                             "stopping would have saved; fuses each question some hundred times")  # fmt: skip
     add_rates_over_time(parser, "of questions of labels")
 
 

@@ -224,7 +224,7 @@ class CostMeasurement(LabelsPart):
                 (
                     _alone(replay.used / max(replay.tasks, 1)),
                     _alone(1 - replay.used / max(replay.votes, 1)),
-                    _alone(replay.stopped / max(replay.tasks, 1)), _alone(replay.stated),
+                    _alone(replay.stopped / max(replay.tasks, 1)),
                     (replay.error, replay.low, replay.high),
                 ),
             )

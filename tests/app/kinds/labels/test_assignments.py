@@ -109,3 +109,12 @@ def test_the_table_of_costs_has_the_curve_and_the_stop_rule(original, tmp_path):
     assert float(curve[-1]["votes_per_task"]) == 4
     assert all(row["accuracy"] == "" for row in rows)  # nothing is known for certain
     assert [row["limit"] for row in rows if row["what"] == "stopped"] == ["0.8", "0.9", "0.95", "0.99"]
+
+
+def test_the_report_has_the_cost_on_request(original, tmp_path):
+    for name, more in (("plain", []), ("cost", ["--cost"])):
+        assert main(["report", str(original), *more, "-o", str(tmp_path / f"{name}.html")]) == 0
+    plain, cost = ((tmp_path / f"{name}.html").read_text(encoding="utf-8") for name in ("plain", "cost"))
+    assert "Accuracy against votes" not in plain
+    assert "One more vote per task would gain about" in cost
+    assert "votes do not reveal mistakes that annotators share" in cost  # no gold tasks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.kinds.labels.agreement import agreement_table
 from raterscope.app.kinds.labels.community_charts import GroupedAnswer
+from raterscope.app.kinds.labels.cost import measure_cost
 from raterscope.app.kinds.labels.cross_validation import cross_validate, load_folds
 from raterscope.app.kinds.labels.decision_rates import (
     DecisionRates,
@@ -43,6 +44,7 @@ from raterscope.app.kinds.labels.fusion_tables import accuracies
 from raterscope.app.kinds.labels.report.tables import (
     annotators_table,
     communities_table,
+    cost_tables,
     crowd_table,
     disputed_table,
     folded_blocks,
@@ -488,6 +490,13 @@ _MEASURES = (
         "[@delong1988].",
     ),
     (
+        "Cost",
+        "Random votes of each task are fused, and the votes are replayed in their order until each task has "
+        "three and a posterior above a limit. Errors are measured on gold tasks with Wilson's interval "
+        "([@wilson1927]). The gain of more votes is extrapolated from what half of each task's votes lose "
+        "against all, judged by the posteriors of all: at most as much per vote, and at least nothing.",
+    ),
+    (
         "Rates over time",
         "Sensitivity and specificity for one class as votes arrive, by recursive EM, an incremental Newton "
         "step, EM on all votes so far, and decisions by the rates that are known ([@diazvilor2017], "
@@ -543,12 +552,17 @@ def _question(request: ReportRequest, entry: QuestionEntry, watch: Watch) -> tup
     followed = None
     if over_time is not None:
         followed = follow_question(answered.question, over_time or None, part(watch, 0.9, 0.95))
-    return answered.run, question_section(question, part(watch, 0.95, 1.0), curves, followed)
+    section = question_section(question, part(watch, 0.95, 1.0), curves, followed)
+    if request.options.get("cost"):
+        step = part(watch, 0.95, 1.0, "cost: ")
+        cost = measure_cost(answered.question, plan_of(answered.run), watch=step)
+        section = replace(section, blocks=[*section.blocks, *cost_tables(cost)])
+    return answered.run, section
 
 
 def _read_options(options: argparse.Namespace) -> dict[str, Any]:
     folds = None if options.roc_curves is None else FoldedSettings.from_text(dict(options.roc_curves))
-    return {"folds": folds, "over_time": options.rates_over_time}
+    return {"folds": folds, "over_time": options.rates_over_time, "cost": options.cost}
 
 
 REPORT = Report(gather_part, _read_options)

@@ -19,6 +19,7 @@ from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, mean_area
 from raterscope.app.assessment import DISPUTED, disputed_tasks, matters_in_words
 from raterscope.app.errors import counted, plain
+from raterscope.app.kinds.labels.cost import Cost, cost_in_words
 from raterscope.app.kinds.labels.cross_validation import area_in_words, curve_chart, curve_keys
 from raterscope.app.kinds.labels.exports import DecidedAnswer
 from raterscope.app.kinds.labels.runs import VOTE, Answered, Groups
@@ -27,7 +28,7 @@ from raterscope.app.page.pictures import drawing
 from raterscope.app.page.units import NONE, named, p_value, share, signed, significant
 from raterscope.figures.colours import tint
 from raterscope.figures.paper import image_of
-from raterscope.text import estimate, figure
+from raterscope.text import estimate, figure, percent
 
 _MOST_CURVES = 6
 
@@ -134,6 +135,32 @@ def methods_table(answered: Answered, judged: Mapping[str, Assessment]) -> Table
         "Method", "Tasks", "Accuracy", "AUC", "Log loss", "Brier", "Calibration error", "Against the vote"
     )  # fmt: skip
     return Table("Methods compared", columns, rows, note)
+
+
+def cost_tables(cost: Cost) -> list[Table]:
+    """Show accuracy against votes per task, and what stopping would have saved."""
+    curve = cost.curve
+    on_gold = curve.accuracy.tolist() if curve.judged else [[math.nan] * 3] * len(curve.most)
+    against = [
+        (f"{votes:.1f}", estimate(*gold), estimate(*expected))
+        for votes, gold, expected in zip(
+            curve.votes.tolist(), on_gold, curve.expected.tolist(), strict=True
+        )
+    ]  # fmt: skip
+    stopped = [
+        (
+            f"{replay.limit:g}", f"{replay.used / max(replay.tasks, 1):.1f}",
+            percent(1 - replay.used / max(replay.votes, 1)), percent(replay.stopped / max(replay.tasks, 1)),
+            estimate(replay.error, replay.low, replay.high),
+        )
+        for replay in cost.replays
+    ]  # fmt: skip
+    return [
+        Table("Accuracy against votes", ("Votes per task", "On gold tasks", "By the model"), against,
+              cost_in_words(cost)),
+        Table("Stopping tasks with enough votes",
+              ("Posterior", "Votes per task", "Saved", "Tasks stopped", "Error on gold tasks"), stopped),
+    ]  # fmt: skip
 
 
 def crowd_table(answered: Answered, rates: Rates) -> Table:
