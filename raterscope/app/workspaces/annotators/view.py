@@ -153,7 +153,8 @@ def _queue(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> Que
         detail = unusual.words[row] or (counted(marks, "mark") if marks else "not fused yet")
         out = name in table.excluded
         words = _state(table, name) if out else detail
-        deviations = f"{score / (1 - score):.1f} SD" if 0 < score < 1 else ""
+        is_measured = 0 < score < 1 and not unusual.columns[row].endswith("_copy_group")
+        deviations = f"{score / (1 - score):.1f} SD" if is_measured else ""
         flag = table.flagged.get(name)
         items.append(
             QueueItem(name, shown[row], words, score or None, done=out, flag=flag, amount=deviations)
