@@ -1,4 +1,15 @@
-"""Display of images: value range, gamma, colour and visibility of each channel, as bytes for the screen."""
+"""Display of images: value range, gamma, colour and visibility of each channel, as bytes for the screen.
+
+References
+----------
+J. L. Pech-Pacheco, G. Cristobal, J. Chamorro-Martinez and J. Fernandez-Valdivia, "Diatom autofocusing in
+brightfield microscopy: a comparative study", International Conference on Pattern Recognition, 3, 314-317,
+2000, doi:10.1109/ICPR.2000.903548 (focus).
+
+M. Macenko, M. Niethammer, J. S. Marron, D. Borland, J. T. Woosley, X. Guan, C. Schmitt and N. E. Thomas, "A
+method for normalizing histology slides for quantitative analysis", IEEE International Symposium on Biomedical
+Imaging, 1107-1110, 2009, doi:10.1109/ISBI.2009.5193250 (stains).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from raterscope.algorithms.stains import Stain, normalise_stain
 
 Colour = tuple[int, int, int]
 """Red, green and blue, 0 to 255."""
@@ -232,3 +241,81 @@ def combine(
     if not lit:
         return np.zeros((*planes[0].shape, 3), dtype=np.uint8)
     return mix_channels([plane for plane, _ in lit], [colour for _, colour in lit])
+
+
+def measure_focus(pixels: NDArray[Any]) -> float:
+    """Return the variance of the Laplacian of an image, (height, width) or (height, width, 3).
+
+    The Laplacian has four neighbours; pixels at the border are left out. Colours are averaged. The value is
+    comparable between images of the same field only. It is 0 for an image of fewer than 3 pixels a side.
+    """
+    grey = pixels.astype(np.float32) if pixels.ndim == 2 else pixels.mean(axis=2, dtype=np.float32)
+    if min(grey.shape) < 3:
+        return 0.0
+    neighbours = grey[:-2, 1:-1] + grey[2:, 1:-1] + grey[1:-1, :-2] + grey[1:-1, 2:]
+    return float(np.var(neighbours - 4 * grey[1:-1, 1:-1], dtype=np.float64))
+
+
+Stain = tuple[float, float, float, float, float, float, float, float]
+"""Optical densities of two stains in red, green and blue, three and three, and the strength of each."""
+
+_STAINED = 0.15
+"""Least optical density, in all three colours, of a pixel with stain."""
+_ENDS = (1.0, 99.0)
+_FEWEST = 200
+_STAIN_SAMPLE = 200_000
+_STAIN_BAND = 256
+_SMALLEST_ANGLE = 0.02
+"""Radians between the colours of two stains; below it there is only one."""
+
+
+def estimate_stain(pixels: NDArray[np.uint8]) -> Stain | None:
+    """Estimate the two stains of an image, (height, width, 3); None if it has not two.
+
+    The stain with more density in red, which is the bluer one, comes first.
+    """
+    step = max(1, math.isqrt(pixels.shape[0] * pixels.shape[1] // _STAIN_SAMPLE))
+    density = _densities()[pixels[::step, ::step].reshape(-1, 3)]
+    density = density[(density > _STAINED).all(axis=1)].astype(np.float64)
+    if len(density) < _FEWEST:
+        return None
+    axes = np.linalg.eigh(np.cov(density.T))[1][:, [2, 1]]
+    axes *= np.where(axes.sum(axis=0) < 0, -1.0, 1.0)
+    flat = density @ axes
+    angles = np.arctan2(flat[:, 1], flat[:, 0])
+    ends = np.percentile(angles, _ENDS)
+    if ends[1] - ends[0] < _SMALLEST_ANGLE:
+        return None
+    vectors = np.array([axes @ (np.cos(angle), np.sin(angle)) for angle in ends])
+    vectors = np.maximum(vectors, 0.0)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = vectors[np.argsort(-vectors[:, 0])]
+    strength = np.percentile(density @ np.linalg.pinv(vectors), _ENDS[1], axis=0)
+    if not (np.isfinite(vectors).all() and (strength > 0).all()):
+        return None
+    first, second = (tuple(vector) for vector in vectors.tolist())
+    return (*first, *second, float(strength[0]), float(strength[1]))
+
+
+def normalise_stain(pixels: NDArray[np.uint8], reference: Stain) -> NDArray[np.uint8]:
+    """Normalise the stains of an image to a reference; an image without two stains is unchanged."""
+    own = estimate_stain(pixels)
+    if own is None:
+        return pixels
+    (vectors, strength), (aim, aimed) = _parts(own), _parts(reference)
+    mixing = (np.linalg.pinv(vectors) * (aimed / strength) @ aim).astype(np.float32)
+    table, shown = _densities(), np.empty_like(pixels)
+    for row in range(0, len(pixels), _STAIN_BAND):
+        density = table[pixels[row : row + _STAIN_BAND]] @ mixing
+        shown[row : row + _STAIN_BAND] = np.clip(np.rint(256.0 * np.exp(-density) - 1.0), 0, 255)
+    return shown
+
+
+def _densities() -> NDArray[np.float32]:
+    """Return the optical density of each byte."""
+    return -np.log((np.arange(256, dtype=np.float32) + 1) / 256)
+
+
+def _parts(stain: Stain) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    numbers = np.array(stain)
+    return numbers[:6].reshape(2, 3), numbers[6:]

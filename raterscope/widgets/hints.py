@@ -1,4 +1,4 @@
-"""Help on keys, switches over an image, empty states with a next step, and notes above a workspace."""
+"""Help on keys, switches over an image, empty states with a next step, notes, highlight of dragged files."""
 
 from __future__ import annotations
 
@@ -334,3 +334,39 @@ def key_grid(*keys: tuple[KeyButton, Any]) -> QGridLayout:
 
 def _key_font(key: str) -> QFont:
     return theme.font(theme.BODY if len(key) == 1 else theme.CAPTION, bold=True)
+
+
+class DropOverlay(QWidget):
+    """Border and a sentence above a window; it takes no events."""
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        self._window = window
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._words = ""
+        self.hide()
+
+    def show_words(self, words: str) -> None:
+        """Cover the window with a sentence."""
+        self._words = words
+        self.setGeometry(self._window.rect())
+        self.raise_()
+        self.show()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint border and sentence."""
+        with QPainter(self) as painter:
+            look, box = theme.current(), enlarge(painter, self.rect())
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.fillRect(box, theme.colour(look.window, 150))
+            painter.setPen(QPen(QColor(look.accent), 3))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(box.adjusted(5, 5, -5, -5), 6, 6)
+            painter.setFont(theme.font(theme.FIGURE, bold=True))
+            width = painter.fontMetrics().horizontalAdvance(self._words) + 48
+            words = QRectF(box.center().x() - width / 2, box.center().y() - 24, width, 48)
+            painter.setBrush(QColor(look.surface))
+            painter.setPen(QPen(QColor(look.accent), 1))
+            painter.drawRoundedRect(words, 6, 6)
+            painter.setPen(QColor(look.text))
+            painter.drawText(words, Qt.AlignmentFlag.AlignCenter, self._words)

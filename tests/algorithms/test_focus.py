@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter, laplace
 
-from raterscope.algorithms.focus import measure_focus
+from raterscope.algorithms.image_display import measure_focus
 
 
 def test_it_is_the_variance_of_the_laplacian_of_scipy():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from raterscope.algorithms.stains import estimate_stain, normalise_stain
+from raterscope.algorithms.image_display import estimate_stain, normalise_stain
 
 
 def stained(vectors, strength, seed=1):

@@ -24,7 +24,6 @@ SMALL = ((48, 48, 48), 4, (1.0, 1.0, 1.0))
 LARGE = ((160, 500, 500), 7, (0.75, 0.5, 0.5))
 
 PEAK = """
-from tests.benchmarks.masks_speed import LARGE, crowd
 from tests.benchmarks.measuring import most_memory
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 masks = crowd(*LARGE)

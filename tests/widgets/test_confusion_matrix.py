@@ -3,7 +3,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor
 
-from raterscope.algorithms.labels.class_order import similar_order
+from raterscope.algorithms.labels.class_tree import similar_order
 from raterscope.figures.colours import community_colour
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import community_ink, contrast, ink_on, short_rate

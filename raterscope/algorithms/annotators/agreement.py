@@ -1,4 +1,4 @@
-"""Agreement of annotators beyond chance, on masks and on clusters of clicks.
+"""Agreement of annotators: beyond chance on masks and clusters of clicks, of marks, of sets of tags.
 
 References
 ----------
@@ -10,6 +10,9 @@ References
    kappa", Psychological Bulletin 72 (1969) 323-327, doi:10.1037/h0028106.
 .. [krippendorff2018] K. Krippendorff, "Content analysis: an introduction to its methodology", 4th edition,
    Sage (2018) (chapter 12).
+.. [passonneau2006] R. Passonneau, "Measuring agreement on set-valued items (MASI) for semantic and pragmatic
+   annotation", Proceedings of the fifth international conference on language resources and evaluation (LREC),
+   European Language Resources Association (2006) 831-836.
 .. [dice1945] L. R. Dice, "Measures of the amount of ecologic association between species", Ecology 26 (1945)
    297-302, doi:10.2307/1932409.
 """
@@ -22,8 +25,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
-from raterscope.algorithms.annotators.vote_agreement import Coefficient
+from raterscope.algorithms.annotators.measurements import LEVEL
+from raterscope.algorithms.annotators.vote_agreement import Coefficient, VoteAgreement, vote_agreement
+from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.masks.data import Masks
 from raterscope.algorithms.masks.patterns import patterns_of
 from raterscope.algorithms.masks.staple import DOMAINS, MARGIN, counted_voxels
@@ -447,3 +453,121 @@ def click_agreement(
         dice=dice,
         kappa=kappa,
     )
+
+
+@dataclass(frozen=True)
+class DetectionAgreement:
+    """Agreement of the marks of two annotators.
+
+    Attributes
+    ----------
+    share : Coefficient
+        Twice the matched marks over the marks of both, which is the F1 score of one against the other; NaN
+        without marks.
+    images, matched : int
+    """
+
+    share: Coefficient
+    images: int
+    matched: int
+
+
+def detection_agreement(
+    first: Sequence[FloatArray], second: Sequence[FloatArray], radius: float
+) -> DetectionAgreement:
+    """Match the marks of two annotators, image by image.
+
+    Parameters
+    ----------
+    first, second : sequence of (N, 2) float64
+        Marks on each image that both viewed.
+    radius : float
+
+    Notes
+    -----
+    The interval is that of a ratio of sums over images, by the delta method with Student's t; NaN below three
+    images.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> a, b = np.array([[0.0, 0.0], [9.0, 9.0]]), np.array([[1.0, 0.0]])
+    >>> detection_agreement([a], [b], radius=2).share.value
+    0.6666666666666666
+    """
+    matched = np.array(
+        [len(match(a, b, radius).found) for a, b in zip(first, second, strict=True)], dtype=np.float64
+    )
+    total = np.array([len(a) + len(b) for a, b in zip(first, second, strict=True)], dtype=np.float64)
+    images, marks = len(total), float(total.sum())
+    if not marks:
+        return DetectionAgreement(Coefficient(math.nan, math.nan, math.nan), images, 0)
+    value = 2 * float(matched.sum()) / marks
+    low = high = math.nan
+    if images > 2:
+        rest = 2 * matched - value * total
+        error = math.sqrt(images / (images - 1) * float((rest**2).sum())) / marks
+        half = float(special.stdtrit(images - 1, (1 + LEVEL) / 2)) * error
+        low, high = max(0.0, value - half), min(1.0, value + half)
+    return DetectionAgreement(Coefficient(value, low, high), images, int(matched.sum()))
+
+
+MOST_SETS = 2000
+"""Different sets of tags up to which all tasks are used."""
+
+
+def masi_distances(sets: ArrayLike) -> NDArray[np.float64]:
+    """Return the MASI distance of each two sets of tags, 0 to 1.
+
+    It is 1 - J M: J is the Jaccard index, M is 1 for equal sets, 2/3 if the one contains the other, 1/3 if
+    they overlap, and 0 if they share nothing ([passonneau2006]_). Two empty sets are equal.
+
+    Parameters
+    ----------
+    sets : (S, T) bool
+        The tags of each set.
+
+    Examples
+    --------
+    >>> masi_distances([[1, 1, 0, 0], [1, 1, 1, 1], [0, 1, 1, 0]]).round(3)[0].tolist()
+    [0.0, 0.667, 0.889]
+    """
+    has = np.asarray(sets, dtype=np.float64)
+    shared = has @ has.T
+    size = has.sum(axis=1)
+    union = size[:, None] + size[None, :] - shared
+    smaller = np.minimum(size[:, None], size[None, :])
+    weight = np.where(shared == union, 1.0, np.where(shared == smaller, 2 / 3, 1 / 3))
+    jaccard = np.divide(shared, union, out=np.ones_like(union), where=union > 0)
+    return np.asarray(1 - weight * jaccard)
+
+
+def tag_agreement(task: ArrayLike, sets: ArrayLike, *, seed: int = 0) -> VoteAgreement:
+    """Measure the agreement of votes that are sets of tags; see `vote_agreement`.
+
+    With more than `MOST_SETS` different sets, random tasks with so many are used.
+
+    Parameters
+    ----------
+    task : (V,) int
+        The task of each vote, from 0; at most one vote of an annotator on a task.
+    sets : (V, T) bool
+        The tags of each vote.
+
+    Examples
+    --------
+    >>> agreement = tag_agreement([0, 0, 1, 1], [[1, 0], [1, 0], [0, 1], [1, 1]])
+    >>> round(agreement.krippendorff.value, 3)
+    0.5
+    """
+    tasks, has = np.asarray(task), np.asarray(sets, dtype=np.bool_)
+    different, number = np.unique(has, axis=0, return_inverse=True)
+    number = number.ravel()
+    if len(different) > MOST_SETS:
+        order = np.random.default_rng(seed).permutation(int(tasks.max()) + 1)[tasks]
+        rows = np.argsort(order, kind="stable")
+        _, first = np.unique(number[rows], return_index=True)
+        last = order[rows[np.sort(first)[MOST_SETS]]]
+        kept = order < last
+        return tag_agreement(tasks[kept], has[kept], seed=seed)
+    return vote_agreement(tasks, number, len(different), apart=masi_distances(different), seed=seed)

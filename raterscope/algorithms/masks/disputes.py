@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks._cores import cores_of, nearest_cores, sort_order
-from raterscope.algorithms.masks.boxes import box_around, overlap
 from raterscope.algorithms.masks.data import (
     OPEN,
     BoolArray,
@@ -25,7 +24,9 @@ from raterscope.algorithms.masks.data import (
     FloatArray,
     MaskFusion,
     Masks,
+    box_around,
     cut_positions,
+    overlap,
 )
 from raterscope.algorithms.masks.grid import slab_bounds
 from raterscope.algorithms.masks.metrics import distance_at, distance_to, place_in_frame

@@ -12,10 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.masks.boxes import box_around, slices_of
 from raterscope.algorithms.masks.calibration import Calibration, Distances, calibrate, measure_distances
 from raterscope.algorithms.masks.catalogue import FUSERS
-from raterscope.algorithms.masks.data import OPEN, BoolArray, FloatArray, MaskFusion, Masks, marked
+from raterscope.algorithms.masks.data import (
+    OPEN,
+    BoolArray,
+    FloatArray,
+    MaskFusion,
+    Masks,
+    box_around,
+    marked,
+    slices_of,
+)
 from raterscope.algorithms.masks.disputes import Dispute, dispute_by_slice, disputes
 from raterscope.algorithms.masks.distance import domain, half_side, occupied, signed_distance
 from raterscope.algorithms.masks.metrics import Comparison, compare_all, distance_at, place_in_frame

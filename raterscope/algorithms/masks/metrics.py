@@ -22,7 +22,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.boxes import box_around, overlap, slices_of
 from raterscope.algorithms.masks.data import (
     BoolArray,
     Box,
@@ -30,7 +29,10 @@ from raterscope.algorithms.masks.data import (
     FloatArray,
     MaskFusion,
     Masks,
+    box_around,
     cut_positions,
+    overlap,
+    slices_of,
     volumes_of,
 )
 from raterscope.algorithms.masks.patterns import box_of, labels_of

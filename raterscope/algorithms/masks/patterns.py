@@ -11,8 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.boxes import slices_of
-from raterscope.algorithms.masks.data import OPEN, Box, FloatArray, Masks
+from raterscope.algorithms.masks.data import OPEN, Box, FloatArray, Masks, slices_of
 from raterscope.algorithms.progress import Look, Watch, silent
 
 IntArray = NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Table of the annotators of all kinds: one row each, with every value that the kinds know of them."""
+"""Table of the annotators of all kinds: one row each, with all that the kinds know of them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.reliability import PersonReliability
+from raterscope.algorithms.annotators.reliability import PersonReliability, from_interval, person_reliability
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.annotator_evidence import Consequences, Course, Evidence, Measure
-from raterscope.app.annotators.across_kinds import relate_kinds
+from raterscope.app.changes import changes_of_run
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import ReviewState, all_names, fold, groups
-from raterscope.app.study import Study
+from raterscope.app.study import RunEntry, Study
 
 Column = NDArray[Any]
 """Numbers or texts of all rows."""
@@ -244,3 +244,63 @@ def preview_change(
         if consequences is not None:
             by_kind.append(consequences)
     return tuple(by_kind)
+
+
+MEASURES = {"clicks": "reliability", "masks": "dice", "labels": "accuracy", "pairs": "match"}
+"""The probability that each kind's reliability is read from; it needs an interval."""
+
+
+def relate_kinds(columns: Mapping[str, NDArray[Any]], watch: Watch = silent) -> PersonReliability | None:
+    """Relate the reliability of annotators across kinds; None with fewer than two kinds.
+
+    Parameters
+    ----------
+    columns : mapping of str to (N,) array
+        Those of `AnnotatorTable`. A kind takes part if its measure of `MEASURES` has intervals.
+    """
+    kinds, values, errors = [], [], []
+    for kind, measure in MEASURES.items():
+        ends = [columns.get(f"{kind}_{measure}{end}") for end in ("_low", "_high")]
+        if ends[0] is None or ends[1] is None:
+            continue
+        value, error = from_interval(np.asarray(ends[0], dtype=float), np.asarray(ends[1], dtype=float))
+        if np.isfinite(value).any():
+            kinds.append(kind)
+            values.append(value)
+            errors.append(error)
+    if len(kinds) < 2:
+        return None
+    return person_reliability(np.array(values).T, np.array(errors).T, kinds, watch)
+
+
+def effects_of_exclusion(names: Collection[str], study: Study, watch: Watch = silent) -> tuple[str, ...]:
+    """Describe for each kind what the first fusion without an annotator changed, a sentence each.
+
+    Other decisions that were made before that fusion changed it too, and are named as such.
+    """
+    firsts = [run for kind in KINDS for run in _first_without(names, kind, study)]
+    sentences = []
+    for done, run in enumerate(firsts):
+        step = part(watch, done / len(firsts), (done + 1) / len(firsts))
+        changes = changes_of_run(run.id, None, study, step)
+        if changes is not None:
+            others = run.known - changes.before.known > 1
+            also = " (with other decisions since)" if others else ""
+            sentences.append(
+                f"{KINDS[run.kind].title}, run {run.id} without them{also}: {changes.in_words()}."
+            )
+    return tuple(sentences)
+
+
+def _first_without(names: Collection[str], kind: str, study: Study) -> list[RunEntry]:
+    """Return the first run of a kind that excludes an annotator since they last counted; none without."""
+    first: list[RunEntry] = []
+    counted = False
+    for run in study.runs.all():
+        if run.kind != kind:
+            continue
+        if set(names).isdisjoint(run.excluded):
+            first, counted = [], True
+        elif counted and not first:
+            first = [run]
+    return first

@@ -60,13 +60,13 @@ def _execute(options: argparse.Namespace) -> int:
         case "gather":
             from raterscope.app.cli.batch import gather as command
         case "reader-study":
-            from raterscope.app.cli.reader_study import reader_study as command
+            from raterscope.app.cli.study import reader_study as command
         case "decide":
-            from raterscope.app.cli.merge import decide as command
+            from raterscope.app.cli.study import decide as command
         case "annotators":
-            from raterscope.app.cli.annotators import annotators as command
+            from raterscope.app.cli.study import annotators as command
         case "copy":
-            from raterscope.app.cli.merge import copy as command
+            from raterscope.app.cli.study import copy as command
         case "plan":
             from raterscope.app.cli.plan import plan as command
         case "desktop":
@@ -74,7 +74,7 @@ def _execute(options: argparse.Namespace) -> int:
         case "pacs":
             from raterscope.app.cli.pacs import pacs as command
         case "merge":
-            from raterscope.app.cli.merge import merge as command
+            from raterscope.app.cli.study import merge as command
         case _:
             return _fuse(options)
     return command(options)

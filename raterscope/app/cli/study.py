@@ -1,4 +1,4 @@
-"""Commands on a study: `raterscope import`, `run`, `export` and `report`."""
+"""Commands on studies: `import`, `run`, `export`, `report`, `annotators`, `copy`, `merge`, `reader-study`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import astuple, fields, replace
 from pathlib import Path
 from typing import Any
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import importing
-from raterscope.app.annotators.writing import ALL_ANNOTATORS
+from raterscope.app.annotators.writing import ALL_ANNOTATORS, find_studies, read_studies, write_annotators
 from raterscope.app.command_line.output import ProgressLine, Rescued, failures, one_line, rescued, tell
 from raterscope.app.command_line.selection import answered_by_options, select_items
-from raterscope.app.errors import InputError, plain
+from raterscope.app.decision_tables import record_decisions
+from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.exports import (
     Export,
     Request,
@@ -27,6 +28,7 @@ from raterscope.app.exports import (
     write_export,
     write_groups,
 )
+from raterscope.app.formats.output_files import check_writable, write_table
 from raterscope.app.formats.points import has_points
 from raterscope.app.formats.remote import fetch, is_address, is_zarr
 from raterscope.app.formats.sources import Sources
@@ -48,7 +50,9 @@ from raterscope.app.outcome import Answer
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from raterscope.app.study.groups import store_groups
-from raterscope.app.study.new_study import new_study, save_elsewhere
+from raterscope.app.study.journal_comparison import Conflict
+from raterscope.app.study.merging import merge_studies
+from raterscope.app.study.new_study import copy_for_reader, new_study, save_elsewhere
 from raterscope.app.study.records import ImageEntry, Item
 from raterscope.app.study.references import ImageNames
 
@@ -361,3 +365,104 @@ def _feedback(options: argparse.Namespace) -> int:
         path = write_feedback(study, options.annotator, options.output, watch)
     print(path)
     return 0
+
+
+def annotators(options: argparse.Namespace) -> int:
+    """Write the annotators of studies as one table."""
+    check_writable(options.output)
+    skipped: list[str] = []
+    with ProgressLine(sys.stderr) as watch:
+        tables = read_studies(find_studies(options.studies), skipped.append, watch)
+    path = write_annotators(options.output, tables, options.where or "")
+    for sentence in skipped:
+        print(f"note: {one_line(sentence)}", file=sys.stderr)
+    print(path)
+    return 0
+
+
+_LISTED = 20
+"""Conflicts that are printed; all are in the table."""
+
+
+def merge(options: argparse.Namespace) -> int:
+    """Merge studies, and print conflicts and agreement."""
+    if len(options.studies) < 2:
+        raise InputError("is alone; expected two or more studies", file=options.studies[0])
+    if options.conflicts is not None:
+        check_writable(options.conflicts)
+    with ProgressLine(sys.stderr) as watch:
+        merged = merge_studies(options.studies, options.output, watch, incomplete=options.incomplete)
+    conflicts = [conflict for study in merged for conflict in study.conflicts]
+    for study in merged:
+        added = (f"{counted(study.added, 'decision')} added, {counted(len(study.conflicts), 'conflict')}"
+                 if study.added else "nothing to add; all its decisions are in the other study")  # fmt: skip
+        print(f"{one_line(study.path.name)}: {added}")
+        for kind, agreement in study.agreements().items():
+            print(f"  {kind}: {agreement.in_words()}")
+    for conflict in conflicts[:_LISTED]:
+        where = f"{conflict.item}, " if conflict.item else ""
+        print(one_line(f"open again: {where}{conflict.subject} ({conflict.reason})"))
+    if len(conflicts) > _LISTED:
+        print(f"and {len(conflicts) - _LISTED:,} more; --conflicts writes all")
+    if options.conflicts is not None:
+        header = [field.name for field in fields(Conflict)]
+        print(write_table(options.conflicts, header, map(astuple, conflicts)))
+    print(options.output)
+    return 0
+
+
+def copy(options: argparse.Namespace) -> int:
+    """Copy a study for a second reader."""
+    with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
+        copied = copy_for_reader(study, options.output, blind=options.blind, watch=watch)
+    print(f"{options.output}: {copied.in_words()}")
+    return 0
+
+
+def decide(options: argparse.Namespace) -> int:
+    """Record the decisions of a table."""
+    with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
+        recorded, known = record_decisions(study, options.decisions, watch)
+    print(f"{counted(recorded, 'decision')} recorded" + (f", {known:,} known already" if known else ""))
+    return 0
+
+
+def reader_study(options: argparse.Namespace) -> int:
+    """Set up or collect a reader study."""
+    return _new(options) if options.step == "new" else _collect(options)
+
+
+def _new(options: argparse.Namespace) -> int:
+    from raterscope.app.reader_studies.protocol import read_protocol
+    from raterscope.app.reader_studies.set_up import set_up
+
+    protocol = read_protocol(options.protocol)
+    with ProgressLine(sys.stderr) as watch:
+        made = set_up(protocol, options.protocol, options.output, watch)
+    print(f"{counted(made.cases, 'case')}, {counted(made.reads, 'read')} by each reader")
+    for path in made.files:
+        print(path)
+    print(f"{made.coordinator} has the key of the pseudonyms; do not pass it on to readers")
+    return 0
+
+
+def _collect(options: argparse.Namespace) -> int:
+    from raterscope.app.reader_studies.collecting import collect
+
+    reason = options.unblind
+    if reason is not None and not reason.strip():
+        raise InputError("--unblind is empty; expected the reason, which the study keeps.")
+    with ProgressLine(sys.stderr) as watch:
+        collected = collect(options.files, options.output, watch, unblind=(reason or "").strip())
+    for reader, read, cases in collected.added:
+        print(f"{plain(reader)}, read {read}: {counted(cases, 'case')} added")
+    if not collected.added:
+        print("nothing new")
+    for progress in collected.state.unfinished:
+        print(f"not finished: {one_line(progress.in_words())}")
+    if collected.state.is_blinded:
+        print("the study stays closed until every reader has finished (--unblind REASON opens it)")
+    print(options.output)
+    for problem in collected.problems:
+        print(f"raterscope: {one_line(problem)}", file=sys.stderr)
+    return 1 if collected.problems else 0

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
-from raterscope.algorithms.masks.boxes import slices_of
+from raterscope.algorithms.masks.data import slices_of
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.coding import NOTHING_CODED, Coding
 from raterscope.app.errors import InputError

@@ -1,14 +1,20 @@
-"""Contents of a report, independent of its format: sections of facts, tables, pictures and sentences.
+"""Contents of a report (sections of facts, tables, pictures and sentences), and the report as HTML.
 
-All text is plain; the writer of a file escapes it.
+All text is plain; the writer of a file escapes it. The HTML is one file without scripts, and fetches nothing.
 """
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from typing import ClassVar
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,3 +300,41 @@ def _count_lines(words: Sequence[float], width: float) -> int:
         else:
             at += gap + word if at else word
     return lines
+
+
+def as_html(contents: Contents, style: str = "page", source: Callable[[Picture], str] | None = None) -> str:
+    """Write a report as HTML; all its text is escaped.
+
+    Parameters
+    ----------
+    style : str
+        Name of the style sheet: "page" for browsers, "paper" for Qt's rich text.
+    source : callable, optional
+        Returns the address of a picture; by default its bytes themselves, as a data: address.
+    """
+    template = _environment().get_template("report.html.j2")
+    return template.render(
+        contents=contents, style=style, css=_read(f"{style}.css"), source=_data if source is None else source
+    )
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, finalize=_held,
+    )  # fmt: skip
+
+
+def _held(value: object) -> object:
+    """Keep what belongs together in a text on one line."""
+    return unbroken(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _read(name: str) -> str:
+    return (resources.files("raterscope.resources") / "report" / name).read_text(encoding="utf-8")
+
+
+def _data(picture: Picture) -> str:
+    kind = "png" if picture.data.startswith(b"\x89PNG") else "jpeg"
+    return f"data:image/{kind};base64," + base64.b64encode(picture.data).decode("ascii")

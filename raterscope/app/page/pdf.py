@@ -29,8 +29,7 @@ from PySide6.QtGui import (
 from shiboken6 import delete
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.page.contents import Contents, Picture
-from raterscope.app.page.rendering import as_html
+from raterscope.app.page.contents import Contents, Picture, as_html
 
 _Part = QTextBlock | QTextTable
 

@@ -26,9 +26,9 @@ from raterscope.app.page.contents import (
     Section,
     Swatch,
     Table,
+    as_html,
 )
 from raterscope.app.page.pictures import draw_lines
-from raterscope.app.page.rendering import as_html
 from raterscope.app.papers.clicks import CLICKS
 from raterscope.app.papers.experiments import (
     Chart,

@@ -87,7 +87,7 @@ def write_page(contents: Contents, path: Path, watch: Watch = silent) -> Path:
             raise InputError(f"cannot be written as PDF: {reason}", file=path) from error
         data = as_pdf(contents, watch)
     else:
-        from raterscope.app.page.rendering import as_html
+        from raterscope.app.page.contents import as_html
 
         data = as_html(contents).encode()
     write_bytes(path, data)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.boxes import overlap
-from raterscope.algorithms.masks.data import OPEN, Settled
+from raterscope.algorithms.masks.data import OPEN, Settled, overlap
 from raterscope.app.coding import Coding
 from raterscope.app.errors import counted
 from raterscope.app.review.decision import Decision

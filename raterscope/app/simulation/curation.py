@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.sample_files import BEGUN, write_rows
-from raterscope.app.simulation.drawn import Drawn
 from raterscope.app.simulation.setups import (
     CopiersSettings,
+    Drawn,
     GradesSettings,
     JudgesSettings,
     LargeCrowdSettings,

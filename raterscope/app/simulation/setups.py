@@ -1,4 +1,4 @@
-"""The set-ups that can be simulated: the papers' parameters as defaults, and where the papers state them.
+"""Set-ups that can be simulated: the papers' parameters as defaults, where they are stated; and the files.
 
 This module loads nothing heavy, so that the command line's help comes at once.
 
@@ -13,8 +13,9 @@ paper": labels, see `raterscope.algorithms.labels`. "Position bias paper": pairs
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from raterscope.algorithms.settings import Settings, choice, integer, number
@@ -432,3 +433,31 @@ def check_size(setup: Setup, settings: Settings) -> None:
     size = setup.size(settings)
     if size > setup.most:
         raise InputError(f"{setup.name} would draw {size:,.0f} {setup.unit}; expected at most {setup.most:,}")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Data, truth, and what is beside them.
+
+    Attributes
+    ----------
+    data : tuple of Path
+        The annotations, and what they were made on.
+    truth : tuple of Path
+        The truth that can be imported, and compared with by `fuse --truth`.
+    beside : tuple of Path
+        Other ground truth: of annotators, of components, of the order of items.
+    radius : float, optional
+        How far a detection may lie from a true place, pixels.
+    classes : mapping of output to class
+        Classes of the outputs, where they differ from the outputs.
+    structure : str, optional
+        Structure that the masks show.
+    """
+
+    data: tuple[Path, ...]
+    truth: tuple[Path, ...] = ()
+    beside: tuple[Path, ...] = ()
+    radius: float | None = None
+    classes: Mapping[str, str] = field(default_factory=dict)
+    structure: str | None = None

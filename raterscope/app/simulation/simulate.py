@@ -38,10 +38,10 @@ from raterscope.app.importing import read_files, store
 from raterscope.app.kinds.masks.imports import MaskOptions
 from raterscope.app.sample_files import BEGUN, write_rows
 from raterscope.app.simulation import curation
-from raterscope.app.simulation.drawn import Drawn
 from raterscope.app.simulation.setups import (
     BiasSettings,
     CrowdSettings,
+    Drawn,
     OverlappingSettings,
     ProstateSettings,
     SeparatedSettings,

@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.agreement import cohen_kappa, kappa_interval
-from raterscope.algorithms.masks.boxes import box_around
-from raterscope.algorithms.masks.data import OPEN
+from raterscope.algorithms.masks.data import OPEN, box_around
 from raterscope.app.review import (
     BiasSubject,
     Decision,

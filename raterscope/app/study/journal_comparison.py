@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.boxes import box_around, overlap, slices_of
-from raterscope.algorithms.masks.data import OPEN, Box, Settled
+from raterscope.algorithms.masks.data import OPEN, Box, Settled, box_around, overlap, slices_of
 from raterscope.algorithms.masks.fusion import CaseResult
 from raterscope.app.review import (
     BiasSubject,

@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.boxes import box_around, overlap, slices_of
-from raterscope.algorithms.masks.data import OPEN, Masks, Settled
+from raterscope.algorithms.masks.data import OPEN, Masks, Settled, box_around, overlap, slices_of
 from raterscope.algorithms.masks.disputes import Dispute
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.patterns import with_margin

@@ -164,7 +164,7 @@ class ExpertStudies(QObject):
 
 
 def _copy(path: Path, blind: bool, study: Study, watch: Watch) -> str:
-    from raterscope.app.study.second_reads import copy_for_reader
+    from raterscope.app.study.new_study import copy_for_reader
 
     copied = copy_for_reader(study, path, blind=blind, watch=watch)
     return f"Saved {path.name}, {copied.in_words()}."

@@ -37,8 +37,7 @@ from raterscope.app.window.unsaved_results import (
 )
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
 from raterscope.app.workspaces.layout import TABS, WorkspaceLayout
-from raterscope.widgets.drop_overlay import DropOverlay
-from raterscope.widgets.hints import EmptyState
+from raterscope.widgets.hints import DropOverlay, EmptyState
 from raterscope.widgets.layouts import stacked, vertical
 from raterscope.widgets.panels.queue_panel import QueueFrame
 from raterscope.widgets.tour import Tour

@@ -43,7 +43,7 @@ class Renaming(WorkspacePart[Any, Any]):
         job.finished.connect(self._open)
 
     def _open(self, names: Sequence[str]) -> None:
-        from raterscope.widgets.dialogs.name_dialog import NameDialog
+        from raterscope.widgets.dialogs.merge_dialogs import NameDialog
 
         noun = NAMED[self._kind]
         if not names:

@@ -1,4 +1,4 @@
-"""Pictures of tasks, read in the background at reduced size; the latest are cached."""
+"""Pictures of tasks, read in the background at reduced size, and links of a task shown large."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject, Signal
-from PySide6.QtGui import QImage
+from PySide6.QtCore import QObject, Qt, QUrl, Signal
+from PySide6.QtGui import QDesktopServices, QImage
+from PySide6.QtWidgets import QMessageBox, QWidget
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
+from raterscope.app.errors import InputError, plain
 from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
@@ -148,3 +150,29 @@ def _small(path: Path) -> NDArray[np.uint8] | None:
     image = Image.fromarray(pixels).convert("RGB")
     image.thumbnail((SIDE, SIDE))
     return np.ascontiguousarray(image, dtype=np.uint8)
+
+
+LONGEST_SIDE = 4096
+"""Pixels of the longer side of a picture on screen; a larger one is reduced."""
+
+
+def ask_to_open(parent: QWidget, address: str) -> None:
+    """Ask whether to open a link in the web browser."""
+    box = QMessageBox(
+        QMessageBox.Icon.Question, "Open a link", f"Open {plain(address, 200)} in the web browser?",
+        QMessageBox.StandardButton.Open | QMessageBox.StandardButton.Cancel, parent,
+    )  # fmt: skip
+    box.setTextFormat(Qt.TextFormat.PlainText)  # the address is of an untrusted file
+    box.accepted.connect(lambda: QDesktopServices.openUrl(QUrl(address)))
+    box.open()
+
+
+def load_picture(path: Path, watch: Watch) -> NDArray[np.uint8] | None:
+    """Read a picture as grey or RGB; None if it cannot be read."""
+    from raterscope.app.formats.pyramids import load_overview
+
+    watch(0.0, "reading a picture")
+    try:
+        return np.ascontiguousarray(load_overview(path, LONGEST_SIDE))
+    except InputError:
+        return None

@@ -20,8 +20,8 @@ from raterscope.algorithms.image_display import (
     ChannelRange,
     Colour,
     Displays,
+    Stain,
 )
-from raterscope.algorithms.stains import Stain
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.parts import Menu, plain_label, plain_tip, scroll_area

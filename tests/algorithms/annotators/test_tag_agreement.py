@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.annotators.tag_agreement import MOST_SETS, masi_distances, tag_agreement
+from raterscope.algorithms.annotators.agreement import MOST_SETS, masi_distances, tag_agreement
 
 VOTES = "ab a ab|c bc|abc bd b|d d ad|a c ac"
 """Tags of the annotators of five tasks."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.labels.class_order import similar_order
+from raterscope.algorithms.labels.class_tree import similar_order
 
 
 @pytest.mark.parametrize("many", [1, 2, 3, 40, 350])

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from raterscope.app.annotator_evidence import Evidence, Measure
-from raterscope.app.annotators.across_kinds import relate_kinds
-from raterscope.app.annotators.table import AnnotatorTable, read_annotators
+from raterscope.app.annotators.table import AnnotatorTable, read_annotators, relate_kinds
 from raterscope.app.study import Study
 
 PEOPLE = 120

@@ -9,8 +9,12 @@ import pytest
 from scipy import stats
 
 from raterscope.app.annotator_evidence import Pool
-from raterscope.app.annotators.exclusions import effects_of_exclusion
-from raterscope.app.annotators.table import preview_change, read_annotators, read_courses
+from raterscope.app.annotators.table import (
+    effects_of_exclusion,
+    preview_change,
+    read_annotators,
+    read_courses,
+)
 from raterscope.app.annotators.unusual import find_unusual
 from raterscope.app.cli.program import main
 from raterscope.app.kinds.clicks.runs import gather as gather_clicks

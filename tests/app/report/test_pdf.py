@@ -14,9 +14,8 @@ from PySide6.QtGui import QFont, QFontMetricsF, QImage, QTextDocument
 
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.cli import main
-from raterscope.app.page.contents import Cell, Contents, Notices, Prose, Section, Table, shortened
+from raterscope.app.page.contents import Cell, Contents, Notices, Prose, Section, Table, as_html, shortened
 from raterscope.app.page.pdf import keep_together
-from raterscope.app.page.rendering import as_html
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from tests.app.report.conftest import fuse
@@ -168,7 +167,7 @@ def test_the_command_says_what_is_wrong_in_one_line(study, tmp_path, capsys):
     assert main(["report", str(study.path), "--item", "chest", "-o", str(tmp_path / "one.html")]) == 0
 
 
-@pytest.mark.parametrize("module", ["raterscope.app.report", "raterscope.app.page.rendering"])
+@pytest.mark.parametrize("module", ["raterscope.app.report", "raterscope.app.page.contents"])
 def test_html_is_made_without_qt(module):
     modules = f"{module}, raterscope.app.kinds.masks.report.sections"
     script = f"import sys, {modules}; sys.exit('PySide6' in sys.modules)"

@@ -9,7 +9,7 @@ from raterscope.app.review import View
 from raterscope.app.study import Study, StudyError
 from raterscope.app.study.expert_agreement import agreement_of, read_agreement
 from raterscope.app.study.merging import compare_studies, merge_studies
-from raterscope.app.study.second_reads import copy_for_reader
+from raterscope.app.study.new_study import copy_for_reader
 from tests.app.commands import run
 from tests.app.review.decisions import on
 from tests.app.study.made import a_run, a_table

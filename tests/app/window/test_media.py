@@ -6,8 +6,8 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices
 
-from raterscope.app import sound_player
 from raterscope.app.workspaces.labels import task_contents
+from raterscope.app.workspaces.labels.task_contents import SoundPlayer
 from tests.app.driving import idle, press
 from tests.app.formats.test_sounds import write_tone
 from tests.waiting import LONG
@@ -33,7 +33,7 @@ def devices(monkeypatch):
     made = []
 
     def player(sound):
-        return sound_player.SoundPlayer(sound, lambda rate: made.append(Device(rate)) or made[-1])
+        return SoundPlayer(sound, lambda rate: made.append(Device(rate)) or made[-1])
 
     monkeypatch.setattr(task_contents, "SoundPlayer", player)
     return made
@@ -90,7 +90,7 @@ def test_without_a_device_the_sound_says_so(qtbot, folder, shown, monkeypatch):
     def refuse(_rate):
         raise RuntimeError("no device")
 
-    monkeypatch.setattr(task_contents, "SoundPlayer", lambda sound: sound_player.SoundPlayer(sound, refuse))
+    monkeypatch.setattr(task_contents, "SoundPlayer", lambda sound: SoundPlayer(sound, refuse))
     write_tone(folder / "a.wav")
     view = shown("a.wav")
     qtbot.waitUntil(view.sound.isVisible, timeout=LONG)

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.boxes import box_around, overlap, slices_of
+from raterscope.algorithms.masks.data import box_around, overlap, slices_of
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain

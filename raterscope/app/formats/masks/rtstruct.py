@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.boxes import box_around
+from raterscope.algorithms.masks.data import box_around
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.coding import Coding

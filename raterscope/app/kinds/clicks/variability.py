@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.detection_agreement import DetectionAgreement, detection_agreement
+from raterscope.algorithms.annotators.agreement import DetectionAgreement, detection_agreement
 from raterscope.algorithms.annotators.measurements import (
     IntraclassCorrelation,
     LimitsOfAgreement,

@@ -9,13 +9,13 @@ import numpy as np
 
 from raterscope.algorithms.annotators.proportions import wilson
 from raterscope.algorithms.annotators.vote_agreement import agreement_by_annotator
-from raterscope.algorithms.labels.annotation_speed import seconds_per_vote
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.copying import find_copies
 from raterscope.algorithms.labels.cross_validation import preview_exclusion
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.drift import constancy
 from raterscope.algorithms.labels.fusion import LabelPlan, run
+from raterscope.algorithms.labels.vote_budget import seconds_per_vote
 from raterscope.algorithms.progress import Watch, part, steps_of
 from raterscope.app.annotator_evidence import (
     Agreement,

@@ -30,20 +30,20 @@ from raterscope.app.formats.labels.writing import (
     write_votes,
 )
 from raterscope.app.formats.output_files import format_number, write_table
-from raterscope.app.kinds.labels.agreement import AGREEMENT, agreement_rows
+from raterscope.app.kinds.labels.agreement import (
+    AGREEMENT,
+    TagSet,
+    agreement_rows,
+    find_tag_sets,
+    tag_columns,
+    tag_rows,
+    write_tag_agreement,
+)
 from raterscope.app.kinds.labels.assignments import ASSIGNMENTS, Budget, assign, assignment_rows, read_budget
 from raterscope.app.kinds.labels.community_charts import GroupedAnswer
 from raterscope.app.kinds.labels.cost import COST, cost_rows, measure_cost
-from raterscope.app.kinds.labels.cross_validation import (
-    cross_validate,
-    write_charts,
-    write_curves,
-)
-from raterscope.app.kinds.labels.decision_rates import (
-    follow_question,
-    write_rates,
-    write_rates_chart,
-)
+from raterscope.app.kinds.labels.cross_validation import cross_validate, write_charts, write_curves
+from raterscope.app.kinds.labels.decision_rates import follow_question, write_rates, write_rates_chart
 from raterscope.app.kinds.labels.fusion_tables import (
     NEXT_VOTES,
     accuracies,
@@ -53,20 +53,7 @@ from raterscope.app.kinds.labels.fusion_tables import (
     next_vote_rows,
     write_annotators_table,
 )
-from raterscope.app.kinds.labels.runs import (
-    Answered,
-    Question,
-    groups_of,
-    plan_of,
-    read_answer,
-)
-from raterscope.app.kinds.labels.tag_sets import (
-    TagSet,
-    find_tag_sets,
-    tag_columns,
-    tag_rows,
-    write_tag_agreement,
-)
+from raterscope.app.kinds.labels.runs import Answered, Question, groups_of, plan_of, read_answer
 from raterscope.app.kinds.labels.variability import label_statistics, measure_labels
 from raterscope.app.page.variability import COLUMNS, statistic_rows
 from raterscope.app.review import ReviewState, fold, standing_names

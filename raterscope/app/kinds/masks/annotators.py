@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.boxes import overlap
 from raterscope.algorithms.masks.catalogue import FUSERS
-from raterscope.algorithms.masks.data import OPEN, FloatArray, MaskFusion
+from raterscope.algorithms.masks.data import OPEN, FloatArray, MaskFusion, overlap
 from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fuse
 from raterscope.algorithms.masks.metrics import in_common_frame
 from raterscope.algorithms.progress import Watch, part, silent, steps_of

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.boxes import slices_of
-from raterscope.algorithms.masks.data import BoolArray, Box, Float32Array, MaskFusion
+from raterscope.algorithms.masks.data import BoolArray, Box, Float32Array, MaskFusion, slices_of
 from raterscope.algorithms.masks.fusion import CaseResult, Report
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison, compare

@@ -11,14 +11,21 @@ from typing import Any
 import numpy as np
 
 from raterscope.algorithms.annotators.reads import read_notices
-from raterscope.algorithms.masks.boxes import overlap
 from raterscope.algorithms.masks.calibration import (
     LEVELS,
     Calibration,
     check_leave_one_out,
     pool_calibrations,
 )
-from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, Masks, MasksError, Settled
+from raterscope.algorithms.masks.data import (
+    BoolArray,
+    FloatArray,
+    MaskFusion,
+    Masks,
+    MasksError,
+    Settled,
+    overlap,
+)
 from raterscope.algorithms.masks.distance import skipped_slices
 from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fuse, fuse_measured, report_on
 from raterscope.algorithms.masks.gold_cases import calibrate_with_truth

@@ -25,8 +25,7 @@ from raterscope.app.workspaces.clicks.canvas_view import CanvasContent, SpotMenu
 from raterscope.app.workspaces.clicks.crowd_planning import ActiveLearning, CrowdSizeCurves
 from raterscope.app.workspaces.clicks.evidence import Evidence
 from raterscope.app.workspaces.clicks.exclusion import Exclusion
-from raterscope.app.workspaces.clicks.focal_planes import FocalPlanes
-from raterscope.app.workspaces.clicks.image_display import ImageDisplay
+from raterscope.app.workspaces.clicks.image_display import FocalPlanes, ImageDisplay
 from raterscope.app.workspaces.clicks.image_notes import ControlMarks, ImageFlags, RunNotices
 from raterscope.app.workspaces.clicks.measurements import Measurements, Parasitaemia
 from raterscope.app.workspaces.clicks.plots import LinkedPlots

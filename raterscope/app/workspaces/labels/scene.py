@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels import LabelFusion, Labels
 from raterscope.algorithms.labels.assessment import Assessment, advice, assess
-from raterscope.algorithms.labels.class_order import similar_order
-from raterscope.algorithms.labels.class_tree import class_tree
+from raterscope.algorithms.labels.class_tree import class_tree, similar_order
 from raterscope.algorithms.labels.data import ClassArray, FloatArray, distinct
 from raterscope.algorithms.labels.drift import Constancy, constancy, row_movement
 from raterscope.algorithms.labels.programs import Program

@@ -1,11 +1,12 @@
-"""The selected task, large: its picture at full size or its texts, read in the background."""
+"""The selected task, large: its picture at full size or its texts, read in the background, and its sounds."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +17,65 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.sounds import Sound, find_media, media_kind, outline, read_sound
 from raterscope.app.session import LatestTask, while_shown
-from raterscope.app.sound_player import SoundPlayer
 from raterscope.app.study import Study
 from raterscope.app.study.records import ImageEntry
 from raterscope.app.study.task_contents import read_contents
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.labels.tasks import TaskReview
-from raterscope.app.workspaces.task_links import ask_to_open, load_picture
+from raterscope.app.workspaces.task_pictures import ask_to_open, load_picture
 from raterscope.widgets.panels.task_content import TaskContent
+
+
+def open_device(rate: int) -> Any:
+    """Open the system's sound device."""
+    import miniaudio
+
+    return miniaudio.PlaybackDevice(nchannels=2, sample_rate=rate)
+
+
+class SoundPlayer:
+    """Plays a sound; see `widgets.panels.sound_view.Player`."""
+
+    def __init__(self, sound: Sound, device: Callable[[int], Any] = open_device) -> None:
+        self._sound, self._open = sound, device
+        self._device: Any = None
+        self._at = 0
+        self.playing = False
+
+    @property
+    def position(self) -> float:
+        """Seconds that were played."""
+        return self._at / self._sound.rate
+
+    def play(self, start: float) -> None:
+        """Play from a time on. Raises OSError if there is no sound device."""
+        self.pause()
+        self._at = int(start * self._sound.rate)
+        try:
+            self._device = self._open(self._sound.rate)
+            stream = self._stream()
+            next(stream)
+            self.playing = True
+            self._device.start(stream)
+        except Exception as error:
+            self.pause()
+            raise OSError(str(error) or "there is no sound device") from error
+
+    def pause(self) -> None:
+        """Stop where it is."""
+        self.playing = False
+        device, self._device = self._device, None
+        if device is not None:
+            device.close()
+
+    def _stream(self) -> Generator[bytes, int, None]:
+        """Yield the next frames that the device requests."""
+        needed = yield b""
+        while self.playing and self._at < len(self._sound.samples):
+            frames = self._sound.samples[self._at : self._at + needed]
+            self._at += len(frames)
+            needed = yield frames.tobytes()
+        self.playing = False
 
 
 class TaskContents(LabelsPart):

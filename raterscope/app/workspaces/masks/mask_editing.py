@@ -10,8 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from raterscope.algorithms.masks.boxes import box_around, overlap, slices_of
-from raterscope.algorithms.masks.data import OPEN, BoolArray
+from raterscope.algorithms.masks.data import OPEN, BoolArray, box_around, overlap, slices_of
 from raterscope.algorithms.masks.editing import (
     COMBINATIONS,
     Combination,

@@ -1,17 +1,20 @@
-"""Layers of the three slice views: outlines, regions, map, band, and the edited mask."""
+"""Layers of the three slice views: outlines, regions, map, band, the edited mask, and a second series."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.calibration import TWO_RATERS
-from raterscope.algorithms.masks.grid import describe_slices
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.masks.grid import Grid, describe_slices
+from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import plain
+from raterscope.app.formats.volumes.resampling import resample
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import ImageEntry
 from raterscope.app.study.records import MaskRecord
@@ -19,9 +22,8 @@ from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.raters import Raters
 from raterscope.app.workspaces.masks.region_review import RegionReview
 from raterscope.app.workspaces.masks.regions import DisputedRegion
-from raterscope.app.workspaces.masks.scene import LoadedVolume, Piece, Scene
+from raterscope.app.workspaces.masks.scene import LoadedVolume, Piece, Scene, load_pixels
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
-from raterscope.app.workspaces.masks.second_series import find_series, read_series
 from raterscope.app.workspaces.navigation import PixelLoader, locate_image
 from raterscope.widgets.volume.scene import HeatMap, Outline
 
@@ -290,3 +292,53 @@ def _make_map(
 def _middle(piece: Piece | MaskRecord) -> tuple[int, int, int]:
     middle = np.add(piece.origin, np.array(piece.values.shape) // 2)
     return int(middle[0]), int(middle[1]), int(middle[2])
+
+
+SHARED = 0.3
+"""Least share of the smaller volume's extent that two series of one patient have in common."""
+_BRIGHTEST = 99.8
+
+
+def find_series(images: Sequence[ImageEntry], case: ImageEntry) -> list[ImageEntry]:
+    """Find the other volumes of the study that lie at the position of a case."""
+    return [
+        image
+        for image in images
+        if image.id != case.id
+        and image.grid is not None
+        and case.grid is not None
+        and shared_extent(image.grid, case.grid) >= SHARED
+    ]
+
+
+def shared_extent(first: Grid, second: Grid) -> float:
+    """Return the share of the smaller volume's box, along the patient's axes, that both have in common."""
+    if not (first.calibrated and second.calibrated) or first.flat or second.flat:
+        return 0.0
+    (low, high), (other_low, other_high) = _box(first), _box(second)
+    shared = np.minimum(high, other_high) - np.maximum(low, other_low)
+    smaller = min(np.prod(high - low), np.prod(other_high - other_low))
+    return float(np.prod(np.maximum(shared, 0.0)) / smaller)
+
+
+def _box(grid: Grid) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ends = [(-0.5, size - 0.5) for size in grid.shape]
+    corners = grid.to_patient(np.array(list(product(*ends))))
+    return corners.min(axis=0), corners.max(axis=0)
+
+
+def read_series(entry: ImageEntry, path: Path, grid: Grid, watch: Watch) -> HeatMap:
+    """Read a series and resample it to a grid, as a map from 0 to its brightest values.
+
+    Values below 0 are shown as 0.
+    """
+    volume = load_pixels(entry, path, part(watch, 0.0, 0.5)).volume
+    values = volume.values if volume.values.ndim == 3 else volume.values.mean(axis=-1)
+    watch(0.5, "resampling")
+    positive = np.maximum(np.nan_to_num(values.astype(np.float32)), 0.0)
+    sample = positive.ravel()[:: max(1, positive.size // 200_000)]
+    high = float(np.percentile(sample[sample > 0], _BRIGHTEST)) if (sample > 0).any() else 1.0
+    shown = np.rint(np.minimum(positive / high, 1.0) * 255).astype(np.uint8)
+    resampled = resample(shown, volume.grid, grid)
+    words = " ".join(dict.fromkeys(part for part in (entry.modality, plain(entry.name)) if part))
+    return HeatMap(resampled, (0, 0, 0), 0.0, high, "doubt", words, high / 255)

@@ -18,10 +18,9 @@ from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.comments import Comments
 from raterscope.app.workspaces.core import BlindTexts, finite_numbers
 from raterscope.app.workspaces.masks import view
-from raterscope.app.workspaces.masks.exclusion import Exclusion
 from raterscope.app.workspaces.masks.mask_editing import MaskEditing
 from raterscope.app.workspaces.masks.method_comparison import MethodComparer
-from raterscope.app.workspaces.masks.raters import Alternatives, Raters
+from raterscope.app.workspaces.masks.raters import Alternatives, Exclusion, Raters
 from raterscope.app.workspaces.masks.region_review import RegionReview
 from raterscope.app.workspaces.masks.regions import DisputedRegion, read_summaries, summarize
 from raterscope.app.workspaces.masks.run_comparison import RunComparison

@@ -15,7 +15,7 @@ from raterscope.app.study import Study
 from raterscope.app.study.task_contents import read_contents
 from raterscope.app.workspaces.pairs.scene import Scene
 from raterscope.app.workspaces.pairs.screen import PairsCore, PairsPart
-from raterscope.app.workspaces.task_links import ask_to_open, load_picture
+from raterscope.app.workspaces.task_pictures import ask_to_open, load_picture
 from raterscope.widgets.panels.task_content import TaskContent
 
 GAP = 0.05

@@ -17,8 +17,8 @@ from raterscope.app.reader_studies.assignment import Assignment, Picture, Readin
 from raterscope.app.reader_studies.mask_strokes import draw_strokes, pack_stroke
 from raterscope.app.reader_studies.reading_file import CaseMarks
 from raterscope.app.workspaces.reading.reader import Pixels
-from raterscope.app.workspaces.task_links import ask_to_open
-from raterscope.widgets.canvas.marking_canvas import MarkingCanvas
+from raterscope.app.workspaces.task_pictures import ask_to_open
+from raterscope.widgets.canvas.image_canvas import MarkingCanvas
 from raterscope.widgets.layouts import horizontal
 from raterscope.widgets.panels.reading_panels import ComparedPictures, ReadingKey
 from raterscope.widgets.panels.task_content import ContentBrowser

@@ -7,7 +7,7 @@ import pytest
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import silent
 from raterscope.app.study import ImageEntry
-from raterscope.app.workspaces.masks.second_series import find_series, read_series, shared_extent
+from raterscope.app.workspaces.masks.slice_view import find_series, read_series, shared_extent
 from tests.app.driving import idle
 
 COARSE = Grid((10, 16, 16), (4.0, 0, 0, 10, 0, 4.0, 0, -20, 0, 0, 6.0, 5))

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from raterscope.algorithms.masks.boxes import slices_of
 from raterscope.algorithms.masks.catalogue import FUSERS
-from raterscope.algorithms.masks.data import volumes_of
+from raterscope.algorithms.masks.data import slices_of, volumes_of
 from raterscope.algorithms.masks.grid import describe_slices
 from raterscope.algorithms.masks.patterns import with_margin
 from raterscope.algorithms.progress import Watch, part, silent, steps_of

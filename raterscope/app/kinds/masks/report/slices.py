@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from raterscope.algorithms.annotators.agreement import MaskAgreement, mask_agreement
-from raterscope.algorithms.masks.boxes import box_around, slices_of
 from raterscope.algorithms.masks.data import (
     OPEN,
     BoolArray,
@@ -20,6 +19,8 @@ from raterscope.algorithms.masks.data import (
     FloatArray,
     MaskFusion,
     Masks,
+    box_around,
+    slices_of,
     volumes_of,
 )
 from raterscope.algorithms.masks.fusion import Report

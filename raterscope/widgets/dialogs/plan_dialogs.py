@@ -1,4 +1,4 @@
-"""Dialog for a budget of votes: its settings, and a table of what annotators cost."""
+"""Dialogs for an acceptance plan and for a budget of votes."""
 
 from __future__ import annotations
 
@@ -64,3 +64,50 @@ class BudgetDialog(QDialog):
     def _on_clear(self) -> None:
         self.costs, self.cleared = None, True
         self._words.setText("All votes cost the same")
+
+
+HINT = (
+    "The queue then shows a random sample of them. Decide each: an answer that you change is an error, and "
+    "their number accepts or rejects all of them."
+)
+
+LINES = 3
+"""Lines of a single plan, for which the dialog keeps room."""
+
+
+class AcceptanceDialog(QDialog):
+    """Dialog for a plan; open it with ``open()``, and show the plan whenever `form` changes.
+
+    Parameters
+    ----------
+    lot : str
+        What the sample is drawn from: "840 undecided tasks in the runs shown".
+    settings : type of Settings
+        Described in the form.
+    """
+
+    def __init__(self, lot: str, settings: type[Settings], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Start an acceptance plan")
+        set_lengths(self, minimumWidth=460)
+        self.form = SettingsForm(settings)
+        self.form.build()
+        self._plan = plain_label("", wrap=True)
+        set_lengths(self._plan, minimumHeight=LINES * 18)
+        self.draw = lay_out(
+            self,
+            plain_label(lot, "title", wrap=True),
+            plain_label(HINT, "second", wrap=True),
+            4,
+            self.form,
+            8,
+            self._plan,
+            accept="Draw the sample",
+        )
+        self.draw.setEnabled(False)
+
+    def show_plan(self, words: str, *, ready: bool) -> None:
+        """Show a plan, or why there is none."""
+        self._plan.setText(words)
+        self.draw.setEnabled(ready)
+        self.adjustSize()
