@@ -55,12 +55,10 @@ def add_classes(
 
     Parameters
     ----------
-    clicks : sequence of Clicks
     fusions : sequence of Fusion
         Fusion of each image.
     others : sequence of (Clicks, Fusion)
         Images fused earlier, which inform the annotators' confusion matrices too.
-    watch : Watch
 
     Returns
     -------

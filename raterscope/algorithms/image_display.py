@@ -42,7 +42,6 @@ class ChannelDisplay:
 
     Attributes
     ----------
-    shown : bool
     colour : Colour, optional
         None for the colour in the file.
     low, high : float, optional

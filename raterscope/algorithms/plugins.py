@@ -53,7 +53,6 @@ class Catalogue(Mapping[str, Algorithm]):
     ----------
     kind : str
         Part before the dot in the names of the entry points: "labels" in ``labels.median``.
-    own : iterable of Algorithm
     """
 
     def __init__(self, kind: str, own: Iterable[Algorithm]) -> None:

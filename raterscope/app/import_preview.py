@@ -43,7 +43,6 @@ class ImportPreview:
         Annotators that are programs.
     suggested : NameChanges
         Spellings that are probably the same name.
-    layouts : tuple of TableLayout
     notices : tuple of str
         What is skipped or assumed, and why, a sentence each.
     unsized : tuple of str

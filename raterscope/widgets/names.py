@@ -70,7 +70,6 @@ class Typed:
 
         Parameters
         ----------
-        texts : sequence of str
         most : int
             Maximum number of results.
 

@@ -397,7 +397,6 @@ class WrappingRow(QWidget):
 
     Parameters
     ----------
-    widgets : sequence of QWidget
     across, down : int
         Spacing within and between lines, in pixels.
     last_right : bool

@@ -74,7 +74,6 @@ class ReaderComparison:
 
     Attributes
     ----------
-    readers : tuple of ReaderResult
     repeatability : Coefficient
         Of all readers' repeated reads together; NaN without any.
     variance : ReaderVariance
@@ -92,10 +91,6 @@ def compare_readers(values: Mapping[str, Mapping[int, float]]) -> ReaderComparis
     Parameters
     ----------
     values : mapping of annotator to mapping of case to measurement
-
-    Returns
-    -------
-    ReaderComparison, or None without two readers and two cases.
 
     Notes
     -----

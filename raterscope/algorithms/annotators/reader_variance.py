@@ -53,7 +53,6 @@ class ReaderVariance:
         Of a reader on a case, beyond both; NaN without repeated reads, where it is part of the error.
     error : Coefficient
         Between reads of a case by one reader; without repeated reads, with the interaction.
-    cases, readers, measurements : int
     """
 
     mean: Coefficient

@@ -36,7 +36,6 @@ class RepeatedAnswers:
         Share of equal answers, with Wilson's interval, [wilson1927]_.
     kappa : Coefficient
         Cohen's, of the first and the second answer, [cohen1960]_; NaN where it is not defined.
-    repeats : int
     """
 
     person: str
@@ -119,7 +118,6 @@ class PairConsistency:
         Empty for all together.
     same, swapped : Coefficient
         Share of equal choices where the items had the same sides as before, and where they had changed sides.
-    same_repeats, swapped_repeats : int
     """
 
     person: str

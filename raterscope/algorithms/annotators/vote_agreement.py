@@ -106,7 +106,6 @@ def vote_agreement(
         Of the answers on a linear or interval scale; by default 0, 1, 2 ...
     apart : (J, J) float64, optional
         Distances of answers, 0 to 1, instead of those of a scale: for alpha as they are, else as weights.
-    seed : int
 
     Raises
     ------

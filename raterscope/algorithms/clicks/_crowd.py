@@ -150,7 +150,6 @@ class CrowdModel:
         Share of clicks that are no outliers to begin with.
     most : int
         Components to begin with at most.
-    lower_bound, max_rounds : int
     """
 
     scatter: float
@@ -471,13 +470,10 @@ def fit_crowd(
 
     Parameters
     ----------
-    cells : Cells
     annotators : int
         R.
     area : float
         Of the image.
-    model : CrowdModel
-    watch : Watch
     """
     crowd = Crowd(cells, annotators, area, model)
     done, words = 0.0, "choosing initial clusters"

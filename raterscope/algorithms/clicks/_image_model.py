@@ -111,8 +111,6 @@ class ImageModel:
 
     Attributes
     ----------
-    problem : Problem
-    state : State
     looks : Looks
         Of the M clusters.
     honesty : Honesty
@@ -156,7 +154,6 @@ def image_model(problem: Problem, fusion: Fusion, *, reported: bool = True) -> I
     ----------
     problem : Problem
         The votes of the fusion with a prior.
-    fusion : Fusion
     reported : bool
         Whether the fusion's posteriors are those of a vote model, which this one then agrees with.
     """

@@ -386,7 +386,6 @@ def gather_scores(problems: Sequence[Problem], log_odds_of: Sequence[FloatArray]
 
     Parameters
     ----------
-    problems : sequence of Problem
     log_odds_of : sequence of (M,) float64
         Log odds of the share of votes on the clusters of each image.
     """
@@ -420,7 +419,6 @@ def fit_scores(clusters: ScoredClusters, posterior: FloatArray) -> ScoreFit:
 
     Parameters
     ----------
-    clusters : ScoredClusters
     posterior : (N,) float64
         Of each cluster by its votes; decided clusters follow the decision.
     """

@@ -108,7 +108,6 @@ class _Best:
 
     Attributes
     ----------
-    state : State
     former : (State, (M,) bool), optional
         In the literal form the parameters whose posteriors belong to them (eq. 18), and which of these M
         components are still there.
@@ -224,7 +223,6 @@ def walk(
 
     Parameters
     ----------
-    cells : Cells
     reliability : (R,) float64
         p0 of each annotator, as the cells number them.
     uniform : float
@@ -232,10 +230,8 @@ def walk(
     mean : (M0, 2) float64
     covariance : (3,) float64
         Initial covariance of every component: xx, xy, yy.
-    path : Path
     scatter : float
         Stored with the result.
-    watch : Watch
     """
     initial = len(mean)
     state = State(

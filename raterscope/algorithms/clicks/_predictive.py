@@ -116,8 +116,6 @@ def draw_changes(
 
     Parameters
     ----------
-    crowd : ImageModel
-    fusion : Fusion
     chances : FindingChances
         Of the image, for that number of newcomers.
     expected : Changes

@@ -177,7 +177,6 @@ class FindingChances:
 
     Attributes
     ----------
-    fusion : Fusion
     more : int
         Newcomers, k.
     level : (M,) int64
@@ -266,10 +265,8 @@ def predict_changes(
 
     Parameters
     ----------
-    crowd : ImageModel
     chances : FindingChances
         Of the image, for the same number of newcomers.
-    newcomers : Newcomers
     threshold : float
         Posterior from which on a cluster is detected.
     """

@@ -106,7 +106,6 @@ class Advice:
 
     Attributes
     ----------
-    lessons : Lessons
     structures : (I, K) float64
     artefacts : (I, L) float64
         Of the other images by node of ease.

@@ -83,9 +83,6 @@ def update_model(
         The clicks that were clustered before come first.
     before : Clustering
         Its first components are the model's.
-    memory : CrowdMemory
-    settings : OEMSettings
-    watch : Watch
     known : (R,) float64, optional
         Initial reliability of new annotators, as in `oem`.
 
@@ -231,11 +228,8 @@ def continue_clustering(
     ----------
     marks : Clicks
         The clicks that were clustered before come first.
-    before : Clustering
     components : int
         Its first components are continued.
-    settings : OEMSettings
-    watch : Watch
     known : (R,) float64, optional
         The p0 of new annotators, see `oem`; that of the settings where it is NaN.
 

@@ -335,7 +335,6 @@ def honesty_of(
     ----------
     judged : sequence of (Problem, Ascent)
         Of each image, with the result of EM.
-    watch : Watch
     undecided : sequence of (M,) float64, optional
         Probability that each cluster looks like a structure, without any decisions; it orders the clusters
         where there is no record of what the expert viewed.
@@ -408,7 +407,6 @@ def decision_weight(decisions: int, surprise: float = 0.0) -> float:
 
     Parameters
     ----------
-    decisions : int
     surprise : float
         Log Bayes factor of the answer with decisions.
 

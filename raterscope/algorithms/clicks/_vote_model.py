@@ -205,7 +205,6 @@ def lost_log_probability(problem: Problem, ascent: Ascent, undecided: Ascent) ->
 
     Parameters
     ----------
-    problem : Problem
     ascent, undecided : Ascent
         Results of EM with and without the decisions.
     """
@@ -265,8 +264,6 @@ class Stack:
     ----------
     problems : sequence of Problem
         Of the images; of all of them the priors have the same nodes.
-    votes : StackedVotes
-    prior : StackedPrior
     """
 
     problems: Sequence[Problem]
@@ -372,10 +369,8 @@ class StackedAscent:
 
     Attributes
     ----------
-    stack : Stack
     looks : Looks
         Of all clusters, one image behind the other.
-    state : StackedState
     objective : list of (steps,) float64
     converged : (I,) bool
     """
@@ -405,12 +400,10 @@ def ascend(
 
     Parameters
     ----------
-    stack : Stack
     start : (M,) float64 or StackedState
         Initial posteriors of a structure, or the parameters.
     iterations, tolerance
         As for `run_em`.
-    watch : Watch
     """
     from raterscope.algorithms.clicks import _vote_kernels as kernels
 

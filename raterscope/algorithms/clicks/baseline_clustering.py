@@ -41,7 +41,6 @@ def clustering_of_labels(clicks: Clicks, labels: IntArray) -> Clustering:
 
     Parameters
     ----------
-    clicks : Clicks
     labels : (N,) int
         Cluster of each click, below zero for none. Any numbering.
 
@@ -140,16 +139,6 @@ def dbscan(clicks: Clicks, settings: DBSCANSettings | None = None, watch: Watch 
 
     A neighbour counts by the weight of its annotator.
 
-    Parameters
-    ----------
-    clicks : Clicks
-    settings : DBSCANSettings, optional
-    watch : Watch
-
-    Returns
-    -------
-    Clustering
-
     Examples
     --------
     >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
@@ -177,12 +166,6 @@ def hdbscan(clicks: Clicks, settings: HDBSCANSettings | None = None, watch: Watc
 
     Weights of annotators do not affect which clicks are joined. They count in a cluster's centre and shape,
     and in detection.
-
-    Parameters
-    ----------
-    clicks : Clicks
-    settings : HDBSCANSettings, optional
-    watch : Watch
 
     Returns
     -------
@@ -240,16 +223,6 @@ def kmeans(clicks: Clicks, settings: KMeansSettings | None = None, watch: Watch 
     """Divide the clicks into a given number of clusters, each click to the nearest centre.
 
     There are no outliers: every click is an inlier. A click counts by the weight of its annotator.
-
-    Parameters
-    ----------
-    clicks : Clicks
-    settings : KMeansSettings, optional
-    watch : Watch
-
-    Returns
-    -------
-    Clustering
 
     Examples
     --------
@@ -331,16 +304,6 @@ def hac(clicks: Clicks, settings: HACSettings | None = None, watch: Watch = sile
 
     There are no outliers: every click is an inlier. Weights of annotators do not affect which clicks are
     merged. They count in a cluster's centre and shape, in the default number of clusters, and in detection.
-
-    Parameters
-    ----------
-    clicks : Clicks
-    settings : HACSettings, optional
-    watch : Watch
-
-    Returns
-    -------
-    Clustering
 
     Raises
     ------
@@ -439,7 +402,6 @@ def cem(clicks: Clicks, settings: CEMSettings | None = None, watch: Watch = sile
     ----------
     clicks : Clicks
         N clicks of R annotators.
-    settings : CEMSettings, optional
     watch : Watch
         Called with every iteration.
 

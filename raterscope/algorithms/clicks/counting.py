@@ -179,7 +179,6 @@ def per_field(chance: FloatArray, fields: int, spread: float = 1.0) -> Rate:
     ----------
     chance : (m + 1,) float64
         Probability that there are 0 ... m parasites on all fields together.
-    fields : int
     spread : float
         See `dispersion`.
 

@@ -107,7 +107,6 @@ def first_annotators(clicks: Clicks, order: Sequence[int], count: int) -> Clicks
 
     Parameters
     ----------
-    clicks : Clicks
     order : sequence of int
         Numbers of annotators, each once.
     count : int
@@ -182,8 +181,6 @@ def measure_crowd_sizes(
         Pixels.
     plan : FusionPlan, optional
         The chosen method.
-    settings : CrowdSizeSettings, optional
-    watch : Watch
 
     Returns
     -------

@@ -130,12 +130,6 @@ def follow_decisions(
 ) -> DecisionCourse:
     """Follow the estimates of recursive EM, incremental Newton and batch EM as decisions come.
 
-    Parameters
-    ----------
-    decisions : Decisions
-    settings : DecisionSettings, optional
-    watch : Watch
-
     Raises
     ------
     ClicksError
@@ -175,7 +169,6 @@ def measure_course(
 
     Parameters
     ----------
-    course : DecisionCourse
     truth : (M,) int
         1 for a structure, 0 for none, below 0 where it is not known.
     rates : sensitivities (R,), specificities (R,) and prevalence, optional

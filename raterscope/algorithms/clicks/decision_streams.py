@@ -92,7 +92,6 @@ def recursive_em(
         Of R annotators and M clusters.
     decisions : (R, M) array_like
         1 for a structure, 0 for none, NaN where the annotator was not asked.
-    settings : DecisionSettings, optional
 
     Raises
     ------
@@ -116,7 +115,6 @@ def admit_annotators(
         Of R annotators and M clusters.
     decisions : (K, M) array_like
         Of the newcomers: 1 for a structure, 0 for none, NaN where the annotator was not asked.
-    settings : DecisionSettings, optional
 
     Returns
     -------
@@ -160,7 +158,6 @@ def incremental_newton(
         Of R annotators and M clusters.
     decisions : (R, M) array_like
         1 for a structure, 0 for none, NaN where the annotator was not asked.
-    settings : DecisionSettings, optional
 
     Raises
     ------
@@ -206,7 +203,6 @@ def batch_em(
     ----------
     state : DecisionState
         Only its decisions count.
-    settings : DecisionSettings, optional
     look : callable
         Called at every iteration; it may raise an exception to stop.
 
@@ -240,7 +236,6 @@ def map_rule(
     state : DecisionState
         For its decisions.
     sensitivity, specificity : (R,) float64
-    prevalence : float
     """
     return _posterior(_with_rates(state, (sensitivity, specificity, prevalence)))
 

@@ -151,8 +151,6 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
     ----------
     votes : Votes
         Of R annotators on M clusters.
-    settings : DEMSettings, optional
-    watch : Watch
 
     Returns
     -------
@@ -222,7 +220,6 @@ def mix_looks(problem: Problem, ascent: Ascent, undecided: Looks, doubted: float
 
     Parameters
     ----------
-    problem : Problem
     ascent : Ascent
         Result of EM with the decisions.
     undecided : Looks
@@ -267,11 +264,8 @@ def highest_ascent(
 
     Parameters
     ----------
-    problem : Problem
     starts : mapping of name to (M,) float64 or State
         Initial posteriors, or the state of an earlier ascent.
-    settings : DEMSettings
-    watch : Watch
     """
     ascents = {
         name: run_em(
@@ -481,8 +475,6 @@ def recursive(votes: Votes, settings: RecursiveSettings | None = None, watch: Wa
     ----------
     votes : Votes
         Of R annotators on M clusters.
-    settings : RecursiveSettings, optional
-    watch : Watch
 
     Returns
     -------
@@ -525,8 +517,6 @@ def detect_online(
         All votes so far, of R annotators on M clusters, with new annotators, votes and clusters.
     previous : Looks, optional
         Result of the last call, mapped to the present clusters by `carry_looks`; None at first.
-    settings : RecursiveSettings, optional
-    watch : Watch
 
     Returns
     -------

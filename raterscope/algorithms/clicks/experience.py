@@ -49,7 +49,6 @@ class Experience:
     ----------
     annotators : tuple of A names
         Rising.
-    images : int
     hits, lured : (A,) float64
         Marks on structures, and on other clusters.
     structures : (A, K) float64
@@ -124,10 +123,8 @@ def experience_of(
 
     Parameters
     ----------
-    fusions : sequence of Fusion
     annotators : sequence of names
         For each fusion, the names of its annotators, in its order; the same name is the same annotator.
-    watch : Watch
     weights : sequence of (R,) float64 or None, optional
         For each fusion, the weights of its annotators (`Clicks.weights`). They affect the counts of
         structures; an annotator's own counts use all marks.
@@ -262,7 +259,6 @@ def apply_experience(problem: Problem, annotators: Sequence[str], experience: Ex
         With the crowd's prior; any other stays as it is.
     annotators : sequence of names
         Of the image.
-    experience : Experience
     """
     if not experience.images or not problem.prior.places:
         return problem
@@ -279,7 +275,6 @@ def advice_for(prior: Prior, annotators: Sequence[str], experience: Experience) 
         Of the image alone.
     annotators : sequence of names
         Unknown annotators are treated as average.
-    experience : Experience
     """
     rows = experience.rows(annotators)
     tally = Tally(

@@ -241,19 +241,12 @@ def conclude(
 
     Parameters
     ----------
-    marks : Clicks
     mark : (N,) int64
         For every click, its row among the marks.
-    clustering : Clustering
-    assignment : AssignmentSettings
     detect : callable
         Detector of the votes.
     rated : bool
         Whether the annotators are rated.
-
-    Returns
-    -------
-    Fusion
     """
     bounds = (assignment.outlier_threshold, assignment.vote_coverage)
     chosen = votes_of(marks, clustering, *bounds)
@@ -287,7 +280,6 @@ def isolation_notice(plan: FusionPlan, fused: int, images: int) -> str | None:
 
     Parameters
     ----------
-    plan : FusionPlan
     fused, images : int
         Number of images used by the run, including those of earlier runs, and of images with clicks.
     """
@@ -356,7 +348,6 @@ class SharedVotes:
     ----------
     images : list of int
         Indices of the images in the run.
-    votes : list of Votes
     annotators : list of names
         For each image, the names of its annotators.
     posteriors : list of (M,) float64
@@ -429,10 +420,8 @@ def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan, watch: Watch =
     ----------
     clicks : Clicks
         The same clicks, with the spots known now.
-    fusion : Fusion
     plan : FusionPlan
         As before.
-    watch : Watch
 
     Returns
     -------
@@ -472,11 +461,6 @@ def rates_of(clicks: Clicks, votes: BoolArray, detection: Detection) -> Annotato
         The marks that were clustered, duplicates merged.
     votes : (N,) bool
         As from `votes_of`.
-    detection : Detection
-
-    Returns
-    -------
-    AnnotatorRates
     """
     counts = clicks.counts()
     return _rates(

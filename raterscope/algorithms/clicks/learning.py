@@ -100,8 +100,6 @@ def learn(
         For each image, the names of its annotators; the same name is the same annotator.
     posteriors : sequence of (M,) float64
         Of each image judged alone.
-    settings : DEMSettings
-    watch : Watch
     rated : bool
         As for `judge`.
     problems : sequence of Problem, optional

@@ -210,7 +210,6 @@ def oem(
     ----------
     clicks : Clicks
         N clicks of R annotators; one mark for each annotator and position (`Clicks.merged`).
-    settings : OEMSettings, optional
     watch : Watch
         Called with every iteration.
     reliability : (R,) float64, optional

@@ -242,14 +242,8 @@ def predict_outlook(
         Their fusion.
     plan : DetectionPlan
         Plan of the fusion.
-    settings : StoppingSettings, optional
-    watch : Watch
     experience : Experience, optional
         Experience on other images, if the fusion used it.
-
-    Returns
-    -------
-    Outlook
     """
     settings = StoppingSettings() if settings is None else settings
     watch(0.0, "looking ahead")
@@ -295,7 +289,6 @@ def is_settled(outlook: Outlook, history: StreamHistory, settings: StoppingSetti
         With the same settings.
     history : StreamHistory
         Up to now. The paper's rule needs a minimum of steps.
-    settings : StoppingSettings
     """
     if settings.rule == "unchanged":
         last = history.changed[-settings.unchanged :]
@@ -311,7 +304,6 @@ def count_recent_changes(history: StreamHistory, annotators: int, steps: int | N
 
     Parameters
     ----------
-    history : StreamHistory
     annotators : int
         Number of last annotators; a step that began with an earlier one does not count.
     steps : int, optional
@@ -509,17 +501,10 @@ def rank_annotators(
     ----------
     clicks : Clicks
         On the image so far; their annotators are excluded.
-    fusion : Fusion
-    plan : DetectionPlan
     experience : Experience
         On other images.
     annotators : collection of str, optional
         Candidates; by default all annotators of `experience`.
-    watch : Watch
-
-    Returns
-    -------
-    RankedAnnotators
     """
     visited = frozenset(clicks.annotators)
     free = [
@@ -554,11 +539,8 @@ def rank_images(
 
     Parameters
     ----------
-    clicks : sequence of Clicks
     fusions : sequence of Fusion
         Of each.
-    plan : DetectionPlan
-    watch : Watch
     """
     gain = np.zeros(len(fusions))
     threshold = threshold_of(plan.detection)

@@ -65,13 +65,6 @@ class StreamPlan:
     """Plan of a stream of clicks: the settings of OEM and DEM.
 
     The published form needs a criterion of Algorithm 1: eq. 16 replaces the evidence.
-
-    Attributes
-    ----------
-    clustering : OEMSettings
-    detection : DEMSettings
-    assignment : AssignmentSettings
-    stream : StreamSettings
     """
 
     clustering: OEMSettings = field(default_factory=OEMSettings)
@@ -177,7 +170,6 @@ class StreamState:
         Number of batches of clicks since the first.
     fusion : Fusion
         Of all clicks so far.
-    memory : StreamMemory
     """
 
     step: int
@@ -203,15 +195,9 @@ def begin_stream(
     ----------
     clicks : Clicks
         May be empty.
-    plan : StreamPlan, optional
-    watch : Watch
     experience : Experience, optional
         On other images, as for `fuse`. With a plan that carries reliabilities, clustering starts from the
         annotators' reliabilities on those images (section 4).
-
-    Returns
-    -------
-    StreamState
     """
     plan = StreamPlan() if plan is None else plan
     known = _carried_reliability(clicks, plan, experience)
@@ -231,19 +217,13 @@ def advance_stream(
 
     Parameters
     ----------
-    state : StreamState
     clicks : Clicks
         All so far: first those of the state and its annotators, in the same order, then new ones, if any.
         Weights do not change.
     plan : StreamPlan, optional
         As before.
-    watch : Watch
     experience : Experience, optional
         On other images, as for `begin_stream`.
-
-    Returns
-    -------
-    StreamState
 
     Raises
     ------
@@ -412,11 +392,8 @@ def share_streams(
 
     Parameters
     ----------
-    clicks : sequence of Clicks
     alone : sequence of StreamState
         Of each image, as from `restart_stream`.
-    plan : StreamPlan
-    watch : Watch
     others : sequence of (Clicks, Fusion), optional
         Images that are not streams, with their fusions by the same plan: they count too.
 

@@ -53,7 +53,6 @@ def votes_of(
     ----------
     clicks : Clicks
         The N clicks that were clustered.
-    clustering : Clustering
     threshold : float
         Clicks with a smaller inlier probability are not votes.
     coverage : float
@@ -81,7 +80,6 @@ def assign(clicks: Clicks, clustering: Clustering, votes: BoolArray) -> BoolArra
     ----------
     clicks : Clicks
         The N clicks that were clustered, of R annotators.
-    clustering : Clustering
     votes : (N,) bool
         Which clicks are votes, as from `votes_of`.
 
@@ -106,9 +104,6 @@ def apply_known_spots(
 
     Parameters
     ----------
-    clicks : Clicks
-    clustering : Clustering
-    known : KnownSpots
     votes : (N,) bool
         As `votes_of` gives them.
 
@@ -151,8 +146,6 @@ def viewed_clusters(clicks: Clicks, clustering: Clustering, verdict: NDArray[np.
 
     Parameters
     ----------
-    clicks : Clicks
-    clustering : Clustering
     verdict : (M,) int8
         As `apply_known_spots` gives it.
 
@@ -182,11 +175,6 @@ def cluster_scores(clicks: Clicks, clustering: Clustering) -> FloatArray | None:
     A detection belongs to the nearest cluster within 99 % of the probability of two observers of the same
     place; each cluster to one detection, the nearest pairs first.
 
-    Parameters
-    ----------
-    clicks : Clicks
-    clustering : Clustering
-
     Returns
     -------
     (M,) float64 or None
@@ -208,11 +196,6 @@ def cluster_scores(clicks: Clicks, clustering: Clustering) -> FloatArray | None:
 
 def stray_chance(clicks: Clicks, clustering: Clustering) -> tuple[FloatArray | None, float]:
     """Return the chance that a uniform outlier of each annotator falls on a given position.
-
-    Parameters
-    ----------
-    clicks : Clicks
-    clustering : Clustering
 
     Returns
     -------
@@ -304,12 +287,6 @@ class ShareSettings(Settings):
 def majority(votes: Votes, settings: MajoritySettings | None = None, watch: Watch = silent) -> Detection:
     """Detect clusters that half of the annotators marked, by weight (OEM-DEM paper, eq. 33).
 
-    Parameters
-    ----------
-    votes : Votes
-    settings : MajoritySettings, optional
-    watch : Watch
-
     Returns
     -------
     Detection
@@ -332,12 +309,6 @@ def majority(votes: Votes, settings: MajoritySettings | None = None, watch: Watc
 
 def share(votes: Votes, settings: ShareSettings | None = None, watch: Watch = silent) -> Detection:
     """Detect clusters that a share of the annotators marked, by weight.
-
-    Parameters
-    ----------
-    votes : Votes
-    settings : ShareSettings, optional
-    watch : Watch
 
     Returns
     -------

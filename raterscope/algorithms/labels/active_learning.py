@@ -142,13 +142,11 @@ def next_votes(
     ----------
     labels : Labels
         The labels that were fused.
-    fusion : LabelFusion
     count : int
         Votes to ask for, at most.
     annotators : collection of str, optional
         Candidates by name; by default all annotators with votes. A name without votes counts as a new
         annotator.
-    watch : Watch
     terms : Terms, optional
         Loads and costs of the annotators, and the tasks to ask for.
 

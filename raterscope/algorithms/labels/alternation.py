@@ -143,7 +143,6 @@ class Alternated:
         Expected numbers of votes.
     total : (J,) float64
         Expected numbers of tasks.
-    trace : LabelTrace
     """
 
     posterior: FloatArray
@@ -171,18 +170,14 @@ def alternate(
 
     Parameters
     ----------
-    votes : TaskVotes
     standing : (L, J) float64
         Initial share of a vote that each output is for each class.
     share : float
         Initial pseudo-votes for every class of a task.
-    rule : Rule
     iterations : int
         At most.
-    tolerance : float
     name : str
         Of the objective.
-    watch : Watch
     fusion : callable
         Makes partial results from copies of the present state.
     weights : (K,) float64, optional
@@ -232,9 +227,6 @@ class _Passes:
 
     Parameters
     ----------
-    votes : TaskVotes
-    rule : Rule
-    pool : ThreadPoolExecutor
     report : callable
         Called before every round of pieces; it may raise.
     """
@@ -363,12 +355,7 @@ class _Passes:
 
 
 class _Extrapolation:
-    """Extrapolation of the logarithms from three successive updates ([varadhan2008]_).
-
-    Parameters
-    ----------
-    passes : _Passes
-    """
+    """Extrapolation of the logarithms from three successive updates ([varadhan2008]_)."""
 
     def __init__(self, passes: _Passes) -> None:
         self._passes = passes

@@ -32,7 +32,6 @@ class ClassCurve:
 
     Attributes
     ----------
-    name : str
     count : int
         Judged tasks that are of the class.
     threshold : (T,) float64
@@ -301,7 +300,6 @@ def advice(
     ----------
     labels : Labels
         Input of the fusion, its repeated votes resolved or not.
-    fusion : LabelFusion
     model, vote : Assessment, optional
         Of the fusion and of the majority vote, on the same tasks with a known truth that was kept from both.
     tempering : Tempering, optional

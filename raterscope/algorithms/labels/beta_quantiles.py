@@ -28,7 +28,6 @@ def beta_quantile(
     ----------
     first, second : float64
         Parameters, arrays of the same shape.
-    at : float
     interpolated : bool
         Interpolate in a table. Up to 0.05 and from 0.95, the error is below 2e-7, and below 5e-7 of the
         quantile where it is above 1e-12. It takes a

@@ -106,7 +106,6 @@ def unfolded_lines(
 
     Parameters
     ----------
-    tree : ClassTree
     order : sequence of J int
         Classes in their order within a node.
     shares : (J,) float

@@ -98,7 +98,6 @@ def find_suspects(
     pairs : (P, 2) int32
     common, same : (P,) float64
         Common tasks, and those on which both agree.
-    labels : Labels
     first : (M,) int64
         The votes that count.
 
@@ -237,13 +236,11 @@ def fair_consensus(
 
     Parameters
     ----------
-    labels : Labels
     fusion : LabelFusion
         Its known tasks are held fixed.
     first : (M,) int64
         The votes that count.
     cluster : (K,) int64
-    watch : Watch
     """
     assert labels.meaning is not None
     people, tasks = len(labels.annotators), len(labels.tasks)
@@ -384,12 +381,6 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
     ----------
     labels : Labels
         Input of the fusion. Of repeated votes the first counts.
-    fusion : LabelFusion
-    watch : Watch
-
-    Returns
-    -------
-    Copying
     """
     if not has_own_matrices(labels):
         return _copying([], outvoting=False)

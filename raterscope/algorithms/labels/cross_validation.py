@@ -53,7 +53,6 @@ def cross_validate(
 
     Parameters
     ----------
-    labels : Labels
     truth : (N,) int16
         True classes, `OPEN` where not known.
     run : callable
@@ -62,11 +61,6 @@ def cross_validate(
         At least 2; at most the number of truths.
     seed : int
         Of the draw of the folds.
-    watch : Watch
-
-    Returns
-    -------
-    CrossValidation
 
     Raises
     ------
@@ -120,12 +114,10 @@ def predict_folds(
 
     Parameters
     ----------
-    labels : Labels
     fold, known : (N,) int16
         As from `deal_folds`.
     run : callable
         ``run(labels, watch)`` returns a `LabelFusion`.
-    watch : Watch
 
     Returns
     -------
@@ -202,7 +194,6 @@ def preview_exclusion(
         Names of the excluded annotators.
     run : callable
         ``run(labels, watch)``: the fusion with its settings.
-    watch : Watch
     truth : (N,) int16, optional
         True classes, `OPEN` where not known.
     weight : float, optional

@@ -110,8 +110,6 @@ def row_over_time(drift: Drift, annotator: int, level: float = 0.95) -> RowsOver
 
     Parameters
     ----------
-    drift : Drift
-    annotator : int
     level : float
         Share of the probability within the interval, by the Beta distribution of one entry of a row.
     """
@@ -183,11 +181,8 @@ def change_points(
 
     Parameters
     ----------
-    drift : Drift
-    labels : Labels
     fusion : LabelFusion
         Its probabilities weight the votes.
-    annotator : int
 
     Returns
     -------
@@ -271,12 +266,6 @@ def row_movement(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArra
 
     It is the largest total variation distance, over classes, between the row of the first third of the votes
     on the class and that of the last third, less two standard deviations of each probability.
-
-    Parameters
-    ----------
-    drift : Drift
-    labels : Labels
-    fusion : LabelFusion
 
     Returns
     -------
@@ -399,8 +388,6 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
     ----------
     labels : Labels
         Input of the fusion.
-    fusion : LabelFusion
-    watch : Watch
 
     References
     ----------

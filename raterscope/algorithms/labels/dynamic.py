@@ -141,12 +141,6 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
     crowds gain one percent of right tasks, but crowds in which most annotators drift or jump lose half to one
     percent.
 
-    Parameters
-    ----------
-    labels : Labels
-    settings : DynamicSettings, optional
-    watch : Watch
-
     Returns
     -------
     LabelFusion

@@ -144,8 +144,6 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
     ----------
     labels : Labels
         Its prior is not used.
-    settings : EBCCSettings, optional
-    watch : Watch
 
     Returns
     -------
@@ -214,10 +212,8 @@ def tempered_subtypes(
         The smoothed vote, known tasks held fixed.
     correlation : float
         The logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation.
-    iterations : int
     tolerance : float
         Of the tasks' probabilities, on average.
-    watch : Watch
 
     Returns
     -------

@@ -78,7 +78,6 @@ def exclude_unvoted(labels: Labels, fusion: LabelFusion) -> LabelFusion:
     ----------
     labels : Labels
         Input of the fusion, its repeated votes resolved or not.
-    fusion : LabelFusion
 
     Returns
     -------
@@ -129,11 +128,8 @@ def _support(
 
     Parameters
     ----------
-    labels : Labels
-    fusion : LabelFusion
     votes, row : (M,) int64
         Votes on the uncertain tasks, and the row of the task of each.
-    rows : int
 
     Returns
     -------
@@ -432,12 +428,10 @@ def find_communities(
 
     Parameters
     ----------
-    labels : Labels
     mean : (K, J, L) float64
         Expected confusion matrices, see `rates_of`.
     settings : QuestionSettings
         Its `communities` must not be "no".
-    watch : Watch
     """
     if settings.communities == "tasks":
         many = len(labels.tasks), len(labels.annotators)

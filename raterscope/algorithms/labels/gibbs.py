@@ -98,12 +98,6 @@ def gibbs(labels: Labels, settings: GibbsSettings | None = None, watch: Watch = 
     with the same mean and a smaller variance. The chain starts from the majority vote, so that classes are
     not swapped; it may still stay near one of several modes.
 
-    Parameters
-    ----------
-    labels : Labels
-    settings : GibbsSettings, optional
-    watch : Watch
-
     Returns
     -------
     LabelFusion

@@ -153,15 +153,12 @@ def dawid_skene(
 
     Parameters
     ----------
-    crowd : Crowd
     posterior : (N, J) floating
         Initial posterior; overwritten.
     by_class : bool
         Estimate an accuracy for each class.
-    iterations : int
     tolerance : float
         Of the change of a task's probabilities, summed over the classes and averaged over the tasks.
-    watch : Watch
     show : callable, optional
         Makes a partial result from a posterior.
     like : Fit, optional
@@ -194,8 +191,6 @@ class _Rounds:
 
     Parameters
     ----------
-    crowd : Crowd
-    by_class : bool
     words : str
         For the watch.
     like : Fit, optional

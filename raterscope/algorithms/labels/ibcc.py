@@ -84,12 +84,6 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
     Known tasks are held fixed, and count for the annotators' rates and the classes' shares. A task without
     votes and without a known class is not used.
 
-    Parameters
-    ----------
-    labels : Labels
-    settings : IBCCSettings, optional
-    watch : Watch
-
     Returns
     -------
     LabelFusion
@@ -185,12 +179,6 @@ def dawid_skene(
     It starts from each task's shares of votes, where an output counts for the class that it stands for;
     `Labels.prior`, if set, counts only in this start, as in `ibcc`. Known tasks are held fixed. A task
     without votes and without a known class is not used.
-
-    Parameters
-    ----------
-    labels : Labels
-    settings : DawidSkeneSettings, optional
-    watch : Watch
 
     Returns
     -------

@@ -76,10 +76,8 @@ def independence(
         Of the tempered likelihood.
     mixture : float
         Prior strength of a task's mixture in the alternative.
-    iterations : int
     tolerance : float
         Of the fits; see `dawid_skene`.
-    watch : Watch
 
     Returns
     -------

@@ -46,11 +46,9 @@ def mixed_membership(
 
     Parameters
     ----------
-    crowd : Crowd
     posterior : (N, J) float64
     mixture : float
         Prior strength of a task's mixture.
-    watch : Watch
     judged : (M,) int64, optional
         Known tasks with votes whose mixture is predicted without their class.
     unheld : (M, J) float64, optional

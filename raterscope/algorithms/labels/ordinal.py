@@ -187,7 +187,6 @@ def detect_order(
     Parameters
     ----------
     task, label : (V,) int
-    outputs, classes : L and J names
     meaning : (L,) int
         The class that each output stands for.
     """
@@ -229,7 +228,6 @@ class OrdinalAnnotators:
 
     Attributes
     ----------
-    types : OrdinalTypes
     mixture : (G,) float64
         Of the crowd.
     weights : (K, G) float32

@@ -50,10 +50,8 @@ def ordinal_weight(
         Of ordered classes; repeated votes settled.
     correlation : float
         Of the votes on a task, for the predictions.
-    iterations : int
     tolerance : float
         Of the fits; see `dawid_skene`.
-    watch : Watch
     """
     labels = thin_tasks(replace(labels, known=None), _TERMS)
     if not len(labels):

@@ -169,12 +169,6 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     to all of them. The others start from it and end by the tolerance, and tables have single precision.
     Probabilities then differ by 0.001 on average from those of fits to all tasks from the vote.
 
-    Parameters
-    ----------
-    labels : Labels
-    settings : PooledSettings, optional
-    watch : Watch
-
     Returns
     -------
     LabelFusion

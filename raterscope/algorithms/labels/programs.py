@@ -53,7 +53,6 @@ class Program:
 
     Attributes
     ----------
-    name : str
     probability : (N, J) float64
         Rows add up to 1; NaN for a task that the program did not judge.
     """
@@ -139,7 +138,6 @@ def combine(
         Of the votes alone.
     programs : sequence of Program
         With the tasks and classes of the fusion.
-    watch : Watch
 
     Returns
     -------

@@ -86,17 +86,13 @@ def make_fusion(
     ----------
     labels : Labels
         The labels that were fused, without repeated votes.
-    algorithm : str
     posterior : (N, J) float64
         Overwritten: known tasks get 0 and 1, tasks without votes the classes' shares.
-    confusion : Confusion
-    trace : LabelTrace
     notices : iterable of str
         Further notices; those on tasks and annotators without votes, classes without votes, and a single
         annotator are added.
     shares : (J,) float64, optional
         By default the mean of the posterior over tasks with votes or known; equal where there is none.
-    drift : Drift, optional
     weight : (K,) float64, optional
     """
     tasks, classes = len(labels.tasks), len(labels.classes)
@@ -132,7 +128,6 @@ def count_confusion(labels: Labels, posterior: FloatArray, prior: FloatArray) ->
 
     Parameters
     ----------
-    labels : Labels
     posterior : (N, J) float64
     prior : (J, L) float64
         Pseudo-counts.

@@ -62,16 +62,10 @@ def subsample(
 
     Parameters
     ----------
-    labels : Labels
     truth : (N,) int16
         True classes, `OPEN` where not known.
     class_votes : int
         Repeated votes on one task count once.
-    least_experienced : int
-
-    Returns
-    -------
-    Subsample
 
     Raises
     ------
@@ -170,7 +164,6 @@ class FoldedMethod:
 
     Attributes
     ----------
-    name : str
     pooled : Assessment
         Of the predictions of all folds together.
     by_fold : tuple of Assessment or None
@@ -215,13 +208,11 @@ class FoldedCurves:
 
     Attributes
     ----------
-    settings : FoldedSettings
     classes : tuple of J names
     tasks, annotators, votes : int
         Numbers of the labels that were fused; fewer than all for a subsample.
     truth, fold : (n,) int16
         Class and fold of the tasks of known truth among them.
-    methods : tuple of FoldedMethod
     failed : tuple of str
         Methods that cannot be used here, with the reason, a sentence each.
     """
@@ -271,13 +262,10 @@ def folded_curves(
 
     Parameters
     ----------
-    labels : Labels
     truth : (N,) int16
         True classes, `OPEN` where not known.
-    settings : FoldedSettings, optional
     plans : mapping of method to LabelPlan, optional
         Settings of some methods; others have their defaults.
-    watch : Watch
 
     Returns
     -------
@@ -343,11 +331,9 @@ def judge_folds(
 
     Parameters
     ----------
-    name : str
     posterior : (n, J) float64
     truth, fold : (n,) int16
     classes : tuple of J names
-    seconds : float
     """
     pooled = assess(posterior, truth, classes)
     assert pooled is not None
@@ -374,7 +360,6 @@ def area_interval(
     posterior : (n, J) float64
     truth : (n,) int
         All known.
-    level : float
 
     Returns
     -------

@@ -38,7 +38,6 @@ class TaskVotes:
         annotator * outputs + label.
     known : (N,) int16
         The class of a task where it is known, `OPEN` elsewhere.
-    annotators, classes, outputs : int
     """
 
     start: NDArray[np.int64]
@@ -140,7 +139,6 @@ def class_shares(labels: Labels, prior: FloatArray) -> FloatArray:
 
     Parameters
     ----------
-    labels : Labels
     prior : (J, L) float64
         Pseudo-counts of a confusion matrix.
     """

@@ -91,7 +91,6 @@ def choose_tempering(labels: Labels, fusion: LabelFusion, watch: Watch = silent)
         The labels that were fused, without repeated votes.
     fusion : LabelFusion
         By a model with a prior of the annotators, not tempered.
-    watch : Watch
     """
     votes = _held_out(labels, fusion)
     if not len(votes):

@@ -142,7 +142,6 @@ class VoteGain:
     ----------
     more : float
         Further votes per task.
-    gain, low, high : float
     """
 
     more: float
@@ -168,7 +167,6 @@ class VoteCurve:
         On gold tasks, mean over draws, with Wilson's interval; NaN without gold tasks.
     judged : int
         Number of gold tasks.
-    draws : int
     gains : tuple of VoteGain
         Of one more vote per task, and of twice the votes; empty with fewer than `LEAST_CURVE` votes per task.
     """

@@ -61,12 +61,6 @@ class WeightedSettings(LabelSettings):
 def majority(labels: Labels, settings: LabelSettings | None = None, watch: Watch = silent) -> LabelFusion:
     """Select the class of most votes (majority vote).
 
-    Parameters
-    ----------
-    labels : Labels
-    settings : LabelSettings, optional
-    watch : Watch
-
     Returns
     -------
     LabelFusion
@@ -99,12 +93,6 @@ def weighted_majority(
     mistake if its class is not the true one or, without known truth, has less weight than another. Starting
     from equal weights, this is repeated until no weight changes.
 
-    Parameters
-    ----------
-    labels : Labels
-    settings : WeightedSettings, optional
-    watch : Watch
-
     Returns
     -------
     LabelFusion
@@ -131,12 +119,6 @@ def weighted_sum(
 ) -> LabelFusion:
     """Average the scores with the weights of `weighted_majority`.
 
-    Parameters
-    ----------
-    labels : Labels
-    settings : WeightedSettings, optional
-    watch : Watch
-
     Returns
     -------
     LabelFusion
@@ -158,16 +140,6 @@ def mean_score(labels: Labels, settings: LabelSettings | None = None, watch: Wat
     and the largest score. Three or more classes have the mean score of their outputs; the two classes next to
     the mean share the probability such that the expected score is the mean. That is valid only for ordered
     classes.
-
-    Parameters
-    ----------
-    labels : Labels
-    settings : LabelSettings, optional
-    watch : Watch
-
-    Returns
-    -------
-    LabelFusion
     """
     settings = LabelSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)

@@ -68,7 +68,6 @@ def gather_cohort(output: Path, path: Path, watch: Watch) -> Gathered:
         Folder that `raterscope batch` wrote.
     path : Path
         Of the study; if it exists, it must be of this cohort, and new cases are added.
-    watch : Watch
 
     Raises
     ------

@@ -28,10 +28,8 @@ class Case:
     ----------
     name : str
         Unique in the cohort; also the name of the folder of its results.
-    kind : str
     files : tuple of Path
         Files and folders to import.
-    algorithm : str
     settings : tuple of (name, text)
     naming : str or None
         Pattern of the names of masks, see `naming.parse_name`.

@@ -35,7 +35,6 @@ class CaseRecord:
 
     Attributes
     ----------
-    case, kind : str
     status : str
         "done", or whose fault it is: "bad input", "temporary fault" (of disk, memory or process), "internal
         error" of the program.
@@ -45,8 +44,6 @@ class CaseRecord:
         Of the input's files, algorithm, settings and version; see `digest_of_case`.
     seconds, memory_mb : float
         Elapsed time, and the largest memory of the worker meanwhile.
-    attempts : int
-    host : str
     versions : dict of str to str
     """
 
@@ -101,8 +98,6 @@ def write_status(
 
     Parameters
     ----------
-    output : Path
-    cases : sequence of Case
     records : mapping of case to CaseRecord, optional
         Outcomes of this start. A fault may have left results of an earlier one in place.
     """

@@ -63,8 +63,6 @@ def run_cases(
 
     Parameters
     ----------
-    cases : sequence of Case
-    output : Path
     make_executor : callable
         Makes an executor; called again if the connection to its workers breaks.
     watch : Watch
@@ -189,7 +187,6 @@ class Attempt:
 
     Attributes
     ----------
-    case : Case
     number : int
         From 1.
     alone : bool
@@ -202,12 +199,7 @@ class Attempt:
 
 
 class CaseQueue:
-    """Cases that wait, first in, first out.
-
-    Parameters
-    ----------
-    cases : sequence of Case
-    """
+    """Cases that wait, first in, first out."""
 
     def __init__(self, cases: Sequence[Case]) -> None:
         self._waiting = deque(Attempt(case) for case in cases)

@@ -75,7 +75,6 @@ def run_case(case: Case, output: Path, attempt: int = 1) -> CaseRecord:
 
     Parameters
     ----------
-    case : Case
     output : Path
         Folder of the cohort.
     attempt : int

@@ -179,10 +179,6 @@ def series_of(file: Any) -> Any:
     """Return the series of an open TIFF.
 
     Its OME description may name other files; those that are not beside it are not opened.
-
-    Parameters
-    ----------
-    file : tifffile.TiffFile
     """
     names = map(unescape, _FILE_NAME.findall(file.ome_metadata or ""))
     if any(PureWindowsPath(name).name != name for name in names):

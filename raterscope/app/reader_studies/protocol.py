@@ -47,7 +47,6 @@ class Protocol:
     ----------
     kind : str
         clicks, masks, labels or pairs.
-    readers : tuple of str
     cases : tuple of Path
         Files and folders of images, each once; of pairs the images that are compared; of labels also tables
         and studies of tasks.

@@ -94,7 +94,6 @@ class SessionState:
     Attributes
     ----------
     begun, finished : datetime or None
-    places : range
     opens : datetime or None
         When it may begin; None while the session before is not finished.
     done : frozenset of int
@@ -214,11 +213,6 @@ class ReadingFile:
     """An open reading file. Used by one thread at a time.
 
     Every method raises `StudyError` if the file cannot be read or written.
-
-    Attributes
-    ----------
-    path : Path
-    assignment : Assignment
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, assignment: Assignment) -> None:

@@ -49,7 +49,6 @@ class SetUp:
 
     Attributes
     ----------
-    coordinator : Path
     files : tuple of Path
         The reading files, in the order of the pseudonyms.
     cases, reads : int

@@ -38,7 +38,6 @@ class TaskCase:
         Task.
     texts : dict of field to text
         In the order of the file, without the names of pictures.
-    images : tuple of ImageFile
     """
 
     path: Path

@@ -71,7 +71,6 @@ class SampleSubject:
         In the order of the queue; empty for the verb close.
     total : int
         Answers from which the sample was drawn.
-    seed : int
     single, sequential
         The plan: one of them.
     """

@@ -86,7 +86,6 @@ class Difference:
 
     Attributes
     ----------
-    conflict : Conflict
     decisions : (numbers, numbers)
         Decisions to undo, by their numbers in the journal of the study and of the other.
     instead : tuple of Decision

@@ -350,7 +350,6 @@ class ReaderStudy(msgspec.Struct, frozen=True):
         Why it was opened before that; empty if it was not.
     progress : tuple of ReadProgress
         Of every reader and session.
-    reads : tuple of CollectedRead
     """
 
     study: str
@@ -535,7 +534,6 @@ class Read:
         Name of the study with the decisions.
     experts : tuple of str
         Who decided.
-    merged_by, merged_at : str, datetime
     blind : bool
         Whether that study was a blind copy.
     copied_by, copied_at : str, datetime or None

@@ -21,14 +21,7 @@ class CohortBar(ActionBar):
 
 
 class CohortCases(QObject):
-    """Shows which cases of the open study's cohort have no results.
-
-    Parameters
-    ----------
-    document : Document
-    bar : CohortBar
-    window : QWidget
-    """
+    """Shows which cases of the open study's cohort have no results."""
 
     def __init__(self, document: Document, bar: CohortBar, window: QWidget) -> None:
         super().__init__(window)

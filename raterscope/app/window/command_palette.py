@@ -55,7 +55,6 @@ class Command:
         Effect, or the item it goes to.
     where : str
         Title of its menu, or the kind of item it goes to.
-    do : callable
     keys : str
         Its keyboard shortcuts as text; empty without any.
     possible : bool

@@ -18,7 +18,6 @@ class MarginDialog(QDialog):
 
     Parameters
     ----------
-    structure : str
     unit : str
         mm, or px without calibration.
     margin : float

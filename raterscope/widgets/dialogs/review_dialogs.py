@@ -247,7 +247,6 @@ class StructureOffer:
     categories : tuple of CodeChoice
         The default first.
     sides : dict of key to words
-    roles : tuple of str
     labels : tuple of str
         Standard names.
     suggested_label : str

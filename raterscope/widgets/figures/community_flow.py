@@ -228,7 +228,6 @@ class FlowView:
         Annotators who move from each community to each; the last row and column are those in none.
     names : tuple of str
         By lasting number.
-    events : tuple of FlowEvent
     prototypes : tuple of T arrays, (C_t, J, L) float, optional
     classes, outputs : tuple of J and L names
         Of the prototypes.

@@ -48,7 +48,6 @@ class CourseView:
         Value of a perfect annotator, drawn as a line.
     is_share : bool
         Whether the axis goes from 0 to 1.
-    lines : tuple of AnnotatorCourse
     """
 
     title: str

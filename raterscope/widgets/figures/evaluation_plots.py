@@ -291,7 +291,6 @@ class ReliabilityPlot(ChartPanel):
         clicks : (R,) int
         reliability : (R,) float
             NaN where not known: no dot.
-        names : sequence of str
         annotators : (R,) int, optional
             Their indices; 0 to R - 1 without.
         excluded : set of int, optional
@@ -445,8 +444,6 @@ class DecisionView:
         One of them is the structure.
     chosen : int
         Its place.
-    kinds : tuple of DecisionKind
-    annotators : tuple of str
     lines : callable
         ``lines(key, annotator)`` gives the lines of a kind; of all annotators for -1.
     words : str

@@ -31,15 +31,12 @@ class CardLine:
 
     Attributes
     ----------
-    title : str
     texts : tuple of str
         A value for each annotator; of a heading one text at the right.
     figures : tuple of (value, low, high), optional
         Of shares, drawn as bars; none otherwise.
     marked : tuple of bool
         Values that are unusual.
-    heading : bool
-    help : str
     """
 
     title: str
@@ -63,8 +60,6 @@ class CardView:
     tone : {"plain", "rejected", "disputed"}
     number, caption, interval : str
         The most unusual value, or the one with the most marks; empty while two are compared.
-    sentences : tuple of str
-    lines : tuple of CardLine
     out : bool
         Whether all are excluded.
     selected : int

@@ -339,7 +339,6 @@ class PriorForm(QWidget):
         Parameters
         ----------
         classes, outputs : tuple of J and L str
-        matrix_of : callable
         by_hand : (J, L) float, optional
             The matrix that was edited.
         """

@@ -54,7 +54,6 @@ class QueueFilter:
     ----------
     key : str
         "all", "undecided", "flagged", "commented", or one of an item's counts.
-    words : str
     empty : str
         Text for an empty list.
     """
@@ -84,7 +83,6 @@ class QueuedItems:
 
     Parameters
     ----------
-    items : sequence of QueueItem
     short : mapping of str to str, optional
         Short titles, as of earlier items; they are made again for other titles.
     """

@@ -42,7 +42,6 @@ class TaskContent:
 
     Attributes
     ----------
-    name : str
     has_picture : bool
         Whether an image of the study shows the task.
     pixels : (rows, columns, 3) uint8, optional

@@ -184,7 +184,6 @@ class TaskView:
     classes : tuple of J str
     posterior : (J,) float or None
         None before there is a fusion.
-    votes : tuple of TaskVote
     pictures : bool
         Whether tasks have pictures at all; an empty frame is shown where one is missing.
     majority, majority_votes : int

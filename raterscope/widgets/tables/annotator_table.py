@@ -79,8 +79,6 @@ class AnnotatorRow:
     ----------
     index : int
         Gives colour and symbol.
-    name : str
-    clicks : int
     reliability, sensitivity, precision : (value, low, high)
         NaN if unknown.
     weight : float

@@ -117,7 +117,6 @@ class ComparisonRow:
 
     Attributes
     ----------
-    key : object
     title, words : str
         "OEM + DEM", "12:01, click scatter 8 px"; text after a line break goes below the title.
     figures : tuple of (float, float, float)
@@ -137,7 +136,6 @@ class ComparisonTable(QWidget):
 
     Parameters
     ----------
-    measures : sequence of Measure
     nothing : str
         Message if there are no runs.
     subject : str
@@ -206,7 +204,6 @@ class ComparisonTable(QWidget):
 
         Parameters
         ----------
-        rows : sequence of ComparisonRow
         aside : str
             Reference of the measures: "84 true positions, within 10 px".
         measures : sequence of Measure, optional

@@ -55,10 +55,8 @@ class ModelRow:
     ----------
     number : int
         Index that determines the colour.
-    name : str
     bias_mm, sigma_mm, deviation_mm : float
         Bias, square root of Sigma, square root of the covariance.
-    dof : float
     tau, tau_here : float
         Where raters differ, and at the crosshair.
     """

@@ -52,7 +52,6 @@ class RankingRows:
         Share that the item of the row won against the one of the column; None for too many items.
     against : callable
         ``against(row, column)`` describes the comparisons of two items in a sentence.
-    pictures : bool
     """
 
     items: NDArray[np.integer]

@@ -59,7 +59,6 @@ class RaterRow:
     ----------
     number : int
         Index that determines the colour.
-    name : str
     weight : float
         0 to 1.
     bias_mm, deviation_mm : float
@@ -71,12 +70,9 @@ class RaterRow:
         Against the consensus, 0 to 1.
     hausdorff95, hausdorff : float
         In mm.
-    excluded : bool
-    excluded_reason : str
     note : str
         Text beside the name: "drew nothing".
 
-    Unknown values are NaN.
     """
 
     number: int

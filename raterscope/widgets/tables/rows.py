@@ -177,7 +177,6 @@ class RowKeys(QObject):
 
     Parameters
     ----------
-    view : QAbstractItemView
     alone, hide, exclude : QAction
         Actions on the current row.
     chosen : callable

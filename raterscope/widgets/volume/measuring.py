@@ -31,7 +31,6 @@ class Measurement:
 
     Attributes
     ----------
-    plane : str
     slice : int
         Index along the plane's normal.
     kind : {"ruler", "roi"}

@@ -247,7 +247,6 @@ class Scene:
         Masks as areas, not as lines.
     opacity : float
         Of areas and heat maps, 0 to 1.
-    boxes : tuple of RegionBox
     selected : int, optional
         Number of the box that is being looked at.
     edit : (values, origin), optional

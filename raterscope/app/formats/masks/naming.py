@@ -146,10 +146,6 @@ def parse_bids(path: Path) -> NameParts | None:
     In sub-01_ses-2_rater-A_label-lesion_mask.nii.gz, the image is sub-01_ses-2, the annotator A, and the
     structure the value of label, or else of desc.
 
-    Returns
-    -------
-    NameParts, or None for another name.
-
     References
     ----------
     Gorgolewski et al., "The brain imaging data structure, a format for organizing and describing outputs of

@@ -113,7 +113,6 @@ def fuse_study(
 
     Returns
     -------
-    Answer
     list of dict
         The sources, for run.json.
     """

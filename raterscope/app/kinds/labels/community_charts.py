@@ -60,7 +60,6 @@ def corners_of(
 
     Parameters
     ----------
-    outputs : L names
     meaning : (L,) int16
         The class that each output stands for.
     mean : (L,) float64
@@ -86,7 +85,6 @@ def community_charts(labels: Labels, prototypes: FloatArray, sizes: Sequence[int
     Parameters
     ----------
     prototypes : (C, J, L) float64
-    sizes : C int
     """
     return _triangles(labels, prototypes, sizes, range(len(prototypes)), prototypes.mean(axis=0))
 

@@ -61,7 +61,6 @@ class Variability:
         Of the cases that all of them marked.
     deviation, share : float
         Within-case standard deviation, and it as a share of the mean.
-    icc : IntraclassCorrelation
     pairs : dict of (str, str) to (LimitsOfAgreement, int)
         Of each two raters, with the number of cases that both marked; of a rater's reads, each less the one
         before.

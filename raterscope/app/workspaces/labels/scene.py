@@ -206,7 +206,6 @@ class Analysis:
         Truths against which the result may be measured.
     model, crowd_vote : Assessment or None
         Assessments of the result and of the vote.
-    advice : tuple of str
     err_together : bool
         Whether annotators share errors while their votes have full weight.
     """
