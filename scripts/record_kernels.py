@@ -23,7 +23,7 @@ from typing import Any
 
 RARE = "--rare" in sys.argv
 if not RARE:
-    # Compiled anew, in a folder of its own, so that also the kernels are seen that kernels call.
+    # Compiled again in an empty folder: this also records the kernels that kernels call.
     COMPILED = tempfile.TemporaryDirectory()
     os.environ["NUMBA_CACHE_DIR"] = COMPILED.name
 

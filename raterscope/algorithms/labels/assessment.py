@@ -408,8 +408,8 @@ def _swap_reasons(labels: Labels, fusion: LabelFusion, rates: Rates | None) -> l
     if classes < 2:
         return []
     stands = labels.meaning[:, None] == np.arange(classes)
-    said_of = crowd_confusion(fusion.confusion) @ stands
-    most = np.where(stands.any(axis=0), said_of.argmax(axis=1), np.arange(classes))
+    class_rates = crowd_confusion(fusion.confusion) @ stands
+    most = np.where(stands.any(axis=0), class_rates.argmax(axis=1), np.arange(classes))
     swapped = [(j, int(most[j])) for j in range(classes) if most[j] > j and most[most[j]] == j]
     if swapped:
         first, second = (labels.classes[j] for j in swapped[0])

@@ -435,10 +435,10 @@ def _find_copies(labels: Labels, fusion: LabelFusion, watch: Watch) -> Copying:
         same = int(same_of[pair])
         if outvoting and not 0 <= cluster[annotator] == cluster[other]:  # too few are left to judge others by
             continue
-        both, first_said, second_said = _common_tasks(annotator, other, start, task, label)
-        remaining = fair.without((annotator, other), both, (first_said, second_said))
+        both, first_label, second_label = _common_tasks(annotator, other, start, task, label)
+        remaining = fair.without((annotator, other), both, (first_label, second_label))
         agree = remaining @ (
-            _rates(remaining, first_said, labels) * _rates(remaining, second_said, labels)
+            _rates(remaining, first_label, labels) * _rates(remaining, second_label, labels)
         ).sum(axis=1)
         agree = np.clip(agree, 0.0, 1.0)
         expected, spread = float(agree.sum()), float(np.sqrt((agree * (1 - agree)).sum()))
@@ -485,8 +485,8 @@ def _agreements(
     for at, (annotator, other) in enumerate(pairs.tolist()):
         if at % 256 == 0:
             watch(at / len(pairs), "comparing annotators")
-        _, first_said, second_said = _common_tasks(annotator, other, start, task, label)
-        same[at] = (first_said == second_said).sum()
+        _, first_label, second_label = _common_tasks(annotator, other, start, task, label)
+        same[at] = (first_label == second_label).sum()
     return same
 
 

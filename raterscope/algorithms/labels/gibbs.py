@@ -72,7 +72,7 @@ class _Votes:
     annotator: IndexArray
     label: ClassArray
     again: IndexArray
-    said: IndexArray
+    output: IndexArray
 
 
 @dataclass(eq=False)
@@ -197,8 +197,8 @@ def _sampled(
             watch(done, sample, objective=value, partial=show)
             uniform = rng.random(last - first)
             sweep(
-                first, last, chain.tasks, votes.start, votes.annotator, votes.label, votes.again, votes.said,
-                turned, sums, share, uniform, chain.state, chain.cells, chain.rows, chain.shares,
+                first, last, chain.tasks, votes.start, votes.annotator, votes.label, votes.again,
+                votes.output, turned, sums, share, uniform, chain.state, chain.cells, chain.rows, chain.shares,
                 chain.chance,
             )  # fmt: skip
         if s == settings.burn_in:

@@ -282,8 +282,8 @@ def folded_curves(
     >>> import numpy as np
     >>> task, annotator = np.divmod(np.arange(120), 3)
     >>> right = np.random.default_rng(0).random(120) < 0.8
-    >>> said = np.where(right, task % 2, 1 - task % 2)
-    >>> labels = Labels(task, annotator, said, tuple(map(str, range(40))), ("x", "y", "z"), ("0", "1"),
+    >>> label = np.where(right, task % 2, 1 - task % 2)
+    >>> labels = Labels(task, annotator, label, tuple(map(str, range(40))), ("x", "y", "z"), ("0", "1"),
     ...     ("0", "1"))
     >>> found = folded_curves(labels, np.arange(40) % 2, FoldedSettings(methods="fast"))
     >>> len(found.methods), found.folds

@@ -46,7 +46,7 @@ def simulate_files(options: argparse.Namespace) -> int:
     files = [
         *files_drawn.data,
         *files_drawn.truth,
-        *files_drawn.beside,
+        *files_drawn.other_truth,
         *([study] if study is not None else []),
     ]
     tell_files(files, folder)

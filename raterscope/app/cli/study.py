@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         seconds = time.perf_counter() - clock
         summary = steps.summarise(answer, study, options, seconds, part(watch, 0.9, 1.0))
         notices, lines = list(summary.notices), list(summary.lines)
-    return _told(options.study, saved, answer, lines, notices)
+    return _report_run(options.study, saved, answer, lines, notices)
 
 
 def _kind_of(options: argparse.Namespace) -> Kind:
@@ -135,7 +135,7 @@ def _kept(keep: Callable[..., int], answer: Any, study: Study, watch: Watch) -> 
     )
 
 
-def _told(
+def _report_run(
     study: Path,
     saved: Rescued[int] | None,
     answer: Answer[Any, Any, Any],

@@ -437,7 +437,7 @@ def check_size(setup: Setup, settings: Settings) -> None:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Data, truth, and what is beside them.
+    """Files of a simulation: data, truth and other truth.
 
     Attributes
     ----------
@@ -445,7 +445,7 @@ class Drawn:
         The annotations, and what they were made on.
     truth : tuple of Path
         The truth that can be imported, and compared with by `fuse --truth`.
-    beside : tuple of Path
+    other_truth : tuple of Path
         Other ground truth: of annotators, of components, of the order of items.
     radius : float, optional
         How far a detection may lie from a true place, pixels.
@@ -457,7 +457,7 @@ class Drawn:
 
     data: tuple[Path, ...]
     truth: tuple[Path, ...] = ()
-    beside: tuple[Path, ...] = ()
+    other_truth: tuple[Path, ...] = ()
     radius: float | None = None
     classes: Mapping[str, str] = field(default_factory=dict)
     structure: str | None = None

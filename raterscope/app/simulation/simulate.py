@@ -502,7 +502,7 @@ def _describe(setup: Setup, settings: Settings, drawn: Drawn, folder: Path) -> N
         "raterscope": __version__,
         "data": [path.name for path in drawn.data],
         "truth": [path.name for path in drawn.truth],
-        "also_true": [path.name for path in drawn.beside],
+        "also_true": [path.name for path in drawn.other_truth],
     }
     (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     text = _TEXT.format(
@@ -510,7 +510,9 @@ def _describe(setup: Setup, settings: Settings, drawn: Drawn, folder: Path) -> N
         parameters=_wrapped(f"Parameters: {settings.in_words()}."),
         files="".join(
             f"{words:<14}{', '.join(path.name for path in files)}\n"
-            for words, files in (("data", drawn.data), ("truth", drawn.truth), ("also true", drawn.beside))
+            for words, files in (
+                ("data", drawn.data), ("truth", drawn.truth), ("also true", drawn.other_truth),
+            )
             if files
         ),
         commands="\n".join(commands_in_words(setup, drawn, Path())),
@@ -522,4 +524,4 @@ def _moved(files: Drawn, folder: Path) -> Drawn:
     def here(paths: Sequence[Path]) -> tuple[Path, ...]:
         return tuple(folder / path.name for path in paths)
 
-    return replace(files, data=here(files.data), truth=here(files.truth), beside=here(files.beside))
+    return replace(files, data=here(files.data), truth=here(files.truth), other_truth=here(files.other_truth))

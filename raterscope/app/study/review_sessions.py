@@ -105,16 +105,17 @@ def read_pace(journal: Sequence[Decision]) -> tuple[Pace, ...]:
             timed.setdefault(decision.who, []).append(decision)
     session_of: dict[int, int] = {}
     repeats: dict[str, list[bool]] = {}
-    parts = {who: list(_sessions(decisions)) for who, decisions in timed.items()}
+    parts = {expert: list(_sessions(decisions)) for expert, decisions in timed.items()}
     for sessions in parts.values():
         session_of.update({row.id: number for number, rows in enumerate(sessions) for row in rows})
-    for who, same in _repeats(journal, session_of):
-        repeats.setdefault(who, []).append(same)
+    for expert, same in _repeats(journal, session_of):
+        repeats.setdefault(expert, []).append(same)
     return tuple(
         Pace(
-            who, tuple(map(_summarise, sessions)), len(repeats.get(who, ())), sum(repeats.get(who, ()))
+            expert, tuple(map(_summarise, sessions)),
+            len(repeats.get(expert, ())), sum(repeats.get(expert, ())),
         )
-        for who, sessions in parts.items()
+        for expert, sessions in parts.items()
     )  # fmt: skip
 
 

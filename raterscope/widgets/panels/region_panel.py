@@ -19,7 +19,7 @@ from raterscope.widgets.panels.lists import ChoiceList, LineKind
 from raterscope.widgets.parts import Header, Menu, placeholder, plain_label, rule
 from raterscope.widgets.theme import pixels, set_lengths
 
-SHARE, SAID = 88, 112
+SHARE, VERDICT = 88, 112
 MOST_IN_SIGHT = 9
 """Number of raters for which the list requests space."""
 LEAST_MM = 0.05
@@ -103,15 +103,15 @@ class _VoteKind(LineKind[RegionVote]):
         painter.setFont(theme.font())
         sample = QRectF(box.left(), box.top(), 18, box.height())
         paint_rater(painter, sample, line.number)
-        name = QRectF(box.left() + 26, box.top(), right - SAID - SHARE - box.left() - 34, box.height())
+        name = QRectF(box.left() + 26, box.top(), right - VERDICT - SHARE - box.left() - 34, box.height())
         paint_words(painter, name, line.name, look.text, elide=Qt.TextElideMode.ElideMiddle)
-        share = QRectF(right - SAID - SHARE, box.top(), SHARE, box.height())
+        share = QRectF(right - VERDICT - SHARE, box.top(), SHARE, box.height())
         inside = line.inside >= 0.5
         tone = look.text if inside else look.third
         paint_words(painter, share, "inside" if inside else "outside", tone)
         hue = readable(rater_colour(line.number)).name()
         paint_bar(painter, QRectF(share.left() + 54, box.center().y() - 3, 32, 6), line.inside, hue)
-        room = QRectF(right - SAID, box.top(), SAID, box.height())
+        room = QRectF(right - VERDICT, box.top(), VERDICT, box.height())
         paint_words(painter, room, line.direction(), look.second, side=Qt.AlignmentFlag.AlignRight)
 
 

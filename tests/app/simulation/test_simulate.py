@@ -42,7 +42,7 @@ def simulated(name, folder, **settings):
 @pytest.mark.parametrize("name", SETUPS)
 def test_what_is_simulated_becomes_a_study_with_its_truth(name, tmp_path):
     setup, drawn = simulated(name, tmp_path / "x")
-    assert {path.name for path in (*drawn.data, *drawn.truth, *drawn.beside)} < {
+    assert {path.name for path in (*drawn.data, *drawn.truth, *drawn.other_truth)} < {
         path.name for path in (tmp_path / "x").iterdir()
     }
     assert json.loads((tmp_path / "x" / RECORD).read_text())["setup"] == name
@@ -65,7 +65,7 @@ def test_judges_see_both_orders_and_those_who_always_choose_a_are_flagged(tmp_pa
     with Study.open(study_in(setup, drawn)) as study:
         pairs = pairs_of(study, study.pair_questions()[0].id)
     flagged = fuse(pairs, PairPlan()).flagged
-    always = {row["annotator"] for row in rows_of(drawn.beside[0]) if row["always_a"] == "yes"}
+    always = {row["annotator"] for row in rows_of(drawn.other_truth[0]) if row["always_a"] == "yes"}
     assert {pairs.annotators[at] for at in np.flatnonzero(flagged)} == always
 
 
@@ -109,7 +109,7 @@ def test_clicks_lie_in_the_image_in_pixels(tmp_path):
     for row in rows:
         counts[row["annotator"]] += 1
     assert all(16 <= count <= 24 for count in counts.values())
-    assert len(rows_of(drawn.beside[2])) == len(rows)
+    assert len(rows_of(drawn.other_truth[2])) == len(rows)
 
 
 def test_annotators_of_a_stream_decide_at_every_step_or_join_one_by_one(tmp_path):

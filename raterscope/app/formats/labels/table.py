@@ -436,9 +436,9 @@ def _assumed_columns(table: Table) -> dict[str, str]:
         return fields
     assigned = assign_columns(table, _NEEDED[:2], [name for name in _WANTED if name != "question"], None)
     others = [name for name in table.header if name not in assigned.values()]
-    asked = [name for name in others if not is_usual(name) and _holds_few_answers(table, name)]
+    questions = [name for name in others if not is_usual(name) and _holds_few_answers(table, name)]
     fields = dict.fromkeys(others, "ignore") | {name: field for field, name in assigned.items()}
-    return fields | dict.fromkeys(asked, "label") if asked else {}
+    return fields | dict.fromkeys(questions, "label") if questions else {}
 
 
 def _assumption(columns: Sequence[str], meaning: str) -> str:

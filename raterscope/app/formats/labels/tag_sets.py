@@ -199,18 +199,20 @@ class _Tags:
 
 def _understand(files: Sequence[LabelTable] | Sequence[TrueLabels]) -> _Tags | None:
     """Find the tags of a question's labels; None if a vote has one label."""
-    wanted = [file.tags for file in files if isinstance(file, LabelTable)]
-    if False in wanted or not sum(map(len, files)):
+    several = [file.tags for file in files if isinstance(file, LabelTable)]
+    if False in several or not sum(map(len, files)):
         return None
     uses: dict[str, int] = {}
     for file in files:
         names = file.outputs if isinstance(file, LabelTable) else file.classes
         for name, count in zip(names, np.bincount(file.label, minlength=len(names)).tolist(), strict=True):
             uses[name] = uses.get(name, 0) + count
-    separators = tuple(separator for separator in SEPARATORS if True in wanted or _separates(separator, uses))
+    separators = tuple(
+        separator for separator in SEPARATORS if True in several or _separates(separator, uses)
+    )
     separators = tuple(separator for separator in separators if any(separator in name for name in uses))
     votes = [file for file in files if isinstance(file, LabelTable)]
-    by_rows = not separators and (True in wanted or _several_rows(votes))
+    by_rows = not separators and (True in several or _several_rows(votes))
     if not separators and not by_rows:
         return None
     of_tag: dict[str, int] = {}
