@@ -198,8 +198,8 @@ def _sampled(
             uniform = rng.random(last - first)
             sweep(
                 first, last, chain.tasks, votes.start, votes.annotator, votes.label, votes.again,
-                votes.output, turned, sums, share, uniform, chain.state, chain.cells, chain.rows, chain.shares,
-                chain.chance,
+                votes.output, turned, sums, share, uniform, chain.state, chain.cells, chain.rows,
+                chain.shares, chain.chance,
             )  # fmt: skip
         if s == settings.burn_in:
             chain.count = 0
