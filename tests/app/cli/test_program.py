@@ -13,8 +13,7 @@ import pytest
 
 import raterscope
 from raterscope.app.cli import main
-from raterscope.app.cli.examples import EXAMPLES
-from raterscope.app.cli.options import options_of
+from raterscope.app.cli.options import EXAMPLES, options_of
 from raterscope.app.cli.program import COMMANDS
 from raterscope.app.kinds.registry import KINDS
 
