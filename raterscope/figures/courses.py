@@ -200,13 +200,13 @@ def round_up(number: float) -> float:
     return float(next(value for value in candidates if value >= number and value == int(value)))
 
 
-def falling_axis(label: str, limit: float | None) -> Axis:
+def falling_axis(limit: float | None) -> Axis:
     """Describe an axis of shares by powers of ten, from 100 % down, that holds a limit."""
     bottom = HIGHEST_FOOT
     if limit is not None and limit > 0:
         bottom = min(bottom, math.floor(math.log10(limit)))
     ticks = tuple((10.0**power, f"{10.0 ** (power + 2):g} %") for power in range(bottom, 1))
-    return Axis(label, 10.0**bottom, 1.0, "log", 0.0, ticks=ticks)
+    return Axis("", 10.0**bottom, 1.0, "log", 0.0, ticks=ticks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,7 +392,7 @@ def _outlook(
     history: StreamHistory, stopping: StoppingSettings, outlook: str, x: NDArray[np.float64], axis: Axis
 ) -> Chart:
     limit = stopping.limit if stopping.rule == outlook else None
-    y_axis = falling_axis("", limit)
+    y_axis = falling_axis(limit)
     lowest = y_axis.low or 0.0
     values = np.clip(history.chance if outlook == "chance" else history.share, lowest, 1.0)
     marks: list[Mark] = [Line(x=x, y=values, width=1.6)]

@@ -201,7 +201,7 @@ def test_an_axis_ends_at_a_round_number_not_far_beyond_what_is_shown():
 
 
 def test_a_limit_below_the_scale_lengthens_it():
-    usual, longer = (falling_axis("", limit) for limit in (0.05, 0.0004))
+    usual, longer = (falling_axis(limit) for limit in (0.05, 0.0004))
     assert [words for _, words in usual.ticks] == ["0.1 %", "1 %", "10 %", "100 %"]
     assert longer.ticks[0] == (0.0001, "0.01 %")
     assert longer.low < 0.0004

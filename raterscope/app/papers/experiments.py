@@ -317,7 +317,7 @@ class ClickedImage(NamedTuple):
 def paid_crowd(data: Path) -> tuple[ClickedImage, ...]:
     """Read clicks/quantius: 24 microscope images that a paid crowd clicked on."""
     folder = data / "clicks" / "quantius"
-    marks, truth = _by(folder / "clicks.csv", "image_id"), _by(folder / "gt.csv", "image_id")
+    marks, truth = _by_image(folder / "clicks.csv"), _by_image(folder / "gt.csv")
     sizes = {row["image_id"]: row for row in _rows(folder / "images.csv")}
     result = []
     for name, rows in marks.items():
@@ -380,10 +380,10 @@ def _rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def _by(path: Path, key: str) -> dict[str, list[dict[str, str]]]:
+def _by_image(path: Path) -> dict[str, list[dict[str, str]]]:
     result: dict[str, list[dict[str, str]]] = defaultdict(list)
     for row in _rows(path):
-        result[row[key]].append(row)
+        result[row["image_id"]].append(row)
     return result
 
 

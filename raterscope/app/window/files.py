@@ -78,19 +78,19 @@ class RecentStudies(QObject):
         )
         self._checking = job
         job.finished.connect(self._on_found)
-        cancel_after(job, DRIVE_TIMEOUT_MS)
+        cancel_after_timeout(job)
 
     def _on_found(self, exists: dict[Path, bool]) -> None:
         self._exists = exists
         self.changed.emit()
 
 
-def cancel_after(job: Job, milliseconds: int) -> None:
+def cancel_after_timeout(job: Job) -> None:
     """Cancel a job that waits for a drive, unless it ends in time."""
     timer = QTimer(job)
     timer.setSingleShot(True)
     timer.timeout.connect(job.cancel)
-    timer.start(milliseconds)
+    timer.start(DRIVE_TIMEOUT_MS)
 
 
 def _existing(paths: Sequence[Path], watch: Watch) -> dict[Path, bool]:

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.window.bars import ActionBar
-from raterscope.app.window.files import DRIVE_TIMEOUT_MS, cancel_after
+from raterscope.app.window.files import cancel_after_timeout
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class SessionRestore(QObject):
             work = partial(_find_crashed, self._folder)
             job = self._window.jobs.start("Looking for the last session", work, quiet=True)
             job.finished.connect(self._on_found)
-            cancel_after(job, DRIVE_TIMEOUT_MS)
+            cancel_after_timeout(job)
 
     def _on_found(self, position: Position | None) -> None:
         self._position = position if self._document.contents is None else None

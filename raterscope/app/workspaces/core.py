@@ -225,9 +225,9 @@ class WorkspacePanel(QWidget, Generic[ScreenT, SessionT]):
         self.run_chosen.connect(core.runs.choose)
 
 
-def finite_numbers(value: object, count: int) -> tuple[float, ...] | None:
-    """Return the numbers of a list from an untrusted file; None unless it has `count` finite ones."""
-    if not isinstance(value, list) or len(value) != count:
+def three_numbers(value: object) -> tuple[float, ...] | None:
+    """Return the numbers of a list from an untrusted file; None unless it has three finite ones."""
+    if not isinstance(value, list) or len(value) != 3:
         return None
     if not all(isinstance(number, int | float) and math.isfinite(number) for number in value):
         return None

@@ -162,9 +162,9 @@ class WorkspaceLayout(QWidget):
             return True
         return super().event(event)
 
-    def put_first_below(self, index: int) -> None:
-        """Move a widget of `below` to the left of history and jobs."""
-        self.bottom.insertWidget(0, self._lower[1 + index])
+    def put_first_below(self) -> None:
+        """Move the first widget of `below` to the left of history and jobs."""
+        self.bottom.insertWidget(0, self._lower[1])
 
     def add_shortcuts(self, described: Sequence[ActionEntry], walked: Sequence[QWidget]) -> None:
         """Add actions to the Review menu, and those that lead through the window.

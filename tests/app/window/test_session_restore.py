@@ -187,7 +187,6 @@ def test_a_drive_that_does_not_answer_holds_no_window_up(qtbot, monkeypatch):
     folder.mkdir(parents=True)
     (folder / "1-1.json").write_text(json.dumps({"study": str(destination), "kind": "clicks", "item": 1}))
     monkeypatch.setattr(Path, "is_file", hangs)
-    monkeypatch.setattr("raterscope.app.window.session_restore.DRIVE_TIMEOUT_MS", 50)
     monkeypatch.setattr("raterscope.app.window.files.DRIVE_TIMEOUT_MS", 50)
     window = MainWindow()
     qtbot.addWidget(window)

@@ -128,7 +128,7 @@ def _clusters(answer: Answer, watch: Watch, *, requested: bool) -> dict[str, lis
     if not requested and (len(results) < 2 or not by_consensus):
         return {}
     if not by_consensus:
-        by_consensus = follow_consensuses(answer.inputs, None, watch)
+        by_consensus = follow_consensuses(answer.inputs, watch)
     return {DICE: agreements_of_results(results, DICE), CONSENSUS: by_consensus}
 
 

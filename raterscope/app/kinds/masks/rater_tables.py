@@ -21,7 +21,7 @@ from raterscope.algorithms.annotators.similarity import (
 )
 from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.algorithms.masks.fusion import CaseResult, Report
-from raterscope.algorithms.masks.mixture import MixtureSettings, mixture
+from raterscope.algorithms.masks.mixture import mixture
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import plain
 from raterscope.app.formats.output_files import format_number, write_table
@@ -92,9 +92,7 @@ def agreements_of_results(results: Iterable[CaseResult], basis: str) -> list[Cas
     return agreements
 
 
-def follow_consensuses(
-    inputs: Inputs, settings: MixtureSettings | None = None, watch: Watch = silent
-) -> list[CaseAgreement]:
+def follow_consensuses(inputs: Inputs, watch: Watch = silent) -> list[CaseAgreement]:
     """Fit the mixture of consensuses to every case and structure (robust fusion paper, section 4.3).
 
     Parameters
@@ -107,7 +105,7 @@ def follow_consensuses(
     for (case, name), step in steps_of(watch, work):
         masks = case.masks(name, partial(step, 0.0, "assembling the masks"))
         if len(masks.annotators) > 1:
-            agreements.append(_by_consensus(mixture(masks, settings, step)))
+            agreements.append(_by_consensus(mixture(masks, watch=step)))
     return agreements
 
 

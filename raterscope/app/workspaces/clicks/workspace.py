@@ -36,7 +36,7 @@ from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import Spot, read_outlines, read_results, summarize
 from raterscope.app.workspaces.clicks.streaming import Streaming
 from raterscope.app.workspaces.comments import Comments
-from raterscope.app.workspaces.core import BlindTexts, finite_numbers
+from raterscope.app.workspaces.core import BlindTexts, three_numbers
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
 from raterscope.app.workspaces.renaming import Renaming
 from raterscope.app.workspaces.review_order import next_unit
@@ -246,7 +246,7 @@ class ClicksWorkspace(ClicksScreen):
         numbers = [spot.number for spot in self.reviewing.spots]
         if state.get("spot") in numbers:
             self.reviewing.go_to(numbers.index(state["spot"]))
-        view = finite_numbers(state.get("view"), 3)
+        view = three_numbers(state.get("view"))
         if view is not None and view[2] > 0:
             self.canvas.look_from(*view)
 

@@ -124,7 +124,7 @@ class LabelsScreen(WorkspaceScreen):
             self.left_tabs.insertTab(index, plot, title)
         self.left_tabs.setCurrentIndex(0)
         self.middle_tabs.tabBar().setAccessibleName("Views of the annotators")
-        self.put_first_below(0)
+        self.put_first_below()
         for index in (0, 1):
             self.bottom.setStretchFactor(index, 1)
         self.divisions |= {

@@ -16,7 +16,7 @@ from raterscope.app.review import CommentSubject, Decision, RegionSubject, Sampl
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.comments import Comments
-from raterscope.app.workspaces.core import BlindTexts, finite_numbers
+from raterscope.app.workspaces.core import BlindTexts, three_numbers
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.mask_editing import MaskEditing
 from raterscope.app.workspaces.masks.method_comparison import MethodComparer
@@ -213,7 +213,7 @@ class MasksWorkspace(MasksScreen):
             self.reviewing.go_to(numbers.index(state["region"]))
         if state.get("rater") in self.annotators_on_screen():
             self.choose_annotator(state["rater"])
-        crosshair = finite_numbers(state.get("crosshair"), 3)
+        crosshair = three_numbers(state.get("crosshair"))
         if crosshair is not None:
             self.volume.go_to((int(crosshair[0]), int(crosshair[1]), int(crosshair[2])))
 

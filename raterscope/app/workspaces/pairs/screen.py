@@ -99,7 +99,7 @@ class PairsScreen(WorkspaceScreen):
         self.queue.add_above(self.question)
         self.left_tabs.setCurrentWidget(self.history)
         self.left_tabs.tabBar().setAccessibleName("Comparisons, methods, trust, history and jobs")
-        self.put_first_below(0)
+        self.put_first_below()
         yield
 
 
