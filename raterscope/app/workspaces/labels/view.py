@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PySide6.QtGui import QImage
 
 from raterscope.algorithms.labels import OPEN
-from raterscope.algorithms.labels.catalogue import labeller_title
+from raterscope.algorithms.labels.catalogue import LABELLERS, labeller_title
 from raterscope.algorithms.labels.class_tree import ClassTree, class_tree
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
 from raterscope.algorithms.labels.ordinal import grade_summary
@@ -166,7 +166,7 @@ def weights_of(scene: Scene, analysis: Analysis, votes: NDArray[np.integer], lea
     """Return the weights of votes for a class, as log odds against the other classes; NaN if unknown.
 
     The odds are those of the expected probabilities of the label given, with the other classes weighted by
-    the result's shares; the weight of a down-weighted vote is reduced accordingly.
+    the result's shares; the weight of a vote or annotator that is down-weighted reduces it accordingly.
     """
     fusion, labels = scene.fusion, scene.labels
     if fusion is None or len(fusion.classes) < 2:
@@ -178,7 +178,11 @@ def weights_of(scene: Scene, analysis: Analysis, votes: NDArray[np.integer], lea
     probability = (alpha / alpha.sum(axis=2, keepdims=True))[np.arange(len(votes)), :, labels.label[votes]]
     other_shares = np.delete(fusion.shares, leading)
     against = np.delete(probability, leading, axis=1) @ (other_shares / max(other_shares.sum(), 1e-300))
-    return np.asarray(fusion.power * (np.log(probability[:, leading]) - np.log(against)))
+    own, algorithm = labels.vote_weights(), LABELLERS.get(fusion.algorithm.replace("_", "-"))
+    log_odds = fusion.power * (np.log(probability[:, leading]) - np.log(against))
+    if own is not None and algorithm is not None and algorithm.weighs:
+        log_odds = log_odds * own[votes]
+    return np.asarray(log_odds)
 
 
 def task_view(
