@@ -10,7 +10,7 @@ import numpy as np
 from raterscope.algorithms.clicks import fuse
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from raterscope.app.outcome import Outcome
-from raterscope.app.workers import RecordBatch
+from raterscope.app.record_batches import RecordBatch
 
 
 def same(first, second):

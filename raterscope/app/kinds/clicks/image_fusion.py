@@ -35,7 +35,8 @@ from raterscope.algorithms.clicks.robustness import (
 from raterscope.algorithms.progress import Watch, part, silent, wrapping
 from raterscope.app import outcome
 from raterscope.app.outcome import Outcome, attempt
-from raterscope.app.workers import RecordBatch, Workers, from_column, processors, to_column
+from raterscope.app.record_batches import RecordBatch, from_column, to_column
+from raterscope.app.workers import Workers, processors
 
 _WORTH_PROCESSES = 4.0  # seconds of work left from which processes, which take one to start, are worth it
 # Library calls that hold the GIL and cannot be cancelled: with so many clicks for 50 ms.
