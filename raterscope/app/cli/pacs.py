@@ -7,7 +7,7 @@ import sys
 from dataclasses import astuple, fields
 from pathlib import Path
 
-from raterscope.algorithms.progress import silent, steps_of
+from raterscope.algorithms.progress import silent
 from raterscope.app.errors import InputError, counted
 
 
@@ -30,11 +30,10 @@ def _dicom_files(path: Path) -> list[Path]:
 def pacs(options: argparse.Namespace) -> int:
     """Carry out one of the three."""
     from raterscope.app.command_line.output import ProgressLine
-    from raterscope.app.formats.output_files import file_name_part
     from raterscope.app.formats.remote.dicomweb import (
         Series,
         connect,
-        fetch_series,
+        fetch_all,
         find_series,
         store_files,
     )
@@ -64,11 +63,8 @@ def pacs(options: argparse.Namespace) -> int:
         return 0
     if not matching:
         raise InputError("there is no such study or series")
-    written = 0
     with ProgressLine(sys.stderr) as watch:
-        for series, step in steps_of(watch, matching):
-            folder = options.output / file_name_part(f"{series.modality} {series.series_uid}")
-            written += len(fetch_series(client, series, folder, step))
+        written = sum(map(len, fetch_all(client, matching, options.output, watch).values()))
     print(f"{counted(written, 'file')} of {len(matching):,} series in {options.output}")
     return 0
 

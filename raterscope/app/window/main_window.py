@@ -24,6 +24,7 @@ from raterscope.app.window.exporting import FigureExporter, StudyExporter
 from raterscope.app.window.files import FileActions, RecentStudies, Reproduction
 from raterscope.app.window.importing import Importer
 from raterscope.app.window.menus import Menus, WindowActions
+from raterscope.app.window.pacs import PacsTransfer
 from raterscope.app.window.reading import ReadingMode
 from raterscope.app.window.session_restore import ReopenBar, SessionRestore
 from raterscope.app.window.start import StartScreen
@@ -138,6 +139,10 @@ class MainWindow(QMainWindow):
         self.experts.message.connect(self._on_transferred)
         self.menus.second_reader_requested.connect(self.experts.ask_copy)
         self.menus.merge_requested.connect(self.experts.ask_merge)
+        pacs = PacsTransfer(self.document, self.jobs, self._case_of_masks, self)
+        self.menus.fetch_requested.connect(lambda: pacs.ask_fetch(self.files.folder()))
+        self.menus.store_requested.connect(pacs.ask_store)
+        pacs.fetched.connect(importer.start)
         self.bar.set_menu(self.menus.menu)
         for source in (self.bar, self.menus):
             source.workspace_chosen.connect(self.show_workspace)
@@ -163,11 +168,15 @@ class MainWindow(QMainWindow):
         self.document.names_changed.connect(self._on_decided)
         self.document.refused.connect(self._on_refused)
         self.document.kept.connect(self._on_kept)
-        for bringing in (importer, exporter, self.figure_exporter, self.unsaved_results, self.reproduction):
+        for bringing in (
+            importer, exporter, self.figure_exporter, self.unsaved_results, self.reproduction, pacs,
+        ):  # fmt: skip
             bringing.message.connect(self._on_transferred)
-        for refusing in (importer, self.figure_exporter, self.unsaved_results, self.reproduction, self.start):
+        for refusing in (
+            importer, self.figure_exporter, self.unsaved_results, self.reproduction, self.start, pacs,
+        ):  # fmt: skip
             refusing.refused.connect(self.notice.show_error)
-        for beginning in (self.reproduction, self.start):
+        for beginning in (self.reproduction, self.start, pacs):
             beginning.begun.connect(self._on_incoming_job)
         self.menus.sample_requested.connect(self.start.open_sample)
         for asking in (self.menus, self.start.page):
@@ -415,6 +424,10 @@ class MainWindow(QMainWindow):
     def _current_item(self) -> int | None:
         """Return the number of the item on screen."""
         return None if self.workspace is None else self.workspace.current_item()
+
+    def _case_of_masks(self) -> int | None:
+        """Return the number of the case on screen if it has masks."""
+        return self._current_item() if self._kind == "masks" else None
 
     def _run_on_screen(self) -> RunEntry | None:
         return None if self.workspace is None else self.workspace.run_on_screen

@@ -47,6 +47,8 @@ class Menus(QObject):
     guide_requested = Signal()
     references_requested = Signal()
     cohort_requested = Signal()
+    fetch_requested = Signal()
+    store_requested = Signal()
     reader_study_requested = Signal()
     collection_requested = Signal()
     second_reader_requested = Signal()
@@ -85,12 +87,14 @@ class Menus(QObject):
         menu.addSeparator()
         self._action(menu, "Import files…", QKeySequence("Ctrl+I"), files.choose_files)
         self._action(menu, "Import folder or DICOM…", QKeySequence("Ctrl+Shift+I"), files.choose_folder)
+        self._action(menu, "Fetch from PACS…", None, self.fetch_requested.emit)
         samples = menu.branch("Open sample")
         for offer in SAMPLES:
             self._action(samples, offer.title, None, partial(self.sample_requested.emit, offer.kind))
         self._action(menu, "Simulate…", None, reproduction.ask_simulation)
         self.export_menu = menu.branch("Export")
         self.deidentified_menu = Menu("De-identified", self.export_menu)
+        storing = self._action(menu, "Store the consensus in PACS…", None, self.store_requested.emit)
         report = self._action(menu, "Report…", None, files.write_report)
         missing = self._action(menu, "Find missing images…", None, files.find_images)
         grouping = self._action(menu, "Group images…", None, files.group_images)
@@ -138,6 +142,7 @@ class Menus(QObject):
         self.key_bindings.follow({"Window": self._made}, None)
         self._of_study = (
             close,
+            storing,
             report,
             missing,
             grouping,

@@ -1,6 +1,7 @@
 """DICOMweb: find, fetch and store series of a PACS (QIDO-RS, WADO-RS and STOW-RS).
 
-Only the command `raterscope pacs` opens a connection. It needs ``raterscope[pacs]``.
+Only the command `raterscope pacs` and the dialogs of a PACS open a connection. They need
+``raterscope[pacs]``.
 
 References
 ----------
@@ -19,9 +20,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.output_files import open_output
+from raterscope.app.formats.output_files import file_name_part, open_output
 
 AUTHORIZATION = "RATERSCOPE_PACS_AUTHORIZATION"
 """Environment variable with the header of requests: ``Bearer TOKEN`` or ``Basic BASE64``."""
@@ -96,8 +97,32 @@ def find_series(client: Any, filters: Mapping[str, str]) -> list[Series]:
     return sorted(listed, key=lambda series: (series.patient, series.date, series.study_uid))
 
 
+def fetch_all(
+    client: Any, series: Sequence[Series], folder: Path, watch: Watch = silent
+) -> dict[Path, list[Path]]:
+    """Write series into folders of their own below a folder; return the files of each."""
+    files = {}
+    for listed, step in steps_of(watch, series):
+        target = folder / file_name_part(f"{listed.modality} {listed.series_uid}")
+        files[target] = fetch_series(client, listed, target, step)
+    return files
+
+
 def fetch_series(client: Any, series: Series, folder: Path, watch: Watch = silent) -> list[Path]:
-    """Write the instances of a series into a folder, NAME.dcm each, which are replaced if they exist."""
+    """Write the instances of a series into a folder, NAME.dcm each, which are replaced if they exist.
+
+    What stops it leaves no new instances behind: half a series would be imported as a whole one.
+    """
+    before = set(folder.iterdir()) if folder.exists() else set()
+    try:
+        return _fetch(client, series, folder, watch)
+    except BaseException:
+        for file in set(folder.glob("*.dcm")) - before:
+            file.unlink(missing_ok=True)
+        raise
+
+
+def _fetch(client: Any, series: Series, folder: Path, watch: Watch) -> list[Path]:
     import pydicom
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -150,7 +175,7 @@ def answers(client: Any) -> Iterator[None]:
         yield
     except requests.exceptions.SSLError as error:
         raise InputError(
-            f"{host}: its certificate is not trusted; --certificates FILE names the authority"
+            f"{host}: its certificate is not trusted; name the authority's certificates (--certificates FILE)"
         ) from error
     except requests.exceptions.ConnectionError as error:
         raise InputError(f"{host}: does not answer") from error

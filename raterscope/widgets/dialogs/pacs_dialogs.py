@@ -1,0 +1,206 @@
+"""Dialogs of a PACS: search and choose series, and store a consensus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QFormLayout,
+    QHeaderView,
+    QLineEdit,
+    QPushButton,
+    QStyledItemDelegate,
+    QWidget,
+)
+
+from raterscope.widgets.dialogs.parts import FolderField, lay_out
+from raterscope.widgets.layouts import horizontal
+from raterscope.widgets.parts import plain_label
+from raterscope.widgets.tables.rows import TextRowsModel, row_view
+from raterscope.widgets.theme import set_lengths, set_role
+
+COLUMNS = {
+    "Patient": "Patient's ID",
+    "Date": "Day of the study",
+    "Modality": "CT, MR, SEG, RTSTRUCT...",
+    "Description": "Description of the series",
+    "Instances": "Number of slices or objects",
+}
+_FILTERS = {
+    "PatientID": ("Patient ID", "* matches anything"),
+    "StudyDate": ("Date", "20260131, or a range: 20260101-20260131"),
+    "Modality": ("Modality", "CT, MR, SEG, RTSTRUCT..."),
+}
+_ABOUT_FETCH = (
+    "Series are searched over DICOMweb, copied into the folder, and imported. Nothing is sent before you "
+    "press Search."
+)
+_ABOUT_STORE = (
+    "The segmentation is stored with its patient and study. It names the raters' run and your decisions."
+)
+
+
+class ServiceForm(QFormLayout):
+    """Fields for the address and the trusted certificates of a service; `access` says how it is entered."""
+
+    def __init__(self, address: str, certificates: str, access: str) -> None:
+        super().__init__()
+        self.address = self.add_line("Address", address, "https://host/dicom-web")
+        self.certificates = self.add_line(
+            "Certificates", certificates, "PEM file of the hospital's own authority; usually empty"
+        )
+        self.addRow("Access", plain_label(access, "second", wrap=True))
+
+    def add_line(self, name: str, text: str, hint: str) -> QLineEdit:
+        """Add a line for a text."""
+        line = QLineEdit(text)
+        line.setPlaceholderText(hint)
+        line.setAccessibleName(name)
+        self.addRow(name, line)
+        return line
+
+    @property
+    def service(self) -> tuple[str, str]:
+        """Address and certificates."""
+        return self.address.text().strip(), self.certificates.text().strip()
+
+
+class PacsFetchDialog(QDialog):
+    """Search series and choose some; open it with ``open()`` and read `chosen` when accepted.
+
+    Parameters
+    ----------
+    address, certificates : str
+        Of the latest service.
+    access : str
+        How the service is entered, in words.
+    folder : str
+        Proposed folder for the files.
+
+    Signals
+    -------
+    search_requested(dict)
+        Values by DICOM keyword.
+    """
+
+    search_requested = Signal(object)
+
+    def __init__(
+        self, address: str, certificates: str, access: str, folder: str, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Fetch from PACS")
+        set_lengths(self, minimumWidth=760)
+        self.form = ServiceForm(address, certificates, access)
+        self.filters = {
+            keyword: self.form.add_line(name, "", hint) for keyword, (name, hint) in _FILTERS.items()
+        }
+        self.search = QPushButton("Search")
+        self.search.clicked.connect(self._search)
+        self.message = plain_label("", wrap=True, selectable=True)
+        self._model: TextRowsModel[Any] = TextRowsModel(COLUMNS, "Patient", self, falling=False)
+        self.table = row_view(self._model, QStyledItemDelegate(), "Series")
+        self.table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        header = self.table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        header.setStretchLastSection(True)
+        header.setSortIndicatorShown(True)
+        set_lengths(self.table, minimumHeight=180)
+        self.folder = FolderField("Folder for the files")
+        self.folder.text = folder
+        below = QFormLayout()
+        below.addRow("Folder", self.folder)
+        self.accepting = lay_out(
+            self,
+            plain_label("Fetch from PACS", "title"),
+            plain_label(_ABOUT_FETCH, "second", wrap=True),
+            self.form,
+            horizontal((self.message, 1), self.search, spacing=8),
+            (self.table, 1),
+            below,
+            8,
+            accept="Fetch and import",
+        )
+        self.search.setDefault(True)
+        self.table.selectionModel().selectionChanged.connect(self._follow)
+        self.folder.changed.connect(self._follow)
+        self.form.address.textChanged.connect(self._follow)
+        self._follow()
+
+    @property
+    def chosen(self) -> list[Any]:
+        """The selected series; all if none is selected."""
+        rows = sorted({index.row() for index in self.table.selectionModel().selectedRows()})
+        return [self._model.at(row) for row in rows or range(self._model.rowCount())]
+
+    def show_series(self, series: Sequence[Any]) -> None:
+        """List series, records with the fields that `COLUMNS` names."""
+        self._model.set_rows(tuple(series))
+        many = "1 series" if len(series) == 1 else f"{len(series):,} series"
+        words = f"{many}. Select some, or fetch all." if series else "No series match. Change the search."
+        self._show(words)
+
+    def show_problem(self, sentence: str) -> None:
+        """Show why a search failed."""
+        self._model.set_rows(())
+        self._show(sentence, "disputed")
+
+    def _search(self) -> None:
+        self._model.set_rows(())
+        self._show("Searching...")
+        self.search.setEnabled(False)
+        values: Mapping[str, str] = {
+            keyword: text for keyword, line in self.filters.items() if (text := line.text().strip())
+        }
+        self.search_requested.emit(dict(values))
+
+    def _show(self, words: str, role: str = "") -> None:
+        set_role(self.message, role)
+        self.message.setText(words)
+        self._follow()
+
+    def _follow(self) -> None:
+        self.search.setEnabled(bool(self.form.service[0]))
+        self.accepting.setEnabled(self._model.rowCount() > 0 and bool(self.folder.text))
+
+
+class PacsStoreDialog(QDialog):
+    """Confirm that a consensus is stored; open it with ``open()`` and read `form.service` when accepted.
+
+    Parameters
+    ----------
+    title : str
+        Case and run.
+    warnings : sequence of str
+        Why the result is outdated.
+    """
+
+    def __init__(
+        self, title: str, warnings: Sequence[str], address: str, certificates: str, access: str,
+        parent: QWidget | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(parent)
+        self.setWindowTitle("Store the consensus in PACS")
+        set_lengths(self, minimumWidth=560)
+        self.form = ServiceForm(address, certificates, access)
+        warning = plain_label("\n".join(warnings), "disputed", wrap=True)
+        warning.setVisible(bool(warnings))
+        self.accepting = lay_out(
+            self,
+            plain_label(title, "title", wrap=True),
+            plain_label(_ABOUT_STORE, "second", wrap=True),
+            warning,
+            self.form,
+            8,
+            accept="Store anyway" if warnings else "Store",
+        )
+        self.form.address.textChanged.connect(self._follow)
+        self._follow()
+
+    def _follow(self) -> None:
+        self.accepting.setEnabled(bool(self.form.service[0]))
