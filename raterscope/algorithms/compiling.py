@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.caching import IndexDataCacheFile
 from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
@@ -23,6 +24,27 @@ Array = Any
 """Type checkers cannot see compiled types; docstrings state shapes and types."""
 
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
+
+
+class _StoredCode(IndexDataCacheFile):  # type: ignore[misc]
+    """Stored code of a kernel; what cannot be read counts as not stored, and is compiled again.
+
+    Code of an earlier version may refer to types that have another name now, and a crash may damage a file.
+    Unpickling such files can raise any exception.
+    """
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            return super()._load_index()  # type: ignore[no-any-return]
+        except Exception:
+            return {}
+
+    def load(self, key: Any) -> Any:
+        """Return the code for these types, None if there is none."""
+        try:
+            return super().load(key)
+        except Exception:
+            return None
 
 
 def compiled(
@@ -50,10 +72,12 @@ def compiled(
         if fastmath and kernel.__name__.startswith("_"):
             options["forceinline"] = True
         try:
-            return njit(cache=True, **options)(kernel)  # type: ignore[no-any-return]
+            dispatcher = njit(cache=True, **options)(kernel)
         except RuntimeError:  # no folder for the cache
             _warn_without_cache()
             return njit(cache=False, **options)(kernel)  # type: ignore[no-any-return]
+        dispatcher._cache._cache_file.__class__ = _StoredCode
+        return dispatcher  # type: ignore[no-any-return]
 
     return decorate
 

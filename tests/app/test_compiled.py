@@ -161,3 +161,42 @@ def test_a_note_of_other_sources_does_not_count(one_kernel: Path, monkeypatch: p
     assert compiled.is_prepared()
     monkeypatch.setattr(compiled, "_fingerprint", lambda: "other")
     assert not compiled.is_prepared()
+
+
+RENAMED = """
+
+from typing import NamedTuple
+from raterscope.algorithms.compiling import compiled
+
+class {name}(NamedTuple):
+    first: float
+    second: float
+
+@compiled()
+def add(pair):
+    return pair.first + pair.second
+
+def call():
+    return add({name}(1.0, 2.0))
+"""
+
+
+@pytest.mark.parametrize("damage", ["renamed type", "truncated index", "truncated code"])
+def test_stored_code_that_cannot_be_read_is_compiled_again(tmp_path: Path, monkeypatch, damage: str):
+    """As after an update that renames an argument's type, or a crash while code was stored."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    name = f"kernels_{damage.replace(' ', '_')}"
+    module = tmp_path / f"{name}.py"
+    module.write_text(RENAMED.format(name="Pair"))
+    assert import_module(name).call() == 3.0
+    del sys.modules[name]
+    if damage == "renamed type":
+        module.write_text(RENAMED.format(name="Both"))
+    else:
+        (stored,) = tmp_path.rglob("*.nbi" if damage == "truncated index" else "*.nbc")
+        stored.write_bytes(stored.read_bytes()[:-20])
+    try:
+        assert import_module(name).call() == 3.0
+    finally:
+        sys.modules.pop(name, None)
