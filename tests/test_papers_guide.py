@@ -10,7 +10,7 @@ import pytest
 from raterscope import resources
 from raterscope.app.cli.options import options_of
 from raterscope.app.cli.program import COMMANDS
-from raterscope.app.command_line.arguments import Misused
+from raterscope.app.command_line.arguments import UsageError
 
 GUIDE = Path(resources.__path__[0]) / "guide"
 TESTS = Path(__file__).parent
@@ -118,5 +118,5 @@ def test_commands_that_are_named_are_understood(line):
         values = [command, "x.rscope", "y", *others]
     try:
         options_of(values)
-    except Misused as error:
+    except UsageError as error:
         pytest.fail(f"{line}: {error}")

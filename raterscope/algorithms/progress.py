@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 
-Look = Callable[[], object]
+Check = Callable[[], object]
 """Callback of a step, called at least every 100 ms; it may raise `Cancelled`."""
 
 
@@ -62,8 +62,8 @@ def silent(
     """Ignore progress (the default watch)."""
 
 
-def no_look() -> None:
-    """Do nothing (the default look)."""
+def no_check() -> None:
+    """Do nothing (the default check)."""
 
 
 def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
@@ -107,10 +107,10 @@ def steps_of(watch: Watch, items: Collection[T]) -> Iterator[tuple[T, Watch]]:
         yield item, part(watch, done / len(items), (done + 1) / len(items))
 
 
-def repeating(watch: Watch) -> tuple[Watch, Look]:
-    """Return a watch, and a look that repeats the watch's last report.
+def repeating(watch: Watch) -> tuple[Watch, Check]:
+    """Return a watch, and a check that repeats the watch's last report.
 
-    Partial results call the look to be cancelled, without changing the progress.
+    Partial results call the check to be cancelled, without changing the progress.
     """
     last = (0.0, "")
 
@@ -125,10 +125,10 @@ def repeating(watch: Watch) -> tuple[Watch, Look]:
         last = (fraction, words)
         watch(fraction, words, objective=objective, partial=partial)
 
-    def look() -> None:
+    def check() -> None:
         watch(*last)
 
-    return report, look
+    return report, check
 
 
 def wrapping(watch: Watch, wrap: Callable[[object], object]) -> Watch:
@@ -188,8 +188,8 @@ def parts_of(count: int, size: int) -> list[tuple[int, int]]:
     return [(begin, min(begin + size, count)) for begin in range(0, count, size)]
 
 
-def run_parts(work: Callable[[int, int], object], parts: Sequence[tuple[int, int]], look: Look) -> None:
-    """Call ``work(begin, end)`` for every part, in several threads, and `look` after each.
+def run_parts(work: Callable[[int, int], object], parts: Sequence[tuple[int, int]], check: Check) -> None:
+    """Call ``work(begin, end)`` for every part, in several threads, and `check` after each.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def run_parts(work: Callable[[int, int], object], parts: Sequence[tuple[int, int
     >>> squares = [0] * 5
     >>> def work(begin, end):
     ...     squares[begin:end] = [n * n for n in range(begin, end)]
-    >>> run_parts(work, parts_of(5, 2), no_look)
+    >>> run_parts(work, parts_of(5, 2), no_check)
     >>> squares
     [0, 1, 4, 9, 16]
     """
@@ -213,13 +213,13 @@ def run_parts(work: Callable[[int, int], object], parts: Sequence[tuple[int, int
     if min(THREADS, len(parts)) < 2:
         for begin, end in parts:
             work(begin, end)
-            look()
+            check()
         return
     with ThreadPoolExecutor(min(THREADS, len(parts))) as pool:
         try:
             for waiting in [pool.submit(work, begin, end) for begin, end in parts]:
                 waiting.result()
-                look()
+                check()
         finally:
             pool.shutdown(cancel_futures=True)
 

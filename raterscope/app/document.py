@@ -34,7 +34,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs, Lane
 from raterscope.app.review import Decision, ReviewState
 from raterscope.app.study import Study
-from raterscope.app.study.records import Standing, UnwrittenError
+from raterscope.app.study.records import FileState, UnwrittenError
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ class Document(QObject):
         self._study: Study | None = None
         self._journal: Journal | None = None
         self._opening = False
-        self.standing = Standing()
+        self.standing = FileState()
         self._stood.connect(self._on_stood, Qt.ConnectionType.QueuedConnection)
         self._hiding: frozenset[str] = frozenset()
         """The workspaces that want names to be hidden."""
@@ -152,7 +152,7 @@ class Document(QObject):
     def _open(self, path: Path, create: bool, before: Sequence[Lane]) -> None:
         self._opening = True
         lane = Lane(f"study {path.name}")
-        work = partial(_open, path, create, before, lane, self._tell_standing)
+        work = partial(_open, path, create, before, lane, self._emit_file_state)
         job = self._jobs.start(f"Opening {path.name}", work, lane=lane, quiet=True)
         job.finished.connect(partial(self._on_opened, lane))
         job.failed.connect(partial(self._on_not_opened, lane))
@@ -316,8 +316,8 @@ class Document(QObject):
         """Request the study's thread to finish its work, close the file and end, without waiting."""
         study, lane = self._study, self._lane
         self._study = self._lane = self._journal = None
-        if self.standing != Standing():
-            self.standing = Standing()
+        if self.standing != FileState():
+            self.standing = FileState()
             self.rested.emit(self.standing)
         self._finishing = [(path, earlier) for path, earlier in self._finishing if not earlier.over]
         if study is not None and lane is not None:
@@ -341,12 +341,12 @@ class Document(QObject):
         lane.close()
         self.refused.emit(sentence)
 
-    def _tell_standing(self, lane: Lane, standing: Standing) -> None:
+    def _emit_file_state(self, lane: Lane, standing: FileState) -> None:
         """Emit a change of the file's state from the study's thread."""
         with suppress(RuntimeError):  # the program is at its end, and this object with it
             self._stood.emit(lane, standing)
 
-    def _on_stood(self, lane: Lane, standing: Standing) -> None:
+    def _on_stood(self, lane: Lane, standing: FileState) -> None:
         if lane is self._lane:
             self.standing = standing
             self.rested.emit(standing)
@@ -386,7 +386,7 @@ def _open(
     create: bool,
     before: Sequence[Lane],
     lane: Lane,
-    report: Callable[[Lane, Standing], object],
+    report: Callable[[Lane, FileState], object],
     watch: Watch,
 ) -> tuple[Study, Journal, Contents]:
     for earlier in before:  # it is being closed; only one process can have it open
@@ -396,9 +396,9 @@ def _open(
     return opened
 
 
-def _resting(study: Study, report: Callable[[Standing], object]) -> Callable[[], None]:
+def _resting(study: Study, report: Callable[[FileState], object]) -> Callable[[], None]:
     """Return the idle work of the study's thread; ``tell(standing)`` reports changes of the state."""
-    reported = Standing()
+    reported = FileState()
 
     def rest() -> None:
         nonlocal reported

@@ -405,10 +405,10 @@ def write_samples(study: Study, request: Request, watch: Watch) -> list[Path]:
 def write_sessions(study: Study, request: Request, watch: Watch) -> list[Path]:
     """Write the sessions of each expert, and all of an expert together. See `Writer`."""
     from raterscope.app.formats.output_files import format_number, write_table
-    from raterscope.app.study.review_sessions import read_pace
+    from raterscope.app.study.review_sessions import read_sessions
 
     watch(0.0, "writing review sessions")
-    paces = read_pace(study.decisions())
+    paces = read_sessions(study.decisions())
     if not paces:
         raise InputError("has no decision yet", file=study.path)
     rows = []

@@ -33,8 +33,8 @@ from raterscope.app.kinds.labels.imports import (
     store_labels,
 )
 from raterscope.app.kinds.masks.imports import (
+    DEFAULT_MASK_OPTIONS,
     NOTHING,
-    TELLING,
     AttributedMask,
     MaskOptions,
     Placement,
@@ -110,7 +110,7 @@ def read_files(
     *,
     kind: str | None = None,
     mappings: Mapping[Path, Mapping[str, str]] | None = None,
-    reading: MaskOptions = TELLING,
+    reading: MaskOptions = DEFAULT_MASK_OPTIONS,
     at_hand: StudyImages = NOTHING,
     asks: bool = False,
     sources: Sources | None = None,

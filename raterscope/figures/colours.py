@@ -101,7 +101,7 @@ _READABLE = 4.5
 _COMMUNITY, _PALETTE = "community ", "palette "
 
 
-def colour_of(ink: str, look: Theme) -> str:
+def colour_of(ink: str, palette: Theme) -> str:
     """Return the hexadecimal colour of an ink.
 
     Parameters
@@ -113,11 +113,11 @@ def colour_of(ink: str, look: Theme) -> str:
     if ink.startswith("#"):
         return ink
     if ink.startswith(_COMMUNITY):
-        return community_colour_on(look, int(ink.removeprefix(_COMMUNITY)))
+        return community_colour_on(palette, int(ink.removeprefix(_COMMUNITY)))
     if ink.startswith(_PALETTE):
         number = int(ink.removeprefix(_PALETTE))
-        return readable(ANNOTATOR_COLOURS[number % len(ANNOTATOR_COLOURS)], look)
-    return str(getattr(look, ink))
+        return readable(ANNOTATOR_COLOURS[number % len(ANNOTATOR_COLOURS)], palette)
+    return str(getattr(palette, ink))
 
 
 def community_colour(number: int) -> str:
@@ -125,23 +125,23 @@ def community_colour(number: int) -> str:
     return ANNOTATOR_COLOURS[number] if 0 <= number < len(ANNOTATOR_COLOURS) else UNNAMED
 
 
-def readable(hue: str, look: Theme) -> str:
+def readable(hue: str, palette: Theme) -> str:
     """Return a colour of the palette as it is read on the theme's ground: darker on a light one."""
-    if look.dark:
+    if palette.dark:
         return hue
     return "#" + "".join(f"{round(255 * part / 1.25):02x}" for part in _parts(hue))
 
 
 @lru_cache(maxsize=128)
-def community_colour_on(look: Theme, number: int) -> str:
+def community_colour_on(palette: Theme, number: int) -> str:
     """Return a community's colour, moved towards that of the text until it is readable."""
-    hue, words = community_colour(number), look.text
+    hue, words = community_colour(number), palette.text
     for share in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
         parts = zip(_parts(hue), _parts(words), strict=True)
         candidate = "#" + "".join(
             f"{round(255 * ((1 - share) * first + share * second)):02x}" for first, second in parts
         )
-        if contrast_of(candidate, look.raised) >= _READABLE:
+        if contrast_of(candidate, palette.raised) >= _READABLE:
             return candidate
     return words
 

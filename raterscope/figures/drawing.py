@@ -26,34 +26,34 @@ MOST_RECTANGLES = 500
 """Of more of one colour, those that begin in one column of pixels are drawn as one."""
 
 
-def draw_chart(canvas: Canvas, layout: Layout, look: Theme, *, titled: bool = False) -> None:
+def draw_chart(canvas: Canvas, layout: Layout, palette: Theme, *, titled: bool = False) -> None:
     """Draw a chart as it is laid out."""
-    draw_axes(canvas, layout, look)
+    draw_axes(canvas, layout, palette)
     box, letters, chart = layout.box, layout.style.letters, layout.chart
     with canvas.clipped((box.left, box.top - 1), (box.right + 1, box.bottom)):
         for mark in chart.marks:
             if isinstance(mark, Line):
-                _draw_interval(canvas, layout, mark, look)
+                _draw_interval(canvas, layout, mark, palette)
         for mark in chart.marks:
             if not _at_edge(mark):
-                _draw_mark(canvas, layout, mark, look)
+                _draw_mark(canvas, layout, mark, palette)
     for mark in chart.marks:
         if _at_edge(mark):
-            _draw_mark(canvas, layout, mark, look)
+            _draw_mark(canvas, layout, mark, palette)
     for note in chart.notes:
         x, y = layout.pixels(np.array([note.x]), np.array([note.y]))
         position = float(x[0]) + note.shift[0], float(y[0]) + note.shift[1]
-        canvas.text(position, note.words, colour_of(note.ink, look), letters, note.anchor)
+        canvas.text(position, note.words, colour_of(note.ink, palette), letters, note.anchor)
     if titled:
         middle = layout.room.top + 0.775 * letters + 2
-        canvas.text((box.left, middle), chart.title, look.text, letters, "start")
+        canvas.text((box.left, middle), chart.title, palette.text, letters, "start")
     for row in layout.legend:
-        draw_key(canvas, row.key, row.left, row.middle, letters, look)
+        draw_key(canvas, row.key, row.left, row.middle, letters, palette)
 
 
-def draw_key(canvas: Canvas, key: Key, left: float, middle: float, letters: float, look: Theme) -> None:
+def draw_key(canvas: Canvas, key: Key, left: float, middle: float, letters: float, palette: Theme) -> None:
     """Draw a row of a legend: a piece of the line, and what it stands for."""
-    ink, sample = colour_of(key.ink, look), SAMPLE if key.line else SAMPLE / 2
+    ink, sample = colour_of(key.ink, palette), SAMPLE if key.line else SAMPLE / 2
     if key.line:
         dashes = [1.8 * length for length in key.dashes]
         canvas.line([(left, middle), (left + sample, middle)], Pen(ink, 1.8, dashes))
@@ -63,18 +63,20 @@ def draw_key(canvas: Canvas, key: Key, left: float, middle: float, letters: floa
         canvas.symbols(centre, key.symbol, size, pen, ink)
     if key.words:
         blank = key.symbol is None and not key.line
-        canvas.text((left + (0.0 if blank else sample + GAP), middle), key.words, look.text, letters, "start")
+        canvas.text(
+            (left + (0.0 if blank else sample + GAP), middle), key.words, palette.text, letters, "start"
+        )
 
 
-def ink_on(ground: str, look: Theme) -> str:
+def ink_on(ground: str, palette: Theme) -> str:
     """Return the text colour that is read best on a ground."""
-    return max((look.text, look.surface), key=lambda ink: contrast_of(ink, ground))
+    return max((palette.text, palette.surface), key=lambda ink: contrast_of(ink, ground))
 
 
-def draw_axes(canvas: Canvas, layout: Layout, look: Theme) -> None:
+def draw_axes(canvas: Canvas, layout: Layout, palette: Theme) -> None:
     """Draw both axes with their ticks and labels."""
     box, letters, chart, grid = layout.box, layout.style.letters, layout.chart, layout.style.grid
-    pen, low = Pen(look.line), box.bottom
+    pen, low = Pen(palette.line), box.bottom
 
     def fitting(text: str, room: float) -> str:
         return elided(text, room, lambda part: canvas.width_of(part, letters))
@@ -86,7 +88,7 @@ def draw_axes(canvas: Canvas, layout: Layout, look: Theme) -> None:
     for y, text in layout.up:
         if not grid and text:
             canvas.line([(box.left - TICK, y), (box.left, y)], pen)
-        canvas.text((box.left - TICK - 3, y), text, look.second, letters, "end")
+        canvas.text((box.left - TICK - 3, y), text, palette.second, letters, "end")
     label = "" if chart.x.hidden else chart.x.label
     for x, text in layout.across:
         if not grid:
@@ -95,17 +97,17 @@ def draw_axes(canvas: Canvas, layout: Layout, look: Theme) -> None:
             length = layout.room.bottom - low - (1.45 * letters if label else 0.0) - letters
             room = min(length, x - layout.room.left + 0.2 * letters) / abs(np.sin(np.radians(TURN)))
             text = fitting(text, max(room, 3 * letters))
-            canvas.text((x + 3, low + 0.9 * letters), text, look.second, letters, "end", turn=TURN)
+            canvas.text((x + 3, low + 0.9 * letters), text, palette.second, letters, "end", turn=TURN)
         else:
             half = canvas.width_of(text, letters) / 2
             middle = max(min(x, layout.room.right - half), layout.room.left + half)
-            canvas.text((middle, low + TICK + 0.75 * letters), text, look.second, letters)
+            canvas.text((middle, low + TICK + 0.75 * letters), text, palette.second, letters)
     if label and not layout.turned:
         centre = (box.left + box.right) / 2, low + TICK + (2.1 if layout.across else 0.9) * letters
-        canvas.text(centre, fitting(label, box.width), look.second, letters)
+        canvas.text(centre, fitting(label, box.width), palette.second, letters)
     if chart.y.label and not chart.y.hidden:
         centre = layout.room.left + 0.75 * letters, (box.top + low) / 2
-        canvas.text(centre, fitting(chart.y.label, box.height), look.second, letters, turn=-90.0)
+        canvas.text(centre, fitting(chart.y.label, box.height), palette.second, letters, turn=-90.0)
 
 
 def _at_edge(mark: Mark) -> bool:
@@ -117,11 +119,11 @@ def _below(mark: Points) -> bool:
     return bool(np.all(mark.y == -np.inf))
 
 
-def _draw_interval(canvas: Canvas, layout: Layout, mark: Line, look: Theme) -> None:
+def _draw_interval(canvas: Canvas, layout: Layout, mark: Line, palette: Theme) -> None:
     if mark.low is None or mark.high is None:
         return
     known = np.isfinite(mark.low) & np.isfinite(mark.high)
-    x, ink = layout.x_pixels(np.asarray(mark.x)[known]), colour_of(mark.ink, look)
+    x, ink = layout.x_pixels(np.asarray(mark.x)[known]), colour_of(mark.ink, palette)
     low, high = (layout.y_pixels(np.asarray(end)[known]) for end in (mark.low, mark.high))
     if mark.interval == "bars":
         canvas.segments(np.stack([np.column_stack([x, low]), np.column_stack([x, high])], axis=1), Pen(ink))
@@ -132,24 +134,24 @@ def _draw_interval(canvas: Canvas, layout: Layout, mark: Line, look: Theme) -> N
         canvas.area(outline, ink, BAND)
 
 
-def _draw_mark(canvas: Canvas, layout: Layout, mark: Mark, look: Theme) -> None:
+def _draw_mark(canvas: Canvas, layout: Layout, mark: Mark, palette: Theme) -> None:
     if isinstance(mark, Line):
-        _draw_line(canvas, layout, mark, look)
+        _draw_line(canvas, layout, mark, palette)
     elif isinstance(mark, Points):
-        pen = Pen(colour_of(mark.ink, look), mark.width, (), mark.opacity)
+        pen = Pen(colour_of(mark.ink, palette), mark.width, (), mark.opacity)
         x, y = layout.pixels(np.asarray(mark.x), np.asarray(mark.y))
         _draw_symbols(canvas, layout, mark, x, y + TICK * _below(mark), mark.size, pen, filled=mark.filled)
     elif isinstance(mark, Segments):
         x, y = layout.x_pixels(np.asarray(mark.x)), layout.y_pixels(np.asarray(mark.y))
         dashes = [mark.width * length for length in mark.dashes]
-        canvas.segments(np.stack([x, y], axis=2), Pen(colour_of(mark.ink, look), mark.width, dashes))
+        canvas.segments(np.stack([x, y], axis=2), Pen(colour_of(mark.ink, palette), mark.width, dashes))
     elif isinstance(mark, Rectangles):
-        _draw_rectangles(canvas, layout, mark, look)
+        _draw_rectangles(canvas, layout, mark, palette)
 
 
-def _draw_line(canvas: Canvas, layout: Layout, mark: Line, look: Theme) -> None:
+def _draw_line(canvas: Canvas, layout: Layout, mark: Line, palette: Theme) -> None:
     dashes = [mark.width * length for length in mark.dashes]
-    pen = Pen(colour_of(mark.ink, look), mark.width, dashes, mark.opacity)
+    pen = Pen(colour_of(mark.ink, palette), mark.width, dashes, mark.opacity)
     x, y = layout.pixels(np.asarray(mark.x), np.asarray(mark.y))
     for first, last in _runs(np.isfinite(x) & np.isfinite(y)):
         run_x, run_y = x[first:last], y[first:last]
@@ -211,13 +213,13 @@ def _draw_symbols(
     canvas.symbols(np.column_stack([x, y])[rows], mark.symbol, sizes[rows], pen, fill)
 
 
-def _draw_rectangles(canvas: Canvas, layout: Layout, mark: Rectangles, look: Theme) -> None:
+def _draw_rectangles(canvas: Canvas, layout: Layout, mark: Rectangles, palette: Theme) -> None:
     left, right = layout.x_pixels(np.asarray(mark.left)), layout.x_pixels(np.asarray(mark.right))
     bottom, top = layout.y_pixels(np.asarray(mark.bottom)), layout.y_pixels(np.asarray(mark.top))
     boxes = np.column_stack([left, np.minimum(top, bottom), right, np.maximum(top, bottom)])
     inks, letters = np.resize(np.asarray(mark.inks), len(boxes)), layout.style.letters
     for ink in dict.fromkeys(inks.tolist()):
-        of_ink, colour = boxes[inks == ink], colour_of(ink, look)
+        of_ink, colour = boxes[inks == ink], colour_of(ink, palette)
         if mark.filled:
             canvas.rectangles(_whole_pixels(of_ink, mark.gap), colour, mark.opacity)
         for x0, y0, x1, y1 in of_ink.tolist() if not mark.filled else ():
@@ -225,7 +227,11 @@ def _draw_rectangles(canvas: Canvas, layout: Layout, mark: Rectangles, look: The
     for (x0, y0, x1, y1), ink, words in zip(boxes.tolist(), inks.tolist(), mark.labels, strict=False):
         if y1 - y0 > 1.1 * letters:
             texts = (text for text in words.split("\n") if canvas.width_of(text, letters) + 4 < x1 - x0)
-            colour = ink_on(colour_of(ink, look), look) if mark.filled and mark.opacity == 1 else look.text
+            colour = (
+                ink_on(colour_of(ink, palette), palette)
+                if mark.filled and mark.opacity == 1
+                else palette.text
+            )
             canvas.text(((x0 + x1) / 2, (y0 + y1) / 2), next(texts, ""), colour, letters)
 
 

@@ -178,20 +178,20 @@ class TernaryChart:
         box = Box(left, TOP, left + SIDE, TOP + SIDE * HEIGHT)
         self.draw_in(canvas, box, LIGHT, LETTERS, SMALL)
 
-    def draw_in(self, canvas: Canvas, box: Box, look: Theme, letters: float, small: float) -> None:
+    def draw_in(self, canvas: Canvas, box: Box, palette: Theme, letters: float, small: float) -> None:
         """Draw it as large as a box allows; the corners' names are beyond it."""
         corners = corners_in(box)
-        draw_triangle(canvas, corners, self.corners, look, letters)
+        draw_triangle(canvas, corners, self.corners, palette, letters)
         for path in self.paths:
             if len(path.shares) > 1:
-                canvas.line(pixels_of(corners, path.shares), Pen(colour_of(path.ink, look), path.width))
+                canvas.line(pixels_of(corners, path.shares), Pen(colour_of(path.ink, palette), path.width))
         for point in sorted(self.points, key=lambda point: -point.radius):
-            edge = Pen(look.surface, 1.0, (), point.opacity)
+            edge = Pen(palette.surface, 1.0, (), point.opacity)
             centre, size = pixels_of(corners, point.shares)[None], np.array([2 * point.radius])
-            canvas.symbols(centre, point.symbol, size, edge, colour_of(point.ink, look))
+            canvas.symbols(centre, point.symbol, size, edge, colour_of(point.ink, palette))
         for point in self.points:
             x, y = pixels_of(corners, point.shares).tolist()
-            canvas.text((x + point.radius + 4, y), point.words, look.second, small, "start")
+            canvas.text((x + point.radius + 4, y), point.words, palette.second, small, "start")
 
 
 def corners_in(box: Box) -> NDArray[np.float64]:
@@ -209,17 +209,17 @@ def pixels_of(corners: NDArray[np.float64], shares: NDArray[np.floating]) -> NDA
 
 
 def draw_triangle(
-    canvas: Canvas, corners: NDArray[np.float64], names: Sequence[str], look: Theme, letters: float
+    canvas: Canvas, corners: NDArray[np.float64], names: Sequence[str], palette: Theme, letters: float
 ) -> None:
     """Draw the frame, a grid of quarters, and the names of the corners."""
-    grid = Pen(look.line, 1.0, (), 0.6)
+    grid = Pen(palette.line, 1.0, (), 0.6)
     for share in (0.25, 0.5, 0.75):
         for first, second, third in NEXT:
             ends = corners[[first, third]] + (corners[second] - corners[[first, third]]) * share
             canvas.line(ends, grid)
-    canvas.line(corners[[0, 1, 2, 0]], Pen(look.third, 1.2))
+    canvas.line(corners[[0, 1, 2, 0]], Pen(palette.third, 1.2))
     room = max(min(NAME, float(corners[2, 0] - corners[0, 0]) / 2), 12.0)
     for (x, y), name, above in zip(corners.tolist(), names, (False, True, False), strict=True):
         short = elided(name, room, lambda text: canvas.width_of(text, letters))
         x = max(x, canvas.width_of(short, letters) / 2)
-        canvas.text((x, y + (-1.0 if above else 1.05) * letters), short, look.second, letters)
+        canvas.text((x, y + (-1.0 if above else 1.05) * letters), short, palette.second, letters)

@@ -111,14 +111,14 @@ def _paint(figure: Drawn, painter: QPainter, size: QSize, caption: str) -> None:
 
 
 def _paint_heading(painter: QPainter, box: QRectF, title: str, aside: str) -> None:
-    look = theme.current()
+    palette = theme.current()
     painter.setFont(theme.font(bold=True))
     width = QFontMetrics(painter.font()).horizontalAdvance(title) + 12
-    paint_words(painter, box, title, look.text)
+    paint_words(painter, box, title, palette.text)
     painter.setFont(theme.font(theme.CAPTION))
     remaining = box.adjusted(width, 0, 0, 0)
     if remaining.width() > 0:
-        paint_words(painter, remaining, aside, look.second, side=Qt.AlignmentFlag.AlignRight)
+        paint_words(painter, remaining, aside, palette.second, side=Qt.AlignmentFlag.AlignRight)
 
 
 SHARP = 2.0
@@ -128,7 +128,7 @@ Content = QImage | PlotTable | bytes
 
 
 @dataclass(frozen=True, eq=False)
-class Leaving:
+class SavedContent:
     """Content that is saved to a file.
 
     Attributes
@@ -245,7 +245,7 @@ class FigureMenu(QObject):
 
     def _leave(self, suffix: str, content: Content) -> None:
         title = self._figure.heading()[0] or self._place.accessibleName()
-        self.leaving.emit(Leaving(title, suffix, content, self._table is None))
+        self.leaving.emit(SavedContent(title, suffix, content, self._table is None))
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setImage(paint_to_image(self._figure, self._scale(), self.caption()))

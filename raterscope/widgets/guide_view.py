@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QLineEdit, QSplitter, QTextBrowser, QTreeWidget, Q
 
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import horizontal, vertical
-from raterscope.widgets.names import Typed
+from raterscope.widgets.names import SearchText
 from raterscope.widgets.parts import plain_label
 
 TOPIC = Qt.ItemDataRole.UserRole
@@ -141,7 +141,7 @@ class GuideView(QWidget):
         self.contents.expandAll()
 
     def _find(self, text: str) -> None:
-        words = Typed(text).words
+        words = SearchText(text).words
         for row, item in self._items.items():
             item.setHidden(not all(word in self._folded[row] for word in words))
         for chapter in self._chapters.values():
@@ -158,7 +158,7 @@ class GuideView(QWidget):
         topic = "" if item is None else item.data(0, TOPIC)
         if topic:
             self.page.show_text(self._pages[topic].text)
-            self.page.mark(Typed(self.line.text()).words)
+            self.page.mark(SearchText(self.line.text()).words)
             self.turned.emit(topic)
 
     def _on_link(self, link: QUrl) -> None:
@@ -198,14 +198,14 @@ class _Page(QTextBrowser):
 
     def mark(self, words: tuple[str, ...]) -> None:
         """Highlight the search words and scroll to the first one."""
-        look = theme.current()
+        palette = theme.current()
         marks: list[QTextBrowser.ExtraSelection] = []
         for word in words:
             cursor = self.document().find(word)
             while not cursor.isNull():
                 mark = QTextBrowser.ExtraSelection()
                 mark.cursor = cursor
-                mark.format.setBackground(theme.colour(look.accent, 70))
+                mark.format.setBackground(theme.colour(palette.accent, 70))
                 marks.append(mark)
                 cursor = self.document().find(word, cursor)
         self.setExtraSelections(marks)

@@ -49,21 +49,21 @@ class Chip(QAbstractButton):
             self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
-        look, box = theme.DARK, enlarge(painter, self.rect())
+        palette, box = theme.DARK, enlarge(painter, self.rect())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         centre = QPointF(14, box.height() / 2)
         if self.isChecked():
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(look.accent))
+            painter.setBrush(QColor(palette.accent))
         else:
-            painter.setPen(QPen(QColor(look.third), 1.2))
+            painter.setPen(QPen(QColor(palette.third), 1.2))
         painter.drawEllipse(centre, 4, 4)
-        painter.setPen(QColor(look.text if self.isChecked() else look.second))
+        painter.setPen(QColor(palette.text if self.isChecked() else palette.second))
         painter.setFont(theme.font())
         room = box.adjusted(24, 0, 0, 0)
         painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.text())
         if self.hasFocus():
-            painter.setPen(QPen(QColor(look.accent), 1))
+            painter.setPen(QPen(QColor(palette.accent), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(box.adjusted(2.5, 2.5, -2.5, -2.5), 4, 4)
 
@@ -216,12 +216,12 @@ FEWEST_LETTERS = 6  # a word cut to less says nothing that the key does not
 
 def paint_key(painter: QPainter, box: QRectF, key: str, *, enabled: bool = True, lit: bool = False) -> None:
     """Paint one key cap."""
-    look = theme.current()
+    palette = theme.current()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(QColor(look.accent if lit else look.line), 1))
-    painter.setBrush(QColor(look.raised))
+    painter.setPen(QPen(QColor(palette.accent if lit else palette.line), 1))
+    painter.setBrush(QColor(palette.raised))
     painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
-    painter.setPen(QColor(look.text if enabled else look.third))
+    painter.setPen(QColor(palette.text if enabled else palette.third))
     painter.setFont(_key_font(key))
     painter.drawText(box, Qt.AlignmentFlag.AlignCenter, key)
 
@@ -306,10 +306,10 @@ class KeyButton(QAbstractButton):
         lit = self.hasFocus() or self.underMouse() or self.isDown() or self.isChecked()
         paint_key(painter, QRectF(0, (box.height() - 26) / 2, width, 26), self._key,
                   enabled=self.isEnabled(), lit=lit and self.isEnabled())  # fmt: skip
-        look = theme.current()
-        tones = {"accent": look.accent, "rejected": look.rejected, "second": look.second}
-        tone = look.accent if self.isChecked() else tones[self._tone]
-        painter.setPen(QColor(tone if self.isEnabled() else look.third))
+        palette = theme.current()
+        tones = {"accent": palette.accent, "rejected": palette.rejected, "second": palette.second}
+        tone = palette.accent if self.isChecked() else tones[self._tone]
+        painter.setPen(QColor(tone if self.isEnabled() else palette.third))
         painter.setFont(theme.font())
         room = box.adjusted(width + GAP, 0, 0, 0)
         short = QFontMetrics(theme.font()).elidedText(
@@ -356,17 +356,17 @@ class DropOverlay(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint border and sentence."""
         with QPainter(self) as painter:
-            look, box = theme.current(), enlarge(painter, self.rect())
+            palette, box = theme.current(), enlarge(painter, self.rect())
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.fillRect(box, theme.colour(look.window, 150))
-            painter.setPen(QPen(QColor(look.accent), 3))
+            painter.fillRect(box, theme.colour(palette.window, 150))
+            painter.setPen(QPen(QColor(palette.accent), 3))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(box.adjusted(5, 5, -5, -5), 6, 6)
             painter.setFont(theme.font(theme.FIGURE, bold=True))
             width = painter.fontMetrics().horizontalAdvance(self._words) + 48
             words = QRectF(box.center().x() - width / 2, box.center().y() - 24, width, 48)
-            painter.setBrush(QColor(look.surface))
-            painter.setPen(QPen(QColor(look.accent), 1))
+            painter.setBrush(QColor(palette.surface))
+            painter.setPen(QPen(QColor(palette.accent), 1))
             painter.drawRoundedRect(words, 6, 6)
-            painter.setPen(QColor(look.text))
+            painter.setPen(QColor(palette.text))
             painter.drawText(words, Qt.AlignmentFlag.AlignCenter, self._words)

@@ -16,7 +16,7 @@ WHOLE, START, WITHIN, SCATTERED = range(4)
 """Ranks of a match: text prefix, word prefix, substring, letters in order."""
 
 
-class Typed:
+class SearchText:
     """Search text, prepared for matching against many texts.
 
     All words must match, in any order, ignoring case.

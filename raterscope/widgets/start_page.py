@@ -191,11 +191,11 @@ class _Card(QAbstractButton):
             self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
-        look, box = theme.current(), enlarge(painter, self.rect())
+        palette, box = theme.current(), enlarge(painter, self.rect())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         lit = self.hasFocus() or self.underMouse()
-        painter.setPen(QPen(QColor(look.accent if lit else look.line), 1))
-        painter.setBrush(QColor(look.surface))
+        painter.setPen(QPen(QColor(palette.accent if lit else palette.line), 1))
+        painter.setBrush(QColor(palette.surface))
         painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
         words = box.adjusted(_EDGE, 8, -_EDGE, -8)
         if self._picture:
@@ -207,11 +207,11 @@ class _Card(QAbstractButton):
             self._paint_progress(painter, QRectF(words.right() - right, words.top(), right, words.height()))
             words.setRight(words.right() - right - 8)
         for text, size, colour, line in (
-            (self._title, theme.BODY, look.text, QRectF(words.left(), words.top(), words.width(), 20)),
+            (self._title, theme.BODY, palette.text, QRectF(words.left(), words.top(), words.width(), 20)),
             (
                 self._detail,
                 theme.CAPTION,
-                look.second,
+                palette.second,
                 QRectF(words.left(), words.top() + 20, words.width(), 18),
             ),
         ):
@@ -221,29 +221,29 @@ class _Card(QAbstractButton):
             painter.drawText(line, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, short)
 
     def _paint_progress(self, painter: QPainter, box: QRectF) -> None:
-        look = theme.current()
+        palette = theme.current()
         painter.setFont(theme.font(theme.CAPTION))
-        painter.setPen(QColor(look.second))
+        painter.setPen(QColor(palette.second))
         painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, self._when)
         if self._share is None:
             return
         bar = QRectF(box.left(), box.center().y() - 2, 96, 4)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(look.line))
+        painter.setBrush(QColor(palette.line))
         painter.drawRoundedRect(bar, 2, 2)
-        painter.setBrush(QColor(look.accent))
+        painter.setBrush(QColor(palette.accent))
         painter.drawRoundedRect(QRectF(bar.left(), bar.top(), bar.width() * self._share, 4), 2, 2)
 
 
 def paint_sample(painter: QPainter, box: QRectF, kind: str) -> None:
     """Paint a small picture of a kind of annotation."""
-    look = theme.DARK
+    palette = theme.DARK
     painter.save()
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(QColor(look.canvas))
+    painter.setBrush(QColor(palette.canvas))
     painter.drawRoundedRect(box, 4, 4)
     painter.setClipRect(box)
-    accent, doubt = QColor(look.accent), QColor(look.disputed)
+    accent, doubt = QColor(palette.accent), QColor(palette.disputed)
     centre, height = box.center(), box.height()
     if kind == "clicks":
         painter.setBrush(accent)

@@ -114,12 +114,12 @@ class Tour(QWidget):
         if not self._steps:
             return
         with QPainter(self) as painter:
-            look, hole = theme.current(), QRectF(self._region())
+            palette, hole = theme.current(), QRectF(self._region())
             outside = QPainterPath()
             outside.addRect(QRectF(self.rect()))
             outside.addRect(hole)
             painter.fillPath(outside, theme.colour(theme.DARK.window, 150))
-            painter.setPen(QPen(QColor(look.accent), 2))
+            painter.setPen(QPen(QColor(palette.accent), 2))
             painter.drawRect(hole.adjusted(1, 1, -1, -1))
 
     def _region(self) -> QRect:

@@ -22,7 +22,7 @@ from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.stopping import (
-    Outlook,
+    ExpectedChanges,
     StoppingSettings,
     count_changes,
     predict_outlook,
@@ -44,7 +44,7 @@ class Replay:
 
     image: RealImage
     fusions: list[Fusion]
-    outlooks: dict[int, list[Outlook]]
+    outlooks: dict[int, list[ExpectedChanges]]
 
     def other(self, step: int, more: int) -> int:
         """Count what more annotators changed; those that there are, near the end."""
@@ -59,7 +59,7 @@ def replayed(image: RealImage, seed: int, ahead: Sequence[int], online: bool) ->
     order = shuffled(image, seed)
     clicks = in_order(image.clicks, order)
     state, fusions = None, []
-    outlooks: dict[int, list[Outlook]] = {more: [] for more in ahead}
+    outlooks: dict[int, list[ExpectedChanges]] = {more: [] for more in ahead}
     for number in range(FIRST, len(order) + 1):
         own = until(clicks, number)
         if online:

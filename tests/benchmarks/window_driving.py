@@ -33,7 +33,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 from raterscope.app.memory import share_heaps
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.window.preferences import apply_chosen_theme
-from raterscope.app.window.startup import favour_window, load_workspaces
+from raterscope.app.window.startup import load_workspaces, prioritise_window
 
 __all__ = [
     "ROUNDS", "Driven", "calls_of", "dark_application", "heading", "measure_cancelling",
@@ -54,7 +54,7 @@ def dark_application() -> QApplication:
     load_workspaces(lambda *_: None)
     gc.collect()
     gc.freeze()
-    favour_window()
+    prioritise_window()
     return application
 
 

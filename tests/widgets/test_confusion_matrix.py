@@ -6,7 +6,7 @@ from PySide6.QtGui import QColor
 from raterscope.algorithms.labels.class_tree import similar_order
 from raterscope.figures.colours import community_colour
 from raterscope.widgets import theme
-from raterscope.widgets.figures.cells import community_ink, contrast, ink_on, short_rate
+from raterscope.widgets.figures.cells import community_text_colour, contrast, ink_on, short_rate
 from raterscope.widgets.figures.confusion_matrix import MatrixView
 from raterscope.widgets.panels.confusion_panel import ConfusionPanel, worst_confusions
 from tests.reading import accessible_texts
@@ -177,8 +177,8 @@ def test_rates_are_written_short():
 def test_what_is_written_in_or_on_a_communitys_colour_can_be_read(look, monkeypatch):
     monkeypatch.setattr(theme._State, "theme", look)
     for number in (*range(12), -1):
-        assert contrast(community_ink(number), QColor(look.raised)) >= 4.5
-        assert contrast(ink_on(community_ink(number)), community_ink(number)) >= 4.5
+        assert contrast(community_text_colour(number), QColor(look.raised)) >= 4.5
+        assert contrast(ink_on(community_text_colour(number)), community_text_colour(number)) >= 4.5
     assert len({community_colour(number) for number in range(8)}) == 8
     assert community_colour(8) == community_colour(29) == community_colour(-1)
 

@@ -3,10 +3,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog
 
 from raterscope.widgets.dialogs.import_dialogs import (
+    AnnotatorNamesDialog,
     ColumnMappingDialog,
     MappingField,
     TableKind,
-    WhoMarkedDialog,
 )
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 
@@ -135,7 +135,7 @@ def names_of(pattern):
 def test_who_marked_each_file_is_named_by_hand(dialog_opener):
     ask, answers = dialog_opener
     dialog = ask(
-        WhoMarkedDialog(["a.nii", "b.nii", "c.nii"], ["", "b", "c"], names_of("")), lambda d: d.names
+        AnnotatorNamesDialog(["a.nii", "b.nii", "c.nii"], ["", "b", "c"], names_of("")), lambda d: d.names
     )
     assert "a.nii" in dialog.problem()
     assert not dialog.read.isEnabled()
@@ -148,7 +148,7 @@ def test_who_marked_each_file_is_named_by_hand(dialog_opener):
 def test_a_pattern_names_all_that_it_fits(dialog_opener, qtbot):
     ask, answers = dialog_opener
     dialog = ask(
-        WhoMarkedDialog(["a", "b", "c"], ["x", "y", "z"], names_of("{item}_{annotator}")),
+        AnnotatorNamesDialog(["a", "b", "c"], ["x", "y", "z"], names_of("{item}_{annotator}")),
         lambda d: (d.names, d.pattern),
     )
     qtbot.keyClicks(dialog.pattern_field, "{item")
@@ -160,7 +160,7 @@ def test_a_pattern_names_all_that_it_fits(dialog_opener, qtbot):
 
 def test_one_name_for_all(dialog_opener, qtbot):
     ask, answers = dialog_opener
-    dialog = ask(WhoMarkedDialog(["a", "b"], ["x", "y"], names_of("")), lambda d: (d.names, d.pattern))
+    dialog = ask(AnnotatorNamesDialog(["a", "b"], ["x", "y"], names_of("")), lambda d: (d.names, d.pattern))
     qtbot.keyClicks(dialog.pattern_field, "anna")
     dialog.read.click()
     assert answers == [(["anna", "anna"], "")]

@@ -15,7 +15,7 @@ def panel(qtbot):
     qtbot.addWidget(widget)
     widget.resize(360, 480)
     widget.show()
-    widget.set_who("annotator 79142")
+    widget.set_annotators("annotator 79142")
     return widget
 
 
@@ -44,7 +44,7 @@ def weighing(qtbot):
     qtbot.addWidget(panel)
     panel.resize(400, 480)
     panel.show()
-    panel.set_who("kim")
+    panel.set_annotators("kim")
     messages = []
     panel.decided.connect(lambda reason: messages.append((panel.weight, reason)))
     panel.choice_changed.connect(lambda: messages.append(panel.weight))
@@ -101,10 +101,10 @@ def test_only_leaving_out_is_offered_where_weights_mean_nothing(panel):
 
 
 def test_nobody_can_be_excluded_before_someone_is_chosen(panel, heard):
-    panel.set_who("")
+    panel.set_annotators("")
     panel.exclude_key.click()
     assert heard == []
-    panel.set_who("annotator 1", "would change 4 of 963 labels")
+    panel.set_annotators("annotator 1", "would change 4 of 963 labels")
     assert "would change 4 of 963 labels" in visible_words(panel)
     panel.exclude_key.click()
     assert heard == ["preview"]
@@ -158,7 +158,7 @@ def test_cancel_is_acknowledged_at_once_and_progress_on_its_way_does_not_take_it
     assert cancel.text() == "Cancelling"
     cancel.click()
     assert heard == ["cancelled"]
-    panel.set_who("annotator 79142")
+    panel.set_annotators("annotator 79142")
     panel.set_working(0.0, "again")
     assert cancel.text() == "Cancel"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raterscope.widgets.names import Typed, distinguishing_labels, short_class_names
+from raterscope.widgets.names import SearchText, distinguishing_labels, short_class_names
 
 SPOTS = "cells__MAX_C3_ISP_300_1_nspots{}_spot_sig1.75_snr{}_2.5spot_img.png"
 
@@ -59,23 +59,23 @@ TEXTS = ["next disputed spot", "accept", "copy as image", "image one.png", "an e
     ],
 )
 def test_what_fits_best_comes_first(typed, result):
-    best = Typed(typed).best(TEXTS, 10)
+    best = SearchText(typed).best(TEXTS, 10)
     assert [TEXTS[position] for position in best][: len(result) or None] == result
 
 
 def test_without_letters_everything_keeps_its_order():
-    assert Typed("  ").best(TEXTS, 4) == [0, 1, 2, 3]
+    assert SearchText("  ").best(TEXTS, 4) == [0, 1, 2, 3]
 
 
 def test_the_letters_found_are_told_by_place():
-    assert Typed("im").places("Copy as image") == {8, 9}
-    assert Typed("cai").places("Copy as image") == {0, 5, 8}
-    assert Typed("cop im").places("Copy as image") == {0, 1, 2, 8, 9}
+    assert SearchText("im").places("Copy as image") == {8, 9}
+    assert SearchText("cai").places("Copy as image") == {0, 5, 8}
+    assert SearchText("cop im").places("Copy as image") == {0, 1, 2, 8, 9}
 
 
 def test_of_very_many_the_best_come_first_too():
     count = [f"volunteer {number} annotator" for number in range(20_000)]
     texts = ["volume, image", *count, "find a volunteer"]
-    assert Typed("volu").best(texts, 2) == [0, 1]
-    assert Typed("volunteer 77").best(texts, 1) == [78]
-    assert Typed("fav").best(texts, 5) == [20_001]
+    assert SearchText("volu").best(texts, 2) == [0, 1]
+    assert SearchText("volunteer 77").best(texts, 1) == [78]
+    assert SearchText("fav").best(texts, 5) == [20_001]

@@ -17,11 +17,11 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from raterscope.algorithms.clicks._structure_share import Honesty, honesty_of, times
+from raterscope.algorithms.clicks._structure_share import StructureShare, estimate_structure_share, times
 from raterscope.algorithms.clicks._vote_model import (
     EDGE,
-    Ascent,
-    Looks,
+    ClusterPosteriors,
+    EMResult,
     Problem,
     State,
     log_odds,
@@ -111,9 +111,9 @@ class ImageModel:
 
     Attributes
     ----------
-    looks : Looks
+    looks : ClusterPosteriors
         Of the M clusters.
-    honesty : Honesty
+    honesty : StructureShare
         Share of clusters that are structures among those that look like one.
     ratio : (M,) float64
         Ratio between the odds that the run reported and those of the model.
@@ -121,8 +121,8 @@ class ImageModel:
 
     problem: Problem
     state: State
-    looks: Looks
-    honesty: Honesty
+    looks: ClusterPosteriors
+    honesty: StructureShare
     ratio: FloatArray
 
     @property
@@ -165,14 +165,14 @@ def image_model(problem: Problem, fusion: Fusion, *, reported: bool = True) -> I
         start = np.clip(start, 0, 1) if start.size else ascent.looks.present
         bare = run_em(free, start, ROUNDS, 1e-6, silent)
         loss = lost_log_probability(problem, ascent, bare)
-        (honesty,) = honesty_of([(problem, ascent)], undecided=[bare.looks.present], loss=loss)
+        (honesty,) = estimate_structure_share([(problem, ascent)], undecided=[bare.looks.present], loss=loss)
         bare = _with_unseen(free, bare, levels, donors)
         ascent = mix_looks(
             problem, _with_unseen(problem, ascent, levels, donors), bare.looks, honesty.doubted
         )
         ascent = replace(ascent, state=_mix_states(ascent.state, bare.state, honesty.doubted))
     else:
-        (honesty,) = honesty_of([(problem, ascent)])
+        (honesty,) = estimate_structure_share([(problem, ascent)])
         ascent = _with_unseen(problem, ascent, levels, donors)
     crowd = ImageModel(problem, ascent.state, ascent.looks, honesty, np.ones(len(problem.known)))
     if not reported:
@@ -182,7 +182,7 @@ def image_model(problem: Problem, fusion: Fusion, *, reported: bool = True) -> I
     return replace(crowd, ratio=np.where(problem.known, 1.0, ratio))
 
 
-def _with_unseen(problem: Problem, ascent: Ascent, levels: FloatArray, donors: FloatArray) -> Ascent:
+def _with_unseen(problem: Problem, ascent: EMResult, levels: FloatArray, donors: FloatArray) -> EMResult:
     """Continue EM with the structures that were not found."""
     prior, state, now = problem.prior, ascent.state, ascent.looks
     usual = np.exp(-0.5 * (prior.shift / DIFFER) ** 2)

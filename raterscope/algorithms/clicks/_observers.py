@@ -52,7 +52,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raterscope.algorithms.clicks._vote_model import Ascent, Problem, looks
+from raterscope.algorithms.clicks._vote_model import EMResult, Problem, looks
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray, IntArray
 
 UNRELIABLE = 0.1
@@ -121,7 +121,7 @@ class Review:
 
 
 def reviews_of(
-    judged: Sequence[tuple[Problem, Ascent]],
+    judged: Sequence[tuple[Problem, EMResult]],
     log_odds_of: Sequence[FloatArray],
     honest: Sequence[FloatArray],
     undecided: Sequence[FloatArray] | None,
@@ -132,7 +132,7 @@ def reviews_of(
 
     Parameters
     ----------
-    judged : sequence of (Problem, Ascent)
+    judged : sequence of (Problem, EMResult)
     log_odds_of : sequence of (M,) float64
         Log odds of the share of votes on the clusters of each image.
     honest : sequence of (M,) float64

@@ -6,7 +6,7 @@ Each draw therefore has parameters of its own:
 
 - the share of structures among the clusters, from its posterior given the likelihoods of the votes on a
   structure and on an artefact, instead of EM's estimate, the mode;
-- the level of the image, as `Honesty` has it: all clusters share it;
+- the level of the image, as `StructureShare` has it: all clusters share it;
 - newcomers with the abilities of annotators of the crowd, drawn at random.
 
 Given these, each cluster is a structure or not, and the newcomers vote. EM then continues with their votes.

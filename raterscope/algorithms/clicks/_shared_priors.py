@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raterscope.algorithms.clicks._vote_model import EDGE, Looks, Problem, Stack, log_odds, log_votes
+from raterscope.algorithms.clicks._vote_model import (
+    EDGE,
+    ClusterPosteriors,
+    Problem,
+    Stack,
+    log_odds,
+    log_votes,
+)
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.progress import Watch
 
@@ -72,7 +79,7 @@ class Tally:
 
 
 @dataclass(frozen=True, eq=False)
-class Allure:
+class ArtefactAttraction:
     """Attraction of artefacts for all A annotators: log odds of a mark at node 0, share at each node."""
 
     lure: FloatArray  # (A,)
@@ -80,7 +87,7 @@ class Allure:
 
 
 @dataclass(frozen=True, eq=False)
-class Lessons:
+class CrossImagePriors:
     """Prior of each image's annotators from the other images, and the image's difference from them.
 
     Attributes
@@ -111,23 +118,25 @@ class Advice:
         Of the other images by node of ease.
     """
 
-    lessons: Lessons
+    lessons: CrossImagePriors
     structures: FloatArray
     artefacts: FloatArray
 
 
-def usual_allure(annotators: int) -> Allure:
+def prior_attraction(annotators: int) -> ArtefactAttraction:
     """Return the prior attraction of artefacts."""
-    return Allure(np.full(annotators, LURE), _usual_spread())
+    return ArtefactAttraction(np.full(annotators, LURE), _usual_spread())
 
 
-def allure_of(tally: Tally, total: Tally) -> Allure:
+def estimate_attraction(tally: Tally, total: Tally) -> ArtefactAttraction:
     """Estimate how artefacts attract annotators, from the tally of all images and its sum by annotator."""
     artefacts = tally.artefacts.sum(axis=0)
-    return Allure(_lure(total.lured, total.artefacts), _blend(artefacts, _usual_spread(), USUAL_ARTEFACTS))
+    return ArtefactAttraction(
+        _lure(total.lured, total.artefacts), _blend(artefacts, _usual_spread(), USUAL_ARTEFACTS)
+    )
 
 
-def tally_of(run: Run, now: Looks, allure: Allure) -> Tally:
+def tally_of(run: Run, now: ClusterPosteriors, allure: ArtefactAttraction) -> Tally:
     """Compute the expected counts of each image's annotators."""
     stack, votes = run.stack, run.stack.votes
     drawn = _artefact_votes(stack, allure.lure[run.rows], np.log(allure.spread))
@@ -171,7 +180,7 @@ def pooled(run: Run, tally: Tally) -> Tally:
     )
 
 
-def teach_images(run: Run, tally: Tally, total: Tally, watch: Watch) -> Stack:
+def add_shared_priors(run: Run, tally: Tally, total: Tally, watch: Watch) -> Stack:
     """Return the images with the priors from the others."""
     lessons = lessons_of(run, tally, total, watch)
     advice = Advice(
@@ -182,7 +191,7 @@ def teach_images(run: Run, tally: Tally, total: Tally, watch: Watch) -> Stack:
     return apply_advice(run.stack, advice)
 
 
-def lessons_of(run: Run, tally: Tally, total: Tally, watch: Watch) -> Lessons:
+def lessons_of(run: Run, tally: Tally, total: Tally, watch: Watch) -> CrossImagePriors:
     """Compute the lesson of each image from the others, and the upper bounds of its weight."""
     prior = run.stack.problems[0].prior
     share = _blend(tally.structures.sum(axis=0), prior.share, USUAL_STRUCTURES)
@@ -205,7 +214,7 @@ def lessons_of(run: Run, tally: Tally, total: Tally, watch: Watch) -> Lessons:
             )
         watch(end / len(run.stack), "learning from the other images")
     votes = _weight_of_votes(more[number > FEW], most[number > FEW])
-    return Lessons(odds, lure, seen, votes, _weight_of_clusters(number, ease, share, prior.shift))
+    return CrossImagePriors(odds, lure, seen, votes, _weight_of_clusters(number, ease, share, prior.shift))
 
 
 def _parts(first: IntArray) -> Iterator[tuple[int, int]]:

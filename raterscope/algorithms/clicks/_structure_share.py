@@ -57,7 +57,7 @@ from raterscope.algorithms.clicks._observers import (
     reviews_of,
     selected_probability,
 )
-from raterscope.algorithms.clicks._vote_model import BELIEVED, Ascent, Prior, Problem, looks
+from raterscope.algorithms.clicks._vote_model import BELIEVED, EMResult, Prior, Problem, looks
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
 
@@ -246,7 +246,7 @@ TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Honesty:
+class StructureShare:
     """Chance that clusters of one image that look like structures are structures.
 
     Attributes
@@ -323,17 +323,17 @@ class Honesty:
         return np.asarray(np.interp(self.log_odds(share), SHARE, at_nodes))
 
 
-def honesty_of(
-    judged: Sequence[tuple[Problem, Ascent]],
+def estimate_structure_share(
+    judged: Sequence[tuple[Problem, EMResult]],
     watch: Watch = silent,
     undecided: Sequence[FloatArray] | None = None,
     loss: float = 0.0,
-) -> list[Honesty]:
+) -> list[StructureShare]:
     """Estimate h on each image of a run from the decisions on all of them.
 
     Parameters
     ----------
-    judged : sequence of (Problem, Ascent)
+    judged : sequence of (Problem, EMResult)
         Of each image, with the result of EM.
     undecided : sequence of (M,) float64, optional
         Probability that each cluster looks like a structure, without any decisions; it orders the clusters
@@ -343,7 +343,7 @@ def honesty_of(
 
     Returns
     -------
-    list of Honesty
+    list of StructureShare
         An image without artefacts in its prior has h = 1 everywhere.
     """
     shifts = [_shift(problem, ascent) for problem, ascent in judged]
@@ -351,7 +351,8 @@ def honesty_of(
     kinds = np.array([1 - absent - POOR, POOR, absent])
     shares = [problem.count / (problem.crowd or 1.0) for problem, _ in judged]
     log_odds_of = [
-        Honesty(np.empty(0), shift).log_odds(share) for shift, share in zip(shifts, shares, strict=True)
+        StructureShare(np.empty(0), shift).log_odds(share)
+        for shift, share in zip(shifts, shares, strict=True)
     ]
     prior = np.log(np.einsum("k,ka,kb->kab", kinds, *_levels_and_slopes()) + TINY**20)
     scored = gather_scores([problem for problem, _ in judged], log_odds_of)
@@ -361,12 +362,12 @@ def honesty_of(
     decisions = sum(int(problem.known.sum()) for problem, _ in judged)
     if not decisions:
         honesties = [
-            Honesty(before if problem.prior.places else np.empty(0), shift, 1.0, before=before)
+            StructureShare(before if problem.prior.places else np.empty(0), shift, 1.0, before=before)
             for (problem, _), shift in zip(judged, shifts, strict=True)
         ]
         watch(1.0, "weighing the decisions")
         return honesties if scored is None else _with_scores(judged, honesties, shares, scored)
-    images = [Honesty(before, shift) for shift in shifts]
+    images = [StructureShare(before, shift) for shift in shifts]
     first, second = reviews_of(
         judged,
         log_odds_of,
@@ -389,9 +390,9 @@ def honesty_of(
             weight /= weight.sum()
         if problem.prior.places:
             weight = trust * weight + (1 - trust) * before
-            honesties.append(Honesty(weight, shift, doubted, before=before))
+            honesties.append(StructureShare(weight, shift, doubted, before=before))
         else:
-            honesties.append(Honesty(np.empty(0), shift, doubted))
+            honesties.append(StructureShare(np.empty(0), shift, doubted))
         watch(0.5 + (image + 1) / (2 * len(judged)), "weighing the decisions")
     return honesties if scored is None else _with_scores(judged, honesties, shares, scored)
 
@@ -509,7 +510,7 @@ def _blurred(spread: FloatArray, common: FloatArray) -> FloatArray:
 
 
 def _known(
-    judged: Sequence[tuple[Problem, Ascent]],
+    judged: Sequence[tuple[Problem, EMResult]],
     log_odds_of: Sequence[FloatArray],
     undecided: Sequence[FloatArray] | None,
 ) -> FloatArray:
@@ -525,11 +526,11 @@ def _known(
 
 
 def _with_scores(
-    judged: Sequence[tuple[Problem, Ascent]],
-    honesties: Sequence[Honesty],
+    judged: Sequence[tuple[Problem, EMResult]],
+    honesties: Sequence[StructureShare],
     shares: Sequence[FloatArray],
     scored: ScoredClusters,
-) -> list[Honesty]:
+) -> list[StructureShare]:
     """Estimate how scores relate to structures, from the posteriors by votes of all images' clusters."""
     posteriors = [
         (ascent.looks.present * honesty.mean(share))[searched]
@@ -549,7 +550,7 @@ def times(posterior: FloatArray, ratio: FloatArray) -> FloatArray:
     return np.asarray(posterior * ratio / (posterior * ratio + 1 - posterior))
 
 
-def _shift(problem: Problem, ascent: Ascent) -> float:
+def _shift(problem: Problem, ascent: EMResult) -> float:
     look, crowd = ascent.looks.present, problem.crowd or 1.0
     total = float(look.sum())
     mean = float(look @ problem.count) / (crowd * total) if total > 0 else SPARSE

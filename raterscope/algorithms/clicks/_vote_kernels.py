@@ -92,7 +92,7 @@ class StackedState(NamedTuple):
     share: Array
 
 
-class StackedLooks(NamedTuple):
+class StackedPosteriors(NamedTuple):
     """Posteriors of M clusters of several images: (M, K), (M,), (M,) float64."""
 
     structure: Array
@@ -200,7 +200,9 @@ def weigh(
 
 
 @compiled(error_model="numpy")
-def _expect(i: int, votes: StackedVotes, state: StackedState, shift: Array, looks: StackedLooks) -> float:
+def _expect(
+    i: int, votes: StackedVotes, state: StackedState, shift: Array, looks: StackedPosteriors
+) -> float:
     """Run an E step (eq. 25) on image `i`: write the posteriors, return the log likelihood."""
     small_code()
     structure, artefact, by_chance = looks.structure, looks.artefact, looks.chance
@@ -356,7 +358,9 @@ def _clipped_rate(right: float, total: float) -> float:
 
 
 @compiled(error_model="numpy")
-def _distribute(i: int, start: Array, votes: StackedVotes, prior: StackedPrior, looks: StackedLooks) -> None:
+def _distribute(
+    i: int, start: Array, votes: StackedVotes, prior: StackedPrior, looks: StackedPosteriors
+) -> None:
     """Distribute initial posteriors of a structure, (M,), over nodes and kinds as in the prior."""
     small_code()
     structure, artefact, by_chance = looks.structure, looks.artefact, looks.chance
@@ -374,7 +378,7 @@ def _distribute(i: int, start: Array, votes: StackedVotes, prior: StackedPrior, 
 @compiled(error_model="numpy")
 def _maximise(
     i: int, starts: bool, votes: StackedVotes, prior: StackedPrior, shift: Array, state: StackedState,
-    looks: StackedLooks,
+    looks: StackedPosteriors,
 ) -> None:  # fmt: skip
     """Run an M step (eqs. 27-29) on image `i`; the first one (`starts`) leaves the share as in the prior."""
     small_code()
@@ -416,7 +420,7 @@ def _maximise(
 @compiled(error_model="numpy")
 def ascend(
     begin: int, end: int, most: Array, tolerance: float, starts: bool, start: Array, votes: StackedVotes,
-    prior: StackedPrior, shift: Array, state: StackedState, looks: StackedLooks, former: Array,
+    prior: StackedPrior, shift: Array, state: StackedState, looks: StackedPosteriors, former: Array,
     objective: Array, steps: Array, converged: Array,
 ) -> None:  # fmt: skip
     """Iterate E and M steps on each of several images.
@@ -441,7 +445,7 @@ def ascend(
     shift : (K,) float64
     state : StackedState
         To begin with; overwritten.
-    looks : StackedLooks
+    looks : StackedPosteriors
         Written: posteriors of the last E step.
     former : (I,) float64
         Objective of the last E step, of an earlier call; NaN at the first one. Overwritten.

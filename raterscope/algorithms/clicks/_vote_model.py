@@ -147,7 +147,7 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class Looks:
+class ClusterPosteriors:
     """Posteriors of M clusters: structure at each of K nodes, artefact, chance; they sum to one."""
 
     structure: FloatArray
@@ -162,10 +162,10 @@ class Looks:
 
 
 @dataclass(frozen=True, eq=False)
-class Ascent:
+class EMResult:
     """Result of EM from one start."""
 
-    looks: Looks
+    looks: ClusterPosteriors
     state: State
     objective: FloatArray
     converged: bool
@@ -200,42 +200,42 @@ def without_decisions(problem: Problem) -> Problem:
     return replace(problem, known=unknown, truth=np.zeros(len(unknown)), viewed=None)
 
 
-def lost_log_probability(problem: Problem, ascent: Ascent, undecided: Ascent) -> float:
+def lost_log_probability(problem: Problem, ascent: EMResult, undecided: EMResult) -> float:
     """Return the log probability of the votes that EM lost by fitting the decisions on an image.
 
     Parameters
     ----------
-    ascent, undecided : Ascent
+    ascent, undecided : EMResult
         Results of EM with and without the decisions.
     """
     bare = without_decisions(problem)
     return looks(bare, undecided.state)[1] - looks(bare, ascent.state)[1]
 
 
-def initial_looks(problem: Problem, start: FloatArray) -> Looks:
+def initial_posteriors(problem: Problem, start: FloatArray) -> ClusterPosteriors:
     """Make initial looks from posteriors, distributed over nodes and kinds as in the prior."""
     prior = problem.prior
     start = np.where(problem.known, problem.truth, start)
     others = prior.kinds[1:] if prior.kinds[1:].any() else np.array([0.0, 1.0])
     complement = (1 - start) / others.sum()
-    return Looks(start[:, None] * prior.share, complement * others[0], complement * others[1])
+    return ClusterPosteriors(start[:, None] * prior.share, complement * others[0], complement * others[1])
 
 
 def run_em(
     problem: Problem,
-    start: FloatArray | Looks | State,
+    start: FloatArray | ClusterPosteriors | State,
     iterations: int,
     tolerance: float,
     watch: Watch,
     *,
     expected: bool = False,
-) -> Ascent:
+) -> EMResult:
     """Iterate M and E steps from initial posteriors (Algorithm 2), or from an earlier state.
 
     With `expected` the objective is Q_d (eq. 24) with the posteriors of its own parameters: the log posterior
     less the entropy of the latent variables.
     """
-    if isinstance(start, Looks):
+    if isinstance(start, ClusterPosteriors):
         start = _judge(problem, start)
     if len(problem.prior.shift) > 1 and not expected:
         stack = Stack.of([problem])
@@ -253,7 +253,7 @@ def run_em(
             converged = True
             break
         state = _maximise(problem, now, state)
-    return Ascent(now, state, np.array(objective), converged)
+    return EMResult(now, state, np.array(objective), converged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,29 +364,29 @@ class Stack:
 
 
 @dataclass(frozen=True, eq=False)
-class StackedAscent:
+class StackedEMResult:
     """Result of EM on each image of a stack.
 
     Attributes
     ----------
-    looks : Looks
+    looks : ClusterPosteriors
         Of all clusters, one image behind the other.
     objective : list of (steps,) float64
     converged : (I,) bool
     """
 
     stack: Stack
-    looks: Looks
+    looks: ClusterPosteriors
     state: StackedState
     objective: list[FloatArray]
     converged: BoolArray
 
-    def image(self, index: int) -> Ascent:
+    def image(self, index: int) -> EMResult:
         """Return the result of one image."""
         votes, looks, state = self.stack.votes, self.looks, self.state
         clusters, own = (slice(*first[index : index + 2]) for first in (votes.clusters, votes.annotators))
-        return Ascent(
-            Looks(looks.structure[clusters], looks.artefact[clusters], looks.chance[clusters]),
+        return EMResult(
+            ClusterPosteriors(looks.structure[clusters], looks.artefact[clusters], looks.chance[clusters]),
             State(state.odds[own], state.chance[own], state.kinds[index], state.share[index]),
             self.objective[index],
             bool(self.converged[index]),
@@ -395,7 +395,7 @@ class StackedAscent:
 
 def ascend(
     stack: Stack, start: FloatArray | StackedState, iterations: int, tolerance: float, watch: Watch
-) -> StackedAscent:
+) -> StackedEMResult:
     """Iterate as `run_em` does on each image of a stack, in compiled code.
 
     Parameters
@@ -408,7 +408,7 @@ def ascend(
     from raterscope.algorithms.clicks import _vote_kernels as kernels
 
     votes, nodes, images = stack.votes, len(stack.shift), len(stack)
-    looks = kernels.StackedLooks(
+    looks = kernels.StackedPosteriors(
         np.empty((len(votes.count), nodes)), np.empty(len(votes.count)), np.empty(len(votes.count))
     )
     starts = isinstance(start, np.ndarray)
@@ -443,7 +443,7 @@ def ascend(
         parts.append([row[:count] for row, count in zip(objective, steps.tolist(), strict=True)])
         starts = False
     objectives = [np.concatenate(rows) for rows in zip(*parts, strict=True)]
-    return StackedAscent(stack, Looks(*looks), state, objectives, converged)
+    return StackedEMResult(stack, ClusterPosteriors(*looks), state, objectives, converged)
 
 
 def _batches(work: IntArray) -> Iterator[tuple[int, int]]:
@@ -457,17 +457,17 @@ def _batches(work: IntArray) -> Iterator[tuple[int, int]]:
         begin = end
 
 
-def _entropy(now: Looks) -> float:
+def _entropy(now: ClusterPosteriors) -> float:
     """Return the entropy of the latent variables, in nats, summed over clusters."""
     from scipy.special import entr
 
     return float(entr(now.structure).sum() + entr(now.artefact).sum() + entr(now.chance).sum())
 
 
-def _judge(problem: Problem, start: FloatArray | Looks) -> State:
+def _judge(problem: Problem, start: FloatArray | ClusterPosteriors) -> State:
     """Estimate the parameters of annotators from posteriors."""
     prior = problem.prior
-    now = start if isinstance(start, Looks) else initial_looks(problem, start)
+    now = start if isinstance(start, ClusterPosteriors) else initial_posteriors(problem, start)
     state = State(
         np.full(problem.marks.annotators, 0.0), np.zeros(problem.marks.annotators), prior.kinds, prior.share
     )
@@ -475,7 +475,7 @@ def _judge(problem: Problem, start: FloatArray | Looks) -> State:
     return state if now is start else replace(state, share=prior.share)
 
 
-def carry_looks(problem: Problem, state: State) -> State | None:
+def carry_posteriors(problem: Problem, state: State) -> State | None:
     """Adapt a state of EM to more votes; new annotators start as the average of the others.
 
     None where the prior is now of another kind.
@@ -493,7 +493,7 @@ def carry_looks(problem: Problem, state: State) -> State | None:
     )
 
 
-def looks(problem: Problem, state: State, clamped: bool = True) -> tuple[Looks, float]:
+def looks(problem: Problem, state: State, clamped: bool = True) -> tuple[ClusterPosteriors, float]:
     """Run an E step (eq. 25); also return the log posterior of the parameters.
 
     With `clamped`, known truths are held fixed.
@@ -515,7 +515,7 @@ def log_votes(stack: Stack, odds: FloatArray, shift: FloatArray) -> FloatArray:
     return structure
 
 
-def _maximise(problem: Problem, now: Looks, state: State) -> State:
+def _maximise(problem: Problem, now: ClusterPosteriors, state: State) -> State:
     """Run an M step (eqs. 27-29) with the prior's votes."""
     from raterscope.algorithms.clicks._vote_kernels import tally
 

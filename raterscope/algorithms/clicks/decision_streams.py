@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from raterscope.algorithms.clicks._vote_model import EDGE
 from raterscope.algorithms.clicks.data import ClicksError, FloatArray
-from raterscope.algorithms.progress import Look, no_look
+from raterscope.algorithms.progress import Check, no_check
 from raterscope.algorithms.settings import Settings, integer, number, switch
 
 
@@ -193,7 +193,7 @@ def incremental_newton(
 
 
 def batch_em(
-    state: DecisionState, settings: DecisionSettings | None = None, look: Look = no_look
+    state: DecisionState, settings: DecisionSettings | None = None, check: Check = no_check
 ) -> DecisionState:
     """Run EM on all decisions of a state until it converges (thesis, Algorithm 3).
 
@@ -214,7 +214,7 @@ def batch_em(
     settings = settings or DecisionSettings()
     state = _restart(state, settings)
     for _ in range(settings.iterations):
-        look()
+        check()
         old = state
         state = _iterate(state, settings)
         change = abs(state.prevalence - old.prevalence) + sum(

@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raterscope.algorithms.clicks._structure_share import Honesty, honesty_of
+from raterscope.algorithms.clicks._structure_share import StructureShare, estimate_structure_share
 from raterscope.algorithms.clicks._vote_model import (
     BELIEVED,
     EDGE,
-    Ascent,
-    Looks,
+    ClusterPosteriors,
+    EMResult,
     Prior,
     Problem,
     State,
-    initial_looks,
+    initial_posteriors,
     lost_log_probability,
     make_problem,
     run_em,
@@ -193,7 +193,7 @@ def detect_structures(
 
 def judge_alone(
     problem: Problem,
-    best: Ascent,
+    best: EMResult,
     starts: Mapping[str, FloatArray | State],
     settings: DEMSettings,
     watch: Watch,
@@ -205,24 +205,26 @@ def judge_alone(
     See `highest_ascent` for the starts, and `judge` for `rated`.
     """
     if not problem.prior.places or not problem.known.any():
-        return judge(problem, best, settings, honesty_of([(problem, best)])[0], watch, rated=rated)
+        return judge(
+            problem, best, settings, estimate_structure_share([(problem, best)])[0], watch, rated=rated
+        )
     bare, _ = highest_ascent(without_decisions(problem), starts, settings, part(watch, 0.0, 0.6))
     loss = lost_log_probability(problem, best, bare)
-    (honesty,) = honesty_of([(problem, best)], undecided=[bare.looks.present], loss=loss)
+    (honesty,) = estimate_structure_share([(problem, best)], undecided=[bare.looks.present], loss=loss)
     best = mix_looks(problem, best, bare.looks, honesty.doubted)
     detection = judge(problem, best, settings, honesty, part(watch, 0.6, 1.0), rated=rated)
     chance = honesty.undecided(problem.count / (problem.crowd or 1.0))
     return replace(detection, undecided=bare.looks.present * chance)
 
 
-def mix_looks(problem: Problem, ascent: Ascent, undecided: Looks, doubted: float) -> Ascent:
+def mix_looks(problem: Problem, ascent: EMResult, undecided: ClusterPosteriors, doubted: float) -> EMResult:
     """Mix the looks of undecided clusters with those that they had without any decisions.
 
     Parameters
     ----------
-    ascent : Ascent
+    ascent : EMResult
         Result of EM with the decisions.
-    undecided : Looks
+    undecided : ClusterPosteriors
         Of the same clusters, without any decisions.
     doubted : float
         Weight of these.
@@ -231,7 +233,7 @@ def mix_looks(problem: Problem, ascent: Ascent, undecided: Looks, doubted: float
     looks = ascent.looks
     return replace(
         ascent,
-        looks=Looks(
+        looks=ClusterPosteriors(
             looks.structure + weight[:, None] * (undecided.structure - looks.structure),
             looks.artefact + weight * (undecided.artefact - looks.artefact),
             looks.chance + weight * (undecided.chance - looks.chance),
@@ -252,14 +254,14 @@ def posterior_by_votes(
     if not decided:
         problem = without_decisions(problem)
     best, _ = highest_ascent(problem, starting_posteriors(votes, settings.start), settings, watch)
-    honesty = honesty_of([(problem, best)])[0]
+    honesty = estimate_structure_share([(problem, best)])[0]
     look = best.looks.present * honesty.mean(problem.count / (problem.crowd or 1.0))
     return np.where(problem.known, problem.truth, look)
 
 
 def highest_ascent(
     problem: Problem, starts: Mapping[str, FloatArray | State], settings: DEMSettings, watch: Watch
-) -> tuple[Ascent, str]:
+) -> tuple[EMResult, str]:
     """Run EM from every start; return the ascent with the highest objective, and the name of its start.
 
     Parameters
@@ -294,14 +296,14 @@ def problem_of(votes: Votes, settings: DEMSettings) -> Problem:
 
 def judge(
     problem: Problem,
-    ascent: Ascent,
+    ascent: EMResult,
     settings: DEMSettings,
-    honesty: Honesty,
+    honesty: StructureShare,
     watch: Watch,
     *,
     rated: bool = True,
 ) -> Detection:
-    """Return posteriors and annotators' rates with intervals; `honesty` as from `honesty_of`.
+    """Return posteriors and annotators' rates with intervals; `honesty` as from `estimate_structure_share`.
 
     Without `rated`, the arrays of intervals and of annotators' rates and votes are empty.
     """
@@ -389,9 +391,9 @@ def _rate(right: FloatArray, wrong: FloatArray) -> FloatArray:
 
 def _intervals(
     problem: Problem,
-    ascent: Ascent,
+    ascent: EMResult,
     posterior: FloatArray,
-    honesty: Honesty,
+    honesty: StructureShare,
     settings: DEMSettings,
     watch: Watch,
 ) -> tuple[FloatArray, FloatArray]:
@@ -505,23 +507,23 @@ def recursive(votes: Votes, settings: RecursiveSettings | None = None, watch: Wa
 
 def detect_online(
     votes: Votes,
-    previous: Looks | None = None,
+    previous: ClusterPosteriors | None = None,
     settings: RecursiveSettings | None = None,
     watch: Watch = silent,
-) -> tuple[Detection, Looks]:
+) -> tuple[Detection, ClusterPosteriors]:
     """Update a detection with new votes, by one EM iteration from the last state.
 
     Parameters
     ----------
     votes : Votes
         All votes so far, of R annotators on M clusters, with new annotators, votes and clusters.
-    previous : Looks, optional
-        Result of the last call, mapped to the present clusters by `carry_looks`; None at first.
+    previous : ClusterPosteriors, optional
+        Result of the last call, mapped to the present clusters by `carry_posteriors`; None at first.
 
     Returns
     -------
     detection : Detection
-    looks : Looks
+    looks : ClusterPosteriors
         For the next call.
 
     Raises
@@ -538,24 +540,26 @@ def detect_online(
     return _detection(problem, ascent, settings, watch), ascent.looks
 
 
-def carry_looks(previous: Looks, origin: IntArray) -> Looks:
+def carry_posteriors(previous: ClusterPosteriors, origin: IntArray) -> ClusterPosteriors:
     """Map looks to other clusters.
 
     Parameters
     ----------
-    previous : Looks
+    previous : ClusterPosteriors
         Of the former clusters.
     origin : (M,) int64
         Former index of each present cluster; -1 for a new one.
 
     Returns
     -------
-    Looks
+    ClusterPosteriors
         NaN for new clusters.
     """
     parts = (previous.structure, previous.artefact, previous.chance)
     # -1 takes the row that is put last
-    return Looks(*(np.concatenate([part, np.full((1, *part.shape[1:]), np.nan)])[origin] for part in parts))
+    return ClusterPosteriors(
+        *(np.concatenate([part, np.full((1, *part.shape[1:]), np.nan)])[origin] for part in parts)
+    )
 
 
 def _first_votes(votes: Votes, count: int) -> Votes:
@@ -564,32 +568,34 @@ def _first_votes(votes: Votes, count: int) -> Votes:
     return replace(votes, marked=votes.marked[:count], stray=stray, worth=worth)
 
 
-def _step(votes: Votes, previous: Looks | None, settings: RecursiveSettings) -> tuple[Problem, Ascent]:
+def _step(
+    votes: Votes, previous: ClusterPosteriors | None, settings: RecursiveSettings
+) -> tuple[Problem, EMResult]:
     """Run one EM iteration; unless as published, from the state that explains the votes better."""
     problem = problem_of(votes, _as_dem(settings))
     share = votes.share
     if previous is None:
         return problem, run_em(problem, share, 1, 0.0, silent)
-    ascent = run_em(problem, _renew(problem, previous, initial_looks(problem, share)), 1, 0.0, silent)
+    ascent = run_em(problem, _renew(problem, previous, initial_posteriors(problem, share)), 1, 0.0, silent)
     if settings.recursion == "renewed":
         afresh = run_em(problem, share, 2, 0.0, silent)
         ascent = max(ascent, afresh, key=lambda candidate: candidate.objective[-1])
     return problem, ascent
 
 
-def _renew(problem: Problem, previous: Looks, share: Looks) -> Looks:
+def _renew(problem: Problem, previous: ClusterPosteriors, share: ClusterPosteriors) -> ClusterPosteriors:
     """Fill in the share of votes for missing looks, and known truths."""
     same = previous.structure.shape == share.structure.shape
-    kept = previous if same else initial_looks(problem, previous.present)  # another prior then
+    kept = previous if same else initial_posteriors(problem, previous.present)  # another prior then
     other = problem.known | np.isnan(previous.chance)
-    return Looks(
+    return ClusterPosteriors(
         np.where(other[:, None], share.structure, kept.structure),
         np.where(other, share.artefact, kept.artefact),
         np.where(other, share.chance, kept.chance),
     )
 
 
-def _detection(problem: Problem, ascent: Ascent, settings: RecursiveSettings, watch: Watch) -> Detection:
+def _detection(problem: Problem, ascent: EMResult, settings: RecursiveSettings, watch: Watch) -> Detection:
     detection = judge_alone(problem, ascent, {"kept": ascent.state}, _as_dem(settings), watch)
     return replace(detection, converged=True)  # one iteration is all there is
 

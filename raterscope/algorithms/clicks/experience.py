@@ -18,17 +18,24 @@ import numpy as np
 from raterscope.algorithms.clicks._shared_priors import (
     SPREAD,
     Advice,
-    Lessons,
+    CrossImagePriors,
     Run,
     Tally,
     apply_advice,
     lessons_of,
     mark_log_odds,
     pooled,
+    prior_attraction,
     tally_of,
-    usual_allure,
 )
-from raterscope.algorithms.clicks._vote_model import Looks, Prior, Problem, Stack, log_odds, log_votes
+from raterscope.algorithms.clicks._vote_model import (
+    ClusterPosteriors,
+    Prior,
+    Problem,
+    Stack,
+    log_odds,
+    log_votes,
+)
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
 from raterscope.algorithms.clicks.result import Fusion, Votes
@@ -229,7 +236,7 @@ def _gather(
         return None
     names = tuple(sorted({name for i in known for name in annotators[i]}))
     index = {name: row for row, name in enumerate(names)}
-    allure = usual_allure(len(names))
+    allure = prior_attraction(len(names))
     images = []
     for i in known:
         rows = np.array([index[name] for name in annotators[i]], dtype=np.int64)
@@ -290,7 +297,9 @@ def advice_for(prior: Prior, annotators: Sequence[str], experience: Experience) 
         for prior_votes in (prior.hit, prior.miss)
     ]
     odds, lure = mark_log_odds(prior.shift, (votes[0], votes[1]), tally)
-    lessons = Lessons(odds, lure, tally.structures.sum(axis=1), experience.votes, experience.clusters)
+    lessons = CrossImagePriors(
+        odds, lure, tally.structures.sum(axis=1), experience.votes, experience.clusters
+    )
     return Advice(lessons, experience.ease[None], experience.allure[None])
 
 
@@ -301,7 +310,7 @@ def _problem(fusion: Fusion, worth: FloatArray | None) -> Problem:
     return problem_of(votes, DEMSettings())
 
 
-def _looks(stack: Stack, fusion: Fusion) -> Looks:
+def _looks(stack: Stack, fusion: Fusion) -> ClusterPosteriors:
     """Estimate the ease of structures on an image, given which clusters are structures."""
     (problem,), present = stack.problems, fusion.detection.posterior
     prior = problem.prior
@@ -314,4 +323,4 @@ def _looks(stack: Stack, fusion: Fusion) -> Looks:
         seen = np.broadcast_to(nodes, (len(odds), len(nodes)))
         odds = log_odds(hits, seen, prior.shift, (prior.hit, prior.miss), odds)
         share = (nodes + prior.strength * prior.share) / (nodes.sum() + prior.strength)
-    return Looks(structure, 1 - present, np.zeros(len(present)))
+    return ClusterPosteriors(structure, 1 - present, np.zeros(len(present)))

@@ -17,20 +17,20 @@ import numpy as np
 
 from raterscope.algorithms.clicks._shared_priors import (
     Run,
-    allure_of,
+    add_shared_priors,
+    estimate_attraction,
     pooled,
+    prior_attraction,
     tally_of,
-    teach_images,
-    usual_allure,
 )
-from raterscope.algorithms.clicks._structure_share import honesty_of
+from raterscope.algorithms.clicks._structure_share import estimate_structure_share
 from raterscope.algorithms.clicks._vote_model import (
     EDGE,
-    Ascent,
-    Looks,
+    ClusterPosteriors,
+    EMResult,
     Problem,
     Stack,
-    StackedAscent,
+    StackedEMResult,
     ascend,
     without_decisions,
 )
@@ -62,7 +62,7 @@ class Verdicts:
     """Result of the rounds from one start."""
 
     score: float
-    ascent: StackedAscent
+    ascent: StackedEMResult
 
 
 def can_share(votes: Votes, settings: DEMSettings) -> bool:
@@ -119,8 +119,8 @@ def learn(
         posteriors[i] if votes[i].score is None else posterior_by_votes(votes[i], settings, silent)
         for i in order
     ]
-    undecided: list[Looks] | None = None
-    without: tuple[list[Problem], list[Ascent]] = ([], [])
+    undecided: list[ClusterPosteriors] | None = None
+    without: tuple[list[Problem], list[EMResult]] = ([], [])
     inner_watch = watch
     if any(problem.known.any() for problem in problems):
         bare = Run.of([without_decisions(problem) for problem in problems], rows, len(names))
@@ -139,7 +139,7 @@ def learn(
     loss = 0.0
     if undecided is not None:
         loss = _lost(without, problems, finals)
-    honesty = honesty_of(
+    honesty = estimate_structure_share(
         list(zip(problems, finals, strict=True)),
         part(inner_watch, 0.84, 0.85),
         None if undecided is None else [look.present for look in undecided],
@@ -159,14 +159,14 @@ def learn(
 
 def _average_starts(
     run: Run, starts: Sequence[Sequence[FloatArray]], settings: DEMSettings, watch: Watch
-) -> tuple[list[Problem], list[Ascent]]:
+) -> tuple[list[Problem], list[EMResult]]:
     """Run the rounds from all sides, including the majority vote, and average.
 
     Returns
     -------
     problems : list of Problem
         With the priors of the best side.
-    ascents : list of Ascent
+    ascents : list of EMResult
         Results of EM with them; the looks are means over the sides.
     """
     majority = [
@@ -194,17 +194,17 @@ def _average_starts(
     return fits[0].ascent.stack.updated(), finals
 
 
-def _finish(ascent: StackedAscent, settings: DEMSettings, watch: Watch) -> list[Ascent]:
+def _finish(ascent: StackedEMResult, settings: DEMSettings, watch: Watch) -> list[EMResult]:
     """Run EM to convergence on every image."""
     longest, tolerance = settings.detection_iterations, settings.detection_tolerance
     final = ascend(ascent.stack, ascent.looks.present, longest, tolerance, watch)
     return [final.image(index) for index in range(len(final.stack))]
 
 
-def _mean_looks(looks: Sequence[Looks], weights: FloatArray) -> Looks:
+def _mean_looks(looks: Sequence[ClusterPosteriors], weights: FloatArray) -> ClusterPosteriors:
     if len(looks) == 1:
         return looks[0]
-    return Looks(
+    return ClusterPosteriors(
         *(
             np.asarray(np.tensordot(weights, [getattr(look, name) for look in looks], 1))
             for name in ("structure", "artefact", "chance")
@@ -223,19 +223,19 @@ def _rounds(run: Run, present: FloatArray, settings: DEMSettings, watch: Watch) 
     `present` has the initial posteriors of all clusters, one image behind the other.
     """
     share = run.stack.prior.share[run.stack.image_of_cluster]
-    now = Looks(present[:, None] * share, (1 - present) / 2, (1 - present) / 2)
-    allure = usual_allure(run.annotators)
+    now = ClusterPosteriors(present[:, None] * share, (1 - present) / 2, (1 - present) / 2)
+    allure = prior_attraction(run.annotators)
     for iteration in range(ROUNDS):
         step = part(watch, iteration / ROUNDS, (iteration + 1) / ROUNDS)
         tally = tally_of(run, now, allure)
         total = pooled(run, tally)
-        stack = teach_images(run, tally, total, part(step, 0.0, 0.3))
+        stack = add_shared_priors(run, tally, total, part(step, 0.0, 0.3))
         ascent = ascend(stack, now.present, STEPS, settings.detection_tolerance, part(step, 0.3, 1.0))
-        now, allure = ascent.looks, allure_of(tally, total)
+        now, allure = ascent.looks, estimate_attraction(tally, total)
     return Verdicts(_score(ascent), ascent)
 
 
-def _score(ascent: StackedAscent) -> float:
+def _score(ascent: StackedEMResult) -> float:
     """Return the log likelihood of all votes; minus infinity where artefacts attract more than structures."""
     drawn = np.zeros((2, 2))
     present, artefact = ascent.looks.present, ascent.looks.artefact
@@ -273,7 +273,7 @@ def _vote_likelihood(stack: Stack, chance: FloatArray, kinds: FloatArray) -> flo
 
 
 def _lost(
-    without: tuple[list[Problem], list[Ascent]], problems: Sequence[Problem], finals: Sequence[Ascent]
+    without: tuple[list[Problem], list[EMResult]], problems: Sequence[Problem], finals: Sequence[EMResult]
 ) -> float:
     """Return the log likelihood of the votes that the fit loses by the decisions."""
     values = []

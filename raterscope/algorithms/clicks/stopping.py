@@ -100,7 +100,7 @@ class StreamHistory:
 
     @property
     def share(self) -> FloatArray:
-        """(S,) expected changes over present and expected detections, see `Outlook`."""
+        """(S,) expected changes over present and expected detections, see `ExpectedChanges`."""
         share: FloatArray = self.expected / np.maximum(self.detections + self.coming, 1.0)
         return share
 
@@ -165,7 +165,7 @@ class StoppingSettings(Settings):
 
 
 @dataclass(frozen=True, eq=False)
-class Outlook:
+class ExpectedChanges:
     """Expected changes by k more annotators on an image of M clusters.
 
     A decision changes when a detection appears or vanishes.
@@ -227,7 +227,7 @@ def predict_outlook(
     watch: Watch = silent,
     *,
     experience: Experience | None = None,
-) -> Outlook:
+) -> ExpectedChanges:
     """Predict the changes that more annotators would make on an image.
 
     Newcomers resemble the crowd; structures and artefacts follow the vote model. The parameters of the model
@@ -260,7 +260,7 @@ def predict_outlook(
     chance, appearing = drawn.chance.mean(axis=0), drawn.appearing
     sensitivity, precision = _accuracy(crowd, detected, prospect)
     watch(1.0, "looked ahead")
-    return Outlook(
+    return ExpectedChanges(
         more=settings.more,
         detections=int(detected.sum()),
         chance=chance,
@@ -276,7 +276,7 @@ def predict_outlook(
     )
 
 
-def is_settled(outlook: Outlook, history: StreamHistory, settings: StoppingSettings) -> bool:
+def is_settled(outlook: ExpectedChanges, history: StreamHistory, settings: StoppingSettings) -> bool:
     """Return whether an image's decisions are settled: no more annotators are needed.
 
     At the first step with few expected changes, these are usually underestimated. The rule of the share
@@ -285,7 +285,7 @@ def is_settled(outlook: Outlook, history: StreamHistory, settings: StoppingSetti
 
     Parameters
     ----------
-    outlook : Outlook
+    outlook : ExpectedChanges
         With the same settings.
     history : StreamHistory
         Up to now. The paper's rule needs a minimum of steps.

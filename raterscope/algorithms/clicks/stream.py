@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from raterscope.algorithms.clicks._streaming import CrowdMemory, continue_clustering, refit, update_model
-from raterscope.algorithms.clicks._vote_model import Problem, State, carry_looks, run_em
+from raterscope.algorithms.clicks._vote_model import Problem, State, carry_posteriors, run_em
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import (
     DEMSettings,
@@ -246,7 +246,7 @@ def advance_stream(
     clustering, crowd, origin = _follow_clusters(marks, state, plan, part(watch, 0.0, 0.8), known)
 
     def starts(votes: Votes, problem: Problem) -> Starts:
-        again = None if printed else carry_looks(problem, memory.votes)
+        again = None if printed else carry_posteriors(problem, memory.votes)
         if again is not None:
             return {BEFORE: again}
         first = starting_posteriors(votes, memory.start)[memory.start]
@@ -307,7 +307,7 @@ def _recluster(
         clustering = oem(marks, plan.clustering, part(watch, 0.0, 0.9), reliability=known)
 
     def starts(votes: Votes, problem: Problem) -> Starts:
-        again = None if former is None else carry_looks(problem, former.memory.votes)
+        again = None if former is None else carry_posteriors(problem, former.memory.votes)
         first: Starts = starting_posteriors(votes, plan.detection.start)
         return first if again is None else {**first, BEFORE: again}
 

@@ -232,7 +232,7 @@ def _pooled(labels: Labels, settings: PooledSettings, notices: Sequence[str], wa
     like: Fit | None = None
     correlation = settings.correlation
     posterior = vote
-    with _Beside[tuple[FloatArray, Fit]]() as beside:
+    with _BackgroundThread[tuple[FloatArray, Fit]]() as beside:
         models = ("ordinal",) if crowd.ordinal is not None else ("by class", "by skill")
         for name, step in zip(models, (part(watch, 0.03, 0.3), part(watch, 0.3, 0.5)), strict=False):
             posterior = (vote if like is None else posterior).copy()
@@ -324,7 +324,7 @@ def _with_shared_confusion(
     return make_fusion(labels, "pooled", answer, confusion, trace, [words, *convergence_notices(trace)])
 
 
-class _Beside(Generic[_T]):
+class _BackgroundThread(Generic[_T]):
     """A thread for one function, which ends early when the block is left."""
 
     def __init__(self) -> None:

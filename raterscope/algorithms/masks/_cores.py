@@ -1,6 +1,6 @@
 """Cores of disputed regions: the deepest voxels, separated by a watershed, and their nearest voxels.
 
-All functions work on lists of voxels of a box; see `_flood_kernels`. `look` is called at least once for each
+All functions work on lists of voxels of a box; see `_flood_kernels`. `check` is called at least once for each
 million voxels; it may raise an exception to stop.
 """
 
@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import Box, Float32Array, FloatArray
-from raterscope.algorithms.progress import Look
+from raterscope.algorithms.progress import Check
 
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 
 _AT_ONCE = 1_000_000
-"""Steps between two calls of the look."""
+"""Steps between two calls of the check."""
 
 _NEIGHBOURS = 26
 
@@ -27,7 +27,7 @@ _ROUNDING = 1e-6
 """Of a prominence or a squared distance."""
 
 
-def sort_order(keys: NDArray[np.uint32], look: Look) -> Int64Array:
+def sort_order(keys: NDArray[np.uint32], check: Check) -> Int64Array:
     """Return the indices that sort (N,) keys, by a stable radix sort."""
     from raterscope.algorithms.masks import _flood_kernels as kernels
 
@@ -35,11 +35,11 @@ def sort_order(keys: NDArray[np.uint32], look: Look) -> Int64Array:
     for shift in (0, kernels.DIGITS):
         count = np.zeros(1 << kernels.DIGITS, dtype=np.int64)
         for begin, end in _blocks(len(keys)):
-            look()
+            check()
             kernels.count_digits(keys, shift, begin, end, count)
         start, out = np.cumsum(count) - count, np.empty_like(order)
         for begin, end in _blocks(len(keys)):
-            look()
+            check()
             kernels.place_digits(keys, order, shift, begin, end, start, out)
         order = out
     return order
@@ -47,7 +47,7 @@ def sort_order(keys: NDArray[np.uint32], look: Look) -> Int64Array:
 
 def cores_of(
     voxels: Int64Array, depth: Float32Array, shape: Box, tolerance: float, height: float, radius: float,
-    points: Callable[[Int64Array], FloatArray], look: Look,
+    points: Callable[[Int64Array], FloatArray], check: Check,
 ) -> tuple[Int32Array, int]:  # fmt: skip
     """Return the number of each voxel's core, from 1, if it is deeper than the tolerance; else 0.
 
@@ -78,7 +78,7 @@ def cores_of(
     deeper = int(np.count_nonzero(depth > tolerance))
     if not deeper:
         return cores, 0
-    order = sort_order(~depth.view(np.uint32), look)
+    order = sort_order(~depth.view(np.uint32), check)
     index = np.zeros(shape, dtype=np.int32)
     index.ravel()[voxels] = np.arange(1, len(voxels) + 1, dtype=np.int32)
     parent = np.full(len(voxels), -1, dtype=np.int32)
@@ -88,43 +88,43 @@ def cores_of(
     prominent = height * (1 - _ROUNDING)
     for part in ((0, deeper), (deeper, len(voxels))):
         for begin, end in _blocks(part[1] - part[0], step):
-            look()
+            check()
             kernels.join(
                 order, part[0] + begin, part[0] + end, voxels, depth, index, prominent, parent, top, fate,
                 failed,
             )  # fmt: skip
         if part[0] == 0:  # what is connected so far are the cores before they are parted
             for begin, end in _blocks(len(voxels)):
-                look()
+                check()
                 kernels.settle_roots(parent, begin, end, owner)
     for begin, end in _blocks(len(voxels)):
-        look()
+        check()
         kernels.settle_roots(fate, begin, end, top)
     peaks = order[:deeper]
     peaks = peaks[~failed[top[peaks]]]
-    markers, count = _markers(peaks, owner, voxels, radius, points, look)
-    look()
+    markers, count = _markers(peaks, owner, voxels, radius, points, check)
+    check()
     sizes = np.bincount(owner[np.flatnonzero(markers)], minlength=len(voxels))
     only = np.zeros(len(voxels), dtype=np.int32)
     only[owner[markers > 0]] = markers[markers > 0]
     inside = owner >= 0
     alone = inside & (sizes[owner] == 1)
-    look()
+    check()
     marker = np.where(alone, only[owner], np.where(inside, markers, np.int32(-1)))
-    _flood(marker, order, voxels, depth, index, np.flatnonzero((markers > 0) & ~alone), look)
+    _flood(marker, order, voxels, depth, index, np.flatnonzero((markers > 0) & ~alone), check)
     cores[steep] = np.maximum(marker, 0)
     return cores, count
 
 
 def _markers(
     peaks: Int64Array, owner: Int32Array, voxels: Int64Array, radius: float,
-    points: Callable[[Int64Array], FloatArray], look: Look,
+    points: Callable[[Int64Array], FloatArray], check: Check,
 ) -> tuple[Int32Array, int]:  # fmt: skip
     """Keep the deepest peak of a component within the radius, and number it.
 
     `peaks` are in order of depth.
     """
-    peaks = peaks[sort_order(owner[peaks].view(np.uint32), look)]
+    peaks = peaks[sort_order(owner[peaks].view(np.uint32), check)]
     markers = np.zeros(len(voxels), dtype=np.int32)
     bounds = np.flatnonzero(np.diff(owner[peaks], prepend=-1, append=-1))
     count = 0
@@ -132,7 +132,7 @@ def _markers(
         peak_part = peaks[begin:end]
         point = points(voxels[peak_part])
         while len(peak_part):
-            look()
+            check()
             count += 1
             markers[peak_part[0]] = count
             apart = ((point - point[0]) ** 2).sum(axis=1) > radius**2
@@ -143,7 +143,7 @@ def _markers(
 
 def _flood(
     marker: Int32Array, order: Int64Array, voxels: Int64Array, depth: Float32Array, index: Int32Array,
-    seeds: Int64Array, look: Look,
+    seeds: Int64Array, check: Check,
 ) -> None:  # fmt: skip
     """Flood unmarked voxels from the seeds; `marker` is filled."""
     from raterscope.algorithms.masks import _flood_kernels as kernels
@@ -157,7 +157,7 @@ def _flood(
         kernels.add_to_heap(keys, items, size, rank[seed] << 32, seed)
         size += 1
     while size:
-        look()
+        check()
         size, age = kernels.flood(
             rank, voxels, index, marker, keys, items, size, age, _AT_ONCE // _NEIGHBOURS
         )
@@ -165,7 +165,7 @@ def _flood(
 
 def nearest_cores(
     voxels: Int64Array, cores: Int32Array, shape: Box, steps: tuple[float, float], slices_at: FloatArray,
-    reach: float, look: Look,
+    reach: float, check: Check,
 ) -> Int32Array:  # fmt: skip
     """Return the number of each voxel's nearest core, the lower one in a tie; 0 beyond `reach`.
 
@@ -191,11 +191,11 @@ def nearest_cores(
     far = reach**2 * (1 + _ROUNDING)
     around = 2 * int(reach / steps[0]) + 1
     for begin, end in _blocks(slices, max(1, 8 * _AT_ONCE // (rows * columns * around))):
-        look()
+        check()
         kernels.nearest_in_plane(core_map, np.array(steps), far, begin, end, square)
     nearest = np.empty(len(voxels), dtype=np.int32)
     for begin, end in _blocks(len(voxels), _AT_ONCE // 8):
-        look()
+        check()
         kernels.nearest_across_slices(square, core_map, slices_at, far, voxels, begin, end, nearest)
     return nearest
 

@@ -35,7 +35,7 @@ _SIDE = 64
 """Most voxels along an axis for the correlation of errors, which are smooth."""
 
 _AT_ONCE = 500_000
-"""Voxels between two calls of the look."""
+"""Voxels between two calls of the check."""
 
 _MOST_TRIED = 48
 """Maximum of two-group splits that are fitted in full, those with the largest differences."""
@@ -111,17 +111,17 @@ def rater_errors(
         watch(0.2 * p / raters, "comparing the raters")
         mean += values
     mean /= raters
-    look = partial(watch, 0.2, "comparing the raters")
+    check = partial(watch, 0.2, "comparing the raters")
     moves = np.empty(mean.shape, dtype=np.float32)
     flat, middle, shift, counts = distances.reshape(raters, -1), mean.ravel(), moves.ravel(), use.ravel()
     parts = [slice(begin, begin + _AT_ONCE) for begin in range(0, mean.size, _AT_ONCE)]
     for voxels in parts:
-        look()
+        check()
         shift[voxels] = np.clip(clip - np.abs(middle[voxels]), 0.0, 1.0) * counts[voxels]
     weight = float(np.vdot(moves, moves)) or 1.0
     bias = np.empty(raters)
     for p, values in enumerate(distances):
-        look()
+        check()
         bias[p] = float(np.vdot(values - mean, moves)) / weight
     products = np.zeros((raters, raters))
     for number, voxels in enumerate(parts):
@@ -150,13 +150,13 @@ def _effective_places(
     from scipy import fft
 
     steps = [math.ceil(size / _SIDE) for size in mean.shape]
-    look = partial(watch, 0.6, "measuring how far errors reach")
+    check = partial(watch, 0.6, "measuring how far errors reach")
     thinned = []
     for values, shift in zip(distances, bias, strict=True):
-        look()
+        check()
         rest = values - mean
         rest *= use
-        look()
+        check()
         rest -= np.float32(shift) * moves
         thinned.append(_thin(rest, steps))
     coarse = np.stack(thinned)

@@ -17,7 +17,7 @@ from raterscope.algorithms.masks._robust_fit import (
 )
 from raterscope.algorithms.masks.data import Float32Array, FloatArray
 from raterscope.algorithms.masks.double_pareto import lookup
-from raterscope.algorithms.progress import Look, Watch, no_look
+from raterscope.algorithms.progress import Check, Watch, no_check
 
 _CHUNK = 40_000
 """Columns times raters between two reports."""
@@ -79,7 +79,7 @@ class MulticlassFit:
 
 def start(
     columns: Columns, size: int, likelihood: Likelihood, floor: float, recentre: bool, median: bool,
-    look: Look = no_look,
+    check: Check = no_check,
 ) -> MulticlassFit:  # fmt: skip
     """Start from the raters' mean or median, and the covariances from it.
 
@@ -93,7 +93,7 @@ def start(
     voxels = max(float(weight.sum(dtype=np.float64)), 1.0)
     sigma = np.empty((raters, size, size))
     for p in range(raters):
-        look()
+        check()
         rest = data[p] - mean
         sigma[p] = _floored(((rest * weight[:, None]).T @ rest).astype(np.float64) / voxels, floor)
     average = sigma.mean(axis=0)
@@ -107,12 +107,12 @@ def start(
     )  # fmt: skip
 
 
-def resume(state: MulticlassFit, merged: Columns, columns: Columns, look: Look = no_look) -> MulticlassFit:
+def resume(state: MulticlassFit, merged: Columns, columns: Columns, check: Check = no_check) -> MulticlassFit:
     """Continue a state on merged columns with a column for every voxel; settled voxels count as open."""
     size, count = state.size, columns.data.shape[1]
     data = np.ascontiguousarray(columns.data.reshape(-1, size, count).transpose(0, 2, 1))
-    mean = merged.spread(state.mean.T, look).T
-    spread = merged.spread(state.spread.reshape(-1, size * size).T, look).T
+    mean = merged.spread(state.mean.T, check).T
+    spread = merged.spread(state.spread.reshape(-1, size * size).T, check).T
     return replace(
         state,
         data=data,
@@ -332,7 +332,7 @@ def _learn_dof(state: MulticlassFit, report: Callable[[float], None]) -> None:
             state.dof[p] = math.exp(result.x)
 
 
-def shares(state: MulticlassFit, look: Look) -> tuple[Float32Array, Float32Array]:
+def shares(state: MulticlassFit, check: Check) -> tuple[Float32Array, Float32Array]:
     """Return the raters' shares and scales at each column.
 
     Returns
@@ -346,7 +346,7 @@ def shares(state: MulticlassFit, look: Look) -> tuple[Float32Array, Float32Array
     tau = np.empty_like(shared)
     inverse = np.linalg.inv(state.sigma)
     for begin, end in _chunks(state):
-        look()
+        check()
         scales = _scales(state, _squares(state, begin, end))
         tau[:, begin:end] = scales
         scaled = scales * np.einsum("pij,nij->pn", inverse, state.spread[begin:end], optimize=True)

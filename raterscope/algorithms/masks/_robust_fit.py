@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import Box, Float32Array, FloatArray
-from raterscope.algorithms.progress import Look, Watch, no_look, parts_of, repeating, run_parts
+from raterscope.algorithms.progress import Check, Watch, no_check, parts_of, repeating, run_parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Columns:
     state: NDArray[np.int8]
     row: NDArray[np.int32] | None
 
-    def spread(self, values: NDArray[Any], look: Look = no_look) -> NDArray[Any]:
+    def spread(self, values: NDArray[Any], check: Check = no_check) -> NDArray[Any]:
         """Expand (..., C) values of columns to the (..., N) voxels."""
         if self.row is None:
             return values
@@ -45,7 +45,7 @@ class Columns:
             for layer in layers:
                 np.take(values[layer], row[begin:end], out=out[layer][begin:end], mode="clip")
 
-        run_parts(fill, parts_of(len(row), _CHUNK // max(1, len(layers))), look)
+        run_parts(fill, parts_of(len(row), _CHUNK // max(1, len(layers))), check)
         return out
 
 
@@ -54,7 +54,7 @@ def single_columns(data: Float32Array, state: NDArray[np.int8]) -> Columns:
     return Columns(data, np.ones(data.shape[1], dtype=np.float32), state, None)
 
 
-def merge_columns(layers: Iterable[Float32Array], state: NDArray[np.int8], look: Look) -> Columns:
+def merge_columns(layers: Iterable[Float32Array], state: NDArray[np.int8], check: Check) -> Columns:
     """Merge the voxels with equal values of all raters and equal `state`, (N,).
 
     Only one rater's `layers`, (N,), are in memory at a time: each voxel's column follows from its column of
@@ -78,13 +78,13 @@ def merge_columns(layers: Iterable[Float32Array], state: NDArray[np.int8], look:
                 kernels.fill_table(used, table, parents, values)
             limit = min(len(row), done + _CHUNK)
             used, done = kernels.merge(bits, row, done, limit, table, parents, values, used)
-            look()
+            check()
         pairs.append((parents[:used].copy(), values[:used].copy()))
     data = np.empty((len(pairs), len(pairs[-1][0])), dtype=np.float32)
     number: NDArray[Any] = np.arange(data.shape[1])
     weight = np.zeros(data.shape[1], dtype=np.int64)
     for begin, end in parts_of(len(row), _CHUNK):
-        look()
+        check()
         weight += np.bincount(row[begin:end], minlength=len(weight))
     for p in range(len(pairs) - 1, -1, -1):
         data[p] = pairs[p][1][number].view(np.float32)
@@ -135,7 +135,7 @@ class SpatialPrior:
     def __init__(
         self, shape: Box, steps: tuple[float, float, float], spacing: float, radius: float,
         t: Float32Array | FloatArray, variance: float, floor: float, positions: FloatArray | None = None,
-        look: Look = no_look,
+        check: Check = no_check,
     ) -> None:  # fmt: skip
         self.shape, self._floor = shape, floor
         along = (positions, None, None)
@@ -150,26 +150,26 @@ class SpatialPrior:
         self._spread = 0.0
         self.mean = np.empty(t.size, dtype=np.float32)
         self._bound = 0.0
-        self._set_weights(t, look)
+        self._set_weights(t, check)
 
-    def _set_weights(self, t: Float32Array | FloatArray, look: Look) -> None:
-        seen = self._project(t, look)
+    def _set_weights(self, t: Float32Array | FloatArray, check: Check) -> None:
+        seen = self._project(t, check)
         total = self._power + self._alpha * self.variance
-        self._lift(seen * (self._power / total), look)
+        self._lift(seen * (self._power / total), check)
         self._square = float((seen**2 * self._power / total**2).sum())
         self._trace = float((self.variance / total).sum())
         self._spread = float((self._power * self.variance / total).sum())
         self._entropy = 0.5 * float(np.log(self.variance / total).sum()) + 0.5 * total.size
 
-    def update(self, t: Float32Array | FloatArray, total: float, look: Look = no_look) -> None:
+    def update(self, t: Float32Array | FloatArray, total: float, check: Check = no_check) -> None:
         """Update W, alpha and Sigma_T (eqs. 22 to 25); `total` is the sum of the variances of q(T)."""
-        update_together([self], [t], [total], look)
+        update_together([self], [t], [total], check)
 
-    def _misfit(self, t: Float32Array | FloatArray, look: Look) -> float:
+    def _misfit(self, t: Float32Array | FloatArray, check: Check) -> float:
         """Return the sum of squared differences of a map from the prior's mean."""
         rest = 0.0
         for begin in range(0, t.size, _CHUNK_OF_BUMPS):
-            look()
+            check()
             part = slice(begin, begin + _CHUNK_OF_BUMPS)
             rest += float(((t[part].astype(np.float64) - self.mean[part]) ** 2).sum())
         return rest
@@ -188,7 +188,7 @@ class SpatialPrior:
         """Return the part of the prior and q(W) in the lower bound after `update` (B.11, B.13, B.16)."""
         return self._bound
 
-    def _project(self, t: Float32Array | FloatArray, look: Look) -> FloatArray:
+    def _project(self, t: Float32Array | FloatArray, check: Check) -> FloatArray:
         """Project a map on the bumps' singular vectors."""
         z, y, x = (axis.basis for axis in self._axes)
         slices, rows, columns = self.shape
@@ -196,12 +196,12 @@ class SpatialPrior:
         flat = np.empty((slices, y.shape[1], x.shape[1]))
         step = max(1, _CHUNK_OF_BUMPS // (rows * columns))
         for begin in range(0, slices, step):
-            look()
+            check()
             part = volume[begin : begin + step].astype(np.float64) @ x
             flat[begin : begin + step] = y.T @ part
         return np.asarray(np.tensordot(z, flat, axes=(0, 0)))
 
-    def _lift(self, weights: FloatArray, look: Look) -> None:
+    def _lift(self, weights: FloatArray, check: Check) -> None:
         """Write the map with these coefficients into `mean`."""
         z, y, x = (axis.basis for axis in self._axes)
         slices, rows, columns = self.shape
@@ -209,7 +209,7 @@ class SpatialPrior:
         out = self.mean.reshape(slices, rows, columns)
         step = max(1, _CHUNK_OF_BUMPS // (rows * columns))
         for begin in range(0, slices, step):
-            look()
+            check()
             out[begin : begin + step] = (y @ flat[begin : begin + step]) @ x.T
 
 
@@ -217,7 +217,7 @@ def update_together(
     priors: Sequence[SpatialPrior],
     maps: Sequence[Float32Array | FloatArray],
     totals: Sequence[float],
-    look: Look = no_look,
+    check: Check = no_check,
 ) -> None:
     """Update the priors of K maps, which share alpha and Sigma_T (eqs. 22 to 25).
 
@@ -230,8 +230,8 @@ def update_together(
     """
     own = []
     for prior, t, total in zip(priors, maps, totals, strict=True):
-        prior._set_weights(t, look)
-        own.append((prior._misfit(t, look) + total + prior._spread) / t.size)
+        prior._set_weights(t, check)
+        own.append((prior._misfit(t, check) + total + prior._spread) / t.size)
     weights = sum(prior._power.size for prior in priors)
     alpha = weights / sum(prior._square + prior._trace for prior in priors)
     for prior, value in zip(priors, own, strict=True):
@@ -319,7 +319,7 @@ class Fit:
 
 def start(
     columns: Columns, likelihood: Likelihood, floor: float, recentre: bool, median: bool,
-    look: Look = no_look, weights: FloatArray | None = None,
+    check: Check = no_check, weights: FloatArray | None = None,
 ) -> Fit:  # fmt: skip
     """Start from the raters' mean or median, and the variances from it."""
     data, weight = columns.data, columns.weight
@@ -328,7 +328,7 @@ def start(
     kind: type[np.floating[Any]] = np.float32 if columns.row is None else np.float64
     t: Any = np.empty(data.shape[1], dtype=kind)
     for begin, end in chunks(columns):
-        look()
+        check()
         block = data[:, begin:end]
         if median:
             t[begin:end] = np.median(block, axis=0)
@@ -341,7 +341,7 @@ def start(
     voxels = float(weight.sum(dtype=np.float64))
     spread = []
     for values in data:
-        look()
+        check()
         spread.append(float((weight * (values - t) ** 2).sum(dtype=np.float64)) / voxels)
     sigma = np.maximum(np.array(spread), max(floor, _TINY))
     mean = float(sigma.mean())
@@ -351,12 +351,12 @@ def start(
     return Fit(columns, likelihood, floor, recentre, t, s, rater, beta, weights=weights)
 
 
-def resume(state: Fit, columns: Columns, look: Look = no_look) -> Fit:
+def resume(state: Fit, columns: Columns, check: Check = no_check) -> Fit:
     """Continue a state on merged columns with a column for every voxel."""
     merged = state.columns
     return Fit(
         columns, state.likelihood, state.floor, state.recentre,
-        merged.spread(state.t, look).astype(np.float32), merged.spread(state.s, look).astype(np.float32),
+        merged.spread(state.t, check).astype(np.float32), merged.spread(state.s, check).astype(np.float32),
         state.rater.copy(), state.beta, weights=state.weights,
     )  # fmt: skip
 
@@ -366,13 +366,13 @@ def fit(state: Fit, iterations: int, tolerance: float, watch: Watch, partial: Ca
     from raterscope.algorithms.masks import _robust_kernels as kernels
 
     rest = 0.0
-    watch, look = repeating(watch)
+    watch, check = repeating(watch)
     for count in range(iterations):
         sums, totals = _sweep(state, count / iterations, 1 / iterations, watch, partial)
         if count:
             state.objective.append(float(state.weighed(sums[3]).sum()) + rest)
             state.converged = has_converged(state.objective, tolerance)
-        rest = _update(state, sums, totals, look)
+        rest = _update(state, sums, totals, check)
         if state.converged:
             break
     columns, kind = state.columns, state.likelihood.kind
@@ -427,16 +427,16 @@ def _sweep(
             state.likelihood.table, state.weights,
         )  # fmt: skip
 
-    def look() -> None:
+    def check() -> None:
         nonlocal finished
         finished += 1
         watch(done + share * finished / len(parts), words, objective=objective, partial=partial)
 
-    run_parts(run, parts, look)
+    run_parts(run, parts, check)
     return sums.sum(axis=0), totals.sum(axis=0)
 
 
-def _update(state: Fit, sums: FloatArray, totals: FloatArray, look: Look) -> float:
+def _update(state: Fit, sums: FloatArray, totals: FloatArray, check: Check) -> float:
     """Update all parameters except maps, in the order b, W, alpha, Sigma_T, beta, Sigma, nu.
 
     Returns the lower bound without the log density of the maps (from `sweep` and `measure`).
@@ -454,13 +454,13 @@ def _update(state: Fit, sums: FloatArray, totals: FloatArray, look: Look) -> flo
         state.t += shift
     rest = float(totals[0]) + 0.5 * voxels * (math.log(2 * math.pi) + 1)
     if state.prior is not None:
-        state.prior.update(state.t, float(state.s.sum(dtype=np.float64)), look)
+        state.prior.update(state.t, float(state.s.sum(dtype=np.float64)), check)
         rest += state.prior.bound()
     square = float((bias**2 + doubt).sum())
     state.beta = raters / square
     rest += 0.5 * raters * math.log(state.beta) - 0.5 * raters + 0.5 * float(np.log(doubt).sum() + raters)
     if state.likelihood.learn:
-        _learn_dof(state, look)
+        _learn_dof(state, check)
     return rest + voxels * float(state.weighed(_constants(state.likelihood.kind, state.rater)).sum())
 
 
@@ -481,7 +481,7 @@ def _constants(kind: int, rater: FloatArray) -> FloatArray:
     return np.asarray(scale - math.log(2))
 
 
-def _learn_dof(state: Fit, look: Look) -> None:
+def _learn_dof(state: Fit, check: Check) -> None:
     """Maximise the lower bound over each rater's degrees of freedom with the scales integrated out.
 
     That is eq. 28 with E[tau] as a function of nu, instead of fixed: the step is larger, and the bound cannot
@@ -495,7 +495,7 @@ def _learn_dof(state: Fit, look: Look) -> None:
     raters = len(columns.data)
     count, total = np.zeros((raters, kernels.BINS)), np.zeros((raters, kernels.BINS))
     for begin, end in chunks(columns):
-        look()
+        check()
         kernels.spectrum(
             kind, columns.data, columns.weight, state.rater, state.t, state.s, begin, end, count, total
         )

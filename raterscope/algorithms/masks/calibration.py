@@ -54,7 +54,7 @@ from raterscope.algorithms.masks.leave_one_out import (
     leave_one_out,
     spread,
 )
-from raterscope.algorithms.progress import Watch, no_look, part, parts_of, run_parts, silent
+from raterscope.algorithms.progress import Watch, no_check, part, parts_of, run_parts, silent
 
 LEVELS = (0.5, 0.8, 0.95)
 """Probabilities of the bands that multipliers are estimated for."""
@@ -270,9 +270,9 @@ def measure_distances(masks: Masks, watch: Watch = silent) -> Distances:
     away = np.empty(cut.values.shape, dtype=np.float32)
     room = np.empty(cut.shape, dtype=np.float32)
     for p, layer in enumerate(cut.values):
-        look = partial(watch, p / len(away), f"measuring the outline of {masks.annotators[p]}")
-        look()
-        signed_distance(marked(layer), masks.spacing, clip, look, cut.positions, away[p], room)
+        check = partial(watch, p / len(away), f"measuring the outline of {masks.annotators[p]}")
+        check()
+        signed_distance(marked(layer), masks.spacing, clip, check, cut.positions, away[p], room)
     return Distances(cut, away, clip)
 
 
@@ -416,7 +416,7 @@ def student(ratio: NDArray[Any], dof: float, curve: tuple[float, float] = (0.0, 
     def look_up(begin: int, end: int) -> None:
         out[begin:end] = np.interp(every[begin:end], moved, chance)
 
-    run_parts(look_up, parts_of(out.size, _AT_ONCE), no_look)
+    run_parts(look_up, parts_of(out.size, _AT_ONCE), no_check)
     return out.reshape(np.shape(ratio))
 
 

@@ -27,14 +27,14 @@ from raterscope.algorithms.masks.data import (
 )
 from raterscope.algorithms.masks.distance import domain, logit_distance, signed_distance
 from raterscope.algorithms.masks.staple import DOMAINS, MARGIN, background_in_words
-from raterscope.algorithms.progress import Look, Watch, no_look, part, silent, steps_of
+from raterscope.algorithms.progress import Check, Watch, no_check, part, silent, steps_of
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
 _FLOOR = 1e-4
 """Smallest variance, over the square of a voxel's smallest side, for raters who agree everywhere."""
 
 _AT_ONCE = 500_000
-"""Voxels between two calls of the look."""
+"""Voxels between two calls of the check."""
 
 _ALONE = 0.95
 """Share of the consensus above which it rests on one rater."""
@@ -124,17 +124,17 @@ def continuous_staple(
     distance = np.empty((count, *cut.shape), dtype=np.float32)
     deviation, probability = np.empty_like(distance), np.empty_like(distance)
     variances, biases, traces, weights = [], [], [], []
-    for s, look in steps_of(watch, range(count)):
+    for s, check in steps_of(watch, range(count)):
         known = np.zeros(cut.shape, dtype=np.bool_) if cut.known is None else cut.known != OPEN
-        distances = _distances(cut, s, settings, part(look, 0.0, 0.8))
-        rest = partial(look, 0.8, "adding up the voxels")
+        distances = _distances(cut, s, settings, part(check, 0.0, 0.8))
+        rest = partial(check, 0.8, "adding up the voxels")
         sums = moments(distances, ~known, voxels - math.prod(cut.shape), settings.clip, rest)
-        bias, variance, trace = estimate(sums, floor, settings, part(look, 0.8, 1.0))
+        bias, variance, trace = estimate(sums, floor, settings, part(check, 0.8, 1.0))
         share = 1.0 / variance / (1.0 / variance).sum()
         deviation[s] = (1.0 / variance).sum() ** -0.5
         away, chance = distance[s].ravel(), probability[s].ravel()
         for begin in range(0, len(away), _AT_ONCE):
-            look(1.0, "computing the consensus")
+            check(1.0, "computing the consensus")
             block = slice(begin, begin + _AT_ONCE)
             away[block] = -float(share @ bias)
             for weight, values in zip(share, distances, strict=True):
@@ -179,7 +179,7 @@ def continuous_staple(
 
 
 def moments(
-    distances: Float32Array, counts: BoolArray, beyond: int, clip: float, look: Look = no_look
+    distances: Float32Array, counts: BoolArray, beyond: int, clip: float, check: Check = no_check
 ) -> Moments:
     """Sum over the voxels that count, plus a number of voxels at -`clip` for every rater.
 
@@ -197,7 +197,7 @@ def moments(
     total, square, count = np.zeros(raters), np.zeros((raters, raters)), 0
     every, counted = distances.reshape(raters, -1), counts.ravel()
     for begin in range(0, len(counted), _AT_ONCE):  # above -clip, where most voxels are 0
-        look()
+        check()
         block = slice(begin, begin + _AT_ONCE)
         above = every[:, block][:, counted[block]].astype(np.float64) + clip
         total += above.sum(axis=1)
@@ -264,16 +264,16 @@ def _distances(
 ) -> Float32Array:
     out = np.empty((len(masks.values), *masks.shape), dtype=np.float32)
     for p, values in enumerate(masks.values):
-        look = partial(watch, p / len(out), f"measuring distances of {masks.annotators[p]}")
-        look()
+        check = partial(watch, p / len(out), f"measuring distances of {masks.annotators[p]}")
+        check()
         if masks.values.dtype == np.float32:
             mask_values = values if values.ndim == 3 else values[structure]
             out[p] = logit_distance(
-                np.asarray(mask_values, dtype=np.float32), settings.clip, settings.slope, look
+                np.asarray(mask_values, dtype=np.float32), settings.clip, settings.slope, check
             )
         else:
             mask = values == structure + 1
-            out[p] = signed_distance(mask, masks.spacing, settings.clip, look, masks.positions)
+            out[p] = signed_distance(mask, masks.spacing, settings.clip, check, masks.positions)
     return out
 
 

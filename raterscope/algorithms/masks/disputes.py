@@ -31,14 +31,14 @@ from raterscope.algorithms.masks.data import (
 from raterscope.algorithms.masks.grid import slab_bounds
 from raterscope.algorithms.masks.metrics import distance_at, distance_to, place_in_frame
 from raterscope.algorithms.masks.patterns import box_of, labels_of
-from raterscope.algorithms.progress import Look, Watch, no_look, silent
+from raterscope.algorithms.progress import Check, Watch, no_check, silent
 from raterscope.text import percent
 
 IntArray = NDArray[np.int64]
 Value = TypeVar("Value", bound=np.generic)
 
 _AT_ONCE = 1_000_000
-"""Voxels between two calls of the look."""
+"""Voxels between two calls of the check."""
 
 _TOLERANCE = 1.5
 """Tolerance of outlines in mm, for small voxels and structures."""
@@ -211,10 +211,10 @@ def disputes(
     origin, shape = box_around(boxes)
     regions: list[Dispute] = []
     for s, name in enumerate(fusion.structures):
-        look = partial(watch, s / len(fusion.structures), f"finding disputes about {name}")
-        look()
-        scene = _scene(fusion, masks, labels, s, origin, shape, look)
-        regions += _regions(scene, tolerance, look)
+        check = partial(watch, s / len(fusion.structures), f"finding disputes about {name}")
+        check()
+        scene = _scene(fusion, masks, labels, s, origin, shape, check)
+        regions += _regions(scene, tolerance, check)
     watch(1.0, f"{len(regions)} disputed regions")
     return tuple(sorted(regions, key=lambda region: -region.doubt_ml))
 
@@ -288,12 +288,12 @@ def _with_weight(words: str, dispute: Dispute, names: Sequence[str], whose: str 
     return f"{words}. The weight of {names[dispute.leader]} here is {percent(dispute.weight)}."
 
 
-def dispute_by_slice(fusion: MaskFusion, look: Look = no_look) -> FloatArray:
+def dispute_by_slice(fusion: MaskFusion, check: Check = no_check) -> FloatArray:
     """Return the model's uncertain volume in each slice of the image, of all structures; (Z,) ml."""
     ml = np.zeros(fusion.frame[0])
     values = np.zeros(fusion.shape[0])
     for z in range(fusion.shape[0]):
-        look()
+        check()
         values[z] = (1.0 - np.abs(2.0 * fusion.probability[:, z] - 1.0)).sum(dtype=np.float64)
     values *= fusion.voxel_volume / 1000.0
     if fusion.slice_positions is not None:
@@ -311,12 +311,12 @@ def _listed(raters: Sequence[int], names: Sequence[str]) -> str:
 
 def _scene(
     fusion: MaskFusion, masks: Masks, labels: NDArray[np.uint8], structure: int, origin: Box, shape: Box,
-    look: Look,
+    check: Check,
 ) -> _Scene:  # fmt: skip
     to, take = overlap(origin, shape, masks.origin, masks.shape)
     judged = np.zeros((len(labels), *shape), dtype=np.bool_)
     for mask, label in zip(judged, labels, strict=True):
-        look()
+        check()
         np.equal(label[take], structure + 1, out=mask[to])
     settled = None
     if masks.known is not None:
@@ -363,7 +363,7 @@ class _Disputed:
     doubt: Float32Array
 
 
-def _regions(scene: _Scene, tolerance: float | None, look: Look) -> list[Dispute]:
+def _regions(scene: _Scene, tolerance: float | None, check: Check) -> list[Dispute]:
     consensus, spacing = scene.consensus, scene.fusion.spacing
     flat = scene.fusion.frame[0] == 1
     marked = consensus if consensus.any() else np.asarray(scene.masks.any(axis=0))
@@ -371,23 +371,25 @@ def _regions(scene: _Scene, tolerance: float | None, look: Look) -> list[Dispute
         return []
     size = None if scene.positions is None else scene.volume_of(marked)
     tolerance = tolerance_of(marked, spacing, size) if tolerance is None else tolerance
-    disputed = _disputed(scene, None if marked is consensus else _thickness(marked, scene, flat, look), look)
+    disputed = _disputed(
+        scene, None if marked is consensus else _thickness(marked, scene, flat, check), check
+    )
     voxels, deepest = disputed.places, disputed.depth.max(axis=0, initial=0.0)
     cores, count = cores_of(
         voxels, deepest, scene.shape, tolerance, _PROMINENCE * tolerance, radius_of(marked, spacing, size),
-        scene.points, look,
+        scene.points, check,
     )  # fmt: skip
     if not count:
         return []
-    number = nearest_cores(voxels, cores, scene.shape, spacing[1:], scene.slices_at, 2 * tolerance, look)
+    number = nearest_cores(voxels, cores, scene.shape, spacing[1:], scene.slices_at, 2 * tolerance, check)
     number[deepest == 0] = 0
-    order = sort_order(number.view(np.uint32), look)
+    order = sort_order(number.view(np.uint32), check)
     ends = np.cumsum(np.bincount(number, minlength=count + 1))
     least = least_volume(tolerance, spacing, scene.volume_of(marked), flat=flat)
     drew = np.array([mask.any() for mask in scene.masks])
     regions = []
     for begin, end in itertools.pairwise(ends.tolist()):
-        look()
+        check()
         members = order[begin:end]
         if scene.volume(voxels[members] // (scene.shape[1] * scene.shape[2])) >= least:
             regions.append(_described(scene, disputed, members, tolerance, drew))
@@ -398,7 +400,7 @@ def _regions(scene: _Scene, tolerance: float | None, look: Look) -> list[Dispute
     )
 
 
-def _disputed(scene: _Scene, thickness: Float32Array | None, look: Look) -> _Disputed:
+def _disputed(scene: _Scene, thickness: Float32Array | None, check: Check) -> _Disputed:
     """Measure the depth of voxels between each rater's mask and the consensus.
 
     `thickness`, (Z, Y, X), replaces distances to an empty consensus.
@@ -407,49 +409,49 @@ def _disputed(scene: _Scene, thickness: Float32Array | None, look: Look) -> _Dis
     differ = np.zeros(scene.shape, dtype=np.bool_)
     drew = [bool(mask.any()) for mask in scene.masks]
     for p, mask in enumerate(scene.masks):
-        look()
+        check()
         if drew[p]:
             differ |= mask ^ scene.consensus
     if scene.settled is not None:
         differ &= ~scene.settled
     voxels = np.flatnonzero(differ)
-    look()
+    check()
     inside_consensus = scene.consensus.ravel()[voxels]
     beyond = np.zeros(len(voxels), dtype=np.float32)
     if thickness is None:
         beyond[~inside_consensus] = distance_at(
-            scene.consensus, voxels[~inside_consensus], spacing, positions, look
+            scene.consensus, voxels[~inside_consensus], spacing, positions, check
         )
     else:
         beyond = thickness.ravel()[voxels]
     depth = np.zeros((len(scene.masks), len(voxels)), dtype=np.float32)
     share = np.zeros(len(voxels), dtype=np.float32)
     for p, mask in enumerate(scene.masks):
-        look()
+        check()
         inside = mask.ravel()[voxels]
         share += inside
         if drew[p]:
             depth[p] = beyond * (inside & ~inside_consensus)
             short = np.flatnonzero(inside_consensus & ~inside)
-            depth[p, short] = distance_at(mask, voxels[short], spacing, positions, look)
+            depth[p, short] = distance_at(mask, voxels[short], spacing, positions, check)
     doubt = np.empty(len(voxels), dtype=np.float32)
     for begin in range(0, len(voxels), _AT_ONCE):
-        look()
+        check()
         block = slice(begin, begin + _AT_ONCE)
         votes = 1 - abs(2 * (share[block] / np.float32(len(depth))) - 1)
         chance = scene.sampled(scene.fusion.probability[scene.structure], voxels[block])
         doubt[block] = np.maximum(votes, 1 - abs(2 * chance - 1))
-    look()
+    check()
     return _Disputed(voxels, depth, inside_consensus, doubt)
 
 
-def _thickness(marked: BoolArray, scene: _Scene, flat: bool, look: Look) -> Float32Array:
+def _thickness(marked: BoolArray, scene: _Scene, flat: bool, check: Check) -> Float32Array:
     """Return each voxel's distance (mm) to the next unmarked voxel; all beyond the box is unmarked."""
     edge = ((0, 0) if flat else (1, 1), (1, 1), (1, 1))
     positions, spacing = scene.positions, scene.fusion.spacing
     if positions is not None and not flat:
         positions = np.concatenate([[positions[0] - spacing[0]], positions, [positions[-1] + spacing[0]]])
-    away = distance_to(~np.pad(marked, edge), spacing, positions, look)
+    away = distance_to(~np.pad(marked, edge), spacing, positions, check)
     return np.ascontiguousarray(away[:, 1:-1, 1:-1] if flat else away[1:-1, 1:-1, 1:-1])
 
 

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.data import OPEN, BoolArray, Box, Float32Array, FloatArray, Masks, marked
 from raterscope.algorithms.masks.metrics import dice, distance_to
 from raterscope.algorithms.masks.patterns import with_margin
-from raterscope.algorithms.progress import Look, no_look, parts_of, run_parts
+from raterscope.algorithms.progress import Check, no_check, parts_of, run_parts
 
 _AT_ONCE = 500_000
-"""Voxels between two calls of the look."""
+"""Voxels between two calls of the check."""
 
 _NOTHING = 1e-6
 """A probability up to this is background: that of the logit at the default clip."""
@@ -29,7 +29,7 @@ def signed_distance(
     mask: BoolArray,
     spacing: tuple[float, float, float],
     clip: float,
-    look: Look = no_look,
+    check: Check = no_check,
     positions: FloatArray | None = None,
     out: Float32Array | None = None,
     room: Float32Array | None = None,
@@ -92,8 +92,8 @@ def signed_distance(
             kernels.across_rows(along[z], height, far, row, last, across[z])
             begin, z, row = begin + last - row, z + 1, 0
 
-    run_parts(fill_planes, parts_of(slices, lines // rows), look)
-    run_parts(fill_rows, parts_of(slices * rows, lines), look)
+    run_parts(fill_planes, parts_of(slices, lines // rows), check)
+    run_parts(fill_rows, parts_of(slices * rows, lines), check)
     if slices > 1:
 
         def fill_bands(begin: int, end: int) -> None:
@@ -102,16 +102,16 @@ def signed_distance(
             else:
                 kernels.across_uneven_slices(plane, np.array(positions), far, begin, end, away)
 
-        run_parts(fill_bands, parts_of(rows, lines // slices), look)
+        run_parts(fill_bands, parts_of(rows, lines // slices), check)
     flat = away.ravel()
     run_parts(
-        lambda begin, end: kernels.finish(flat[begin:end], half, clip), parts_of(len(flat), _AT_ONCE), look
+        lambda begin, end: kernels.finish(flat[begin:end], half, clip), parts_of(len(flat), _AT_ONCE), check
     )
     return away
 
 
 def logit_distance(
-    probability: Float32Array, clip: float, slope: float, look: Look = no_look
+    probability: Float32Array, clip: float, slope: float, check: Check = no_check
 ) -> Float32Array:
     """Convert probabilities to signed distances, mm, of the same shape (Z, Y, X): eq. 1.
 
@@ -120,7 +120,7 @@ def logit_distance(
     out = np.empty(probability.shape, dtype=np.float32)
     every, target = probability.ravel(), out.ravel()
     for begin in range(0, len(every), _AT_ONCE):
-        look()
+        check()
         block = slice(begin, begin + _AT_ONCE)
         value = every[block].astype(np.float64)
         with np.errstate(divide="ignore"):
@@ -129,7 +129,7 @@ def logit_distance(
     return out
 
 
-def domain(masks: Masks, margin: float, look: Look = no_look, *, copy: bool = True) -> Masks:
+def domain(masks: Masks, margin: float, check: Check = no_check, *, copy: bool = True) -> Masks:
     """Crop masks to the box of all voxels that are marked or settled as marked, with a margin.
 
     Voxels far from every mask are background to all raters; their arbitrary number would affect methods that
@@ -149,7 +149,7 @@ def domain(masks: Masks, margin: float, look: Look = no_look, *, copy: bool = Tr
     Masks
         Unchanged if nothing is marked.
     """
-    box = occupied(masks, look)
+    box = occupied(masks, check)
     if box is None:
         return masks
     assert masks.frame is not None
@@ -169,7 +169,7 @@ def domain(masks: Masks, margin: float, look: Look = no_look, *, copy: bool = Tr
     if copy or values.shape[-3:] != shape:
         values = np.zeros((*masks.values.shape[:-3], *shape), dtype=masks.values.dtype)
         for new, old in zip(values, masks.values, strict=True):
-            look()
+            check()
             new[..., target[0], target[1], target[2]] = old[..., source[0], source[1], source[2]]
     known = None
     if masks.known is not None:
@@ -178,17 +178,17 @@ def domain(masks: Masks, margin: float, look: Look = no_look, *, copy: bool = Tr
     return replace(masks, values=values, known=known, origin=(begin[0], begin[1], begin[2]), frame=frame)
 
 
-def occupied(masks: Masks, look: Look = no_look) -> tuple[Box, Box] | None:
+def occupied(masks: Masks, check: Check = no_check) -> tuple[Box, Box] | None:
     """Return the first voxel and the one past the last that is marked or settled as marked.
 
-    `look` is called regularly; it may raise an exception to stop.
+    `check` is called regularly; it may raise an exception to stop.
     """
     from raterscope.algorithms.masks import _voxel_kernels as kernels
 
     marks = [np.zeros(size, dtype=np.uint8) for size in masks.shape]
     values = masks.values.reshape(-1, *masks.shape)
     for layer in values:
-        look()
+        check()
         kernels.mark_occupied(_as_bytes(layer), *marks)
     if masks.known is not None:
         kernels.mark_occupied((masks.known > 0).view(np.uint8), *marks)

@@ -31,7 +31,7 @@ from raterscope.algorithms.masks.mixture import MixtureSettings
 from raterscope.algorithms.masks.multiclass import multiclass
 from raterscope.algorithms.masks.robust import LaplaceSettings, Measured, RobustSettings
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
-from raterscope.algorithms.progress import Look, Watch, part, silent
+from raterscope.algorithms.progress import Check, Watch, part, silent
 from raterscope.algorithms.settings import Plan, Settings
 
 _TOGETHER = ("laplace", "student", "gdp", "gaussian")
@@ -90,8 +90,8 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
     (141, 119)
     """
     plan = plan or MaskPlan()
-    look = partial(watch, 0.0, "finding marked voxels")
-    trivial = _trivial(masks, look)
+    check = partial(watch, 0.0, "finding marked voxels")
+    trivial = _trivial(masks, check)
     if trivial is not None:
         return trivial
     several = len(masks.structures) > 1
@@ -100,7 +100,7 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
         fusion = fuse(replace(masks, weights=None), plan, watch)
         return replace(fusion, notices=(*fusion.notices, *fully))
     if isinstance(plan.settings, RobustSettings):
-        cut = domain(masks, plan.settings.clip, look)
+        cut = domain(masks, plan.settings.clip, check)
         if several and plan.algorithm in _TOGETHER:
             return multiclass(cut, plan.settings, plan.algorithm, watch)
         return _run(plan, cut, watch)
@@ -182,12 +182,12 @@ def _single(masks: Masks, structure: int) -> Masks:
     )
 
 
-def _trivial(masks: Masks, look: Look) -> MaskFusion | None:
+def _trivial(masks: Masks, check: Check) -> MaskFusion | None:
     """Return the fusion of trivial masks; None if a model is needed."""
     if len(masks.annotators) == 1:
         settled = "" if masks.known is None else " but for what is settled"
         return _as_it_is(masks, f"There is only one rater: the mask is returned unchanged{settled}.")
-    if occupied(masks, look) is None:
+    if occupied(masks, check) is None:
         small = _cut_to_nothing(masks)
         return _as_it_is(small, "No rater marked anything: the consensus is empty.")
     if (
@@ -316,10 +316,10 @@ def fuse_measured(
     distances = measure_distances(masks, part(watch, 0.0, 0.3))
     calibration = calibrate(masks, part(watch, 0.3, 0.5), distances)
     fused = part(watch, 0.5, 0.9)
-    look = partial(fused, 0.0, "finding marked voxels")
+    check = partial(fused, 0.0, "finding marked voxels")
     cut, box = masks, None
-    if isinstance(plan.settings, RobustSettings) and _can_share(masks, plan.settings, distances, look):
-        cut = domain(masks, plan.settings.clip, look, copy=False)
+    if isinstance(plan.settings, RobustSettings) and _can_share(masks, plan.settings, distances, check):
+        cut = domain(masks, plan.settings.clip, check, copy=False)
         box = distances.part_of(cut)
     if box is None:
         fusion = fuse(masks, plan, fused)
@@ -340,10 +340,10 @@ def fuse_measured(
     return fusion, Outlines(figures[0], figures[1], calibration)
 
 
-def _can_share(masks: Masks, settings: RobustSettings, distances: Distances, look: Look) -> bool:
+def _can_share(masks: Masks, settings: RobustSettings, distances: Distances, check: Check) -> bool:
     """Return whether a robust fusion can use the distances that were measured for the calibration."""
     binary = masks.values.dtype != np.float32 and len(masks.structures) == 1
-    return binary and settings.clip <= distances.clip and _trivial(masks, look) is None
+    return binary and settings.clip <= distances.clip and _trivial(masks, check) is None
 
 
 def report_on(
@@ -368,8 +368,8 @@ def report_on(
         outlines = Outlines(*offset_spread, calibrate(masks, part(watch, 0.75, 0.85), distances))
         del distances, consensus
     regions = disputes(fusion, masks, watch=part(watch, 0.85, 1.0))
-    look = partial(watch, 1.0, "adding up the report")
-    weight, tau = _where_raters_differ(fusion, masks, look)
+    check = partial(watch, 1.0, "adding up the report")
+    weight, tau = _where_raters_differ(fusion, masks, check)
     return Report(
         compared=compared,
         pair_dice=pairs.dice,
@@ -378,7 +378,7 @@ def report_on(
         offset=outlines.offset,
         spread=outlines.spread,
         disputes=regions,
-        by_slice=dispute_by_slice(fusion, look),
+        by_slice=dispute_by_slice(fusion, check),
         volume_ml=float(fusion.volumes(fusion.mask[0])) / 1000.0,
         calibration=outlines.calibration,
         tau=tau,
@@ -394,29 +394,29 @@ def _offsets(consensus: BoolArray, distances: Distances, watch: Watch) -> tuple[
     offset, spread = np.full((2, len(masks.annotators)), np.nan)
     if not consensus.any() or consensus.all():
         return offset, spread
-    look = partial(watch, 0.0, "measuring the outline of the consensus")
+    check = partial(watch, 0.0, "measuring the outline of the consensus")
     near = max(masks.spacing[1:])
-    away = signed_distance(consensus, masks.spacing, near, look, masks.positions)
+    away = signed_distance(consensus, masks.spacing, near, check, masks.positions)
     outline = np.flatnonzero(np.abs(away) <= near / 2)
     reference = away.ravel()[outline]
     if not len(outline):
         return offset, spread
     for p, values in enumerate(masks.values):
-        look()
+        check()
         mask = marked(values)
         if mask.any():
             own = distances.away[p].ravel()[outline]
             for side, other in ((1, ~mask), (-1, mask)):  # beyond what was measured everywhere
                 far = np.flatnonzero(own * side >= distances.clip)
                 if len(far):
-                    apart = distance_at(other, outline[far], masks.spacing, masks.positions, look)
+                    apart = distance_at(other, outline[far], masks.spacing, masks.positions, check)
                     own[far] = side * np.minimum(apart - half, reach)
             beyond = own - reference
             offset[p], spread[p] = beyond.mean(), beyond.std()
     return offset, spread
 
 
-def _where_raters_differ(fusion: MaskFusion, masks: Masks, look: Look) -> tuple[FloatArray, FloatArray]:
+def _where_raters_differ(fusion: MaskFusion, masks: Masks, check: Check) -> tuple[FloatArray, FloatArray]:
     """Return each rater's mean weight and median tau where raters differ; NaN without maps."""
     raters = len(fusion.annotators)
     weight, tau = np.full((2, raters), np.nan)
@@ -425,7 +425,7 @@ def _where_raters_differ(fusion: MaskFusion, masks: Masks, look: Look) -> tuple[
     differ = place_in_frame(fusion, fusion.mask[0], masks.origin, masks.shape)
     agreed = np.ones(masks.shape, dtype=np.bool_)
     for values in masks.values:
-        look()
+        check()
         layer = marked(values)
         differ |= layer
         agreed &= layer
@@ -434,7 +434,7 @@ def _where_raters_differ(fusion: MaskFusion, masks: Masks, look: Look) -> tuple[
     if fusion.weight is not None:
         weight[:] = 1.0 / raters
     for p in range(raters if len(voxels) else 0):
-        look()
+        check()
         if fusion.weight is not None:
             weight[p] = fusion.weight[0, p].ravel()[voxels].mean() / 255.0
         if fusion.tau is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import BoolArray, Float32Array, FloatArray
-from raterscope.algorithms.progress import Look, Watch, no_look, parts_of, run_parts
+from raterscope.algorithms.progress import Check, Watch, no_check, parts_of, run_parts
 
 PRIOR = 17.8
 """nu0: maximum likelihood of left-out raters on disputed voxels of the development data."""
@@ -57,16 +57,16 @@ class Smoother:
             positions = np.add.reduceat(positions, starts) / np.add.reduceat(np.ones(len(positions)), starts)
         return Smoother((2 * a, 2 * b, 2 * c), positions, self._reach)
 
-    def __call__(self, values: Float32Array, look: Look = no_look) -> Float32Array:
-        """Smooth (Z, Y, X) values, and call `look` regularly."""
+    def __call__(self, values: Float32Array, check: Check = no_check) -> Float32Array:
+        """Smooth (Z, Y, X) values, and call `check` regularly."""
         out = values
         for axis in range(3):
             if axis == 0 and len(values) == 1:
                 continue
-            out = self._along(axis, out, look)
+            out = self._along(axis, out, check)
         return out
 
-    def _along(self, axis: int, values: Float32Array, look: Look) -> Float32Array:
+    def _along(self, axis: int, values: Float32Array, check: Check) -> Float32Array:
         """Smooth along an axis, a part of the longest other axis at a time."""
         from scipy.ndimage import gaussian_filter1d
 
@@ -86,12 +86,12 @@ class Smoother:
                     output=out[block],
                 )  # fmt: skip
 
-        run_parts(fill, parts_of(values.shape[other], _AT_ONCE * values.shape[other] // values.size), look)
+        run_parts(fill, parts_of(values.shape[other], _AT_ONCE * values.shape[other] // values.size), check)
         return out
 
 
 def spread(
-    away: Float32Array, clip: float, smooth: Smoother, look: Look
+    away: Float32Array, clip: float, smooth: Smoother, check: Check
 ) -> tuple[Float32Array, Float32Array]:
     """Return the mean of (P, Z, Y, X) distances, and the scale of another rater's.
 
@@ -119,15 +119,15 @@ def spread(
         sums[begin:end] = np.stack([weight.sum(axis=(1, 2), dtype=np.float64), weight_sum], axis=1)
 
     parts = parts_of(slices, _AT_ONCE // mean[0].size)
-    run_parts(gather, parts, look)
+    run_parts(gather, parts, check)
     coarse = smooth.coarser(in_plane=True)
-    local, total = coarse(weighted, look), coarse(weights, look)
+    local, total = coarse(weighted, check), coarse(weights, check)
     overall, weight_sum = sums.sum(axis=0).tolist()
     few = FEW * np.float32(np.prod([min(2, size) for size in mean.shape[1:]]))
     local += few * np.float32(overall / max(weight_sum, 1e-12))
     total += few
     local /= total
-    look()
+    check()
 
     def pool(begin: int, end: int) -> None:
         variance = _unpaired(_unpaired(local[begin:end], 2, mean.shape[2]), 1, mean.shape[1])
@@ -138,7 +138,7 @@ def spread(
         variance *= np.float32(1 + 1 / people)
         np.sqrt(variance, out=scale[begin:end])
 
-    run_parts(pool, parts, look)
+    run_parts(pool, parts, check)
     return mean, scale
 
 
@@ -201,7 +201,7 @@ _CROSSINGS = 1000
 """Maximum of compared crossings of each rater's outline with the lines along one axis."""
 
 _AT_ONCE = 500_000
-"""Voxels between two calls of the look."""
+"""Voxels between two calls of the check."""
 
 
 def leave_one_out(
@@ -230,25 +230,25 @@ def leave_one_out(
         Whether the left-out rater includes these.
     """
     people = len(away)
-    look = partial(watch, 0.0, "leaving each rater out in turn")
+    check = partial(watch, 0.0, "leaving each rater out in turn")
     mean = away.mean(axis=0, dtype=np.float32)
-    look()
+    check()
     coarse = smooth.coarser()
-    squares, sums, count = _halved(away, mean, look)
+    squares, sums, count = _halved(away, mean, check)
     total, middle = squares.sum(axis=0), sums.mean(axis=0)
-    disputed, votes = _disputed(values, look)
+    disputed, votes = _disputed(values, check)
     # A rater's square about the mean of all is, about the mean of the others, so much larger.
     factor = np.float32(people / (people - 1))
     along, tried, marked = [], [], []
     for p in range(people):
-        look = partial(watch, p / people, "leaving each rater out in turn")
-        look()
+        check = partial(watch, p / people, "leaving each rater out in turn")
+        check()
         others = (people * middle - sums[p]) / ((people - 1) * count)
         weight = np.exp(-0.5 * (others / np.float32(clip * WIDTH)) ** 2)
         weighted = weight * np.maximum(total - factor * squares[p], 0) / count
         mean_spread = np.float32(weighted.sum(dtype=np.float64) / max(float(weight.sum()), LEAST))
-        near = coarse(weighted, look) + FEW * mean_spread
-        near /= (coarse(weight, look) + FEW) * np.float32(people - 2)
+        near = coarse(weighted, check) + FEW * mean_spread
+        near /= (coarse(weight, check) + FEW) * np.float32(people - 2)
 
         def ratio(at: Places, p: int = p, near: Float32Array = near) -> Float32Array:
             """Return m over scale of the others at some voxels."""
@@ -262,7 +262,7 @@ def leave_one_out(
             return np.asarray(others_mean / np.sqrt(np.maximum(variance, LEAST) * (1 + 1 / (people - 1))))
 
         for voxel, other in neighbours(values[p]):
-            look()
+            check()
             step = -(-len(voxel[0]) // _CROSSINGS)
             voxel, other = (tuple(indices[::step] for indices in at) for at in (voxel, other))
             along.append(np.abs(ratio(voxel) + ratio(other)) / 2)
@@ -275,11 +275,11 @@ def leave_one_out(
     return ratios, np.concatenate(tried).astype(np.float32), np.concatenate(marked)
 
 
-def _disputed(values: BoolArray, look: Look) -> tuple[np.ndarray, np.ndarray]:
+def _disputed(values: BoolArray, check: Check) -> tuple[np.ndarray, np.ndarray]:
     """Sample voxels that some but not all raters mark, with the number of raters."""
     votes = np.zeros(values.shape[1:], dtype=np.uint16)
     for layer in values:
-        look()
+        check()
         votes += layer
     flat = votes.ravel()
     voxels = np.flatnonzero((flat > 0) & (flat < len(values)))
@@ -288,14 +288,14 @@ def _disputed(values: BoolArray, look: Look) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _halved(
-    away: Float32Array, mean: Float32Array, look: Look
+    away: Float32Array, mean: Float32Array, check: Check
 ) -> tuple[Float32Array, Float32Array, Float32Array]:
     """Sum over pairs of voxels along each axis: (away - mean)², `away`, and the number of voxels."""
     shape = tuple(-(-size // 2) for size in mean.shape)
     squares, sums = np.empty((2, len(away), *shape), dtype=np.float32)
     parts = parts_of(math.prod(shape[:2]), _AT_ONCE // (4 * mean.shape[2]))
     for layer, square, total in zip(away, squares, sums, strict=True):
-        run_parts(partial(_halve, layer, mean, square, total), parts, look)
+        run_parts(partial(_halve, layer, mean, square, total), parts, check)
     sizes = [np.minimum(2, size - 2 * np.arange(-(-size // 2))) for size in mean.shape]
     count = np.einsum("i,j,k->ijk", *sizes).astype(np.float32)
     return squares, sums, count

@@ -277,7 +277,7 @@ def _fit(plan: MaskPlan, fusion: MaskFusion, seconds: float) -> MethodFit:
     )
 
 
-def _load_code(masks: Masks, plans: Sequence[MaskPlan], look: partial[None]) -> None:
+def _load_code(masks: Masks, plans: Sequence[MaskPlan], check: partial[None]) -> None:
     """Fuse a few voxels by each method, so that timing excludes compilation."""
     slices = min(masks.shape[0], 4)
     values: Any = np.zeros((len(masks.annotators), slices, 12, 12), dtype=masks.values.dtype)
@@ -285,5 +285,5 @@ def _load_code(masks: Masks, plans: Sequence[MaskPlan], look: partial[None]) -> 
     values[-1, :, 4:8, 8] = 1
     few = Masks(values, masks.annotators)
     for plan in plans:
-        look()
+        check()
         fuse(few, plan)

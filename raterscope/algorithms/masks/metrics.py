@@ -36,12 +36,12 @@ from raterscope.algorithms.masks.data import (
     volumes_of,
 )
 from raterscope.algorithms.masks.patterns import box_of, labels_of
-from raterscope.algorithms.progress import Look, Watch, no_look, part, parts_of, run_parts, silent
+from raterscope.algorithms.progress import Check, Watch, no_check, part, parts_of, run_parts, silent
 
 Spacing = tuple[float, float, float]
 
 _AT_ONCE = 1_000_000
-"""Voxels between two calls of the look."""
+"""Voxels between two calls of the check."""
 
 _SAMPLE = 1000
 """Sample of voxels for estimating the work of all listed ones."""
@@ -164,22 +164,22 @@ def dice(a: BoolArray, b: BoolArray) -> float:
     return 2.0 * np.count_nonzero(a & b) / total if total else float("nan")
 
 
-def surface_of(mask: BoolArray, look: Look = no_look) -> BoolArray:
+def surface_of(mask: BoolArray, check: Check = no_check) -> BoolArray:
     """Mark the voxels of a mask that share a face with one outside it; (Z, Y, X)."""
     from raterscope.algorithms.masks._voxel_kernels import boundary
 
     surface, bits = np.empty(mask.shape, dtype=np.uint8), mask.view(np.uint8)
     parts = parts_of(len(mask), _AT_ONCE // (mask.shape[1] * mask.shape[2]))
-    run_parts(lambda begin, end: boundary(bits, begin, end, surface), parts, look)
+    run_parts(lambda begin, end: boundary(bits, begin, end, surface), parts, check)
     return surface.view(np.bool_)
 
 
 def distance_to(
-    marked: BoolArray, spacing: Spacing, positions: FloatArray | None = None, look: Look = no_look
+    marked: BoolArray, spacing: Spacing, positions: FloatArray | None = None, check: Check = no_check
 ) -> Float32Array:
     """Return each voxel's exact distance (mm) to the nearest marked one, inf where none is; (Z, Y, X).
 
-    `positions`, (Z,) mm, are those of slices at uneven distances. `look` is called at least once for each
+    `positions`, (Z,) mm, are those of slices at uneven distances. `check` is called at least once for each
     million voxels of each axis; it may raise an exception to stop.
     """
     from raterscope.algorithms.masks._voxel_kernels import (
@@ -193,7 +193,7 @@ def distance_to(
     steps = np.array(spacing, dtype=np.float64)
     run_parts(
         lambda begin, end: squared_distance(marked[begin:end], steps, away[begin:end]),
-        parts_of(slices, _AT_ONCE // (rows * columns)), look,
+        parts_of(slices, _AT_ONCE // (rows * columns)), check,
     )  # fmt: skip
 
     def carry(begin: int, end: int) -> None:
@@ -203,7 +203,7 @@ def distance_to(
             squared_across_uneven_slices(away, np.array(positions, dtype=np.float64), begin, end)
 
     if slices > 1:
-        run_parts(carry, parts_of(rows, _AT_ONCE // (slices * columns)), look)
+        run_parts(carry, parts_of(rows, _AT_ONCE // (slices * columns)), check)
     return np.sqrt(away, out=away)
 
 
@@ -212,7 +212,7 @@ def distance_at(
     voxels: NDArray[np.int64],
     spacing: Spacing,
     positions: FloatArray | None = None,
-    look: Look = no_look,
+    check: Check = no_check,
 ) -> Float32Array:
     """Return the distances that `distance_to` gives at (N,) flat indices alone; (N,) float32, mm.
 
@@ -227,7 +227,7 @@ def distance_at(
         return out
     gap = np.empty(marked.shape, dtype=np.uint16 if columns < np.iinfo(np.uint16).max else np.uint32)
     parts = parts_of(slices, _AT_ONCE // (rows * columns))
-    run_parts(lambda begin, end: kernels.row_gaps(marked, begin, end, gap), parts, look)
+    run_parts(lambda begin, end: kernels.row_gaps(marked, begin, end, gap), parts, check)
     steps = np.array((spacing[0] if positions is None else 1.0, *spacing[1:]), dtype=np.float64)
     heights = np.asarray(np.arange(slices) if positions is None else positions, dtype=np.float64)
     around, squares = _rows_around(spacing) if positions is None else _rows_around(spacing, 0)
@@ -240,18 +240,18 @@ def distance_at(
             lambda begin, end: kernels.squared_distance_at(
                 gap, steps, heights, around, squares, voxels, begin, end, out
             ),
-            parts_of(len(voxels), int(_ROWS_A_VOXEL * _AT_ONCE / max(tried, 1.0))), look,
+            parts_of(len(voxels), int(_ROWS_A_VOXEL * _AT_ONCE / max(tried, 1.0))), check,
         )  # fmt: skip
         return np.sqrt(out, out=out)
     plane = np.empty(marked.shape, dtype=np.float32)
     run_parts(
-        lambda begin, end: kernels.squared_distance(marked[begin:end], steps, plane[begin:end]), parts, look
+        lambda begin, end: kernels.squared_distance(marked[begin:end], steps, plane[begin:end]), parts, check
     )
     run_parts(
         lambda begin, end: kernels.squared_across_slices_at(
             plane, steps[0], heights, voxels, begin, end, out
         ),
-        parts_of(len(voxels), _AT_ONCE // slices), look,
+        parts_of(len(voxels), _AT_ONCE // slices), check,
     )  # fmt: skip
     return np.sqrt(out, out=out)
 
@@ -376,22 +376,22 @@ def _shapes(
     """Find the surfaces of masks, and the distances of each pair."""
     shapes = []
     for number, mask in enumerate(masks):
-        look = partial(watch, 0.3 * number / len(masks), "measuring surfaces")
-        look()
-        surface = np.flatnonzero(surface_of(mask, look))
+        check = partial(watch, 0.3 * number / len(masks), "measuring surfaces")
+        check()
+        surface = np.flatnonzero(surface_of(mask, check))
         shapes.append(Shape(int(np.count_nonzero(mask)), surface))
     marked = np.zeros(masks[0].shape, dtype=np.bool_)
     asked = np.zeros(marked.size, dtype=np.bool_)
     measured = np.empty(marked.size, dtype=np.float32)
     for number, shape in enumerate(shapes):
-        look = partial(watch, 0.3 + 0.7 * number / len(masks), "measuring the distances of surfaces")
-        look()
+        check = partial(watch, 0.3 + 0.7 * number / len(masks), "measuring the distances of surfaces")
+        check()
         others = [p + q - number for p, q in pairs if number in (p, q)]
         for other in others:
             asked[shapes[other].surface] = True
         voxels = np.flatnonzero(asked)  # surfaces share voxels, and each is measured once
         marked.ravel()[shape.surface] = True
-        measured[voxels] = distance_at(marked, voxels, spacing, positions, look)
+        measured[voxels] = distance_at(marked, voxels, spacing, positions, check)
         for other in others:
             shapes[other].away[number] = measured[shapes[other].surface]
         marked.ravel()[shape.surface] = False
@@ -399,7 +399,7 @@ def _shapes(
     return shapes
 
 
-def _compared(scene: Scene, shapes: list[Shape], look: Look) -> tuple[Comparison, ...]:
+def _compared(scene: Scene, shapes: list[Shape], check: Check) -> tuple[Comparison, ...]:
     masks, target = scene.masks, scene.target
     assert target is not None
 
@@ -408,7 +408,7 @@ def _compared(scene: Scene, shapes: list[Shape], look: Look) -> tuple[Comparison
 
     rows, size, voxels = [], volume(target), math.prod(masks.shape)
     for p, mask in enumerate(scene.judged):
-        look()
+        check()
         common = int(np.count_nonzero(mask & target))
         rows.append(_comparison(shapes, p, len(scene.judged), common, voxels, volume(mask) - size))
     return tuple(rows)
@@ -451,12 +451,12 @@ def in_common_frame(first: MaskFusion, second: MaskFusion) -> tuple[Box, BoolArr
 def crop_scene(masks: Masks, structure: int, watch: Watch, reference: BoolArray | None = None) -> Scene:
     """Crop the raters' masks of a structure, and a reference, to the box around all marked voxels."""
     labels = labels_of(masks)
-    look = partial(watch, 0.0, "finding marked voxels")
+    check = partial(watch, 0.0, "finding marked voxels")
     box = box_of(labels, None if reference is None else reference.view(np.int8), part(watch, 0.0, 0.0))
     crop = slices_of(*(box or ((0, 0, 0), (1, 1, 1))))
     judged = []
     for label in labels:
-        look()
+        check()
         judged.append(np.ascontiguousarray(label[crop] == structure + 1))
     first = masks.origin[0] + crop[0].start
     return Scene(

@@ -22,7 +22,7 @@ from raterscope.algorithms.masks.data import (
     make_fusion,
 )
 from raterscope.algorithms.masks.distance import domain, logit_distance, signed_distance
-from raterscope.algorithms.progress import Look, Watch, part, silent
+from raterscope.algorithms.progress import Check, Watch, part, silent
 from raterscope.algorithms.settings import Settings, integer, number, switch
 
 _EMPTY = 1e-10
@@ -122,9 +122,9 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
     order = np.argsort(-weight, kind="stable")
     outlines = []
     for index, m in enumerate(order):
-        look = partial(watch, 0.8 + 0.2 * index / len(order), "computing the consensuses")
-        drawn = _consensus(distances, mixed.responsibility[:, m], mixed.variance, look)
-        outlines.append(_settle(inner, drawn, settings, look))
+        check = partial(watch, 0.8 + 0.2 * index / len(order), "computing the consensuses")
+        drawn = _consensus(distances, mixed.responsibility[:, m], mixed.variance, check)
+        outlines.append(_settle(inner, drawn, settings, check))
     mask, probability, distance = outlines[0]
     fusion = make_fusion(
         inner,
@@ -153,16 +153,16 @@ def _distances(masks: Masks, settings: MixtureSettings, watch: Watch) -> Float32
     distances = np.empty((raters, structures, *masks.shape), dtype=np.float32)
     for p in range(raters):
         for s in range(structures):
-            look = partial(watch, (p + s / structures) / raters, "measuring distances")
-            look()
+            check = partial(watch, (p + s / structures) / raters, "measuring distances")
+            check()
             values = masks.values[p, s] if masks.values.ndim == 5 else masks.values[p]
             if values.dtype == np.float32:
                 distances[p, s] = logit_distance(
-                    values.astype(np.float32, copy=False), settings.clip, settings.slope, look
+                    values.astype(np.float32, copy=False), settings.clip, settings.slope, check
                 )
             else:
                 mask = values == s + 1
-                distances[p, s] = signed_distance(mask, masks.spacing, settings.clip, look, masks.positions)
+                distances[p, s] = signed_distance(mask, masks.spacing, settings.clip, check, masks.positions)
     return distances
 
 
@@ -284,21 +284,21 @@ def _centre(scores: FloatArray, responsibility: FloatArray, variance: FloatArray
 
 
 def _consensus(
-    distances: Float32Array, responsibility: FloatArray, variance: FloatArray, look: Look
+    distances: Float32Array, responsibility: FloatArray, variance: FloatArray, check: Check
 ) -> Float32Array:
     """Eq. 32 on the voxels: (S, Z, Y, X), mm."""
     precision = responsibility / variance
     share = (precision / precision.sum()).astype(np.float32)
     total = np.zeros(distances.shape[1:], dtype=np.float32)
     for weight, values in zip(share, distances, strict=True):
-        look()
+        check()
         if weight > 0:
             total += weight * values
     return total
 
 
 def _settle(
-    masks: Masks, distance: Float32Array, settings: MixtureSettings, look: Look
+    masks: Masks, distance: Float32Array, settings: MixtureSettings, check: Check
 ) -> tuple[BoolArray, Float32Array, Float32Array]:
     """Assign each voxel to the structure with the largest distance above 0, or as settled."""
     if masks.known is not None:
@@ -311,7 +311,7 @@ def _settle(
         mask &= np.arange(len(distance))[:, None, None, None] == first
     probability = np.empty(distance.shape, dtype=np.float32)
     for s, z in np.ndindex(distance.shape[:2]):
-        look()
+        check()
         lost = np.logaddexp(np.float32(0), np.float32(-settings.slope) * distance[s, z])
         probability[s, z] = np.exp(-lost)
     return mask, probability, distance

@@ -46,10 +46,10 @@ from raterscope.algorithms.masks.robust import (
     gdp_likelihood,
     side_length,
 )
-from raterscope.algorithms.progress import Look, Watch, part, repeating, silent
+from raterscope.algorithms.progress import Check, Watch, part, repeating, silent
 
 _AT_ONCE = 100_000
-"""Columns between two calls of the look."""
+"""Columns between two calls of the check."""
 
 _KINDS = {"gaussian": 0, "laplace": 1, "student": 2, "gdp": 3}
 
@@ -92,10 +92,10 @@ def multiclass(
         raise ValueError(f"likelihood {likelihood!r}; expected one of {', '.join(_KINDS)}.")
     settings = RobustSettings() if settings is None else settings
     raters, size = len(masks.annotators), len(masks.structures)
-    watch, look = repeating(watch)
+    watch, check = repeating(watch)
     data = log_ratios(masks, settings.clip, settings.slope, part(watch, 0.0, 0.2))
     for index in np.ndindex(data.shape[:2]):
-        look()
+        check()
         data[index] *= np.float32(settings.slope)
     state = np.zeros(data.shape[2:], dtype=np.int8)
     if masks.known is not None:
@@ -104,25 +104,25 @@ def multiclass(
     smooth = settings.spatial_prior
     if smooth:
         state[:] = 0
-    columns = merge_columns(data, state.ravel(), look)
+    columns = merge_columns(data, state.ravel(), check)
     law = _law(likelihood, settings, size)
     floor = 0.0
     if settings.floor:
         factor = 4.0 * (size + 1) if law.kind == 1 else 1.0
         floor = (settings.slope * side_length(masks.spacing, masks.shape)) ** 2 / (12 * factor)
     median, tolerance = settings.start == "median", settings.tolerance
-    fitted = start(columns, size, law, floor, settings.floor, median, look)
+    fitted = start(columns, size, law, floor, settings.floor, median, check)
     if smooth:
         if settings.floor:
             fit(fitted, settings.max_iterations, ROUGHLY, part(watch, 0.3, 0.4), lambda: None)
         every = single_columns(data, state.ravel())
-        fitted, columns = resume(fitted, columns, every, look), every
+        fitted, columns = resume(fitted, columns, every, check), every
         spacing, radius = bump_sizes(masks, settings)
         variance = float(np.trace(fitted.sigma, axis1=1, axis2=2).mean()) / size
         fitted.priors = [
             SpatialPrior(
                 masks.shape, masks.spacing, spacing, radius, fitted.mean[:, k], variance, floor,
-                masks.positions, look,
+                masks.positions, check,
             )
             for k in range(size)
         ]  # fmt: skip
@@ -131,7 +131,7 @@ def multiclass(
         del data
 
     def result() -> MaskFusion:
-        return _result(likelihood, masks, columns, fitted, settings, look)
+        return _result(likelihood, masks, columns, fitted, settings, check)
 
     fit(fitted, settings.max_iterations, tolerance, part(watch, 0.4 if smooth else 0.3, 0.95), result)
     watch(0.95, "assembling the result")
@@ -177,13 +177,13 @@ def log_ratios(masks: Masks, clip: float, slope: float, watch: Watch = silent) -
                 out[p, :, z] = _log_ratios(slices.astype(np.float64), clip * slope) / slope
             continue
         values = masks.values[p]
-        look = partial(watch, p / raters, "measuring distances")
-        half_background = signed_distance(values == 0, masks.spacing, clip, look, masks.positions)
+        check = partial(watch, p / raters, "measuring distances")
+        half_background = signed_distance(values == 0, masks.spacing, clip, check, masks.positions)
         half_background *= np.float32(0.5)
         for s in range(size):
-            look = partial(watch, (p + s / size) / raters, "measuring distances")
-            away = signed_distance(values == s + 1, masks.spacing, clip, look, masks.positions)
-            look()
+            check = partial(watch, (p + s / size) / raters, "measuring distances")
+            away = signed_distance(values == s + 1, masks.spacing, clip, check, masks.positions)
+            check()
             np.subtract(np.float32(0.5) * away, half_background, out=out[p, s])
     return out
 
@@ -197,19 +197,19 @@ def _log_ratios(inside: FloatArray, limit: float) -> FloatArray:
 
 
 def _result(
-    name: str, masks: Masks, columns: Columns, fitted: MulticlassFit, settings: RobustSettings, look: Look
+    name: str, masks: Masks, columns: Columns, fitted: MulticlassFit, settings: RobustSettings, check: Check
 ) -> MaskFusion:
     size, slope = fitted.size, np.float32(settings.slope)
-    inside, probability, distance, deviation = _decide(fitted, look)
-    share, scales = shares(fitted, look)
+    inside, probability, distance, deviation = _decide(fitted, check)
+    share, scales = shares(fitted, check)
     weight = np.empty(share.shape, dtype=np.uint8)
     for begin in range(0, share.shape[1], _AT_ONCE):
-        look()
+        check()
         block = slice(begin, begin + _AT_ONCE)
         weight[:, block] = np.diff(np.rint(255 * np.cumsum(share[:, block], axis=0)), axis=0, prepend=0)
 
     def spread(values: NDArray[Any]) -> NDArray[Any]:
-        return columns.spread(values, look).reshape(*values.shape[:-1], *masks.shape)
+        return columns.spread(values, check).reshape(*values.shape[:-1], *masks.shape)
 
     mask, chance, margin = spread(inside), spread(probability), spread(distance / slope)
     if masks.known is not None:
@@ -245,7 +245,9 @@ def _result(
     return replace(fusion, dof=np.tile(fitted.dof, (size, 1)))
 
 
-def _decide(fitted: MulticlassFit, look: Look) -> tuple[BoolArray, Float32Array, Float32Array, Float32Array]:
+def _decide(
+    fitted: MulticlassFit, check: Check
+) -> tuple[BoolArray, Float32Array, Float32Array, Float32Array]:
     """(S, C): inside, probability, and the difference to the next best class with its deviation."""
     from scipy.special import log_ndtr
 
@@ -259,7 +261,7 @@ def _decide(fitted: MulticlassFit, look: Look) -> tuple[BoolArray, Float32Array,
         for other in range(size + 1):
             if other == k:
                 continue
-            look()
+            check()
             gap = mean[k] - mean[other]
             doubt = np.sqrt(_variance_of_gap(fitted.spread, k, other))
             log_chance[k] += log_ndtr(gap / doubt)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import OPEN, Box, FloatArray, Masks, slices_of
-from raterscope.algorithms.progress import Look, Watch, silent
+from raterscope.algorithms.progress import Check, Watch, silent
 
 IntArray = NDArray[np.int64]
 LabelArray = NDArray[np.uint8]
@@ -22,7 +22,7 @@ _DENSE = 1 << 16
 """Number of codes up to which a table is used instead of sorting."""
 
 _AT_ONCE = 1_000_000
-"""Voxels between two calls of the look."""
+"""Voxels between two calls of the check."""
 
 _CHUNK = 4_000_000
 """Voxels of all raters between two reports."""
@@ -185,12 +185,12 @@ def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Pat
         bounds or ((0, 0, 0), (1, 1, 1)), masks.spacing, margin, masks.shape, masks.positions
     )
     box = slices_of(origin, shape)
-    look = partial(watch, 1.0, "comparing the raters voxel by voxel")
-    row, table = _merged(labels[:, *box], None if masks.known is None else masks.known[box], classes, look)
+    check = partial(watch, 1.0, "comparing the raters voxel by voxel")
+    row, table = _merged(labels[:, *box], None if masks.known is None else masks.known[box], classes, check)
     count = np.zeros(len(table), dtype=np.int64)
     outside = not len(table) or bool(table[0].any())  # row 0 stands for all outside the box
     for part in _slabs(row.shape):
-        look()
+        check()
         count += np.bincount(row[part].ravel(), minlength=len(table))
         if outside:
             row[part] += 1
@@ -213,19 +213,19 @@ def _slabs(shape: tuple[int, ...]) -> list[tuple[slice, slice]]:
     ]
 
 
-def spread_rows(row: IntArray, values: NDArray[Value], look: Look) -> NDArray[Value]:
+def spread_rows(row: IntArray, values: NDArray[Value], check: Check) -> NDArray[Value]:
     """Expand (..., M) values of patterns to the (..., Z, Y, X) voxels with these rows."""
     slices, rows, columns = row.shape
     out = np.empty((*values.shape[:-1], slices, rows, columns), dtype=values.dtype)
     for part in _slabs((slices, rows, columns)):
         for index in np.ndindex(values.shape[:-1]):
-            look()
+            check()
             np.take(values[index], row[part], out=out[index][part], mode="clip")
     return out
 
 
 def _merged(
-    labels: LabelArray, known: NDArray[np.int8] | None, classes: int, look: Look
+    labels: LabelArray, known: NDArray[np.int8] | None, classes: int, check: Check
 ) -> tuple[IntArray, LabelArray]:
     """Return each voxel's row in a table of distinct labels; the first column is the settled class."""
     from raterscope.algorithms.masks._voxel_kernels import count_codes, pack
@@ -241,18 +241,18 @@ def _merged(
         dense = digits > 0
         digits = min(digits or int(math.log(2**62 / len(table), classes)), len(labels) - done)
         for part in _slabs(row.shape):
-            look()
+            check()
             pack(labels[done : done + digits, *part], classes, row[part])
-        look()
+        check()
         if dense:
             tally = np.zeros(len(table) * classes**digits, dtype=np.int64)
             for part in _slabs(row.shape):
-                look()
+                check()
                 count_codes(row[part], tally)
             codes = np.flatnonzero(tally)
             tally[codes] = np.arange(len(codes))
             for part in _slabs(row.shape):
-                look()
+                check()
                 row[part] = tally[row[part]]
         else:
             codes, inverse = np.unique(row, return_inverse=True)

@@ -39,7 +39,7 @@ from raterscope.algorithms.masks.data import (
 )
 from raterscope.algorithms.masks.distance import logit_distance, signed_distance
 from raterscope.algorithms.masks.double_pareto import table
-from raterscope.algorithms.progress import Look, Watch, part, repeating, silent
+from raterscope.algorithms.progress import Check, Watch, part, repeating, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
 ROUGHLY = 1e-5
@@ -330,18 +330,18 @@ def _layers(
     room = np.empty(masks.shape if measured is None else (0, 0, 0), dtype=np.float32)
     most = np.float32(settings.clip)
     for p, layer in enumerate(masks.values):
-        look = partial(watch, p / len(masks.values), "measuring distances")
-        look()
+        check = partial(watch, p / len(masks.values), "measuring distances")
+        check()
         if layer.dtype == np.float32:
-            yield logit_distance(layer, settings.clip, settings.slope, look)
+            yield logit_distance(layer, settings.clip, settings.slope, check)
         elif measured is not None and measured.away is not None:
             for part_of, values in zip(out, measured.away[p], strict=True):
-                look()
+                check()
                 np.clip(values, -most, most, out=part_of)
             yield out
         else:
             mask = layer.astype(bool, copy=False)
-            yield signed_distance(mask, masks.spacing, settings.clip, look, masks.positions, out, room)
+            yield signed_distance(mask, masks.spacing, settings.clip, check, masks.positions, out, room)
 
 
 def side_length(spacing: tuple[float, float, float], shape: Box) -> float:
@@ -355,7 +355,7 @@ def _fuse(
     measured: Measured | None,
 ) -> MaskFusion:  # fmt: skip
     slope = settings.slope
-    watch, look = repeating(watch)
+    watch, check = repeating(watch)
 
     def layers() -> Iterator[Float32Array]:
         for layer in _layers(masks, settings, part(watch, 0.0, 0.3), measured):
@@ -375,29 +375,29 @@ def _fuse(
     if settings.spatial_prior:
         every = single_columns(np.stack([layer.copy() for layer in layers()]), state)
     if every is None or settings.floor:
-        columns = merge_columns(layers() if every is None else every.data, state, look)
-        fitted = start(columns, likelihood, floor, settings.floor, median, look, masks.weights)
+        columns = merge_columns(layers() if every is None else every.data, state, check)
+        fitted = start(columns, likelihood, floor, settings.floor, median, check, masks.weights)
     else:
-        fitted = start(every, likelihood, floor, settings.floor, median, look, masks.weights)
+        fitted = start(every, likelihood, floor, settings.floor, median, check, masks.weights)
     if every is not None:
         if settings.floor:
             # Without the prior few columns stand for all voxels: a start that saves most of what follows.
             fit(fitted, settings.max_iterations, ROUGHLY, part(watch, 0.3, 0.4), lambda: None)
-            fitted = resume(fitted, every, look)
+            fitted = resume(fitted, every, check)
         spacing, radius = bump_sizes(masks, settings)
         variance = float(fitted.rater[2].mean())
         fitted.prior = SpatialPrior(
-            masks.shape, masks.spacing, spacing, radius, fitted.t, variance, floor, masks.positions, look
+            masks.shape, masks.spacing, spacing, radius, fitted.t, variance, floor, masks.positions, check
         )
         tolerance *= SLACK
 
     def result() -> MaskFusion:
-        return _result(name, masks, fitted, slope, look)
+        return _result(name, masks, fitted, slope, check)
 
     fit(fitted, settings.max_iterations, tolerance, part(watch, 0.4, 1.0), result)
     if measured is not None:
         measured.away = None
-        measured.finish(_to_map(fitted.columns, fitted.t > 0, masks.shape, look)[0])
+        measured.finish(_to_map(fitted.columns, fitted.t > 0, masks.shape, check)[0])
     return result()
 
 
@@ -416,7 +416,7 @@ def bump_sizes(masks: Masks, settings: RobustSettings) -> tuple[float, float]:
     return settings.spatial_spacing or radius / 2, radius
 
 
-def _result(name: str, masks: Masks, fitted: Fit, slope: float, look: Look) -> MaskFusion:
+def _result(name: str, masks: Masks, fitted: Fit, slope: float, check: Check) -> MaskFusion:
     from scipy.special import ndtr
 
     from raterscope.algorithms.masks import _robust_kernels as kernels
@@ -429,7 +429,7 @@ def _result(name: str, masks: Masks, fitted: Fit, slope: float, look: Look) -> M
     tau = np.empty(columns.data.shape if local else (0, 0), dtype=np.float16)
     most = 0.0
     for begin, end in chunks(columns):
-        look()
+        check()
         block = slice(begin, end)
         mean, variance = fitted.t[block], fitted.s[block]
         deviation[block], distance[block] = np.sqrt(variance) / slope, mean / slope
@@ -459,11 +459,11 @@ def _result(name: str, masks: Masks, fitted: Fit, slope: float, look: Look) -> M
         spacing=masks.spacing,
         origin=masks.origin,
         frame=masks.frame or shape,
-        mask=_to_map(columns, fitted.t > 0, shape, look),
-        probability=_to_map(columns, chance, shape, look),
-        distance=_to_map(columns, distance, shape, look),
-        deviation=_to_map(columns, deviation, shape, look),
-        weight=columns.spread(weight, look).reshape(1, len(weight), *shape),
+        mask=_to_map(columns, fitted.t > 0, shape, check),
+        probability=_to_map(columns, chance, shape, check),
+        distance=_to_map(columns, distance, shape, check),
+        deviation=_to_map(columns, deviation, shape, check),
+        weight=columns.spread(weight, check).reshape(1, len(weight), *shape),
         bias=bias[None] / slope,
         variance=covariance(fitted.likelihood.kind, sigma, dof, most)[None] / slope**2,
         dof=dof[None],
@@ -472,7 +472,7 @@ def _result(name: str, masks: Masks, fitted: Fit, slope: float, look: Look) -> M
         traces=(MaskTrace(np.array(fitted.objective), fitted.converged),),
         notices=notices,
         slice_positions=masks.slice_positions,
-        tau=columns.spread(tau, look).reshape(1, len(tau), *shape) if local else None,
+        tau=columns.spread(tau, check).reshape(1, len(tau), *shape) if local else None,
         sigma=sigma[None] / slope**2,
     )
 
@@ -489,5 +489,5 @@ def _scatter(fitted: Fit, block: slice) -> NDArray[Any]:
     return np.asarray(total / (count * max(1, count - 1)))
 
 
-def _to_map(columns: Columns, values: NDArray[Any], shape: Box, look: Look) -> NDArray[Any]:
-    return columns.spread(values, look).reshape(1, *shape)
+def _to_map(columns: Columns, values: NDArray[Any], shape: Box, check: Check) -> NDArray[Any]:
+    return columns.spread(values, check).reshape(1, *shape)

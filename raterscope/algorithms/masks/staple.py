@@ -36,7 +36,7 @@ from raterscope.algorithms.masks.data import (
 )
 from raterscope.algorithms.masks.distance import domain, signed_distance
 from raterscope.algorithms.masks.patterns import Patterns, patterns_of, spread_rows, widened
-from raterscope.algorithms.progress import Look, Watch, part, silent, steps_of
+from raterscope.algorithms.progress import Check, Watch, part, silent, steps_of
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
 DOMAINS = {"masks": "the box around all masks, with a margin", "frame": "the whole image"}
@@ -117,10 +117,10 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
     posterior, weight, trace = run(
         patterns, count, prior, theta, settings, part(watch, 0.4, 1.0), masks.weights
     )
-    look = partial(watch, 1.0, "computing the consensus")
-    inside, mask = _decided(posterior, look)
+    check = partial(watch, 1.0, "computing the consensus")
+    inside, mask = _decided(posterior, check)
     if not smooth:
-        inside, mask = spread_rows(patterns.row, inside, look), spread_rows(patterns.row, mask, look)
+        inside, mask = spread_rows(patterns.row, inside, check), spread_rows(patterns.row, mask, check)
     sensitivity, specificity = rates(theta, weight)
     notices = [background_in_words(masks, voxels, settings.domain)]
     if not trace.converged:
@@ -138,14 +138,14 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
     )
 
 
-def _decided(posterior: FloatArray | Float32Array, look: Look) -> tuple[Float32Array, BoolArray]:
+def _decided(posterior: FloatArray | Float32Array, check: Check) -> tuple[Float32Array, BoolArray]:
     """Return the structures' probabilities, and masks where each is the most probable class; (S, ...)."""
     shape = (posterior.shape[-1] - 1, *posterior.shape[:-1])
     every = posterior.reshape(-1, posterior.shape[-1])
     inside = np.empty((shape[0], len(every)), dtype=np.float32)
     mask = np.empty(inside.shape, dtype=np.bool_)
     for begin in range(0, len(every), _SLAB):
-        look()
+        check()
         block = slice(begin, begin + _SLAB)
         chosen = every[block].argmax(axis=1)
         for s in range(shape[0]):
@@ -323,7 +323,7 @@ def _smoothed(
 
 
 _AT_ONCE = 500_000
-"""Voxels between two calls of the look."""
+"""Voxels between two calls of the check."""
 
 
 @dataclass(frozen=True)
@@ -392,10 +392,10 @@ def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch 
     count = len(masks.structures)
     probability = np.empty((count, *cut.shape), dtype=np.float32)
     figures, traces = [], []
-    for s, look in steps_of(watch, range(count)):
-        votes = _votes(cut, s, settings, part(look, 0.0, 0.2))
+    for s, check in steps_of(watch, range(count)):
+        votes = _votes(cut, s, settings, part(check, 0.0, 0.2))
         beyond = voxels - votes[0].size
-        probability[s], figure, trace = _run(cut, s, votes, beyond, settings, part(look, 0.2, 1.0))
+        probability[s], figure, trace = _run(cut, s, votes, beyond, settings, part(check, 0.2, 1.0))
         figures.append(figure)
         traces.append(trace)
     z, y, x = (at - start for at, start in zip(cut.origin, masks.origin, strict=True))
@@ -422,16 +422,16 @@ def _votes(masks: Masks, structure: int, settings: PSTAPLESettings, watch: Watch
     """Return each rater's probability of one structure; (P, Z, Y, X)."""
     out = np.empty((len(masks.values), *masks.shape), dtype=np.float32)
     for p, values in enumerate(masks.values):
-        look = partial(watch, p / len(out), f"measuring distances of {masks.annotators[p]}")
-        look()
+        check = partial(watch, p / len(out), f"measuring distances of {masks.annotators[p]}")
+        check()
         if masks.values.dtype == np.float32:
             out[p] = values if values.ndim == 3 else values[structure]
         else:
             mask = values == structure + 1
-            distance = signed_distance(mask, masks.spacing, settings.margin, look, masks.positions)
+            distance = signed_distance(mask, masks.spacing, settings.margin, check, masks.positions)
             away, target = distance.ravel(), out[p].ravel()
             for begin in range(0, len(away), _AT_ONCE):
-                look()
+                check()
                 block = slice(begin, begin + _AT_ONCE)
                 target[block] = 1.0 / (1.0 + np.exp(-settings.slope * away[block]))
     return out

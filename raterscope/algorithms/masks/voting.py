@@ -69,12 +69,12 @@ def majority(masks: Masks, settings: MajoritySettings | None = None, watch: Watc
     mask[settled] = share[settled, 1:] > 0.5
     tied &= ~settled
     sensitivity, specificity = _agreement(patterns, mask)
-    look = partial(watch, 1.0, "counting the votes")
+    check = partial(watch, 1.0, "counting the votes")
     return _fusion(
         masks,
         patterns.origin,
-        spread_rows(patterns.row, mask.T, look),
-        spread_rows(patterns.row, share[:, 1:].astype(np.float32).T, look),
+        spread_rows(patterns.row, mask.T, check),
+        spread_rows(patterns.row, share[:, 1:].astype(np.float32).T, check),
         (sensitivity, specificity),
         int(patterns.count[tied].sum()),
         ties_in,

@@ -214,7 +214,7 @@ class OverTime:
 
 
 @dataclass(frozen=True, eq=False)
-class Speaking:
+class BiasEvidence:
     """k comparisons of one annotator that are evidence on a bias, the strongest first.
 
     Attributes
@@ -249,11 +249,11 @@ class Evidence:
         Of all comparisons, of close pairs, and of distant pairs; see `PairIndex`.
     match, crowd : float
         Share of the annotator's answers that agree with the ranking, and of all answers, without ties.
-    evidence_for : Speaking
+    evidence_for : BiasEvidence
         The annotator's side was chosen against the ranking.
-    evidence_against : Speaking
+    evidence_against : BiasEvidence
         The other side was chosen against the ranking.
-    against_ranking : Speaking
+    against_ranking : BiasEvidence
         The other side was chosen with the ranking, against a blind choice of one side.
     """
 
@@ -265,9 +265,9 @@ class Evidence:
     match: float
     crowd: float
     time: OverTime
-    evidence_for: Speaking
-    evidence_against: Speaking
-    against_ranking: Speaking
+    evidence_for: BiasEvidence
+    evidence_against: BiasEvidence
+    against_ranking: BiasEvidence
 
 
 def index_pairs(pairs: Pairs, score: FloatArray, watch: Watch = silent) -> PairIndex:
@@ -344,10 +344,10 @@ def evidence(crowd: PairIndex, annotator: int) -> Evidence:
     tied = votes[2].astype(np.int32)
     against = -choice * gap
 
-    def speaking(rows: NDArray[np.bool_]) -> Speaking:
+    def speaking(rows: NDArray[np.bool_]) -> BiasEvidence:
         at = np.flatnonzero(rows)
         at = at[np.lexsort((same[at] - otherwise[at], -np.abs(against[at])))]
-        return Speaking(own[at], same[at], otherwise[at], tied[at], against[at])
+        return BiasEvidence(own[at], same[at], otherwise[at], tied[at], against[at])
 
     wrong = decided & (against > 0)
     return Evidence(

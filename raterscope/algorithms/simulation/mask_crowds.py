@@ -11,14 +11,14 @@ from scipy import ndimage
 
 from raterscope.algorithms.masks.data import BoolArray
 from raterscope.algorithms.masks.metrics import surface_of
-from raterscope.algorithms.progress import Look, Watch, no_look, silent
+from raterscope.algorithms.progress import Check, Watch, no_check, silent
 
 Field = NDArray[np.float32]
 Shape = tuple[int, int, int]
 Spacing = tuple[float, float, float]
 
 _SLAB = 1 << 18
-"""Voxels between two calls of the look: some milliseconds."""
+"""Voxels between two calls of the check: some milliseconds."""
 
 _EDGE = 0.5
 """mm over which one tissue turns into another: the scanner's blur."""
@@ -57,20 +57,20 @@ class Scene:
     window: tuple[float, float]
 
 
-def slabs(shape: Shape, look: Look = no_look) -> Iterator[slice]:
-    """Divide a volume into slabs of slices; `look` is called before each."""
+def slabs(shape: Shape, check: Check = no_check) -> Iterator[slice]:
+    """Divide a volume into slabs of slices; `check` is called before each."""
     thickness = max(1, _SLAB // (shape[1] * shape[2]))
     for begin in range(0, shape[0], thickness):
-        look()
+        check()
         yield slice(begin, min(begin + thickness, shape[0]))
 
 
 def smooth_field(
-    rng: np.random.Generator, shape: Shape, spacing: Spacing, length: float, look: Look = no_look
+    rng: np.random.Generator, shape: Shape, spacing: Spacing, length: float, check: Check = no_check
 ) -> Field:
     """Make a random field of mean 0 and deviation 1 whose bumps are `length` mm wide.
 
-    `look` is called before each of the `slabs`.
+    `check` is called before each of the `slabs`.
     """
     steps = [max(1, int(length / side / 1.5)) for side in spacing]
     coarse = tuple(size // step + 4 for size, step in zip(shape, steps, strict=True))
@@ -81,7 +81,7 @@ def smooth_field(
     values /= values.std()
     values = _stretched(values, 0, shape[0], steps[0])
     field = np.empty(shape, dtype=np.float32)
-    for slab in slabs(shape, look):
+    for slab in slabs(shape, check):
         field[slab] = _stretched(_stretched(values[slab], 1, shape[1], steps[1]), 2, shape[2], steps[2])
     return field
 
@@ -122,24 +122,24 @@ def _paint(values: Field, inside: NDArray[np.floating], tissue: float | Field, e
     values += share * (np.float32(tissue) - values if isinstance(tissue, float) else tissue - values)
 
 
-def _brush(values: Field, look: Look) -> Callable[..., None]:
-    """Return a function that paints on these values, and calls `look` before each stroke."""
+def _brush(values: Field, check: Check) -> Callable[..., None]:
+    """Return a function that paints on these values, and calls `check` before each stroke."""
 
     def paint(inside: NDArray[np.floating], tissue: float | Field, edge: float = _EDGE) -> None:
-        look()
+        check()
         _paint(values, inside, tissue, edge)
 
     return paint
 
 
-def chest(rng: np.random.Generator, shape: Shape, spacing: Spacing, look: Look = no_look) -> Scene:
+def chest(rng: np.random.Generator, shape: Shape, spacing: Spacing, check: Check = no_check) -> Scene:
     """Paint the right half of a chest with a nodule in the lung that has a veil on one side."""
     axes = _axes(shape, spacing)
     deep, high, wide = (size * side for size, side in zip(shape, spacing, strict=True))
     endless = 1e6
     values = np.full(shape, _AIR, dtype=np.float32)
-    paint = _brush(values, look)
-    wave = smooth_field(rng, shape, spacing, min(high, wide) / 4, look)
+    paint = _brush(values, check)
+    wave = smooth_field(rng, shape, spacing, min(high, wide) / 4, check)
     body = (
         _ellipse(axes, (deep / 2, 0.5 * high, 0.98 * wide), (endless, 0.48 * high, 0.95 * wide)) + 1.5 * wave
     )
@@ -155,14 +155,14 @@ def chest(rng: np.random.Generator, shape: Shape, spacing: Spacing, look: Look =
     paint(spine, bone)
     paint(spine - 2.2, _MARROW)
     lung = np.minimum(np.minimum(lung, -heart - 1.0), -spine - 4.0)
-    texture = smooth_field(rng, shape, spacing, 9.0, look)
+    texture = smooth_field(rng, shape, spacing, 9.0, check)
     paint(lung, np.asarray(_LUNG + 18 * texture, dtype=np.float32))
     paint(heart, _BLOOD)
     root = np.array([deep / 2, 0.52 * high, 0.72 * wide])
     _vessels(rng, values, spacing, lung, root, 0.6 * min(high, wide))
     centre = np.array([deep / 2, rng.uniform(0.4, 0.58) * high, rng.uniform(0.29, 0.37) * wide])
     radius = 0.068 * min(high, wide)
-    lump = _lump(rng, shape, spacing, centre, radius, 0.2, look)
+    lump = _lump(rng, shape, spacing, centre, radius, 0.2, check)
     inside, wider = _heights(lump, axes, slice(None))
     paint(np.minimum(_neighbour(axes, lump), lung), _BLOOD)
     veil = np.minimum(wider, lung)
@@ -247,11 +247,11 @@ def _lump(
     centre: NDArray[np.float64],
     radius: float,
     ragged: float,
-    look: Look,
+    check: Check,
 ) -> _Lump:
     """Draw a lump; its outline varies by the share `ragged` of its radius."""
     half = radius * rng.uniform(0.88, 1.12, size=3)
-    field = smooth_field(rng, shape, spacing, 0.65 * radius, look)
+    field = smooth_field(rng, shape, spacing, 0.65 * radius, check)
     field *= np.float32(ragged * radius)
     angle = rng.uniform(0, 2 * np.pi)
     lobe = centre + 0.85 * radius * np.array([0.15, np.sin(angle), np.cos(angle)])
@@ -273,21 +273,21 @@ def _neighbour(axes: list[Field], lump: _Lump) -> Field:
     return _ellipse(axes, tuple(centre), (2.2 * radius, 0.38 * radius, 0.38 * radius))
 
 
-def pelvis(rng: np.random.Generator, shape: Shape, spacing: Spacing, look: Look = no_look) -> Scene:
+def pelvis(rng: np.random.Generator, shape: Shape, spacing: Spacing, check: Check = no_check) -> Scene:
     """Paint a pelvis with a prostate below the bladder, its seminal vesicles at one side behind it."""
     axes = _axes(shape, spacing)
     size = tuple(count * side for count, side in zip(shape, spacing, strict=True))
     deep, high, wide = size
-    wave = smooth_field(rng, shape, spacing, min(high, wide) / 5, look)
-    texture = smooth_field(rng, shape, spacing, 6.0, look)
+    wave = smooth_field(rng, shape, spacing, min(high, wide) / 5, check)
+    texture = smooth_field(rng, shape, spacing, 6.0, check)
     centre = np.array([0.48 * deep, 0.485 * high, 0.5 * wide])
     radius = 0.115 * min(high, wide)
-    lump = _lump(rng, shape, spacing, centre, radius, 0.07, look)
+    lump = _lump(rng, shape, spacing, centre, radius, 0.07, check)
     values, inside, wider = (np.empty(shape, dtype=np.float32) for _ in range(3))
     for slab in slabs(shape):
         part = [axes[0][slab], axes[1], axes[2]]
         heights = _heights(lump, part, slab)
-        painted = _pelvis(part, size, wave[slab], texture[slab], lump, heights, look)
+        painted = _pelvis(part, size, wave[slab], texture[slab], lump, heights, check)
         values[slab], inside[slab], wider[slab] = painted
     return Scene(values, inside, wider, lump.outward, centre, radius, (40.0, 350.0))
 
@@ -299,13 +299,13 @@ def _pelvis(
     texture: Field,
     lump: _Lump,
     heights: tuple[Field, Field],
-    look: Look,
+    check: Check,
 ) -> tuple[Field, Field, Field]:
     """Paint a slab of a pelvis; give its values, and the lump's heights where the bowel leaves room."""
     deep, high, wide = size
     endless = 1e6
     values = np.asarray(_FAT + 6 * texture, dtype=np.float32)
-    paint = _brush(values, look)
+    paint = _brush(values, check)
     for sign in (-1.0, 1.0):
         muscle = _ellipse(
             axes, (deep / 2, 0.47 * high, (0.5 + 0.27 * sign) * wide), (endless, 0.22 * high, 0.07 * wide)
@@ -344,7 +344,7 @@ def _pelvis(
 _SCENES = {"nodule": chest, "prostate": pelvis}
 
 _LOOKS = {"nodule": (3, 8), "prostate": (19, 0)}
-"""Calls of the look while a scene is painted: for each slab, and others."""
+"""Calls of the check while a scene is painted: for each slab, and others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,10 +480,10 @@ def simulate_case(
     truth[part], leak[part] = _largest(marked), leaking
     for p, rater in enumerate(crowd):
         begin, end = (0.6 + 0.4 * at / len(crowd) for at in (p, p + 1))
-        look = _steps(watch, begin, end, 2 * count, f"outlining as {rater.name}")
+        check = _steps(watch, begin, end, 2 * count, f"outlining as {rater.name}")
         own = np.random.default_rng([seed, 2, p])
-        moved = smooth_field(own, box, spacing, 0.6 * scene.radius, look)
-        for slab in slabs(box, look):
+        moved = smooth_field(own, box, spacing, 0.6 * scene.radius, check)
+        for slab in slabs(box, check):
             height = (wider if rater.wider else near)[slab]
             if rater.leaks:
                 height = np.maximum(height, lobe(slab))
@@ -492,24 +492,24 @@ def simulate_case(
     return SimulatedCase(volume, truth, masks, leak, crowd, spacing, scene.window)
 
 
-def _steps(watch: Watch, start: float, stop: float, looks: int, words: str) -> Look:
-    """Return a look that reports a share of the progress in a number of steps."""
+def _steps(watch: Watch, start: float, stop: float, looks: int, words: str) -> Check:
+    """Return a check that reports a share of the progress in a number of steps."""
     count = 0
 
-    def look() -> None:
+    def check() -> None:
         nonlocal count
         watch(start + (stop - start) * min(count / looks, 1.0), words)
         count += 1
 
-    return look
+    return check
 
 
 def _with_noise(values: NDArray[np.float32], rng: np.random.Generator, watch: Watch) -> NDArray[np.int16]:
     """Add a scanner's noise, slab by slab, in the order of the voxels."""
     volume = np.empty(values.shape, dtype=np.int16)
     shape = values.shape[0], values.shape[1], values.shape[2]
-    look = _steps(watch, 0.5, 0.58, sum(1 for _ in slabs(shape)), "adding noise")
-    for slab in slabs(shape, look):
+    check = _steps(watch, 0.5, 0.58, sum(1 for _ in slabs(shape)), "adding noise")
+    for slab in slabs(shape, check):
         grain = rng.standard_normal(values[slab].shape, dtype=np.float32)
         grain = ndimage.gaussian_filter1d(ndimage.gaussian_filter1d(grain, 0.6, axis=1), 0.6, axis=2)
         volume[slab] = np.clip(np.rint(values[slab] + np.float32(26.0) * grain), -1024, 3071)

@@ -19,7 +19,7 @@ from raterscope.app.batch.gathering import gather_cohort
 from raterscope.app.batch.manifest import COLUMNS, Case, read_manifest
 from raterscope.app.batch.records import CaseRecord, write_text
 from raterscope.app.batch.running import run_cases, shard, to_do
-from raterscope.app.command_line.arguments import Misused
+from raterscope.app.command_line.arguments import UsageError
 from raterscope.app.command_line.output import ProgressLine, make_folder, one_line
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.output_files import write_table
@@ -39,7 +39,7 @@ def batch(options: argparse.Namespace) -> int:
         _print_table(found.rows(options.naming) if found else _rows(read_manifest(options.manifest)))
         return 0
     if options.output is None:
-        raise Misused("the following arguments are required: -o/--output")
+        raise UsageError("the following arguments are required: -o/--output")
     output: Path = options.output.absolute()  # of workers in other folders too
     if found is None:
         cases = read_manifest(options.manifest)

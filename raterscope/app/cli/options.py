@@ -142,7 +142,7 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
 
     Raises
     ------
-    Misused
+    UsageError
         Where that cannot be understood.
     SystemExit
         After help or a version was printed.

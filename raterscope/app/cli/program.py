@@ -15,7 +15,7 @@ from pathlib import Path
 
 from raterscope.algorithms.plugins import problems
 from raterscope.app.cli.options import options_of
-from raterscope.app.command_line.arguments import Misused
+from raterscope.app.command_line.arguments import UsageError
 from raterscope.app.kinds.registry import KINDS
 
 INTERRUPTED = 130
@@ -241,7 +241,7 @@ def _sentence(problem: Exception) -> str:
     from raterscope.app.command_line.output import one_line
     from raterscope.app.errors import InputError, missing_package
 
-    if isinstance(problem, (InputError, RefusedError, Misused)):
+    if isinstance(problem, (InputError, RefusedError, UsageError)):
         text = str(problem)
     elif isinstance(problem, OSError) and problem.strerror:
         text = f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror

@@ -14,7 +14,14 @@ from typing import Any
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import importing
 from raterscope.app.annotators.writing import ALL_ANNOTATORS, find_studies, read_studies, write_annotators
-from raterscope.app.command_line.output import ProgressLine, Rescued, failures, one_line, rescued, tell
+from raterscope.app.command_line.output import (
+    ProgressLine,
+    WriteOutcome,
+    failures,
+    one_line,
+    tell,
+    write_with_fallback,
+)
 from raterscope.app.command_line.selection import answered_by_options, select_items
 from raterscope.app.decision_tables import record_decisions
 from raterscope.app.errors import InputError, counted, plain
@@ -120,7 +127,7 @@ def _algorithms(kind: Kind, *, chosen_by_run: bool) -> list[str]:
     ]
 
 
-def _kept(keep: Callable[..., int], answer: Any, study: Study, watch: Watch) -> Rescued[int] | None:
+def _kept(keep: Callable[..., int], answer: Any, study: Study, watch: Watch) -> WriteOutcome[int] | None:
     """Store a run in its study, or in a copy elsewhere; nothing if all items failed."""
 
     def store(target: Study, watch: Watch) -> int:
@@ -128,7 +135,7 @@ def _kept(keep: Callable[..., int], answer: Any, study: Study, watch: Watch) -> 
 
     if not answer.kept:
         return None
-    return rescued(
+    return write_with_fallback(
         lambda _: store(study, watch),
         study.path,
         lambda path: int(save_elsewhere(study, path, [store], watch)[0]),
@@ -137,7 +144,7 @@ def _kept(keep: Callable[..., int], answer: Any, study: Study, watch: Watch) -> 
 
 def _report_run(
     study: Path,
-    saved: Rescued[int] | None,
+    saved: WriteOutcome[int] | None,
     answer: Answer[Any, Any, Any],
     lines: Iterable[str],
     notices: Iterable[str] = (),

@@ -10,7 +10,6 @@ from raterscope.app.command_line.arguments import (
     Parser,
     add_command,
     add_extent,
-    add_hold,
     add_items,
     add_jobs,
     add_mapping,
@@ -19,6 +18,7 @@ from raterscope.app.command_line.arguments import (
     add_plan,
     add_run,
     add_study,
+    add_truth_option,
     length,
     pair,
 )
@@ -94,7 +94,7 @@ def describe_study_commands(commands: Commands) -> None:
     running.add_argument("--kind", choices=tuple(KINDS),
                          help="kind to fuse, if the algorithm is for several")  # fmt: skip
     add_plan(running)
-    add_hold(running, "hold ground truth fixed, so that it improves the rest")
+    add_truth_option(running, "hold ground truth fixed, so that it improves the rest")
     add_items(running)
     add_jobs(running)
 

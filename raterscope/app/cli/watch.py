@@ -56,17 +56,17 @@ def _made_or_opened(path: Path) -> Iterator[Study]:
 
 
 def _watch(following: LiveSource, study: Study, stop: threading.Event, options: argparse.Namespace) -> None:
-    _say("watching", source=str(options.source), study=str(options.study), resumed=following.resumed)
+    _update_text("watching", source=str(options.source), study=str(options.study), resumed=following.resumed)
     names = {entry.id: entry.name for entry in study.images()}
     for image, answer in following.watched.items():
-        _say("image", **_figures(names[image], answer))
+        _update_text("image", **_figures(names[image], answer))
     try:
         reason = _follow(following, study, stop, options)
     except InputError as error:
         following.end(study, str(error))
         raise
     following.end(study, f"Stopped: {reason}.")
-    _say("stopped", why=reason, run=following.keep_run(study))
+    _update_text("stopped", why=reason, run=following.keep_run(study))
 
 
 def _follow(following: LiveSource, study: Study, stop: threading.Event, options: argparse.Namespace) -> str:
@@ -78,11 +78,11 @@ def _follow(following: LiveSource, study: Study, stop: threading.Event, options:
             growth = following.look(tick, ended=options.once)
             if growth.notices != reported:  # the same every two seconds would bury the rest
                 for words in growth.notices:
-                    _say("notice", words=words)
+                    _update_text("notice", words=words)
                 reported = growth.notices
             following.store(study, growth)
             if _take_up(following, study, stop) and options.ask:
-                _say_next(following, study, options.ask)
+                _print_next(following, study, options.ask)
             if not growth.more and following.is_settling_due:
                 _settle(following, study, stop)
             firm = bool(following.watched) and all(answer.firm for answer in following.watched.values())
@@ -107,7 +107,7 @@ def _take_up(following: LiveSource, study: Study, stop: threading.Event) -> bool
         ]
         following.keep(study, [image])
         for line in lines:
-            _say("image", **line)
+            _update_text("image", **line)
     return bool(images)
 
 
@@ -120,20 +120,20 @@ def _settle(following: LiveSource, study: Study, stop: threading.Event) -> None:
     for image in images:
         current = _figures(names[image], following.watched[image])
         if current != figures_before[image]:
-            _say("settled", **current)
+            _update_text("settled", **current)
 
 
-def _say_next(following: LiveSource, study: Study, limit: int) -> None:
+def _print_next(following: LiveSource, study: Study, limit: int) -> None:
     """Report the image with the largest expected gain, and its best annotators."""
     image, gain = following.next_image()
     if image is None:
         return
-    ranking = following.whom_to_ask(image)
+    ranking = following.rank_for(image)
     annotators = [
         {"annotator": name, "gain": _number(value)}
         for name, value in zip(ranking.annotators[:limit], ranking.gain.tolist(), strict=False)
     ]
-    _say("next", image=study.image(image).name, gain=_number(gain), annotators=annotators)
+    _update_text("next", image=study.image(image).name, gain=_number(gain), annotators=annotators)
 
 
 def _figures(name: str, watched: WatchedImage) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def _number(value: float) -> float | None:
     return round(float(value), 6) if math.isfinite(value) else None
 
 
-def _say(event: str, **fields: object) -> None:
+def _update_text(event: str, **fields: object) -> None:
     line = {"event": event, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), **fields}
     print(json.dumps(line, allow_nan=False), flush=True)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 
-class Misused(Exception):  # noqa: N818 - a wrong command line is no error of the program
+class UsageError(Exception):
     """A command line that cannot be understood."""
 
 
@@ -24,7 +24,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Report what is wrong, and where help is."""
-        raise Misused(f"{message}; see {self.prog} --help.")
+        raise UsageError(f"{message}; see {self.prog} --help.")
 
     def format_help(self) -> str:
         """Return the help, with examples and the algorithms at its end."""
@@ -116,7 +116,7 @@ def add_names(parser: Parser, option: str, metavar: str, words: str) -> None:
     parser.add_argument(option, type=names, default=[], metavar=metavar, help=words)
 
 
-def add_hold(parser: Parser, words: str) -> None:
+def add_truth_option(parser: Parser, words: str) -> None:
     """Add whether ground truth is held fixed."""
     parser.add_argument("--hold-truth", action="store_true", help=words)
 

@@ -138,7 +138,7 @@ def tell(notices: Iterable[str], lines: Iterable[str]) -> None:
         print(one_line(line))
 
 
-def tell_files(paths: Sequence[Path], folder: Path) -> None:
+def print_files(paths: Sequence[Path], folder: Path) -> None:
     """Print which files were written below a folder."""
     folders = {path.parent for path in paths}
     if len(folders) > 1:
@@ -178,7 +178,7 @@ Written = TypeVar("Written")
 
 
 @dataclass(frozen=True)
-class Rescued(Generic[Written]):
+class WriteOutcome(Generic[Written]):
     """Result of writing, its path, and why it is not the intended one; empty if it is."""
 
     answer: Written
@@ -191,9 +191,9 @@ class Rescued(Generic[Written]):
             raise InputError(f"{self.why} {contents} {self.path}.")
 
 
-def rescued(
+def write_with_fallback(
     write: Callable[[Path], Written], path: Path, elsewhere: Callable[[Path], Written] | None = None
-) -> Rescued[Written]:
+) -> WriteOutcome[Written]:
     """Write something, at an alternative path if the intended one fails.
 
     Parameters
@@ -211,22 +211,22 @@ def rescued(
         Why it could not be written to `path`, when no alternative path takes it either.
     """
     try:
-        return Rescued(write(path), path)
+        return WriteOutcome(write(path), path)
     except (InputError, OSError) as refused:
         for alternative in _others(path):
             with suppress(InputError, OSError):
-                return Rescued((elsewhere or write)(alternative), alternative, _sentence(refused))
+                return WriteOutcome((elsewhere or write)(alternative), alternative, _sentence(refused))
         raise
 
 
-def write_in_folder(write: Callable[[Path], Written], folder: Path) -> Rescued[Written]:
+def write_in_folder(write: Callable[[Path], Written], folder: Path) -> WriteOutcome[Written]:
     """Write files into an existing folder, or into a new one elsewhere if that fails."""
 
     def elsewhere(alternative: Path) -> Written:
         alternative.mkdir(parents=True)
         return write(alternative)
 
-    return rescued(write, folder, elsewhere)
+    return write_with_fallback(write, folder, elsewhere)
 
 
 def _sentence(refused: Exception) -> str:

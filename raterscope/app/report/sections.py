@@ -30,7 +30,7 @@ from raterscope.app.review import (
 from raterscope.app.review.decision import target_of
 from raterscope.app.study import RunEntry
 from raterscope.app.study.records import CohortCase, ReaderStudy
-from raterscope.app.study.review_sessions import PAUSE, read_pace
+from raterscope.app.study.review_sessions import PAUSE, read_sessions
 from raterscope.figures.paper import LINES, paper_line
 from raterscope.resources.bibliography import cite, cited_keys, references_text
 from raterscope.text import estimate, part_of_one
@@ -133,12 +133,12 @@ def decisions_section(
         none: list[Block] = [Prose([("", "No decision has been made.")])]
         return Section(title, none + viewed)
     own = [decision for decision, _ in entries]
-    blocks: list[Block] = [_by_whom(own, state), *_pace(own), *_samples(state), *viewed]
+    blocks: list[Block] = [_authors_in_words(own, state), *_pace(own), *_samples(state), *viewed]
     is_plain = [not (decision.reason or decision.annotators) for decision, _ in entries]
     notable = sorted(range(len(entries)), key=is_plain.__getitem__)[:_MOST]
     listed = [entries[index] for index in sorted(notable)]
     rows = [_row(decision, items, state) for decision, items in listed]
-    columns = ("No.", "When (UTC)", "Who", "Case", "Structure", "What", "Why", "Standing")
+    columns = ("No.", "When (UTC)", "Who", "Case", "Structure", "What", "Why", "FileState")
     used = [
         index for index in range(len(columns)) if index not in (3, 4, 6) or any(row[index] for row in rows)
     ]
@@ -159,7 +159,7 @@ def decisions_section(
 
 def _pace(decisions: Sequence[Decision]) -> list[Block]:
     """Tabulate the sessions, speed and self-agreement of each expert."""
-    paces = read_pace(decisions)
+    paces = read_sessions(decisions)
     if not paces:
         return []
     rows = []
@@ -219,7 +219,7 @@ def _controls(entries: Sequence[tuple[Decision, str]], state: ReviewState) -> li
     return [Prose([("Control images", f"{words}.")])] if words else []
 
 
-def _by_whom(decisions: Sequence[Decision], state: ReviewState) -> Table:
+def _authors_in_words(decisions: Sequence[Decision], state: ReviewState) -> Table:
     rows = []
     for expert in dict.fromkeys(decision.who for decision in decisions):
         recorded = [decision for decision in decisions if decision.who == expert]

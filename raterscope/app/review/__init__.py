@@ -5,9 +5,9 @@ from raterscope.app.review.comments import CommentSubject, find_comment
 from raterscope.app.review.decision import Decision, identities, in_words, one_by_one, target_of
 from raterscope.app.review.journal import (
     REVIEWED,
+    FileState,
     ReviewedKind,
     ReviewState,
-    Standing,
     Weighed,
     differ,
     fold,
@@ -70,6 +70,7 @@ __all__ = [
     "CountingSubject",
     "DecidedTask",
     "Decision",
+    "FileState",
     "Flag",
     "GoldSubject",
     "ImageSubject",
@@ -90,7 +91,6 @@ __all__ = [
     "SpotOf",
     "SpotSubject",
     "SpotsSubject",
-    "Standing",
     "StructureSubject",
     "Subject",
     "TaskSubject",

@@ -35,14 +35,14 @@ from raterscope.app.review.subjects import (
 from raterscope.app.review.tasks import (
     BiasesOfQuestion,
     DecidedTask,
+    ItemDecisions,
     Judged,
-    LastWords,
     Region,
     RegionsOfImage,
     TasksOfQuestion,
 )
 
-Standing = Literal["in effect", "superseded", "no effect", "undone"]
+FileState = Literal["in effect", "superseded", "no effect", "undone"]
 """Present status of a decision.
 
 superseded: a later decision on the same subject replaced it; no effect: it skipped what was settled.
@@ -52,7 +52,7 @@ superseded: a later decision on the same subject replaced it; no effect: it skip
 class DecidedItem(Protocol):
     """Decisions on one item, collected while the journal is read."""
 
-    words: LastWords
+    words: ItemDecisions
 
     def take(self, decision: Decision, item: int) -> None:
         """Apply a decision in effect to the item."""
@@ -314,7 +314,7 @@ class ReviewState:
         """Return whether a decision counts: it was neither undone nor superseded."""
         return self.stands(decision) and self.standing(decision) == "in effect"
 
-    def standing(self, decision: int) -> Standing:
+    def standing(self, decision: int) -> FileState:
         """Return the status of a decision; one on several subjects is in effect while it is on any."""
         if not self.stands(decision):
             return "undone"
@@ -342,7 +342,7 @@ class ReviewState:
                 return standing
         return "no effect"
 
-    def _standing_of_names(self, recorded: Decision) -> Standing:
+    def _standing_of_names(self, recorded: Decision) -> FileState:
         """Return whether names are joined, or separate, as a decision has it."""
         mains = {self.aliases.get(name, name) for name in recorded.annotators}
         joined = not mains.isdisjoint(self.aliases.values())

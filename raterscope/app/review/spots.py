@@ -25,7 +25,7 @@ from raterscope.app.errors import counted
 from raterscope.app.review.decision import Decision
 from raterscope.app.review.samples import SampledItem
 from raterscope.app.review.subjects import ImageSubject, SpotOf, SpotsSubject, SpotSubject
-from raterscope.app.review.tasks import LastWords
+from raterscope.app.review.tasks import ItemDecisions
 
 Verdict = Literal["accepted", "rejected", "skipped", "added"]
 
@@ -113,7 +113,7 @@ class SpotsOfImage:
         self.spots: list[Spot] = []
         self.flag: Flag | None = None
         self.control: Control | None = None
-        self.words = LastWords()
+        self.words = ItemDecisions()
         self._by_decision: dict[int, list[int]] = {}
         self._by_number: dict[tuple[int, int], int] = {}
         self._by_cell: dict[tuple[int, int], list[int]] = {}

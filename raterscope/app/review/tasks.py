@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SKIP = "skip"
 
 
-class LastWords:
+class ItemDecisions:
     """Decisions on the subjects of one item, in their order.
 
     A subject is what a decision is about: a spot, a region of a run, a task, an annotator.
@@ -109,7 +109,7 @@ class TasksOfQuestion:
         """Tasks that are open again, and why."""
         self.gold: dict[str, str] = {}
         """Classes of the gold tasks."""
-        self.words = LastWords()
+        self.words = ItemDecisions()
 
     def take(self, decision: Decision, _item: int) -> None:
         """Apply a decision in effect."""
@@ -170,7 +170,7 @@ class BiasesOfQuestion:
         self.judged: dict[str, Judged] = {}
         self.contested: dict[str, str] = {}
         """Annotators who are open again, and why."""
-        self.words = LastWords()
+        self.words = ItemDecisions()
 
     def take(self, decision: Decision, _item: int) -> None:
         """Apply a decision in effect."""
@@ -265,7 +265,7 @@ class RegionsOfImage:
 
     def __init__(self) -> None:
         self.regions: list[Region] = []
-        self.words = LastWords()
+        self.words = ItemDecisions()
 
     def take(self, decision: Decision, _item: int) -> None:
         """Add a decision; its voxels override earlier ones."""
@@ -302,7 +302,7 @@ class RegionsOfImage:
 
     def undone_since(self, current: RegionsOfImage | None, dead: Container[int]) -> list[int]:
         """Return the undone decisions whose voxels are not all settled by others now."""
-        words = LastWords() if current is None else current.words
+        words = ItemDecisions() if current is None else current.words
         return [
             region.decision
             for region in self.regions
@@ -344,7 +344,7 @@ def _noun(key: Hashable) -> str:
     return str(key[1])
 
 
-def _is_settled(region: Region, words: LastWords) -> bool:
+def _is_settled(region: Region, words: ItemDecisions) -> bool:
     """Return whether all of a decision's voxels are settled by others."""
     if words.verbs((region.subject.structure, "whole structure")):
         return True

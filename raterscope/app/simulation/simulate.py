@@ -197,10 +197,10 @@ def _prostate(settings: ProstateSettings, folder: Path, watch: Watch) -> Drawn:
     arrays["prostate_truth"] = case.truth.astype(np.uint8)
     paths = []
     for index, (name, values) in enumerate(arrays.items()):
-        report, look = repeating(watch)
+        report, check = repeating(watch)
         report(0.7 + 0.3 * index / len(arrays), f"writing {name}.nii.gz")
         paths.append(folder / f"{name}.nii.gz")
-        write_array(paths[-1], values, grid, look=look)
+        write_array(paths[-1], values, grid, check=check)
     beside = folder / "true_annotators.csv"
     write_rows(
         beside,

@@ -15,7 +15,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.study.locking import Lock
 from raterscope.app.study.opening import (
     COPIED_BELOW,
-    Hold,
+    StudyResource,
     connect,
     copy_of,
     create,
@@ -25,7 +25,7 @@ from raterscope.app.study.opening import (
     shut,
     translated_errors,
 )
-from raterscope.app.study.records import Standing, StudyError, UnwrittenError
+from raterscope.app.study.records import FileState, StudyError, UnwrittenError
 
 _PATIENCE = 0.05
 """Seconds between two looks whether it is still wanted."""
@@ -66,7 +66,7 @@ class StudyFile:
     Every method raises StudyError when the file cannot be read or written.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, hold: Hold | None) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, hold: StudyResource | None) -> None:
         self.path = path
         self.connection = connection
         self._hold = hold
@@ -182,7 +182,7 @@ class StudyFile:
         finally:
             self._copying.release()
 
-    def rest(self) -> Standing:
+    def rest(self) -> FileState:
         """Complete the main file while idle, and return its state.
 
         Cheap where nothing was written since: it looks at the file's name.
@@ -197,8 +197,8 @@ class StudyFile:
                 reason = str(error)
         log = None if changes == self._complete_at else log_of(self.path)
         if identity(self.path) == self._file:
-            return Standing(log=log if reason else None, why=reason)
-        return Standing(True, current_path(self._file), log, reason)
+            return FileState(log=log if reason else None, why=reason)
+        return FileState(True, current_path(self._file), log, reason)
 
     def close(self) -> None:
         """Close the file; one plain file remains. Copies in progress and snapshots are finished first.

@@ -294,7 +294,7 @@ def assemble(
     margin: float,
     regions: Sequence[Region] = (),
     settled: Mapping[int, Settled] | None = None,
-    look: Callable[[], object] = lambda: None,
+    check: Callable[[], object] = lambda: None,
 ) -> Masks:
     """Combine the masks of one structure on their common bounding box.
 
@@ -323,7 +323,7 @@ def assemble(
     full_shape = (len(records), *shape)
     values: Any = np.zeros(full_shape, dtype=np.float32) if soft else np.zeros(full_shape, dtype=np.bool_)
     for layer, record in zip(values, records.values(), strict=True):
-        look()
+        check()
         if record.values.size:
             layer[slices_of(record.origin, record.values.shape, low)] = record.values
     known = known_voxels(regions, settled or {}, structure, low, shape)

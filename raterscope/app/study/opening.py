@@ -52,7 +52,7 @@ _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
 _SMALL_TABLES = ("images", "annotators", "imports", "objects", "marks", "runs", "results", "decisions")
 
 
-class Hold(Protocol):
+class StudyResource(Protocol):
     """Resource of an open study besides its connection: its lock, or the files of a snapshot."""
 
     def release(self) -> None:
@@ -104,7 +104,7 @@ def _fill(connection: sqlite3.Connection) -> None:
 
 def connect(
     path: Path, *, to_read: bool = False, lock: bool = True
-) -> tuple[sqlite3.Connection, Hold | None]:
+) -> tuple[sqlite3.Connection, StudyResource | None]:
     """Check a study's file and open it for this process alone; see `shut`.
 
     Raises `StudyError` when it is missing, no study, damaged, open elsewhere, from a newer version, or cannot
@@ -256,7 +256,10 @@ def copy_into(copy: sqlite3.Connection, connection: sqlite3.Connection, watch: W
 
 
 def shut(
-    path: Path, connection: sqlite3.Connection, hold: Hold | None, discard: tuple[int, int] | None = None
+    path: Path,
+    connection: sqlite3.Connection,
+    hold: StudyResource | None,
+    discard: tuple[int, int] | None = None,
 ) -> None:
     """Close the file, leaving one plain file.
 

@@ -44,7 +44,7 @@ class UnwrittenError(StudyError):
 
 
 @dataclass(frozen=True)
-class Standing:
+class FileState:
     """State of an open study's file: where it is, and whether it is complete.
 
     Attributes

@@ -61,7 +61,7 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Pace:
+class ExpertSessions:
     """Sessions of an expert, and self-agreement.
 
     Attributes
@@ -97,7 +97,7 @@ class Pace:
         return self.same / self.repeated, float(low), float(high)
 
 
-def read_pace(journal: Sequence[Decision]) -> tuple[Pace, ...]:
+def read_sessions(journal: Sequence[Decision]) -> tuple[ExpertSessions, ...]:
     """Return the sessions of each expert, by their first decision."""
     timed: dict[str, list[Decision]] = {}
     for decision in journal:
@@ -111,7 +111,7 @@ def read_pace(journal: Sequence[Decision]) -> tuple[Pace, ...]:
     for expert, same in _repeats(journal, session_of):
         repeats.setdefault(expert, []).append(same)
     return tuple(
-        Pace(
+        ExpertSessions(
             expert, tuple(map(_summarise, sessions)),
             len(repeats.get(expert, ())), sum(repeats.get(expert, ())),
         )

@@ -27,6 +27,7 @@ from raterscope.app.study.file_digests import digest_of_images
 from raterscope.app.study.imports import assign_images, kind_of, write_marks
 from raterscope.app.study.kinds import STORED, mismatch_of_settled
 from raterscope.app.study.records import (
+    FileState,
     ImageEntry,
     ImportSummary,
     Item,
@@ -34,7 +35,6 @@ from raterscope.app.study.records import (
     PairQuestion,
     QuestionEntry,
     RunEntry,
-    Standing,
     StudyError,
     TruePoints,
     user_name,
@@ -157,7 +157,7 @@ class Study:
         """Complete the main file; see `StudyFile.checkpoint`."""
         return self._file.checkpoint()
 
-    def rest(self) -> Standing:
+    def rest(self) -> FileState:
         """Complete the main file when nothing else is to be done; see `StudyFile.rest`."""
         return self._file.rest()
 

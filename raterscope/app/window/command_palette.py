@@ -38,7 +38,7 @@ from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton, KeyHelp, cap_width, key_help_in, paint_key
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
-from raterscope.widgets.names import Typed
+from raterscope.widgets.names import SearchText
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import plain_label
@@ -160,7 +160,7 @@ class CommandPalette(QFrame):
         return self.view.lines[row] if row >= 0 else None
 
     def _find(self, text: str) -> None:
-        typed = Typed(text)
+        typed = SearchText(text)
         matches = typed.best(self._texts, MOST)
         self._kind.typed = typed
         self.view.viewport().update()
@@ -224,7 +224,7 @@ class CommandPalette(QFrame):
 
 class _CommandKind(LineKind[Command]):
     height = 30
-    typed = Typed("")
+    typed = SearchText("")
 
     def words(self, line: Command) -> str:
         keys = f", {line.keys}" if line.keys else ""
@@ -325,7 +325,7 @@ class ShortcutSheet(QDialog):
         return tuple(key for group in self._groups for key in group.shown())
 
     def _find(self, text: str) -> None:
-        typed = Typed(text)
+        typed = SearchText(text)
         matches = [group.narrow(typed) for group in self._groups]
         self._no_matches.setVisible(not any(matches))
 
@@ -347,7 +347,7 @@ class _Group(QWidget):
     def shown(self) -> Iterator[tuple[str, str]]:
         return ((keys, words) for row, keys, words in self._rows if not row.isHidden())
 
-    def narrow(self, typed: Typed) -> bool:
+    def narrow(self, typed: SearchText) -> bool:
         matches = False
         for row, keys, words in self._rows:
             fits = typed.fit(f"{words} {keys} {self._title}".casefold()) is not None

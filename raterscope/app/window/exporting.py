@@ -45,7 +45,7 @@ from raterscope.widgets.dialogs.output_dialogs import (
     DeidentifiedExportDialog,
     GroupedExportDialog,
 )
-from raterscope.widgets.figure_menu import FigureMenu, Leaving
+from raterscope.widgets.figure_menu import FigureMenu, SavedContent
 
 _ABOUT_TRAINING = (
     "A fifth of the groups is for validation. The {item}s of a group, such as a patient or slide, are all in "
@@ -331,7 +331,7 @@ class FigureExporter(QObject):
             menu.leaving.connect(self.save)
             menu.reported.connect(self.message)
 
-    def save(self, leaving: Leaving) -> None:
+    def save(self, leaving: SavedContent) -> None:
         """Ask for a file, and write a figure to it."""
         title = f"Save {leaving.title}"
         words = WORDS[leaving.suffix]
@@ -354,7 +354,7 @@ class FigureExporter(QObject):
     def _on_written(self, words: str) -> None:
         self.message.emit(words)
 
-    def _proposed(self, leaving: Leaving) -> Path:
+    def _proposed(self, leaving: SavedContent) -> Path:
         contents = self._document.contents
         folder, stem = (Path.home(), "") if contents is None else (contents.path.parent, contents.path.stem)
         item = self._item() if leaving.of_image else None
@@ -366,7 +366,7 @@ class FigureExporter(QObject):
         return (self._folder or folder) / f"{words}{leaving.suffix}"
 
 
-def _write_figure(leaving: Leaving, path: Path, run: str, watch: Watch) -> str:
+def _write_figure(leaving: SavedContent, path: Path, run: str, watch: Watch) -> str:
     content = leaving.content
     if isinstance(content, PlotTable):
         write_table(path, content.columns, _watched(content, watch))

@@ -26,8 +26,8 @@ from raterscope.app.importing import Readings, read_files, store
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.labels.imports import tasks_of
 from raterscope.app.kinds.masks.imports import (
+    DEFAULT_MASK_OPTIONS,
     NOTHING,
-    TELLING,
     MaskOptions,
     StudyImages,
     images_without_file,
@@ -38,7 +38,7 @@ from raterscope.app.study.kinds import question_kinds
 from raterscope.app.study.new_study import new_study
 from raterscope.app.window.bars import ask
 from raterscope.app.window.import_offers import offer_import, structure_naming, table_kinds
-from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog, WhoMarkedDialog
+from raterscope.widgets.dialogs.import_dialogs import AnnotatorNamesDialog, ColumnMappingDialog
 from raterscope.widgets.dialogs.import_preview import ImportDialog
 
 STUDIES = "Raterscope studies (*.rscope)"
@@ -72,7 +72,7 @@ class _Batch:
     paths: tuple[Path, ...]
     study: Path | None
     mappings: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
-    reading: MaskOptions = TELLING
+    reading: MaskOptions = DEFAULT_MASK_OPTIONS
     may_resample: bool = False
     sources: Sources = field(default_factory=partial(Sources, is_lasting=True))
 
@@ -236,7 +236,7 @@ class Importer(QObject):
         names = [plain(file.name, 200) for file in unknown.files]
         guess = [unknown.guess[file] for file in unknown.files]
         left_here = [file in unknown.detections for file in unknown.files]
-        dialog = WhoMarkedDialog(
+        dialog = AnnotatorNamesDialog(
             names, guess, partial(_by_pattern, unknown.files), detections=left_here, parent=self._window
         )
         dialog.accepted.connect(partial(self._on_named, batch, unknown, dialog))
@@ -244,7 +244,7 @@ class Importer(QObject):
         dialog.rejected.connect(partial(self._on_unanswered, problem, batch))
         dialog.open()
 
-    def _on_named(self, batch: _Batch, unknown: UnknownAnnotators, dialog: WhoMarkedDialog) -> None:
+    def _on_named(self, batch: _Batch, unknown: UnknownAnnotators, dialog: AnnotatorNamesDialog) -> None:
         pairs = zip(unknown.files, dialog.names, strict=True)
         names = {file: TRUTH_WORD if name is None else name for file, name in pairs}
         by_hand = {**batch.reading.by_hand, **names}

@@ -118,7 +118,7 @@ class Menus(QObject):
         self._action(view, "Full screen", QKeySequence("F11"), self.full_screen_requested.emit)
         themes = view.branch("Theme")
         for words, name in (("System", "system"), ("Dark", "dark"), ("Light", "light")):
-            self._action(themes, words, None, partial(_set_look, name))
+            self._action(themes, words, None, partial(_set_theme, name))
         sizes = view.branch("Text size")
         for words, key, steps in (
             ("Larger text", "Ctrl+Shift+=", 1),
@@ -224,7 +224,7 @@ class Menus(QObject):
         self.recent_menu.setEnabled(not self.recent_menu.isEmpty())
 
 
-def _set_look(name: str) -> None:
+def _set_theme(name: str) -> None:
     preferences.remember("look", name)
     apply_chosen_theme(name)
 

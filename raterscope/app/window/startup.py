@@ -50,13 +50,13 @@ def main(paths: Sequence[Path] = ()) -> int:
     SystemThemeFollower(application)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     window = MainWindow()
-    favour_window()
+    prioritise_window()
     _FirstPicture(window, partial(_go_on, window, [path.resolve() for path in paths]))
     window.show()
     return application.exec()
 
 
-def favour_window() -> None:
+def prioritise_window() -> None:
     """Let the window respond while threads work."""
     # Each call from Qt would otherwise wait ten times as long to return to Python.
     sys.setswitchinterval(SWITCH_SECONDS)

@@ -15,13 +15,13 @@ from raterscope.app.document import Document, Unsaved
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.study import Study
 from raterscope.app.study.new_study import save_elsewhere
-from raterscope.app.study.records import Standing, UnwrittenError
+from raterscope.app.study.records import FileState, UnwrittenError
 from raterscope.app.window.bars import ActionBar, ask
 from raterscope.app.window.importing import STUDIES
 from raterscope.text import percent, time_left
 
 
-def describe_saved(standing: Standing) -> str:
+def describe_saved(standing: FileState) -> str:
     """Describe for the status line what is saved, and where."""
     if standing.log is not None:
         return f"last decisions saved only in {standing.log.name}"
@@ -86,7 +86,7 @@ class MovedStudy(QObject):
             self._document.follow(path)
             self.message.emit(f"Saved the study as {path}, which is now open.")
 
-    def _show(self, standing: Standing) -> None:
+    def _show(self, standing: FileState) -> None:
         contents = self._document.contents
         self._bar.setVisible(standing.moved and contents is not None)
         if not standing.moved or contents is None:
@@ -97,7 +97,7 @@ class MovedStudy(QObject):
         self._bar.copy.setAccessibleDescription(self._bar.words.text())
 
 
-def _sentences(path: Path, standing: Standing) -> str:
+def _sentences(path: Path, standing: FileState) -> str:
     if standing.path is None:
         return (
             f"{path.name} was deleted, replaced or moved to another disk while open. "

@@ -264,7 +264,7 @@ class WorkspaceLayout(QWidget):
 
     def view_state(self) -> dict[str, Any]:
         """Return selection, view and visible tabs, for session restore."""
-        return {TABS: self._tabs_in_sight()}
+        return {TABS: self._visible_tabs()}
 
     def restore_view(self, state: Mapping[str, Any]) -> None:
         """Restore a view as far as its objects still exist; the state comes from an untrusted file."""
@@ -279,9 +279,9 @@ class WorkspaceLayout(QWidget):
         if self._enlarged is not None:
             self.enlarge()
         divided = {name: getattr(self, name).saveState() for name in self.PARTS}
-        return {**divided, TABS: QByteArray(self._tabs_in_sight().encode())}
+        return {**divided, TABS: QByteArray(self._visible_tabs().encode())}
 
-    def _tabs_in_sight(self) -> str:
+    def _visible_tabs(self) -> str:
         return "\n".join(tabs.tabText(tabs.currentIndex()) for tabs in self.findChildren(QTabWidget))
 
     def restore_layout(self, name: str, state: QByteArray) -> None:

@@ -147,7 +147,7 @@ class ReviewQueue(QObject):
             return
         if not self._lines.names:
             self.panel.set_items(self._lines.queued)
-            self.panel.say_empty("")
+            self.panel.show_empty("")
         self._late.clear()
         work = partial(
             _outline_and_arrange, self._outline, self._summarized, tuple(self._waiting), contents.review

@@ -304,7 +304,7 @@ class RunControl(QObject):
     def list_runs(self, item: Item, entry: RunEntry | None) -> None:
         """List the runs, mark the one shown, and offer to fuse the item on screen alone."""
         contents, self.session.run = self._document.contents, entry
-        self._tell_replaced(item, entry)
+        self._show_replaced(item, entry)
         if contents is not None:
             self._repeat_settings()
             run = None if entry is None else entry.id
@@ -371,7 +371,7 @@ class RunControl(QObject):
         if target.subject.kind == self.kind and any(run.known >= target.id for run in runs):
             self.session.choose_run(self.session.chosen_run)
 
-    def _tell_replaced(self, item: Item, actual: RunEntry | None) -> None:
+    def _show_replaced(self, item: Item, actual: RunEntry | None) -> None:
         """Show a message if another run is shown because the expected one holds an undone decision fixed."""
         contents = self._document.contents
         entries = () if contents is None else contents.runs_of(self.kind)

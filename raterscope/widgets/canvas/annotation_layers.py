@@ -287,7 +287,7 @@ class CrowdLayer(QObject):
         else:
             self._clicks, self._counted = _sorted(self._wish, sorted_before), False
 
-    def look(self, viewport: Viewport, density_wanted: bool) -> bool:
+    def show_viewport(self, viewport: Viewport, density_wanted: bool) -> bool:
         """Choose what is drawn at a scale; return True if that differs from before."""
         self._scale = viewport.scale
         too_many = self._clicks.too_many(viewport)
@@ -390,15 +390,15 @@ class StateStyle:
 @lru_cache(maxsize=16)
 def state_style(state: str) -> StateStyle:
     """Return the look of a state; on the canvas the dark tokens hold in both themes."""
-    look = theme.DARK
+    palette = theme.DARK
     return {
-        "detected": StateStyle(look.accent, 1.6, (), "o"),
-        "accepted": StateStyle(look.accent, 2.6, (), "v"),
-        "added": StateStyle(look.accent, 2.6, (), "+"),
-        "rejected": StateStyle(look.rejected, 1.6, (3.0, 2.0), "x"),
-        "turned down": StateStyle(look.rejected, 2.6, (3.0, 1.6), "X"),
-        "undecided": StateStyle(look.text, 1.6, (2.0, 1.6), "?"),
-        "disputed": StateStyle(look.disputed, 2.0, (2.0, 1.6), "?"),
+        "detected": StateStyle(palette.accent, 1.6, (), "o"),
+        "accepted": StateStyle(palette.accent, 2.6, (), "v"),
+        "added": StateStyle(palette.accent, 2.6, (), "+"),
+        "rejected": StateStyle(palette.rejected, 1.6, (3.0, 2.0), "x"),
+        "turned down": StateStyle(palette.rejected, 2.6, (3.0, 1.6), "X"),
+        "undecided": StateStyle(palette.text, 1.6, (2.0, 1.6), "?"),
+        "disputed": StateStyle(palette.disputed, 2.0, (2.0, 1.6), "?"),
     }[state]
 
 

@@ -137,7 +137,7 @@ class CanvasView(QWidget):
         if elsewhere:
             self._overlay.clear()
             self.fit()
-        self._image.look(self._viewport, self.devicePixelRatioF())
+        self._image.show_viewport(self._viewport, self.devicePixelRatioF())
         self._look_changed()
 
     def set_plane(self, words: str) -> None:
@@ -232,7 +232,7 @@ class CanvasView(QWidget):
         self.setAccessibleDescription(", ".join(part for part in (*words, self._plane) if part))
         self.update()
 
-    def _show_bare(self, bare: bool) -> None:
+    def _hide_overlays(self, bare: bool) -> None:
         """Show the image without a mark on it, or with them."""
         if bare != self._bare:
             self._bare = bare
@@ -296,7 +296,7 @@ class CanvasView(QWidget):
     def _set_viewport(self, viewport: Viewport) -> None:
         self._viewport = viewport
         self._minimap.follow(viewport)
-        self._image.look(viewport, self.devicePixelRatioF())
+        self._image.show_viewport(viewport, self.devicePixelRatioF())
         self._look_changed()
 
     # Painting ----------------------------------------------------------------------------------
@@ -398,7 +398,7 @@ class CanvasView(QWidget):
     def _look_changed(self) -> None:
         """Settle what depends on the scale: density for clicks, labels for spots."""
         view = self._viewport
-        if self._crowd.look(view, self._visible["density"]):
+        if self._crowd.show_viewport(view, self._visible["density"]):
             self._base.clear()
         labels = len(self._spots.spots) * view.share_of(self.extent) <= LABELS_UP_TO
         if labels != self._labels:

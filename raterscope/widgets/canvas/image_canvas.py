@@ -212,7 +212,7 @@ class ImageCanvas(CanvasView):
         elif key == Qt.Key.Key_0:
             self.fit()
         elif key == Qt.Key.Key_Space:
-            self._show_bare(True)
+            self._hide_overlays(True)
         elif self._mode != "look" and key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self._choose_place()
         elif self._mode != "look" and key == Qt.Key.Key_Escape:
@@ -224,13 +224,13 @@ class ImageCanvas(CanvasView):
         """Show the marks again."""
         if event.key() == Qt.Key.Key_Space:
             if not event.isAutoRepeat():
-                self._show_bare(False)
+                self._hide_overlays(False)
         else:
             super().keyReleaseEvent(event)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
         """Show the marks again where the key is released elsewhere."""
-        self._show_bare(False)
+        self._hide_overlays(False)
         super().focusOutEvent(event)
 
     def _nudge(self, across: int, down: int, step: int) -> None:

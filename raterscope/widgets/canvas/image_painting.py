@@ -321,7 +321,7 @@ class TiledPicture:
         smooth = Qt.TransformationMode.SmoothTransformation
         return picture.scaled(width, height, Qt.AspectRatioMode.IgnoreAspectRatio, smooth)
 
-    def look(self, visible: Rect, enlarged: float) -> None:
+    def show_viewport(self, visible: Rect, enlarged: float) -> None:
         """Request the visible tiles and those around them.
 
         Parameters
@@ -450,11 +450,11 @@ class ImageLayer(QObject):
             self._picture.store.arrived.connect(self._on_arrived)
             self._picture.store.refused.connect(self.refused)
 
-    def look(self, viewport: Viewport, ratio: float) -> None:
+    def show_viewport(self, viewport: Viewport, ratio: float) -> None:
         """Set the visible part, so that it is read."""
         if isinstance(self._picture, TiledPicture):
             self._enlarged = self._enlargement(viewport.scale) * ratio
-            self._picture.look(viewport.visible, self._enlarged)
+            self._picture.show_viewport(viewport.visible, self._enlarged)
 
     def thumbnail(self, width: int, height: int) -> QImage | None:
         """Return the whole image, reduced; None where it is not loaded."""

@@ -94,7 +94,7 @@ class TileSource(Protocol):
         """Read a tile, grey or RGB. Called in other threads; the message of its exception is shown."""
 
 
-class _Desk:
+class _TileQueue:
     """State shared by the GUI thread and the reading threads."""
 
     def __init__(self, source: TileSource) -> None:
@@ -138,9 +138,9 @@ class TileStore(QObject):
         self._bytes = 0
         self._needed: frozenset[Key] = frozenset()
         self._failed = False
-        self._desk = _Desk(source)
+        self._desk = _TileQueue(source)
         # A partial is held by the connection; of a method, the desk could be emptied before it is called.
-        self.destroyed.connect(partial(_Desk.close, self._desk))
+        self.destroyed.connect(partial(_TileQueue.close, self._desk))
         self._called.connect(self._take, Qt.ConnectionType.QueuedConnection)
         self._started = False
 
@@ -196,7 +196,7 @@ class TileStore(QObject):
             self._called.emit()
 
 
-def _read(desk: _Desk, called: Any) -> None:
+def _read(desk: _TileQueue, called: Any) -> None:
     """Read what is wanted until nothing will be any more."""
     while True:
         with desk.changed:

@@ -231,7 +231,7 @@ FILE, ANNOTATOR, TRUTH = range(3)
 ENTERED = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsEditable | Qt.ItemFlag.ItemIsSelectable
 
 
-class WhoMarkedDialog(QDialog):
+class AnnotatorNamesDialog(QDialog):
     """Dialog for the annotator of each file; open it with ``open()`` and read `names` when accepted.
 
     Parameters
@@ -361,9 +361,9 @@ class WhoMarkedDialog(QDialog):
             return
         self._settling = True
         for row, truth in enumerate(self.truths):
-            cell, look = self._cell(row, ANNOTATOR), theme.current()
+            cell, palette = self._cell(row, ANNOTATOR), theme.current()
             cell.setFlags(Qt.ItemFlag.NoItemFlags if truth.isChecked() else ENTERED)
-            cell.setForeground(QColor(look.third if truth.isChecked() else look.text))
+            cell.setForeground(QColor(palette.third if truth.isChecked() else palette.text))
         self._settling = False
         problem = self.problem()
         self._problem.setText(problem)

@@ -65,7 +65,7 @@ class ExclusionDialog(QDialog):
         self.panel = ExclusionPanel(reasons, marks=marks, answers=answers, weights=weights)
         self.panel.set_weight(weight)
         self.panel.exclude_key.hide()
-        self.panel.set_who(annotator)
+        self.panel.set_annotators(annotator)
         vertical(self.panel, inside=self)
         self.panel.decided.connect(self._on_decided)
         self.panel.cancelled.connect(self._on_cancelled)

@@ -182,7 +182,7 @@ class _Matrix(Figure[tuple[int, int]]):
         return min(LARGEST_CELL, (self.room.width() - edge - 2) / number, height / number)
 
     def draw(self, painter: QPainter) -> None:
-        look = theme.current()
+        palette = theme.current()
         grid, side = self._grid()
         colours = colours_of(self._values, self._low, 1.0, VIRIDIS)
         small = theme.font(theme.CAPTION)
@@ -195,19 +195,19 @@ class _Matrix(Figure[tuple[int, int]]):
                 cell = QRectF(grid.left() + column * side, grid.top() + row * side, inner, inner)
                 value = self._values[row, column]
                 if row == column or not np.isfinite(value):
-                    painter.fillRect(cell, QColor(look.raised))
+                    painter.fillRect(cell, QColor(palette.raised))
                     continue
                 dimmed = selected >= 0 and selected not in (row, column)
                 red, green, blue = (int(part) for part in colours[row, column])
                 painter.fillRect(cell, QColor(red, green, blue, 90 if dimmed else 255))
                 if fits:
                     dark = 0.3 * red + 0.59 * green + 0.11 * blue > 125
-                    painter.setPen(QColor(look.second if dimmed else "#0d0f11" if dark else "#ffffff"))
+                    painter.setPen(QColor(palette.second if dimmed else "#0d0f11" if dark else "#ffffff"))
                     painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, f"{value:.2f}")
         self._draw_edges(painter, grid, side, selected)
         if self.pointed is not None:
             row, column = self.pointed
-            painter.setPen(QPen(QColor(look.text), 2))
+            painter.setPen(QPen(QColor(palette.text), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(
                 QRectF(grid.left() + column * side, grid.top() + row * side, side - GAP, side - GAP)
@@ -218,7 +218,7 @@ class _Matrix(Figure[tuple[int, int]]):
         paint_colour_bar(painter, bar, VIRIDIS, self._low, 1.0, self._label)
 
     def _draw_edges(self, painter: QPainter, grid: QRectF, side: float, selected: int) -> None:
-        look = theme.current()
+        palette = theme.current()
         named = self._has_names()
         for index, (name, number) in enumerate(zip(self._names, self._numbers, strict=True)):
             chosen = index == selected
@@ -230,7 +230,7 @@ class _Matrix(Figure[tuple[int, int]]):
                 paint_rater(painter, box, number)
                 continue
             painter.setFont(theme.font(theme.CAPTION, bold=chosen))
-            tone = look.text if chosen else look.second
+            tone = palette.text if chosen else palette.second
             right, middle = Qt.AlignmentFlag.AlignRight, Qt.TextElideMode.ElideMiddle
             paint_words(painter, box, name, tone, side=right, elide=middle)
 
@@ -418,23 +418,23 @@ class _Tree(Figure[int]):
         return [(corners[0], corners[1]), *zip(corners, ends, strict=True)]
 
     def draw(self, painter: QPainter) -> None:
-        look = theme.current()
+        palette = theme.current()
         leaves = len(self._names)
         painter.setFont(theme.font(theme.CAPTION))
         high = float(self._height.max(initial=0.0)) or 1.0
         left, floor = self._left() - 4, self._floor()
-        painter.setPen(QColor(look.line))
+        painter.setPen(QColor(palette.line))
         painter.drawLine(QPointF(left, TOP), QPointF(left, floor))
         for value, text in self._ticks():
             y = floor - (floor - TOP) * value / high
-            painter.setPen(QColor(look.line))
+            painter.setPen(QColor(palette.line))
             painter.drawLine(QPointF(left - 4, y), QPointF(left, y))
             room = QRectF(0, y - 8, left - 6, 16)
-            paint_words(painter, room, text, look.third, side=Qt.AlignmentFlag.AlignRight)
+            paint_words(painter, room, text, palette.third, side=Qt.AlignmentFlag.AlignRight)
         lit = set(self._under(self.pointed)) if self.pointed is not None else set()
         for part in range(leaves, len(self._members)):
             hit = part in lit or self._selected.issuperset(self._names[leaf] for leaf in self._members[part])
-            painter.setPen(QPen(QColor(look.accent if hit else look.second), 2.4 if hit else 1.6))
+            painter.setPen(QPen(QColor(palette.accent if hit else palette.second), 2.4 if hit else 1.6))
             for start, end in self._strokes(part):
                 painter.drawLine(start, end)
         for leaf in range(leaves):

@@ -327,9 +327,9 @@ class _Lines(ChartFigure):
         if self._path is None:
             return
         self.paint_still(painter, self._draw_chart)
-        look, selected = theme.current(), row_of(self._path.numbers, self._number)
+        palette, selected = theme.current(), row_of(self._path.numbers, self._number)
         pointed = None if self.pointed is None else self.pointed[1]
-        for row, ink, width in ((selected, look.accent, 2.6), (pointed, look.text, 1.8)):
+        for row, ink, width in ((selected, palette.accent, 2.6), (pointed, palette.text, 1.8)):
             if row is not None and row < self._lines.done and self._tested[row]:
                 self._draw_line(painter, row, ink, width)
 

@@ -54,12 +54,12 @@ def paint_colour_bar(
     words : str
         The quantity, with its unit.
     """
-    look = theme.current()
+    palette = theme.current()
     colours = np.ascontiguousarray(table)
     bar = QImage(colours.data, len(colours), 1, 3 * len(colours), QImage.Format.Format_RGB888)
     painter.drawImage(QRectF(box.left(), box.top(), box.width(), THICKNESS), bar)
     painter.setFont(theme.font(theme.CAPTION))
-    painter.setPen(QColor(look.second))
+    painter.setPen(QColor(palette.second))
     under = box.adjusted(0, THICKNESS + 2, 0, 0)
     sides = (
         (Qt.AlignmentFlag.AlignLeft, _end(low)),
@@ -74,7 +74,7 @@ def _end(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def community_ink(number: int) -> QColor:
+def community_text_colour(number: int) -> QColor:
     """Return a community's colour for text: moved towards the text's until it is readable."""
     return QColor(community_colour_on(theme.current(), number))
 
@@ -89,7 +89,7 @@ def paint_community(painter: QPainter, centre: QPointF, number: int, radius: flo
     painter.save()
     painter.translate(centre)
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(community_ink(number))
+    painter.setBrush(community_text_colour(number))
     painter.drawPath(symbol_path(ANNOTATOR_SYMBOLS[max(number, 0) % len(ANNOTATOR_SYMBOLS)], radius))
     painter.restore()
 
@@ -222,8 +222,8 @@ def paint_rates(painter: QPainter, room: QRectF, rates: NDArray[np.floating]) ->
 
 
 @lru_cache(maxsize=4)
-def _ramp(look: Theme) -> NDArray[np.uint8]:
-    ground, accent = QColor(look.surface), QColor(look.accent)
+def _ramp(palette: Theme) -> NDArray[np.uint8]:
+    ground, accent = QColor(palette.surface), QColor(palette.accent)
     ends = np.array([[c.red(), c.green(), c.blue()] for c in (ground, accent)], dtype=float)
     share = np.linspace(FAINTEST, 1.0, 256)[:, None]
     return np.asarray(np.round((1 - share) * ends[0] + share * ends[1]), dtype=np.uint8)
@@ -343,14 +343,14 @@ class TilePainter:
 
     def _colour(self, indices: NDArray[np.int64]) -> None:
         """Colour the matrices that are seen for the first time in this theme."""
-        look = theme.current()
-        if self._look is not look:
-            self._look = look
+        palette = theme.current()
+        if self._look is not palette:
+            self._look = palette
             self._ready[:] = False
         new = indices[~self._ready[indices]]
         if not len(new):
             return
-        unknown = QColor(look.line)
+        unknown = QColor(palette.line)
         colours = np.vstack([rate_table(), [unknown.red(), unknown.green(), unknown.blue()]]).astype(
             np.uint32
         )
@@ -416,7 +416,7 @@ class TilePainter:
                 )
         painter.setPen(Qt.PenStyle.NoPen)
         for community, boxes in bars.items():
-            painter.setBrush(community_ink(community))
+            painter.setBrush(community_text_colour(community))
             painter.drawRects(boxes)
         if named:
             self._write_names(painter, grid, pairs, communities, chosen)
@@ -429,19 +429,25 @@ class TilePainter:
         communities: list[int],
         chosen: set[int],
     ) -> None:
-        look = theme.current()
+        palette = theme.current()
         painter.setFont(theme.font(theme.CAPTION))
         middle = Qt.TextElideMode.ElideMiddle
         for (row, box), community in zip(pairs, communities, strict=True):
             left, right = box.left(), box.left() + grid.across - grid.gap
             if community >= 0:
                 number = str(community + 1)
-                painter.setPen(community_ink(community))
+                painter.setPen(community_text_colour(community))
                 painter.drawText(
                     QRectF(left + 5, box.bottom(), 16, NAME_ROOM), Qt.AlignmentFlag.AlignVCenter, number
                 )
                 left += 9 + 7 * len(number)
-            tone = look.rejected if self.tiles.excluded[row] else look.text if row in chosen else look.second
+            tone = (
+                palette.rejected
+                if self.tiles.excluded[row]
+                else palette.text
+                if row in chosen
+                else palette.second
+            )
             room = QRectF(left, box.bottom(), right - left, NAME_ROOM)
             paint_words(painter, room, self.captions[row], tone, elide=middle)
 

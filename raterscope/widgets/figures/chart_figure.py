@@ -185,12 +185,12 @@ class ChartFigure(Figure[Part]):
     def draw(self, painter: QPainter) -> None:
         """Paint the chart, rings and what is pointed at."""
         self.paint_still(painter, self._draw_chart)
-        look, canvas = theme.current(), QtCanvas(painter)
+        palette, canvas = theme.current(), QtCanvas(painter)
         box = self.plan.box
         for part in self._rings:
             position = self.position_of(part)
             if box.contains(position.x(), position.y()):
-                canvas.disc((position.x(), position.y()), self._ring_size / 2, "", Pen(look.text, 1.6))
+                canvas.disc((position.x(), position.y()), self._ring_size / 2, "", Pen(palette.text, 1.6))
         if self.pointed is not None:
             self._draw_pointed(painter, self.position_of(self.pointed))
 
@@ -198,9 +198,9 @@ class ChartFigure(Figure[Part]):
         draw_chart(QtCanvas(painter), self.plan, theme.current())
 
     def _draw_pointed(self, painter: QPainter, position: QPointF) -> None:
-        look, box = theme.current(), self.plan.box
-        painter.setPen(QPen(QColor(look.accent), 1.6))
-        painter.setBrush(QColor(look.surface))
+        palette, box = theme.current(), self.plan.box
+        painter.setPen(QPen(QColor(palette.accent), 1.6))
+        painter.setBrush(QColor(palette.surface))
         painter.drawEllipse(position, RING, RING)
         if not self._by_key or self.pointed is None:
             return
@@ -212,10 +212,10 @@ class ChartFigure(Figure[Part]):
         left = min(max(position.x() - width / 2, box.left), max(box.right - width, 0.0))
         top = position.y() - 28 if position.y() - 28 > box.top else position.y() + 10
         label = QRectF(left, top, width, 18)
-        painter.setPen(QPen(QColor(look.line), 1))
-        painter.setBrush(QColor(look.raised))
+        painter.setPen(QPen(QColor(palette.line), 1))
+        painter.setBrush(QColor(palette.raised))
         painter.drawRoundedRect(label, 3, 3)
-        painter.setPen(QColor(look.text))
+        painter.setPen(QColor(palette.text))
         painter.drawText(label, Qt.AlignmentFlag.AlignCenter, words)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -531,15 +531,15 @@ class ColumnFigure(Figure[Column]):
     def draw(self, painter: QPainter) -> None:
         """Paint the charts, the column that is selected and the one that is pointed at."""
         self.paint_still(painter, self._draw_charts)
-        look = theme.current()
+        palette = theme.current()
         pointed = None if self.pointed is None else self.pointed[1]
-        for column, ink in ((self.selected, self.cursor_ink), (pointed, look.third)):
+        for column, ink in ((self.selected, self.cursor_colour), (pointed, palette.third)):
             for number, plan in enumerate(self.plans):
                 if column is not None and column < len(self.columns[number]):
                     self._draw_cursor(QtCanvas(painter), plan, number, column, ink)
 
     @property
-    def cursor_ink(self) -> str:
+    def cursor_colour(self) -> str:
         """Colour of the cursor at the selected column."""
         return theme.current().text
 

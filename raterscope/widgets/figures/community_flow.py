@@ -15,7 +15,7 @@ from raterscope.figures.colours import Theme, community_colour
 from raterscope.figures.description import PlotTable
 from raterscope.text import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures.cells import community_ink, mixed, paint_rates
+from raterscope.widgets.figures.cells import community_text_colour, mixed, paint_rates
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
 from raterscope.widgets.painting import in_two_lines, paint_words
 from raterscope.widgets.parts import plain_label, plain_tip
@@ -449,10 +449,10 @@ class _Flow(Figure[Part]):
         laid, view = self.laid, self._view
         assert laid is not None
         assert view is not None
-        look = theme.current()
+        palette = theme.current()
         painter.setFont(theme.font(theme.CAPTION))
         for moment, (left, width) in enumerate(laid.columns):
-            paint_words(painter, QRectF(left, 0, width, HEAD - 4), view.moments[moment], look.second)
+            paint_words(painter, QRectF(left, 0, width, HEAD - 4), view.moments[moment], palette.second)
         painter.setPen(Qt.PenStyle.NoPen)
         for part in laid.bands:
             painter.setBrush(self._band_colour(part))
@@ -469,24 +469,24 @@ class _Flow(Figure[Part]):
         return colour
 
     def _draw_block(self, painter: QPainter, block: Block) -> None:
-        view, look, box = self._view, theme.current(), block.box
+        view, palette, box = self._view, theme.current(), block.box
         assert view is not None
         painter.setOpacity(1.0 if self._selected is None or block.number == self._selected else 0.3)
-        hue = QColor(look.third if block.number < 0 else community_colour(block.number))
+        hue = QColor(palette.third if block.number < 0 else community_colour(block.number))
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(_ground(look, hue.name()))
+        painter.setBrush(_ground(palette, hue.name()))
         painter.drawRoundedRect(box, 4, 4)
         painter.fillRect(QRectF(box.left(), box.top(), STRIP, box.height()), hue)
         for event in view.events:
             if event.number == block.number and event.moment - event.leaves == block.moment:
                 x = box.right() if event.leaves else box.left()
-                painter.fillRect(QRectF(x - 2, box.top() - 2, 4, box.height() + 4), QColor(look.text))
+                painter.fillRect(QRectF(x - 2, box.top() - 2, 4, box.height() + 4), QColor(palette.text))
         self._write(painter, block)
         painter.setOpacity(1.0)
 
     def _write(self, painter: QPainter, block: Block) -> None:
         """Write number and size on a block, below them its name, then its matrix, as far as they fit."""
-        view, look = self._view, theme.current()
+        view, palette = self._view, theme.current()
         assert view is not None
         inner = block.box.adjusted(STRIP + PAD, 0, -PAD, 0)
         if inner.height() < LEAST_LINE:
@@ -494,9 +494,9 @@ class _Flow(Figure[Part]):
         line = QRectF(inner.left(), inner.top() + 1, inner.width(), min(LINE, inner.height() - 1))
         size = f"{int(view.sizes[block.moment][block.community]):,}"
         name = "none" if block.number < 0 else f"{block.number + 1}"
-        ink = look.second if block.number < 0 else community_ink(block.number).name()
+        ink = palette.second if block.number < 0 else community_text_colour(block.number).name()
         painter.setFont(theme.font(theme.CAPTION))
-        paint_words(painter, line, size, look.second, side=Qt.AlignmentFlag.AlignRight)
+        paint_words(painter, line, size, palette.second, side=Qt.AlignmentFlag.AlignRight)
         room = inner.width() - QFontMetrics(painter.font()).horizontalAdvance(size) - 4
         painter.setFont(theme.font(theme.CAPTION, bold=True))
         paint_words(painter, QRectF(line.left(), line.top(), room, line.height()), name, ink)
@@ -524,5 +524,5 @@ class _Flow(Figure[Part]):
 
 
 @lru_cache(maxsize=64)
-def _ground(look: Theme, hue: str) -> QColor:
-    return mixed(QColor(look.surface), QColor(hue), TINT)
+def _ground(palette: Theme, hue: str) -> QColor:
+    return mixed(QColor(palette.surface), QColor(hue), TINT)

@@ -361,18 +361,18 @@ class _Triangles(Figure[TrianglePart]):
         ]
 
     def _draw_all(self, painter: QPainter) -> None:
-        view, look, canvas = self._view, theme.current(), QtCanvas(painter)
+        view, palette, canvas = self._view, theme.current(), QtCanvas(painter)
         assert view is not None
         for moment, title in enumerate(view.moments):
             box = self._box(moment, 0)
-            canvas.text(((box.left + box.right) / 2, HEAD / 2 - 2), title, look.second, theme.CAPTION)
+            canvas.text(((box.left + box.right) / 2, HEAD / 2 - 2), title, palette.second, theme.CAPTION)
             for true in range(len(view.classes)):
                 chart = self._chart(view, moment, true)
-                chart.draw_in(canvas, self._box(moment, true), look, theme.CAPTION, theme.CAPTION)
+                chart.draw_in(canvas, self._box(moment, true), palette, theme.CAPTION, theme.CAPTION)
         for true, name in enumerate(view.classes):
             middle = self._box(0, true).top - CORNER - LINE / 2
             text = elided(f"true: {name}", self.room.width(), lambda part: text_width(part, theme.CAPTION))
-            canvas.text((0.0, middle), text, look.text, theme.CAPTION, "start")
+            canvas.text((0.0, middle), text, palette.text, theme.CAPTION, "start")
 
     def _chart(self, view: TrianglesView, moment: int, true: int) -> TernaryChart:
         most = max((int(sizes.max(initial=1)) for sizes in view.sizes), default=1)

@@ -440,7 +440,7 @@ class _Matrix(Figure[tuple[int, int]]):
         view = self._view
         if view is None:
             return
-        look = theme.current()
+        palette = theme.current()
         grid, width, height, turned = self._grid()
         values, low, high, table, words = self._scale()
         colours = colours_of(values, low, high, table)
@@ -448,7 +448,7 @@ class _Matrix(Figure[tuple[int, int]]):
         lettering = self._lettering(width - gap, height - gap)
         rows, columns = self._rows(), self._columns()
         if gap == 0:
-            unknown = QColor(look.raised)
+            unknown = QColor(palette.raised)
             colours[~np.isfinite(values)] = unknown.red(), unknown.green(), unknown.blue()
             if self._mode != "difference":  # of several cells in a pixel, the largest is seen
                 pooled = _pooled(values[np.ix_(rows, columns)], int(grid.height()), int(grid.width()))
@@ -462,20 +462,20 @@ class _Matrix(Figure[tuple[int, int]]):
                 for column, output in enumerate(columns):
                     box = self._box(grid, width, height, row, column)
                     known = bool(np.isfinite(values[true, output]))
-                    ground = QColor(*map(int, colours[true, output])) if known else QColor(look.raised)
+                    ground = QColor(*map(int, colours[true, output])) if known else QColor(palette.raised)
                     paint_cell(painter, box, ground)
                     self._draw_numbers(painter, box, lettering, (true, output), ink_on(ground))
         self._draw_names(painter, grid, width, height, turned)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         selected, answer = self._selected
         if selected in rows and (answer is None or answer in columns):
-            painter.setPen(QPen(QColor(look.text), 2))
+            painter.setPen(QPen(QColor(palette.text), 2))
             ends = (0, len(columns) - 1) if answer is None else (columns.index(answer),) * 2
             first, last = (self._box(grid, width, height, rows.index(selected), end) for end in ends)
             painter.drawRoundedRect(first.united(last).adjusted(-2, -2, 2, 2), 4, 4)
         if self.pointed is not None and self.pointed[0] in rows and self.pointed[1] in columns:
             cell = rows.index(self.pointed[0]), columns.index(self.pointed[1])
-            painter.setPen(QPen(QColor(look.text), 1, Qt.PenStyle.DashLine))
+            painter.setPen(QPen(QColor(palette.text), 1, Qt.PenStyle.DashLine))
             painter.drawRect(self._box(grid, width, height, *cell).adjusted(-1, -1, 1, 1))
         bar = QRectF(grid.left(), grid.bottom() + 6, min(max(grid.width(), 150.0), 260.0), BAR_HEIGHT)
         bar.setRight(min(bar.right(), self.room.width() - 2.0))
@@ -526,11 +526,11 @@ class _Matrix(Figure[tuple[int, int]]):
         painter.drawText(QRectF(box.left(), middle + 3, box.width(), 14), Qt.AlignmentFlag.AlignCenter, under)
 
     def _draw_names(self, painter: QPainter, grid: QRectF, width: float, height: float, turned: bool) -> None:
-        view, look = self._view, theme.current()
+        view, palette = self._view, theme.current()
         assert view is not None
         painter.setFont(theme.font(theme.CAPTION))
         corner = QRectF(0, grid.top() - 20, grid.left() - 6, 16)
-        paint_words(painter, corner, SPLIT, look.third)
+        paint_words(painter, corner, SPLIT, palette.third)
         shown = [view.classes[row] for row in self._rows()]
         answers = [view.outputs[column] for column in self._columns()]
         brief, middle = distinguishing_labels((*shown, *answers)), Qt.TextElideMode.ElideMiddle
@@ -540,7 +540,7 @@ class _Matrix(Figure[tuple[int, int]]):
             box = QRectF(0, grid.top() + row * height, grid.left() - 6, max(height, NAMES_FROM))
             if every > 1:
                 box.moveTop(grid.top() + (row + 0.5) * height - NAMES_FROM / 2)
-            paint_words(painter, box, name, look.second, elide=middle, brief=brief[name])
+            paint_words(painter, box, name, palette.second, elide=middle, brief=brief[name])
         if not turned and width < TURNED_FROM:
             return
         for column, name in enumerate(answers):
@@ -550,12 +550,12 @@ class _Matrix(Figure[tuple[int, int]]):
                 painter.translate(box.center().x(), grid.top() - 4)
                 painter.rotate(-90)
                 upright = QRectF(0, -8, grid.top() - 4, 16)
-                paint_words(painter, upright, name, look.second, brief=brief[name])
+                paint_words(painter, upright, name, palette.second, brief=brief[name])
                 painter.restore()
             else:
                 above = QRectF(box.left(), grid.top() - 20, box.width(), 16)
                 centre = Qt.AlignmentFlag.AlignHCenter
-                paint_words(painter, above, name, look.second, side=centre, brief=brief[name])
+                paint_words(painter, above, name, palette.second, side=centre, brief=brief[name])
 
 
 def _pooled(values: NDArray[np.floating], down: int, across: int) -> NDArray[np.floating]:

@@ -188,7 +188,7 @@ class _Rows(Figure[int]):
         view = self._view
         if view is None:
             return
-        look, room = theme.current(), self._room()
+        palette, room = theme.current(), self._room()
         painter.setFont(theme.font(theme.CAPTION))
         self._draw_scale(painter, room)
         visible = self.room
@@ -202,45 +202,45 @@ class _Rows(Figure[int]):
             line = QRectF(0, HEAD + row * ROW, self.room.width(), ROW)
             if row in (selected, self.pointed):
                 painter.setPen(Qt.PenStyle.NoPen)
-                painter.setBrush(QColor(look.raised))
+                painter.setBrush(QColor(palette.raised))
                 painter.drawRoundedRect(line, 4, 4)
             name = QRectF(4, line.top(), room.left() - 10, ROW)
-            tone = look.text if row == selected else look.second
+            tone = palette.text if row == selected else palette.second
             paint_words(painter, name, view.names[row], tone, elide=Qt.TextElideMode.ElideMiddle)
             self._draw_count(painter, room, line, row)
 
     def _draw_scale(self, painter: QPainter, room: QRectF) -> None:
-        look, letters = theme.current(), theme.CAPTION
+        palette, letters = theme.current(), theme.CAPTION
         axis = Axis("", integral=True)
         for value, text in ticks_of(
             axis, 0.0, self._most, room.width(), letters, lambda words: text_width(words, letters)
         ):
             x = round(room.left() + value / self._most * room.width()) + 0.5
-            painter.setPen(QPen(QColor(look.line), 1))
+            painter.setPen(QPen(QColor(palette.line), 1))
             painter.drawLine(QPointF(x, HEAD), QPointF(x, self.room.height()))
             box = QRectF(x - 40, 2, 80, HEAD - 4)
-            paint_words(painter, box, text, look.third, side=Qt.AlignmentFlag.AlignHCenter)
+            paint_words(painter, box, text, palette.third, side=Qt.AlignmentFlag.AlignHCenter)
 
     def _draw_count(self, painter: QPainter, room: QRectF, line: QRectF, row: int) -> None:
-        view, look, y = self._view, theme.current(), line.center().y()
+        view, palette, y = self._view, theme.current(), line.center().y()
         assert view is not None
         scale = room.width() / self._most
         known = float(view.known[row])
         if np.isfinite(known):
             x = room.left() + known * scale
-            painter.setPen(QPen(QColor(look.text), 1.6))
+            painter.setPen(QPen(QColor(palette.text), 1.6))
             painter.drawLine(QPointF(x, y - 6), QPointF(x, y + 6))
         words = QRectF(room.right() + 8, line.top(), self.room.width() - room.right() - 12, ROW)
         if not np.isfinite(view.expected[row]):
-            paint_words(painter, words, "not fused", look.third)
+            paint_words(painter, words, "not fused", palette.third)
             return
         expected, low, high = (float(part[row]) for part in (view.expected, view.low, view.high))
-        painter.setPen(QPen(QColor(look.accent), 2))
+        painter.setPen(QPen(QColor(palette.accent), 2))
         painter.drawLine(QPointF(room.left() + low * scale, y), QPointF(room.left() + high * scale, y))
-        painter.setBrush(QColor(look.accent))
+        painter.setBrush(QColor(palette.accent))
         painter.setPen(Qt.PenStyle.NoPen)
         painter.drawEllipse(QPointF(room.left() + expected * scale, y), DOT, DOT)
-        paint_words(painter, words, f"{expected:.1f} ({low:,.0f}-{high:,.0f})", look.second)
+        paint_words(painter, words, f"{expected:.1f} ({low:,.0f}-{high:,.0f})", palette.second)
 
 
 def _total(view: CountsView) -> str:
@@ -296,7 +296,7 @@ class StreamCurves(FigurePanel):
         self.plot.chosen.connect(self._settle)
         self.figure.chosen.connect(self.step_chosen)
         self.axis.chosen.connect(self.figure.set_axis)
-        self.outlook.chosen.connect(self.figure.set_outlook)
+        self.outlook.chosen.connect(self.figure.set_expected_changes)
         self.set_history(None)
 
     def set_history(
@@ -394,7 +394,7 @@ class _Curves(ColumnFigure):
         self._axis = name
         self._show()
 
-    def set_outlook(self, name: str) -> None:
+    def set_expected_changes(self, name: str) -> None:
         self._outlook = name
         self._show()
 

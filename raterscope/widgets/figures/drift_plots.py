@@ -407,8 +407,8 @@ class TernaryPlot(Figure[Part]):
         """Paint triangle, paths and markers."""
         if self._view is None:
             return
-        look = theme.current()
-        draw_triangle(QtCanvas(painter), self._corners, self._view.outputs, look, theme.CAPTION)
+        palette = theme.current()
+        draw_triangle(QtCanvas(painter), self._corners, self._view.outputs, palette, theme.CAPTION)
         painter.setFont(theme.font(theme.CAPTION))
         self._draw_legend(painter)
         for row in range(len(self._paths)):
@@ -452,7 +452,7 @@ class TernaryPlot(Figure[Part]):
 
     def _draw_legend(self, painter: QPainter) -> None:
         assert self._view is not None
-        look, room = theme.current(), int(max(self.room.height() / 2 - TOP, 17) // 17)
+        palette, room = theme.current(), int(max(self.room.height() / 2 - TOP, 17) // 17)
         names = self._view.classes[:room]
         for row, name in enumerate(names):
             middle = TOP / 2 + 17 * row
@@ -463,7 +463,7 @@ class TernaryPlot(Figure[Part]):
             paint_label(painter, QPointF(8, middle), row, 4)
             left_out = len(self._view.classes) - room
             words = name if row < room - 1 or left_out <= 0 else f"and {left_out + 1} more"
-            paint_words(painter, QRectF(18, middle - 8, end - 22, 16), words, look.second)
+            paint_words(painter, QRectF(18, middle - 8, end - 22, 16), words, palette.second)
 
     def _draw_path(self, painter: QPainter, row: int) -> None:
         steps, points = self._paths[row]
@@ -482,15 +482,15 @@ class TernaryPlot(Figure[Part]):
     def _draw_together(self, painter: QPainter) -> None:
         """Join the rows of all classes at some moments, each with its number."""
         assert self._view is not None
-        look, named = theme.current(), QPointF(-NAME, -NAME)
+        palette, named = theme.current(), QPointF(-NAME, -NAME)
         painter.setFont(theme.font(theme.CAPTION))
         for step, words in self._view.together:
             points = [self._pixel(row, step) for row in range(len(self._view.classes))]
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(theme.colour(look.accent, 255 if step <= self._step else FAINT), 1.2))
+            painter.setPen(QPen(theme.colour(palette.accent, 255 if step <= self._step else FAINT), 1.2))
             painter.drawPolyline(points)
             painter.save()
-            painter.setBrush(QColor(look.accent))
+            painter.setBrush(QColor(palette.accent))
             for position in points:
                 painter.translate(position)
                 painter.drawPath(symbol_path("star", STAR))
@@ -499,23 +499,23 @@ class TernaryPlot(Figure[Part]):
             if (points[0] - named).manhattanLength() > APART:
                 named = points[0]
                 box = QRectF(named.x() + 6, named.y() - 17, NAME, 14)
-                paint_words(painter, box, words, look.second)
+                paint_words(painter, box, words, palette.second)
 
     def _draw_marks(self, painter: QPainter, row: int) -> None:
         assert self._view is not None
-        look = theme.current()
+        palette = theme.current()
         changed = {step for step, of, _ in self._view.changes if of == row}
         for step in self._marks[row].tolist():
             position = self._pixel(row, step)
             if step in changed:
                 painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.setPen(QPen(QColor(look.text if step <= self._step else look.third), 1.6))
+                painter.setPen(QPen(QColor(palette.text if step <= self._step else palette.third), 1.6))
                 painter.drawEllipse(position, 8, 8)
             else:
                 radius = marker_radius(float(self._view.informed[step, row]))
                 paint_label(painter, position, row, radius, filled=step <= self._step)
         radius = marker_radius(float(self._view.informed[self._step, row])) + 3
-        paint_label(painter, self._pixel(row, self._step), row, radius, edge=look.text)
+        paint_label(painter, self._pixel(row, self._step), row, radius, edge=palette.text)
 
 
 def _thinned(points: NDArray[np.floating], most: int) -> NDArray[np.int64]:

@@ -340,14 +340,14 @@ class _Word(QAbstractButton):
         return QSize(pixels(words + 14), pixels(20))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        look = theme.current()
+        palette = theme.current()
         with QPainter(self) as painter:
             box = enlarge(painter, self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.setPen(QPen(QColor(look.accent), 1) if self.hasFocus() else Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(look.raised) if self.isChecked() else Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(QColor(palette.accent), 1) if self.hasFocus() else Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(palette.raised) if self.isChecked() else Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(box, 4, 4)
-            tone = look.text if self.isChecked() else look.second if self.isEnabled() else look.line
+            tone = palette.text if self.isChecked() else palette.second if self.isEnabled() else palette.line
             painter.setPen(QColor(tone))
             painter.setFont(theme.font(theme.CAPTION))
             painter.drawText(box, Qt.AlignmentFlag.AlignCenter, self.text())

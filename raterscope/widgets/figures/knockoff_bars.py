@@ -121,7 +121,7 @@ class StatisticBars(ColumnFigure):
         self._number: int | None = None
 
     @property
-    def cursor_ink(self) -> str:
+    def cursor_colour(self) -> str:
         """Colour of the frame of the selected bar."""
         return theme.current().accent
 
@@ -300,7 +300,7 @@ class KnockoffBars(FigurePanel):
         self._flagged.setText(f"{count(flagged)} flagged")
         theme.set_role(self._flagged, "rejected" if flagged else "second")
         self.header.set_aside(cut.words or ASIDE)
-        self._say_rate(cut.rate)
+        self._show_rate(cut.rate)
 
     def select(self, number: int | None) -> None:
         """Select an annotator, or none, without a signal."""
@@ -341,11 +341,11 @@ class KnockoffBars(FigurePanel):
         vertical(first, (self.figure, 1), inside=page, spacing=4)
         return page
 
-    def _say_rate(self, rate: float) -> None:
+    def _show_rate(self, rate: float) -> None:
         self._rate.setText(f"q = {rate:.2f}")
 
     def _on_slider(self) -> None:
-        self._say_rate(self.rate)
+        self._show_rate(self.rate)
         self.rate_changed.emit(self.rate)
 
     def _on_mode(self, mode: str) -> None:

@@ -50,7 +50,7 @@ def cover(
     """
     columns = len(low)
     for _ in range(round(width) - 1):
-        low, high = _wider_leaps(low, high)
+        low, high = _widen_jumps(low, high)
     top = np.clip(low - width / 2, 0, height)
     bottom = np.clip(high + width / 2, 0, height)
     if hidden is not None:
@@ -72,7 +72,7 @@ def cover(
     return cover_sums.reshape(columns, deep)
 
 
-def _wider_leaps(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+def _widen_jumps(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Carry each leap one column on: it is else thinner than the line that leads to it."""
     tall = (high[:-1] - low[:-1]) >= TALL
     wider = low.copy(), high.copy()

@@ -240,7 +240,7 @@ def paint_rows(
     row_at_keys : int, optional
         The row that the keys walk along.
     """
-    look = theme.current()
+    palette = theme.current()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
     painter.setClipRect(QRectF(GUTTER - 4, 0, rows.width - GUTTER + 4, rows.height))
@@ -250,7 +250,7 @@ def paint_rows(
         for item in np.flatnonzero(rows.visible(row)).tolist():
             picture = pictures.get(item) if rows.view.pictures else None
             width = 2.0 if item in chosen else 1.4
-            ink = look.text if item in chosen or item in pointed else look.accent
+            ink = palette.text if item in chosen or item in pointed else palette.accent
             framed = item in chosen or item in pointed or bool(rows.view.swapped[item])
             rank, name = int(rows.view.rank_before[item]), rows.view.names[item]
             _paint_card(painter, rows.card(item, row), f"{rank:,}", name, picture, rows.view.pictures)
@@ -263,11 +263,11 @@ def paint_rows(
         _paint_scores(painter, rows)
     for row, word in ((BEFORE, "before"), (AFTER, "after")):
         room = QRectF(0, rows.top(row), GUTTER - 8, rows.side)
-        paint_words(painter, room, word, look.accent if row == row_at_keys else look.third)
+        paint_words(painter, room, word, palette.accent if row == row_at_keys else palette.third)
 
 
 def _paint_lines(painter: QPainter, rows: Rows, lit: set[int]) -> None:
-    view, look, half = rows.view, theme.current(), rows.card_width / 2
+    view, palette, half = rows.view, theme.current(), rows.card_width / 2
     begin, end = rows.top(BEFORE) + rows.side + 3, rows.top(AFTER) - 3
     starts, ends = rows.x(view.place_before) + half, rows.x(view.place_after) + half
     visible = rows.passing()
@@ -275,8 +275,8 @@ def _paint_lines(painter: QPainter, rows: Rows, lit: set[int]) -> None:
         visible = rows.visible(BEFORE) | rows.visible(AFTER)
     number = int((visible & view.swapped).sum())
     alpha = 255 if number <= FAINT_FROM else max(round(255 * FAINT_FROM / number), FAINTEST)
-    still, moved = QPen(QColor(look.line), 1.4), QPen(theme.colour(look.accent, alpha), 1.5)
-    bright = QPen(QColor(look.text), 2.2)
+    still, moved = QPen(QColor(palette.line), 1.4), QPen(theme.colour(palette.accent, alpha), 1.5)
+    bright = QPen(QColor(palette.text), 2.2)
     ranked = np.array([item for item in lit if view.rank_before[item]], dtype=np.int64)
     for pen, items in (
         (still, np.flatnonzero(visible & ~view.swapped)),
@@ -292,9 +292,9 @@ def _paint_card(
     painter: QPainter, box: QRectF, rank: str, name: str, picture: QPixmap | None, has_picture: bool
 ) -> None:
     """Paint an item: picture, rank before correction, on either row to identify it, and name."""
-    look = theme.current()
+    palette = theme.current()
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(QColor(look.raised))
+    painter.setBrush(QColor(palette.raised))
     painter.drawRoundedRect(box, 4, 4)
     room = box.adjusted(PAD + (box.height() if has_picture else 0), 0, -PAD, 0)
     if picture is not None:
@@ -305,17 +305,17 @@ def _paint_card(
         painter.drawPixmap(target, picture, QRectF(picture.rect()))
     if box.height() >= TWO_LINES:
         line = QRectF(room.left(), room.center().y() - 16, room.width(), 16)
-        paint_words(painter, line, rank, look.second)
+        paint_words(painter, line, rank, palette.second)
         room = line.translated(0, 16)
     else:
-        paint_words(painter, QRectF(room.left(), room.top(), 22, room.height()), rank, look.second)
+        paint_words(painter, QRectF(room.left(), room.top(), 22, room.height()), rank, palette.second)
         room = room.adjusted(24, 0, 0, 0)
-    paint_words(painter, room, name, look.text, elide=Qt.TextElideMode.ElideMiddle)
+    paint_words(painter, room, name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
 
 
 def _paint_scores(painter: QPainter, rows: Rows) -> None:
     """Paint scores and intervals beside both rows, on a scale for those in sight."""
-    view, look = rows.view, theme.current()
+    view, palette = rows.view, theme.current()
     visible = [np.flatnonzero(rows.visible(row)) for row in (BEFORE, AFTER)]
     scores = (view.before, view.after)
     ends = (view.before_interval, view.after_interval)
@@ -328,16 +328,16 @@ def _paint_scores(painter: QPainter, rows: Rows) -> None:
         for value, text in ticks_of(Axis(""), least, most, room, theme.CAPTION):
             y = top + (most - value) * scale
             box = QRectF(0, min(max(y - 7, 0), rows.height - 14), GUTTER - 8, 14)
-            paint_words(painter, box, text, look.third, side=Qt.AlignmentFlag.AlignRight)
+            paint_words(painter, box, text, palette.third, side=Qt.AlignmentFlag.AlignRight)
         for item in visible[row].tolist():
             x = rows.card(item, row).center().x()
             if x < GUTTER:
                 continue
-            painter.setPen(QPen(QColor(look.accent if view.swapped[item] else look.second), 1.6))
+            painter.setPen(QPen(QColor(palette.accent if view.swapped[item] else palette.second), 1.6))
             low, high = (top + (most - end) * scale for end in ends[row][:, item].tolist())
             if math.isfinite(low) and math.isfinite(high):
                 painter.drawLine(QPointF(x, low), QPointF(x, high))
-            painter.setBrush(QColor(look.surface))
+            painter.setBrush(QColor(palette.surface))
             y = top + (most - float(scores[row][item])) * scale
             painter.drawEllipse(QPointF(x, y), 2.2, 2.2)
 

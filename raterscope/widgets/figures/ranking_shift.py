@@ -201,14 +201,14 @@ class RankingRows(QAbstractScrollArea):
     def _choose(self, *items: int) -> None:
         self._chosen = items
         self._show(items[-1])
-        self._say()
+        self._update_text()
         self.viewport().update()
         if len(items) == 2:
             self.pair_chosen.emit(*items)
         else:
             self.item_chosen.emit(items[0])
 
-    def _say(self) -> None:
+    def _update_text(self) -> None:
         self.setAccessibleDescription(self.words(self._chosen))
 
     def words(self, items: tuple[int, ...]) -> str:
@@ -366,8 +366,8 @@ class RankingShift(FigurePanel):
         self.menu = FigureMenu(self, self.figure, self.table)
         self.modes.chosen.connect(self._on_mode)
         self.next.clicked.connect(self.figure.go_to_next_swap)
-        self.figure.item_chosen.connect(self._say_chosen)
-        self.figure.pair_chosen.connect(self._say_chosen)
+        self.figure.item_chosen.connect(self._show_selected)
+        self.figure.pair_chosen.connect(self._show_selected)
         self.figure.item_chosen.connect(self.item_chosen)
         self.figure.pair_chosen.connect(self.pair_chosen)
         self.figure.pictures.wanted.connect(self.picture_wanted)
@@ -384,12 +384,12 @@ class RankingShift(FigurePanel):
         left_out = 0 if view is None else int((view.rank_before == 0).sum())
         aside += f", {left_out:,} never compared" if left_out else ""
         self.header.set_aside("" if view is None else aside)
-        self._say_chosen()
+        self._show_selected()
 
     def select(self, *items: int) -> None:
         """Select an item, or a pair, without a signal; none of them selects nothing."""
         self.figure.select(*items)
-        self._say_chosen()
+        self._show_selected()
 
     def set_picture(self, item: int, picture: QImage | None) -> None:
         """Set the requested picture; None if there is none."""
@@ -434,7 +434,7 @@ class RankingShift(FigurePanel):
             }
         )
 
-    def _say_chosen(self) -> None:
+    def _show_selected(self) -> None:
         self.header.set_title(TITLE, " and ".join(self.figure.chosen_names()), brief=BRIEF)
 
     def _on_mode(self, mode: str) -> None:

@@ -17,7 +17,7 @@ from raterscope.widgets.figures.cells import (
     BAR_HEIGHT,
     cell_at,
     cell_beside,
-    community_ink,
+    community_text_colour,
     community_word,
     mixed,
     paint_colour_bar,
@@ -329,7 +329,7 @@ class _Similarity(Figure[tuple[int, int]]):
             if begin == end:
                 continue
             start, length = float(begin) * side, float(end - begin) * side
-            ink = community_ink(number) if number >= 0 else QColor(theme.current().line)
+            ink = community_text_colour(number) if number >= 0 else QColor(theme.current().line)
             painter.fillRect(QRectF(square.left() - 5, square.top() + start, 4, length), ink)
             painter.fillRect(QRectF(square.left() + start, square.top() - 5, length, 4), ink)
             if length >= 12 and number >= 0:
@@ -377,7 +377,7 @@ class _Similarity(Figure[tuple[int, int]]):
             middle = np.median(points[network.communities == number], axis=0)
             lift = 0 if len(points) > FEW_MARKS else 20  # so that it covers no mark
             box = QRectF(middle[0] - 11, max(middle[1] - 8 - lift, 1.0), 22, 16)
-            painter.setPen(QPen(community_ink(number), 1))
+            painter.setPen(QPen(community_text_colour(number), 1))
             painter.setBrush(QColor(theme.current().raised))
             painter.drawRoundedRect(box, 4, 4)
             painter.drawText(box, Qt.AlignmentFlag.AlignCenter, str(number + 1))

@@ -84,7 +84,7 @@ class WallTiles(QAbstractScrollArea):
     def set_captions(self, captions: Sequence[str]) -> None:
         """Show other names."""
         self._painter.captions = captions
-        self._say()
+        self._update_text()
         self.viewport().update()
 
     def set_order(self, order: NDArray[np.integer]) -> None:
@@ -122,7 +122,7 @@ class WallTiles(QAbstractScrollArea):
         self._anchor = max(self._current, 0)
         if self._current >= 0:
             self._show(self._current)
-        self._say()
+        self._update_text()
         self.viewport().update()
 
     def light(self, indices: Iterable[int] | None) -> None:
@@ -224,14 +224,14 @@ class WallTiles(QAbstractScrollArea):
         else:
             self._anchor = self._current
             if modifiers & Qt.KeyboardModifier.ControlModifier:
-                self._say()
+                self._update_text()
                 self.viewport().update()
             else:
                 self._choose([int(self._order[self._current])])
 
     def _choose(self, indices: Iterable[int]) -> None:
         self._selected = set(indices)
-        self._say()
+        self._update_text()
         self.viewport().update()
         self.selection_changed.emit(self.selected)
 
@@ -240,7 +240,7 @@ class WallTiles(QAbstractScrollArea):
         if row is not None:
             self._choose(self._selected ^ {row})
 
-    def _say(self) -> None:
+    def _update_text(self) -> None:
         row = self.current
         marked = ", selected" if row in self._selected else ""
         self.setAccessibleDescription("" if row is None else self.words(row) + marked)
@@ -391,11 +391,11 @@ class WallTiles(QAbstractScrollArea):
         self._painter.paint(painter, grid, indices, first, begin, self._selected, self._lit)
 
     def _paint_frame(self, painter: QPainter, box: QRectF, at_keys: bool) -> None:
-        look = theme.current()
+        palette = theme.current()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        pen = QPen(QColor(look.accent), 2)
+        pen = QPen(QColor(palette.accent), 2)
         if at_keys and len(self._selected) != 1:
-            pen = QPen(QColor(look.text), 1.5, Qt.PenStyle.DashLine)
+            pen = QPen(QColor(palette.text), 1.5, Qt.PenStyle.DashLine)
         painter.setPen(pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 4, 4)

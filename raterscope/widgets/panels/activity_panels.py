@@ -95,14 +95,14 @@ class _HistoryKind(LineKind[HistoryEntry]):
         return f"{line.time.astimezone():%Y-%m-%d %H:%M:%S}  {self.words(line)}"
 
     def paint_line(self, painter: QPainter, box: QRectF, line: HistoryEntry) -> None:
-        look = theme.current()
-        tones = {"accepted": look.accent, "rejected": look.rejected, "disputed": look.disputed}
+        palette = theme.current()
+        tones = {"accepted": palette.accent, "rejected": palette.rejected, "disputed": palette.disputed}
         painter.setFont(theme.font())
-        paint_words(painter, box.adjusted(2, 0, 0, 0), f"{line.time.astimezone():%H:%M}", look.third)
+        paint_words(painter, box.adjusted(2, 0, 0, 0), f"{line.time.astimezone():%H:%M}", palette.third)
         words = QFont(theme.font())
         words.setStrikeOut(line.standing == "undone")
         painter.setFont(words)
-        tone = tones.get(line.tone, look.second) if line.standing == IN_EFFECT else look.third
+        tone = tones.get(line.tone, palette.second) if line.standing == IN_EFFECT else palette.third
         paint_words(painter, box.adjusted(50, 0, -4, 0), line.words, tone)
 
 

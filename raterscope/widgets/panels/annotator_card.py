@@ -110,22 +110,26 @@ class CardLineKind(LineKind[CardLine]):
 
     def paint_line(self, painter: QPainter, box: QRectF, line: CardLine) -> None:
         """Paint a title at the left, and a column for each annotator."""
-        look, right = theme.current(), Qt.AlignmentFlag.AlignRight
+        palette, right = theme.current(), Qt.AlignmentFlag.AlignRight
         inner = box.adjusted(12, 0, -12, 0)
         if line.heading:
             painter.setFont(theme.font(theme.CAPTION))
-            paint_words(painter, inner.adjusted(0, 6, 0, 0), line.title.upper(), look.second)
-            paint_words(painter, inner.adjusted(0, 6, 0, 0), " · ".join(line.texts), look.third, side=right)
+            paint_words(painter, inner.adjusted(0, 6, 0, 0), line.title.upper(), palette.second)
+            paint_words(
+                painter, inner.adjusted(0, 6, 0, 0), " · ".join(line.texts), palette.third, side=right
+            )
             return
         painter.setFont(theme.font())
         columns = max(len(line.texts), 1)
         name = inner.width() * (0.3 if columns == 1 else 0.28)
-        paint_words(painter, QRectF(inner.left(), inner.top(), name, inner.height()), line.title, look.second)
+        paint_words(
+            painter, QRectF(inner.left(), inner.top(), name, inner.height()), line.title, palette.second
+        )
         width = (inner.width() - name) / columns
         for at, text in enumerate(line.texts):
             cell = QRectF(inner.left() + name + at * width + 8, inner.top(), width - 8, inner.height())
             marked = at < len(line.marked) and line.marked[at]
-            colour = look.rejected if marked else look.text if text else look.third
+            colour = palette.rejected if marked else palette.text if text else palette.third
             figures = line.figures[at] if line.figures else (math.nan,) * 3
             bar = math.isfinite(figures[0])
             words = QRectF(cell.left(), cell.top(), cell.width(), cell.height() - (7 if bar else 0))

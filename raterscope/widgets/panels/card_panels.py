@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QAbstractButton, QPushButton, QSizePolicy, QWidget
 
 from raterscope.text import count, percent
 from raterscope.widgets import theme
-from raterscope.widgets.figures.cells import community_ink, paint_community, paint_rates
+from raterscope.widgets.figures.cells import community_text_colour, paint_community, paint_rates
 from raterscope.widgets.hints import KeyButton, KeyHelp
 from raterscope.widgets.layouts import STRETCH, Stretch, horizontal, vertical
 from raterscope.widgets.names import short_class_names
@@ -251,7 +251,7 @@ class CommunityCards(QWidget):
             spacing=4,
         )
         theme.notifier().changed.connect(self._fit_row)
-        self.tell_copies("")
+        self.show_copying_link("")
         self.show_communities(None)
 
     @property
@@ -283,7 +283,7 @@ class CommunityCards(QWidget):
         count = len(self.cards)
         self.header.set_aside(words or (f"{count:,} found | click to select" if count else ""))
 
-    def tell_copies(self, words: str) -> None:
+    def show_copying_link(self, words: str) -> None:
         """Show a link about annotators who copy; an empty text hides it."""
         self.copies.setText(words)
         self.copies.setAccessibleName(words or "Possible copying")
@@ -389,24 +389,24 @@ class _Card(QAbstractButton):
             self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
-        look, view, index = theme.current(), self._view, self._place
+        palette, view, index = theme.current(), self._view, self._place
         box = enlarge(painter, self.rect())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         lit = self.isChecked() or self.hasFocus()
-        painter.setPen(QPen(QColor(look.accent if lit else look.line), 2 if self.isChecked() else 1))
-        painter.setBrush(QColor(look.raised) if self.isChecked() else Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(QColor(palette.accent if lit else palette.line), 2 if self.isChecked() else 1))
+        painter.setBrush(QColor(palette.raised) if self.isChecked() else Qt.BrushStyle.NoBrush)
         painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 5, 5)
         inner = box.adjusted(PAD, PAD, -PAD, -PAD)
         paint_community(painter, QPointF(inner.left() + 5, inner.top() + NAME / 2 - 1), index, 5)
         painter.setFont(theme.font(bold=True))
         title = QRectF(inner.left() + SYMBOL, inner.top(), inner.width() - SYMBOL, NAME - 2)
         for words in self._title(index):
-            paint_words(painter, title, words, community_ink(index).name())
+            paint_words(painter, title, words, community_text_colour(index).name())
             title.translate(0, SECOND_NAME)
         painter.setFont(theme.font(theme.CAPTION))
         line = QRectF(inner.left(), inner.top() + self._name_room, inner.width(), LINE)
         for text in self._lines():
-            paint_words(painter, line, text, look.second)
+            paint_words(painter, line, text, palette.second)
             line = line.translated(0, LINE)
         if view.prototype is not None:
             paint_rates(

@@ -248,7 +248,7 @@ class CardDelegate(QStyledItemDelegate):
         painter.restore()
 
     def _card(self, painter: QPainter, box: QRectF, card: Card, number: int, state: QStyle.StateFlag) -> None:
-        look, side = theme.current(), self._side
+        palette, side = theme.current(), self._side
         width, height = size_of(side).width(), size_of(side).height()
         frame = QRectF(round(box.center().x() - width / 2) + 2, box.top() + 2, width - 4, height - 4)
         picture = QRectF(frame.left() + PAD - 2, frame.top() + PAD - 2, side, side)
@@ -266,36 +266,36 @@ class CardDelegate(QStyledItemDelegate):
             painter.drawText(picture, Qt.AlignmentFlag.AlignCenter, words)
         painter.setFont(theme.font(theme.CAPTION))
         name = QRectF(picture.left(), picture.bottom() + 2, side, 15)
-        paint_words(painter, name, card.title, look.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_words(painter, name, card.title, palette.text, elide=Qt.TextElideMode.ElideMiddle)
         name.translate(0, 15)
         middle, right = Qt.TextElideMode.ElideMiddle, Qt.AlignmentFlag.AlignRight
-        paint_words(painter, name.adjusted(0, 0, -FIGURE_ROOM, 0), card.second, look.second, elide=middle)
-        paint_words(painter, name, card.figure, getattr(look, card.tone), side=right)
+        paint_words(painter, name.adjusted(0, 0, -FIGURE_ROOM, 0), card.second, palette.second, elide=middle)
+        paint_words(painter, name, card.figure, getattr(palette, card.tone), side=right)
         name.translate(0, 14)
-        paint_words(painter, name, card.third, look.third, elide=middle)
+        paint_words(painter, name, card.third, palette.third, elide=middle)
         marked = QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_MouseOver
         if state & (marked | QStyle.StateFlag.State_HasFocus):
             selected = bool(state & QStyle.StateFlag.State_Selected)
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(QColor(look.accent if selected else look.line), 2 if selected else 1))
+            painter.setPen(QPen(QColor(palette.accent if selected else palette.line), 2 if selected else 1))
             painter.drawRoundedRect(frame, 5, 5)
 
     def _line(self, painter: QPainter, box: QRectF, card: Card, state: QStyle.StateFlag) -> None:
-        look, middle = theme.current(), Qt.TextElideMode.ElideMiddle
+        palette, middle = theme.current(), Qt.TextElideMode.ElideMiddle
         if state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(box, QColor(look.raised))
+            painter.fillRect(box, QColor(palette.raised))
         painter.setFont(theme.font())
         inner = box.adjusted(6, 0, -8, 0)
         ends = [inner.left() + share * inner.width() for share in (0, 0.42, 0.62, 1)]
         rooms: Sequence[QRectF] = [
             QRectF(left, inner.top(), right - left - 8, inner.height()) for left, right in pairwise(ends)
         ]
-        paint_words(painter, rooms[0], card.title, look.text, elide=middle)
-        paint_words(painter, rooms[1], card.third, look.second, elide=middle)
+        paint_words(painter, rooms[0], card.title, palette.text, elide=middle)
+        paint_words(painter, rooms[1], card.third, palette.second, elide=middle)
         paint_words(
-            painter, rooms[2], card.figure, getattr(look, card.tone), side=Qt.AlignmentFlag.AlignRight
+            painter, rooms[2], card.figure, getattr(palette, card.tone), side=Qt.AlignmentFlag.AlignRight
         )
-        paint_words(painter, rooms[2].adjusted(0, 0, -36, 0), card.second, look.second, elide=middle)
+        paint_words(painter, rooms[2].adjusted(0, 0, -36, 0), card.second, palette.second, elide=middle)
 
 
 PICTURE = 88

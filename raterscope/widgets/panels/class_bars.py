@@ -16,7 +16,7 @@ from raterscope.text import count
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp, paint_key
 from raterscope.widgets.layouts import vertical
-from raterscope.widgets.names import Typed
+from raterscope.widgets.names import SearchText
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import keeps_key
@@ -187,7 +187,7 @@ class _BarKind(LineKind[ClassBar]):
             painter.fillRect(box, theme.colour(theme.current().raised, 160))
 
     def paint_line(self, painter: QPainter, box: QRectF, line: ClassBar) -> None:
-        look = theme.current()
+        palette = theme.current()
         low = self.height == LOW_BAR
         if line.digit:
             size = min(CAP, box.height() - 3)
@@ -198,7 +198,7 @@ class _BarKind(LineKind[ClassBar]):
         known = math.isfinite(line.share)
         room = QRectF(right - FIGURE_ROOM, box.top(), FIGURE_ROOM, box.height())
         figure = f"{line.share:.2f}" if known else "–"
-        paint_words(painter, room, figure, look.text if known else look.third,
+        paint_words(painter, room, figure, palette.text if known else palette.third,
                     side=Qt.AlignmentFlag.AlignRight)  # fmt: skip
         right -= FIGURE_ROOM + 8
         name = QRectF(left, box.top() + 3, right - left, 17)
@@ -209,7 +209,7 @@ class _BarKind(LineKind[ClassBar]):
                 painter.setFont(theme.font(theme.CAPTION))
                 room = QRectF(right - VOTES_ROOM, box.top(), VOTES_ROOM, box.height())
                 words = count(line.votes, "vote")
-                paint_words(painter, room, words, look.second, side=Qt.AlignmentFlag.AlignRight)
+                paint_words(painter, room, words, palette.second, side=Qt.AlignmentFlag.AlignRight)
                 painter.setFont(theme.font())
                 right -= VOTES_ROOM + 4
             share = max(NAME_SHARE * (right - left), min(self.longest, right - left - LEAST_BAR))
@@ -227,11 +227,11 @@ class _BarKind(LineKind[ClassBar]):
                 name.setRight(note.left() - 8)
             else:
                 bar.setRight(note.left() - 4)
-            paint_words(painter, note, line.note, look.accent, side=Qt.AlignmentFlag.AlignRight)
+            paint_words(painter, note, line.note, palette.accent, side=Qt.AlignmentFlag.AlignRight)
             painter.setFont(theme.font())
         middle = Qt.TextElideMode.ElideMiddle
-        paint_words(painter, name, line.name, look.text, elide=middle, brief=line.brief)
-        tones = {"accent": look.accent, "disputed": look.disputed, "plain": look.third}
+        paint_words(painter, name, line.name, palette.text, elide=middle, brief=line.brief)
+        tones = {"accent": palette.accent, "disputed": palette.disputed, "plain": palette.third}
         if bar.width() > bar.height():
             paint_bar(painter, bar, line.share, tones[line.tone])
 
@@ -316,7 +316,7 @@ class ClassFinder(QWidget):
     def _matches(self) -> list[int]:
         """Return the rows that match: the name itself, then by kind of match, then as listed."""
         text = self.field.text().strip().casefold()
-        typed = Typed(text)
+        typed = SearchText(text)
         matches = []
         for row, name in enumerate(self._folded):
             fit = typed.fit(name)

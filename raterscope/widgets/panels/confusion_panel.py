@@ -86,18 +86,18 @@ class _ConfusionKind(LineKind[Confusion]):
         return f"true {line.true}, answer {line.given}: {line.figures()}"
 
     def paint_line(self, painter: QPainter, box: QRectF, line: Confusion) -> None:
-        look = theme.current()
+        palette = theme.current()
         box = box.adjusted(4, 0, -8, 0)
         if self.height == LOW:
             painter.setFont(theme.font())
             room = QRectF(box.right() - FIGURES, box.top(), FIGURES, box.height())
-            paint_words(painter, room, line.figures(), look.text, side=RIGHT_SIDE)
+            paint_words(painter, room, line.figures(), palette.text, side=RIGHT_SIDE)
             names = box.adjusted(0, 0, -FIGURES - 8, 0)
         else:
             names = QRectF(box.left(), box.top() + 2, box.width(), 17)
             painter.setFont(theme.font(theme.CAPTION))
             room = QRectF(box.left(), box.top() + 19, box.width(), 16)
-            paint_words(painter, room, line.figures(), look.second)
+            paint_words(painter, room, line.figures(), palette.second)
         painter.setFont(theme.font())
         metrics = QFontMetrics(painter.font())
         arrow = metrics.horizontalAdvance(ARROW) + 2.0
@@ -106,11 +106,11 @@ class _ConfusionKind(LineKind[Confusion]):
         first = min(true, max(free / 2, free - given))
         middle = Qt.TextElideMode.ElideMiddle
         room = QRectF(names.left(), names.top(), first, names.height())
-        paint_words(painter, room, line.true, look.text, elide=middle)
+        paint_words(painter, room, line.true, palette.text, elide=middle)
         room = QRectF(room.right(), names.top(), arrow, names.height())
-        paint_words(painter, room, ARROW, look.third)
+        paint_words(painter, room, ARROW, palette.third)
         room = QRectF(room.right(), names.top(), free - first, names.height())
-        paint_words(painter, room, line.given, look.rejected, elide=middle)
+        paint_words(painter, room, line.given, palette.rejected, elide=middle)
 
 
 def worst_confusions(view: MatrixView, most: int = LISTED) -> list[Confusion]:

@@ -75,18 +75,18 @@ class _ChangeKind(LineKind[ChangeLine]):
         return f"{line.name}, {line.when}: {line.how}"
 
     def paint_line(self, painter: QPainter, box: QRectF, line: ChangeLine) -> None:
-        look = theme.current()
+        palette = theme.current()
         paint_annotator(painter, QPointF(box.left() + 8, box.top() + 12), line.annotator, 4)
         left, right = box.left() + 20, box.right() - 8
         painter.setFont(theme.font(theme.CAPTION))
         wide = min(QFontMetrics(painter.font()).horizontalAdvance(line.when) + 2.0, 0.65 * (right - left))
         when = QRectF(right - wide, box.top() + 3, wide, 18)
-        paint_words(painter, when, line.when, look.second, side=Qt.AlignmentFlag.AlignRight)
+        paint_words(painter, when, line.when, palette.second, side=Qt.AlignmentFlag.AlignRight)
         room = QRectF(left, box.top() + 20, right - left, 16)
-        paint_words(painter, room, line.how, look.second)
+        paint_words(painter, room, line.how, palette.second)
         painter.setFont(theme.font())
         name = QRectF(left, box.top() + 3, right - wide - left - 8, 18)
-        paint_words(painter, name, line.name, look.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_words(painter, name, line.name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
 
 
 FIGURES = {
@@ -159,7 +159,7 @@ class DriftPanel(QWidget):
             self.slider.setPageStep(max(1, len(view.mean) // 20))
             self.slider.setValue(view.step)
         self._last.setText(f"vote {len(view.mean):,}")
-        self._say(view.step)
+        self._update_text(view.step)
         self._summary.setText(view.summary)
         self._header.setToolTip(plain_tip(view.summary))
         self._arrange()
@@ -290,9 +290,9 @@ class DriftPanel(QWidget):
         if len(self._view.outputs) == 3:
             self.ternary.set_step(step)
         self.lines.set_step(step)
-        self._say(step)
+        self._update_text(step)
 
-    def _say(self, step: int) -> None:
+    def _update_text(self, step: int) -> None:
         assert self._view is not None
         changed = [f"{self._view.classes[position]}: {words}" for when, position, words in self._view.changes
                    if when == step]  # fmt: skip

@@ -18,7 +18,7 @@ from raterscope.figures.description import PlotTable
 from raterscope.figures.evaluation import CalibrationLine, Curve
 from raterscope.text import percent
 from raterscope.widgets import theme
-from raterscope.widgets.figure_menu import Leaving
+from raterscope.widgets.figure_menu import SavedContent
 from raterscope.widgets.figures.evaluation_plots import (
     CalibrationPlot,
     CrowdSizePlot,
@@ -287,7 +287,7 @@ class MethodsPanel(QWidget):
 
     def _on_export(self) -> None:
         if self._all is not None:
-            self.plot.menu.leaving.emit(Leaving("methods", ".csv", self._all))
+            self.plot.menu.leaving.emit(SavedContent("methods", ".csv", self._all))
 
 
 def _sample(number: int) -> QIcon:

@@ -296,7 +296,7 @@ class EvidencePanel(QWidget):
         return part
 
     def _ask_for_runs(self) -> None:
-        if self._pages.currentIndex() and self.about.runs_in_sight and not self._others.isHidden():
+        if self._pages.currentIndex() and self.about.runs_visible and not self._others.isHidden():
             self.runs_wanted.emit()
 
     def _keys(self) -> QVBoxLayout:

@@ -164,20 +164,22 @@ class ChangeKind(LineKind[Change]):
 
     def paint_line(self, painter: QPainter, box: QRectF, line: Change) -> None:
         """Paint name, before and after in columns."""
-        look, middle = theme.current(), Qt.TextElideMode.ElideMiddle
+        palette, middle = theme.current(), Qt.TextElideMode.ElideMiddle
         painter.setFont(theme.font())
         inner = box.adjusted(4, 0, -8, 0)
         half, arrow = inner.width() * 0.4, 20.0
         width = (inner.width() - half - arrow) / 2
         name = QRectF(inner.left(), inner.top(), half - 8, inner.height())
-        paint_words(painter, name, line.name, look.text, elide=middle)
+        paint_words(painter, name, line.name, palette.text, elide=middle)
         before = QRectF(inner.left() + half, inner.top(), width, inner.height())
-        paint_words(painter, before, line.before, look.second, side=Qt.AlignmentFlag.AlignRight, elide=middle)
+        paint_words(
+            painter, before, line.before, palette.second, side=Qt.AlignmentFlag.AlignRight, elide=middle
+        )
         painter.drawText(
             QRectF(before.right(), inner.top(), arrow, inner.height()), Qt.AlignmentFlag.AlignCenter, "→"
         )
         after = QRectF(before.right() + arrow, inner.top(), width, inner.height())
-        paint_words(painter, after, line.after, look.text, elide=middle)
+        paint_words(painter, after, line.after, palette.text, elide=middle)
 
 
 REASONS = ("answers at random", "always the same answer", "misunderstood the task", "a test account")
@@ -264,7 +266,7 @@ class ExclusionPanel(QWidget):
         )
         self.exclude_key.clicked.connect(self.preview_wanted)
         self.changes.selectionModel().currentChanged.connect(self._on_change)
-        self.set_who("")
+        self.set_annotators("")
 
     @property
     def weight(self) -> float | None:
@@ -276,7 +278,7 @@ class ExclusionPanel(QWidget):
         name = str(weight)
         self.choice.set_mode(name if name in self._weights else OUT)
 
-    def set_who(self, subject: str, summary: str = "", *, out: bool = False) -> None:
+    def set_annotators(self, subject: str, summary: str = "", *, out: bool = False) -> None:
         """Set the annotators to exclude and clear the preview.
 
         Parameters

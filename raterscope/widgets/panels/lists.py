@@ -357,18 +357,18 @@ class _AskKind(LineKind[AskLine]):
         return f"{self.words(line)} expected. {line.more}".strip()
 
     def paint_line(self, painter: QPainter, box: QRectF, line: AskLine) -> None:
-        look = theme.current()
+        palette = theme.current()
         painter.setFont(theme.font(theme.BODY))
         gain = self._gain(line)
         middle = box.left() + WHO * box.width()
         least = GAIN if self._unit else BARE_GAIN
         right = box.right() - max(least, QFontMetrics(painter.font()).horizontalAdvance(gain) + 14)
         left = QRectF(box.left() + 6, box.top(), middle - box.left() - 14, box.height())
-        paint_words(painter, left, line.name, look.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_words(painter, left, line.name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
         reason_box = QRectF(middle, box.top(), right - middle - 8, box.height())
-        paint_words(painter, reason_box, line.why, look.second)
+        paint_words(painter, reason_box, line.why, palette.second)
         figure = QRectF(right, box.top(), box.right() - right - 6, box.height())
-        paint_words(painter, figure, gain, look.text, side=Qt.AlignmentFlag.AlignRight)
+        paint_words(painter, figure, gain, palette.text, side=Qt.AlignmentFlag.AlignRight)
 
     def _gain(self, line: AskLine) -> str:
         return f"{line.gain:.2f} {self._unit}".rstrip()

@@ -182,16 +182,16 @@ class _ShapeKind(LineKind[ShapeLine]):
         return ", ".join(part for part in (line.title, line.value, line.detail) if part)
 
     def paint_line(self, painter: QPainter, box: QRectF, line: ShapeLine) -> None:
-        look = theme.current()
+        palette = theme.current()
         painter.setFont(theme.font())
         third = box.width() / 3
         left = QRectF(box.left() + 6, box.top(), third - 12, box.height())
-        paint_words(painter, left, line.title, look.second)
+        paint_words(painter, left, line.title, palette.second)
         middle = QRectF(box.left() + 0.75 * third, box.top(), third, box.height())
-        paint_words(painter, middle, line.value, look.text, side=Qt.AlignmentFlag.AlignRight)
+        paint_words(painter, middle, line.value, palette.text, side=Qt.AlignmentFlag.AlignRight)
         painter.setFont(theme.font(theme.CAPTION))
         right = QRectF(middle.right() + 12, box.top(), box.right() - middle.right() - 18, box.height())
-        paint_words(painter, right, line.detail, look.third)
+        paint_words(painter, right, line.detail, palette.third)
 
 
 SCOPES = {
@@ -390,18 +390,18 @@ class _FigureKind(LineKind[FigureLine]):
         return f"{line.title}: {line.value}, {line.interval}. {line.formula} = {line.value}"
 
     def paint_line(self, painter: QPainter, box: QRectF, line: FigureLine) -> None:
-        look = theme.current()
+        palette = theme.current()
         half = box.height() / 2
         upper = QRectF(box.left() + 6, box.top() + 2, box.width() - 12, half - 2)
         lower = QRectF(box.left() + 6, box.top() + half, box.width() - 12, half - 3)
         painter.setFont(theme.font(bold=bool(line.value)))
         wide = QFontMetrics(painter.font()).horizontalAdvance(line.value)
         right = Qt.AlignmentFlag.AlignRight
-        paint_words(painter, upper, line.value, look.text, side=right)
+        paint_words(painter, upper, line.value, palette.text, side=right)
         painter.setFont(theme.font())
         title = upper.adjusted(0, 0, -(wide + 12), 0)
-        paint_words(painter, title, line.title, look.second if line.value else look.third)
+        paint_words(painter, title, line.title, palette.second if line.value else palette.third)
         painter.setFont(theme.font(theme.CAPTION))
         wide = QFontMetrics(painter.font()).horizontalAdvance(line.interval)
-        paint_words(painter, lower, line.interval, look.second, side=right)
-        paint_words(painter, lower.adjusted(0, 0, -(wide + 12), 0), line.formula, look.third)
+        paint_words(painter, lower, line.interval, palette.second, side=right)
+        paint_words(painter, lower.adjusted(0, 0, -(wide + 12), 0), line.formula, palette.third)

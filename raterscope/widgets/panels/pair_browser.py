@@ -401,7 +401,7 @@ class _PairKind(LineKind[PairLine]):
         return f"{line.left_name} or {line.right_name}: {_told(line)}"
 
     def paint_line(self, painter: QPainter, box: QRectF, line: PairLine) -> None:
-        look = theme.current()
+        palette = theme.current()
         inner = box.adjusted(4, 4, -8, -4)
         sides = ((line.left, line.left_name, 1), (line.right, line.right_name, -1))
         painter.setFont(theme.font(theme.CAPTION))
@@ -419,18 +419,18 @@ class _PairKind(LineKind[PairLine]):
             for position, (_, name, side) in enumerate(sides):
                 card = QRectF(inner.left() + position * (half + GAP), inner.top(), half, 20)
                 painter.setPen(Qt.PenStyle.NoPen)
-                painter.setBrush(QColor(look.raised))
+                painter.setBrush(QColor(palette.raised))
                 painter.drawRoundedRect(card, 4, 4)
                 room, middle = card.adjusted(PAD, 0, -PAD, 0), Qt.TextElideMode.ElideMiddle
-                paint_words(painter, room, name, look.text, elide=middle)
+                paint_words(painter, room, name, palette.text, elide=middle)
                 self._frame(painter, card, preferred=side == line.choice, against=line.against)
             words = QRectF(inner.left(), inner.top() + 22, inner.width(), 16)
         painter.setFont(theme.font(theme.CAPTION))
         if self.pictures is None:
-            paint_words(painter, words, _told(line), look.second)
+            paint_words(painter, words, _told(line), palette.second)
             return
-        paint_words(painter, words, line.answer, look.text)
-        paint_words(painter, words.translated(0, 17), line.others, look.second)
+        paint_words(painter, words, line.answer, palette.text)
+        paint_words(painter, words.translated(0, 17), line.others, palette.second)
 
     def _paint_picture(self, painter: QPainter, card: QRectF, item: int, name: str) -> None:
         assert self.pictures is not None
@@ -449,8 +449,8 @@ class _PairKind(LineKind[PairLine]):
     def _frame(self, painter: QPainter, card: QRectF, *, preferred: bool, against: bool) -> None:
         if not preferred:
             return
-        look = theme.current()
-        pen = QPen(QColor(look.rejected if against else look.accent), 2)
+        palette = theme.current()
+        pen = QPen(QColor(palette.rejected if against else palette.accent), 2)
         if against:
             pen.setDashPattern([3, 1.5])
         painter.setPen(pen)

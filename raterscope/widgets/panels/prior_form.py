@@ -238,7 +238,7 @@ class _CellDelegate(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         model = index.model()
         assert isinstance(model, _MatrixModel)
-        look = theme.current()
+        palette = theme.current()
         mean, low, high = model.estimate(index)
         ground = QColor(*map(int, rate_table()[round(255 * min(max(mean, 0.0), 1.0))]))
         painter.save()
@@ -260,7 +260,7 @@ class _CellDelegate(QStyledItemDelegate):
         if option.state & QStyle.StateFlag.State_Selected:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             focused = option.state & QStyle.StateFlag.State_HasFocus
-            painter.setPen(QPen(QColor(look.text if focused else look.line), 2))
+            painter.setPen(QPen(QColor(palette.text if focused else palette.line), 2))
             painter.drawRoundedRect(box, 3, 3)
         painter.restore()
 

@@ -110,7 +110,7 @@ class QueueFrame(QWidget):
         self.doubt.setToolTip(plain_tip(tip))
         self.doubt.setVisible(bool(words))
 
-    def say_empty(self, words: str) -> None:
+    def show_empty(self, words: str) -> None:
         """Show why the list is empty; an empty text hides the message."""
         self._nothing.setText(words)
         self._nothing.setVisible(bool(words))
@@ -282,7 +282,7 @@ class QueuePanel(QueueFrame):
     def _show_count(self, chosen: QueueFilter) -> None:
         listed, total = len(self.view.lines), len(self._queued.listed)
         self.header.set_aside(count(total) if listed == total else f"{count(listed)} of {count(total)}")
-        self.say_empty("" if listed else self._why_empty(chosen))
+        self.show_empty("" if listed else self._why_empty(chosen))
         self._show_group()
 
     def _why_empty(self, chosen: QueueFilter) -> str:
@@ -349,13 +349,13 @@ class _Progress(QWidget):
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.setFont(theme.font(theme.CAPTION))
-            look, box = theme.current(), enlarge(painter, self.rect())
+            palette, box = theme.current(), enlarge(painter, self.rect())
             line = QRectF(0, 0, box.width(), self.LINE)
             for words, first in self._lines:
-                paint_words(painter, line, words, look.text if first else look.second)
+                paint_words(painter, line, words, palette.text if first else palette.second)
                 line.translate(0, self.LINE)
             bar = QRectF(0, box.height() - self.BAR, box.width(), self.BAR)
-            paint_bar(painter, bar, self.share, look.accent)
+            paint_bar(painter, bar, self.share, palette.accent)
 
 
 class QueueKind(LineKind[QueueItem]):
@@ -389,44 +389,46 @@ class QueueKind(LineKind[QueueItem]):
 
     def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
         """Paint a card, with an accent edge below the current line."""
-        look = theme.current()
+        palette = theme.current()
         if state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(box.adjusted(8, 1, -8, -3), QColor(look.raised))
-            painter.fillRect(QRectF(box.left() + 8, box.top() + 1, 3, box.height() - 4), QColor(look.accent))
+            painter.fillRect(box.adjusted(8, 1, -8, -3), QColor(palette.raised))
+            painter.fillRect(
+                QRectF(box.left() + 8, box.top() + 1, 3, box.height() - 4), QColor(palette.accent)
+            )
         elif state & QStyle.StateFlag.State_MouseOver:
-            painter.fillRect(box.adjusted(8, 1, -8, -3), theme.colour(look.raised, 130))
+            painter.fillRect(box.adjusted(8, 1, -8, -3), theme.colour(palette.raised, 130))
 
     def paint_line(self, painter: QPainter, box: QRectF, line: QueueItem) -> None:
         """Paint name, disagreement, state and bar."""
-        look, middle = theme.current(), Qt.TextElideMode.ElideMiddle
+        palette, middle = theme.current(), Qt.TextElideMode.ElideMiddle
         inner = box.adjusted(18, 5, -18, -8)
         score = "done" if line.done else line.amount
         painter.setFont(theme.font(theme.CAPTION))
         width = QFontMetrics(painter.font()).horizontalAdvance(score) + 4
-        painter.setPen(QColor(look.accent if line.done else look.second))
+        painter.setPen(QColor(palette.accent if line.done else palette.second))
         painter.drawText(inner, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop, score)
         painter.setFont(theme.font())
         title = QRectF(inner.left(), inner.top() - 2, inner.width() - width, 18)
         if line.flag is not None:
-            paint_words(painter, title, FLAG, look.rejected)
+            paint_words(painter, title, FLAG, palette.rejected)
             title.setLeft(title.left() + 16)
         if line.counts.get("comments"):
-            paint_words(painter, title, COMMENT, look.second)
+            paint_words(painter, title, COMMENT, palette.second)
             title.setLeft(title.left() + 16)
         metrics, brief = QFontMetrics(painter.font()), self.short.get(line.title, line.title)
         names = (line.title, IMAGE_SUFFIX.sub("", line.title))
         name = next(
             (candidate for candidate in names if metrics.horizontalAdvance(candidate) <= title.width()), brief
         )
-        paint_words(painter, title, name, look.text, elide=middle)
+        paint_words(painter, title, name, palette.text, elide=middle)
         painter.setFont(theme.font(theme.CAPTION))
         detail = QRectF(inner.left(), inner.top() + 17, inner.width(), 15)
-        paint_words(painter, detail, line.detail, look.second, elide=middle)
+        paint_words(painter, detail, line.detail, palette.second, elide=middle)
         bar = QRectF(inner.left(), box.bottom() - 10, inner.width(), 3)
-        painter.fillRect(bar, QColor(look.line))
+        painter.fillRect(bar, QColor(palette.line))
         share = 0.0 if line.score is None else min(1.0, line.score / self.most)
         filled = QRectF(bar.topLeft(), QPointF(bar.left() + bar.width() * share, bar.bottom()))
-        painter.fillRect(filled, QColor(look.accent if line.done else look.disputed))
+        painter.fillRect(filled, QColor(palette.accent if line.done else palette.disputed))
 
 
 class QueueView(Protocol):
@@ -502,7 +504,7 @@ class LongQueue(QueueFrame):
         listed = len(self.view.lines)
         total = 0 if view is None else view.total
         self.header.set_aside(count(total) if listed == total else f"{count(listed)} of {count(total)}")
-        self.say_empty("" if listed else self._why_empty() if total else "No items yet.")
+        self.show_empty("" if listed else self._why_empty() if total else "No items yet.")
         row = self._row(self._current)
         if row >= 0:
             position = self.view.verticalScrollBar().value()

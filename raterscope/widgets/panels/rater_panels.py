@@ -330,20 +330,22 @@ class _Card(QAbstractButton):
             self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
-        look, alternative, box = theme.current(), self._shown, enlarge(painter, self.rect())
+        palette, alternative, box = theme.current(), self._shown, enlarge(painter, self.rect())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         lit = self.isChecked() or self.hasFocus()
-        painter.setPen(QPen(QColor(look.accent if lit else look.line), 2 if self.isChecked() else 1))
-        painter.setBrush(QColor(look.raised))
+        painter.setPen(QPen(QColor(palette.accent if lit else palette.line), 2 if self.isChecked() else 1))
+        painter.setBrush(QColor(palette.raised))
         painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 5, 5)
         inner = box.adjusted(PAD, 4, -PAD, -4)
         painter.setFont(theme.font(bold=self.isChecked()))
         top = QRectF(inner.left(), inner.top(), inner.width(), 22)
-        paint_words(painter, top.adjusted(0, 0, -44, 0), alternative.title, look.text)
+        paint_words(painter, top.adjusted(0, 0, -44, 0), alternative.title, palette.text)
         painter.setFont(theme.font(theme.CAPTION))
-        paint_words(painter, top, f"{alternative.weight:.2f}", look.second, side=Qt.AlignmentFlag.AlignRight)
+        paint_words(
+            painter, top, f"{alternative.weight:.2f}", palette.second, side=Qt.AlignmentFlag.AlignRight
+        )
         picture = QRectF(inner.left(), top.bottom() + 2, PICTURE, PICTURE)
-        painter.fillRect(picture, QColor(look.canvas))
+        painter.fillRect(picture, QColor(palette.canvas))
         if alternative.picture is not None and not alternative.picture.isNull():
             size = (
                 alternative.picture.size()
@@ -359,13 +361,13 @@ class _Card(QAbstractButton):
         )
 
     def _paint_members(self, painter: QPainter, line: QRectF) -> None:
-        look, members = theme.current(), self._shown.members
+        palette, members = theme.current(), self._shown.members
         for name, number, share in members[:MOST_NAMED]:
             belongs = share >= 0.5
             paint_rater(painter, QRectF(line.left(), line.top(), 16, line.height()), number)
-            tone = look.text if belongs else look.third
+            tone = palette.text if belongs else palette.third
             paint_words(painter, line.adjusted(22, 0, -44, 0), name, tone, elide=Qt.TextElideMode.ElideMiddle)
             paint_words(painter, line, percent(share), tone, side=Qt.AlignmentFlag.AlignRight)
             line = line.translated(0, ROW)
         if len(members) > MOST_NAMED:
-            paint_words(painter, line, f"{len(members) - MOST_NAMED} more", look.second)
+            paint_words(painter, line, f"{len(members) - MOST_NAMED} more", palette.second)

@@ -58,16 +58,16 @@ class CaseStrip(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint a box for each case."""
-        look = theme.current()
+        palette = theme.current()
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             for index in range(self._count):
                 box = self._box(index).adjusted(0, 4, 0, -4)
                 painter.setPen(Qt.PenStyle.NoPen)
-                painter.setBrush(QColor(look.accent if index in self._done else look.line))
+                painter.setBrush(QColor(palette.accent if index in self._done else palette.line))
                 if index == self._current:
                     box = self._box(index).adjusted(1, 1, -1, -1)
-                    painter.setPen(QPen(QColor(look.text), 2))
+                    painter.setPen(QPen(QColor(palette.text), 2))
                 painter.drawRoundedRect(box, 2, 2)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -249,7 +249,7 @@ class ComparedPictures(QWidget):
     def set_chosen(self, answer: str) -> None:
         """Frame the chosen picture; both for a tie, none without an answer."""
         for side, frame in self._frames.items():
-            frame.set_lit(answer in (side, "tie"))
+            frame.set_frame_visible(answer in (side, "tie"))
 
 
 class _Frame(QWidget):
@@ -258,7 +258,7 @@ class _Frame(QWidget):
         self._lit = False
         vertical((inner, 1), inside=self, margins=(4, 4, 4, 4))
 
-    def set_lit(self, lit: bool) -> None:
+    def set_frame_visible(self, lit: bool) -> None:
         """Show or hide the frame."""
         self._lit = lit
         self.update()

@@ -99,20 +99,20 @@ class _VoteKind(LineKind[RegionVote]):
         return ", ".join(part for part in parts if part)
 
     def paint_line(self, painter: QPainter, box: QRectF, line: RegionVote) -> None:
-        look, right = theme.current(), box.right() - 10
+        palette, right = theme.current(), box.right() - 10
         painter.setFont(theme.font())
         sample = QRectF(box.left(), box.top(), 18, box.height())
         paint_rater(painter, sample, line.number)
         name = QRectF(box.left() + 26, box.top(), right - VERDICT - SHARE - box.left() - 34, box.height())
-        paint_words(painter, name, line.name, look.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_words(painter, name, line.name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
         share = QRectF(right - VERDICT - SHARE, box.top(), SHARE, box.height())
         inside = line.inside >= 0.5
-        tone = look.text if inside else look.third
+        tone = palette.text if inside else palette.third
         paint_words(painter, share, "inside" if inside else "outside", tone)
         hue = readable(rater_colour(line.number)).name()
         paint_bar(painter, QRectF(share.left() + 54, box.center().y() - 3, 32, 6), line.inside, hue)
         room = QRectF(right - VERDICT, box.top(), VERDICT, box.height())
-        paint_words(painter, room, line.direction(), look.second, side=Qt.AlignmentFlag.AlignRight)
+        paint_words(painter, room, line.direction(), palette.second, side=Qt.AlignmentFlag.AlignRight)
 
 
 NARROWEST = 336

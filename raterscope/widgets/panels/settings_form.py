@@ -102,7 +102,7 @@ class SettingsForm(QWidget):
             for name, row in self._rows.items()
         ):
             self._fold.setChecked(True)
-        self._say(self.error())
+        self._update_text(self.error())
 
     def error(self) -> str:
         """Return the error message, empty if all values are valid."""
@@ -118,10 +118,10 @@ class SettingsForm(QWidget):
         return {name: row.editor for name, row in self._rows.items()}
 
     def _on_edited(self) -> None:
-        self._say(self.error())
+        self._update_text(self.error())
         self.changed.emit()
 
-    def _say(self, sentence: str) -> None:
+    def _update_text(self, sentence: str) -> None:
         beside = [row.refresh() for row in self._rows.values()]
         # A problem shown at its row is not repeated for the whole form.
         self._error.setText("" if any(beside) else sentence)

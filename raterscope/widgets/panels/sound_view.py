@@ -189,7 +189,7 @@ class _Waveform(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the waveform."""
         with QPainter(self) as painter:
-            look, box = theme.current(), enlarge(painter, self.rect())
+            palette, box = theme.current(), enlarge(painter, self.rect())
             painter.fillRect(box, QColor(theme.DARK.canvas))
             count = len(self._levels)
             if not count:
@@ -203,5 +203,5 @@ class _Waveform(QWidget):
             painter.setBrush(QColor(theme.DARK.accent))
             painter.drawPolygon(QPolygonF(points))
             at = box.left() + self._share * box.width()
-            painter.setPen(QPen(QColor(look.disputed if look.dark else theme.DARK.disputed), 2))
+            painter.setPen(QPen(QColor(palette.disputed if palette.dark else theme.DARK.disputed), 2))
             painter.drawLine(QPointF(at, box.top()), QPointF(at, box.bottom()))

@@ -118,7 +118,7 @@ class _Kind(LineKind[EvidenceLine]):
         return line.tip
 
     def paint_line(self, painter: QPainter, box: QRectF, line: EvidenceLine) -> None:
-        look = theme.current()
+        palette = theme.current()
         painter.setFont(theme.font())
         metrics = QFontMetrics(painter.font())
         inner = box.adjusted(4, 0, -8, 0)
@@ -126,14 +126,14 @@ class _Kind(LineKind[EvidenceLine]):
         state = metrics.horizontalAdvance(word) + 4 if word else 0
         figure = metrics.horizontalAdvance("0.000") + 8 if line.figure else 0
         right = Qt.AlignmentFlag.AlignRight
-        paint_words(painter, inner, word, getattr(look, TONES.get(line.state, "third")), side=right)
+        paint_words(painter, inner, word, getattr(palette, TONES.get(line.state, "third")), side=right)
         inner.setRight(inner.right() - state)
-        paint_words(painter, inner.adjusted(0, 0, -6, 0), line.figure, look.text, side=right)
+        paint_words(painter, inner.adjusted(0, 0, -6, 0), line.figure, palette.text, side=right)
         inner.setRight(inner.right() - figure)
         detail = metrics.horizontalAdvance(line.detail) + 8
-        paint_words(painter, inner, line.detail, look.second, side=right)
+        paint_words(painter, inner, line.detail, palette.second, side=right)
         inner.setRight(inner.right() - detail)
-        paint_words(painter, inner, line.title, look.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_words(painter, inner, line.title, palette.text, elide=Qt.TextElideMode.ElideMiddle)
 
 
 BAR = 96
@@ -186,24 +186,26 @@ class _VoterKind(LineKind[VoterLine]):
         return ", ".join(part for part in (line.who, text, known) if part)
 
     def paint_line(self, painter: QPainter, box: QRectF, line: VoterLine) -> None:
-        look = theme.current()
+        palette = theme.current()
         paint_annotator(painter, QPointF(box.left() + 8, box.center().y()), line.annotator, 4)
         left, right = box.left() + 20, box.right() - 8
         bar_left = right - 36 - BAR
         painter.setFont(theme.font())
         said_left = bar_left - QFontMetrics(painter.font()).horizontalAdvance("clicked") - 12
         name = QRectF(left, box.top(), said_left - left - 8, box.height())
-        paint_words(painter, name, line.who, look.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_words(painter, name, line.who, palette.text, elide=Qt.TextElideMode.ElideMiddle)
         text = QRectF(said_left, box.top(), 80, box.height())
         clicked = line.clicked
-        paint_words(painter, text, "clicked" if clicked else "did not", look.text if clicked else look.third)
+        paint_words(
+            painter, text, "clicked" if clicked else "did not", palette.text if clicked else palette.third
+        )
         known = math.isfinite(line.reliability)
         bar = QRectF(bar_left, box.center().y() - 3, BAR, 6)
         paint_bar(painter, bar, line.reliability, theme.annotator_style(line.annotator)[0])
         figure = f"{line.reliability:.2f}" if known else "–"
         room = QRectF(right - 34, box.top(), 34, box.height())
         paint_words(
-            painter, room, figure, look.text if known else look.third, side=Qt.AlignmentFlag.AlignRight
+            painter, room, figure, palette.text if known else palette.third, side=Qt.AlignmentFlag.AlignRight
         )
 
 
@@ -255,7 +257,7 @@ class SpotTabs(QTabWidget):
             self.setTabToolTip(self.addTab(margins, title), tip)
 
     @property
-    def runs_in_sight(self) -> bool:
+    def runs_visible(self) -> bool:
         """True if the tab of other runs is visible."""
         return self.currentIndex() == RUNS
 

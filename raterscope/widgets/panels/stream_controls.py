@@ -61,7 +61,7 @@ class LiveControls(QWidget):
         self._line: LiveLine | None = None
         self._heard = QElapsedTimer()
         self._timer = QTimer(self, interval=TICK_MS)
-        self._timer.timeout.connect(self._tell_since)
+        self._timer.timeout.connect(self._show_since)
         names = ("last arrival", "clicks", "annotators", "images", "rejected lines")
         self._figures = {name: plain_label() for name in names}
         cells = [_cell(figure, name) for name, figure in self._figures.items()]
@@ -86,7 +86,7 @@ class LiveControls(QWidget):
         theme.set_role(refused, "rejected" if line.refused else "")
         self._notice.setText(line.notice)
         self.pause.setText("Resume" if line.paused else "Pause")
-        self._tell_since()
+        self._show_since()
         self._settle()
 
     def toggle(self) -> None:
@@ -106,12 +106,12 @@ class LiveControls(QWidget):
 
     def _settle(self) -> None:
         if self.isVisible() and self._line is not None and self._line.since is not None:
-            self._tell_since()
+            self._show_since()
             self._timer.start()
         else:
             self._timer.stop()
 
-    def _tell_since(self) -> None:
+    def _show_since(self) -> None:
         line = self._line
         since = None if line is None or line.since is None else line.since + self._heard.elapsed() / 1000
         words = "none yet" if since is None else "just now" if since < 1 else f"{duration(since)} ago"

@@ -93,7 +93,7 @@ class StreamPanel(QWidget):
         self._connect()
         self.set_state(None)
         self.show_idle()
-        self._tell_stopping()
+        self._show_stop_rule()
 
     def show_idle(self) -> None:
         """Show what can be started."""
@@ -225,7 +225,7 @@ class StreamPanel(QWidget):
             widget.setVisible(widget is page)
         self.leave.setVisible(page is self.replay)
 
-    def _tell_stopping(self) -> None:
+    def _show_stop_rule(self) -> None:
         settings = self.form.settings()
         assert isinstance(settings, StoppingSettings)
         self._stopping = settings
@@ -233,5 +233,5 @@ class StreamPanel(QWidget):
 
     def _on_stopping(self) -> None:
         if not self.form.error():
-            self._tell_stopping()
+            self._show_stop_rule()
             self.stopping_changed.emit(self._stopping)

@@ -129,17 +129,17 @@ class _VoteKind(LineKind[TaskVote]):
         return ", ".join(part for part in (*parts, line.time) if part)
 
     def paint_line(self, painter: QPainter, box: QRectF, line: TaskVote) -> None:
-        look, right = theme.current(), box.right() - 10
+        palette, right = theme.current(), box.right() - 10
         paint_annotator(painter, QPointF(box.left() + 8, box.center().y()), line.annotator, 4)
         figure = f"{line.weight:+.1f}".replace("-", "−") if math.isfinite(line.weight) else "–"
         painter.setFont(theme.font())
         room = QRectF(right - WEIGHT, box.top(), WEIGHT, box.height())
-        paint_words(painter, room, figure, look.text, side=Qt.AlignmentFlag.AlignRight)
+        paint_words(painter, room, figure, palette.text, side=Qt.AlignmentFlag.AlignRight)
         right -= WEIGHT + 8
         if box.width() >= TIME_FROM and line.time:
             painter.setFont(theme.font(theme.CAPTION))
             room = QRectF(right - TIME, box.top(), TIME, box.height())
-            paint_words(painter, room, line.time, look.third, side=Qt.AlignmentFlag.AlignRight)
+            paint_words(painter, room, line.time, palette.third, side=Qt.AlignmentFlag.AlignRight)
             painter.setFont(theme.font())
             right -= TIME + 8
         left = box.left() + 20
@@ -148,11 +148,11 @@ class _VoteKind(LineKind[TaskVote]):
         text, brief = sign + line.label, sign + line.brief if line.brief else ""
         width = min(QFontMetrics(painter.font()).horizontalAdvance(text) + 2, (right - left) / 2)
         room = QRectF(right - width, box.top(), width, box.height())
-        paint_words(painter, room, text, look.text if line.agrees else look.rejected,
+        paint_words(painter, room, text, palette.text if line.agrees else palette.rejected,
                     elide=Qt.TextElideMode.ElideMiddle, brief=brief)  # fmt: skip
         name = QRectF(left, box.top(), right - width - left - 8, box.height())
         brief = line.name.removesuffix(PROGRAM) if line.program else ""
-        paint_words(painter, name, line.name, look.second, elide=Qt.TextElideMode.ElideMiddle, brief=brief)
+        paint_words(painter, name, line.name, palette.second, elide=Qt.TextElideMode.ElideMiddle, brief=brief)
 
 
 SIDE, NARROW_SIDE = 120, 72

@@ -258,17 +258,17 @@ class GridDelegate(QStyledItemDelegate):
         model = index.model()
         assert isinstance(model, GridModel)
         row, column = int(model.order[index.row()]), model.grid.columns[index.column()]
-        out, look = bool(model.grid.excluded[row]), theme.current()
+        out, palette = bool(model.grid.excluded[row]), theme.current()
         painter.save()
         box = enlarge(painter, option.rect)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if option.state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(box, QColor(look.raised))
+            painter.fillRect(box, QColor(palette.raised))
             if index.column() == 0:
-                painter.fillRect(QRectF(box.left(), box.top(), 3, box.height()), QColor(look.accent))
+                painter.fillRect(QRectF(box.left(), box.top(), 3, box.height()), QColor(palette.accent))
         inner = QRectF(box.adjusted(8, 0, -8, 0))
         marked = column.marked is not None and bool(column.marked[row]) and not out
-        colour = look.third if out else look.rejected if marked else look.text
+        colour = palette.third if out else palette.rejected if marked else palette.text
         font = QFont(theme.font())
         painter.setFont(font)
         if column.form == "annotator":
@@ -280,11 +280,11 @@ class GridDelegate(QStyledItemDelegate):
         elif column.form == "count":
             right = Qt.AlignmentFlag.AlignRight
             words = column.words(row) or "–"
-            paint_words(painter, inner, words, look.third if out else look.second, side=right)
+            paint_words(painter, inner, words, palette.third if out else palette.second, side=right)
         elif column.form == "words":
-            paint_words(painter, inner, column.words(row), look.third if out else look.second)
+            paint_words(painter, inner, column.words(row), palette.third if out else palette.second)
         elif not math.isfinite(column.values[row]):
-            paint_words(painter, inner, "–", look.third)
+            paint_words(painter, inner, "–", palette.third)
         else:
             self._paint_figure(painter, inner, column, row, colour)
         painter.restore()
@@ -306,9 +306,9 @@ def paint_interval(
     painter: QPainter, bar: QRectF, value: float, interval: tuple[float, float], colour: str
 ) -> None:
     """Paint a bar from 0 to 1: background, interval, and a tick at the value."""
-    look = theme.current()
-    ink = look.accent if colour == look.text else colour
-    painter.fillRect(bar, QColor(look.line))
+    palette = theme.current()
+    ink = palette.accent if colour == palette.text else colour
+    painter.fillRect(bar, QColor(palette.line))
     low, high = interval
     if math.isfinite(low) and math.isfinite(high):
         left = bar.left() + bar.width() * min(max(low, 0.0), 1.0)

@@ -222,18 +222,18 @@ class AnnotatorDelegate(QStyledItemDelegate):
         row: AnnotatorRow = index.data(ROW)
         model = index.model()
         assert isinstance(model, AnnotatorModel)
-        look, column = theme.current(), COLUMNS[index.column()]
+        palette, column = theme.current(), COLUMNS[index.column()]
         painter.save()
         box = enlarge(painter, option.rect)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if option.state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(box, QColor(look.raised))
+            painter.fillRect(box, QColor(palette.raised))
         words = str(index.data())
         visible = model.shown(row.index)
         font = QFont(theme.font())
         font.setStrikeOut(row.excluded and column == "annotator")
         painter.setFont(font)
-        painter.setPen(QColor(look.text if visible and not row.excluded else look.third))
+        painter.setPen(QColor(palette.text if visible and not row.excluded else palette.third))
         inner = box.adjusted(8, 0, -8, 0)
         if column == "annotator":
             paint_annotator(
@@ -281,15 +281,15 @@ def course_box(cell: QRect | QRectF) -> QRectF:
 
 def _paint_weight(painter: QPainter, box: QRectF, row: AnnotatorRow) -> None:
     """Paint the weight as a chip, and the reason as far as there is room."""
-    look = theme.current()
-    tone = QColor(look.rejected if row.excluded else look.second)
+    palette = theme.current()
+    tone = QColor(palette.rejected if row.excluded else palette.second)
     chip = QRectF(0, 0, QFontMetrics(painter.font()).horizontalAdvance(row.part) + 10, 17)
     chip.moveTo(box.left(), box.center().y() - chip.height() / 2)
     painter.setPen(QPen(tone, 1))
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.drawRoundedRect(chip, 4, 4)
     painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, row.part)
-    painter.setPen(QColor(look.second))
+    painter.setPen(QColor(palette.second))
     _text(painter, box.adjusted(chip.width() + 6, 0, 0, 0), row.why)
 
 
@@ -305,15 +305,17 @@ def _paint_interval(painter: QPainter, box: QRectF, figures: tuple[float, float,
     value, low, high = figures
     if not math.isfinite(value):
         return
-    look = theme.current()
+    palette = theme.current()
     bar = QRectF(box.left(), box.bottom() - 5, box.width(), 2)
-    painter.fillRect(bar, QColor(look.line))
+    painter.fillRect(bar, QColor(palette.line))
     if math.isfinite(low) and math.isfinite(high):
         left = bar.left() + bar.width() * min(max(low, 0.0), 1.0)
         right = bar.left() + bar.width() * min(max(high, 0.0), 1.0)
-        painter.fillRect(QRectF(left, bar.top(), max(right - left, 1.0), 2), theme.colour(look.accent, 150))
+        painter.fillRect(
+            QRectF(left, bar.top(), max(right - left, 1.0), 2), theme.colour(palette.accent, 150)
+        )
     x = bar.left() + bar.width() * min(max(value, 0.0), 1.0)
-    painter.setPen(QPen(QColor(look.accent), 2))
+    painter.setPen(QPen(QColor(palette.accent), 2))
     painter.drawLine(QPointF(x, bar.top() - 2), QPointF(x, bar.bottom() + 1))
 
 

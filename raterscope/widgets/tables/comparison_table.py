@@ -44,7 +44,7 @@ class ComparisonDelegate(QStyledItemDelegate):
     ) -> None:
         """Paint a cell."""
         first, second = _lines(index)
-        look = theme.current()
+        palette = theme.current()
         chosen = bool(option.state & QStyle.StateFlag.State_Selected)
         upper, lower = _fonts(index)
         painter.save()
@@ -57,11 +57,11 @@ class ComparisonDelegate(QStyledItemDelegate):
             Qt.AlignmentFlag.AlignVCenter,
         )
         painter.setFont(upper)
-        painter.setPen(option.palette.highlightedText().color() if chosen else QColor(look.text))
+        painter.setPen(option.palette.highlightedText().color() if chosen else QColor(palette.text))
         painter.drawText(inner, left | (top if second else middle), first)
         painter.setFont(lower)
         if not chosen:
-            painter.setPen(QColor(look.second))
+            painter.setPen(QColor(palette.second))
         painter.drawText(inner, left | Qt.AlignmentFlag.AlignBottom, second)
         painter.restore()
 

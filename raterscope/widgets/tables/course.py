@@ -81,13 +81,13 @@ class Course:
 
 def paint_course(painter: QPainter, box: QRectF, course: Course) -> None:
     """Paint the reliability from 0 (bottom) to 1 (top) of a box, interrupted where unknown."""
-    look = theme.current()
-    painter.setPen(QPen(QColor(look.line), 1))
+    palette = theme.current()
+    painter.setPen(QPen(QColor(palette.line), 1))
     for edge in (box.top(), box.bottom()):
         painter.drawLine(QPointF(box.left(), edge), QPointF(box.right(), edge))
     step = box.width() / max(len(course.images) - 1, 1)
     onto = QTransform(box.width(), 0, 0, box.height(), box.left(), box.top())
-    ink = QColor(look.accent)
+    ink = QColor(palette.accent)
     if step * DENSE < 1:
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(ink)

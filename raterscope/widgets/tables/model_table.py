@@ -178,20 +178,20 @@ class _Model(RowsModel[ModelRow]):
 class _Delegate(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         row: ModelRow = index.data(ROW)
-        look = theme.current()
+        palette = theme.current()
         painter.save()
         box = enlarge(painter, option.rect)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if option.state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(box, QColor(look.raised))
+            painter.fillRect(box, QColor(palette.raised))
         painter.setFont(theme.font())
         if index.column() == 0:
             paint_rater(painter, QRectF(box.left(), box.top(), 18, box.height()), row.number)
             name = box.adjusted(26, 0, -4, 0)
-            paint_words(painter, name, row.name, look.text, elide=Qt.TextElideMode.ElideMiddle)
+            paint_words(painter, name, row.name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
         else:
             side = Qt.AlignmentFlag.AlignRight
-            paint_words(painter, box.adjusted(2, 0, -6, 0), str(index.data()), look.text, side=side)
+            paint_words(painter, box.adjusted(2, 0, -6, 0), str(index.data()), palette.text, side=side)
         painter.restore()
 
 

@@ -200,8 +200,8 @@ class _Model(QAbstractTableModel):
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
             return plain_tip(rows.against(row, column - NUMBERS))
         if role == Qt.ItemDataRole.BackgroundRole:
-            look = theme.current()
-            colour = QColor(look.accent if share > 0.5 else look.rejected)
+            palette = theme.current()
+            colour = QColor(palette.accent if share > 0.5 else palette.rejected)
             colour.setAlphaF(STRONGEST * abs(2 * share - 1))
             return colour
         return None

@@ -403,32 +403,32 @@ class RaterTable(QWidget):
 class _RaterDelegate(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         row: RaterRow = index.data(ROW)
-        look, column = theme.current(), (("rater", *FIGURES))[index.column()]
+        palette, column = theme.current(), (("rater", *FIGURES))[index.column()]
         chosen = bool(option.state & QStyle.StateFlag.State_Selected)
         painter.save()
         box = enlarge(painter, option.rect)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if chosen:
-            painter.fillRect(box, QColor(look.raised))
+            painter.fillRect(box, QColor(palette.raised))
         font = QFont(theme.font())
         font.setStrikeOut(row.excluded and column == "rater")
         painter.setFont(font)
         model = index.model()
         assert isinstance(model, RaterModel)
         visible = model.shown(row.name)
-        tone = look.third if row.excluded or not visible else look.text
+        tone = palette.third if row.excluded or not visible else palette.text
         if column == "rater":
             sample = QRectF(box.left() + 12, box.top(), 18, box.height())
             if visible:
                 paint_rater(painter, sample, row.number)
             name = box.adjusted(38, 0, -4, 0)
             if row.note:
-                paint_words(painter, name, row.note, look.disputed, side=Qt.AlignmentFlag.AlignRight)
+                paint_words(painter, name, row.note, palette.disputed, side=Qt.AlignmentFlag.AlignRight)
                 name.setRight(name.right() - NOTE_WIDTH)
             paint_words(painter, name, row.name, tone, elide=Qt.TextElideMode.ElideMiddle)
         elif column == "weight" and row.weight == row.weight:
             bar = QRectF(box.left() + 8, box.center().y() - 3, box.width() - 16, 6)
-            hue = look.third if row.excluded else readable(rater_colour(row.number)).name()
+            hue = palette.third if row.excluded else readable(rater_colour(row.number)).name()
             paint_bar(painter, bar, row.weight, hue)
         else:
             room = box.adjusted(2, 0, -8, 0)

@@ -79,12 +79,12 @@ class DisputeStrip(QWidget):
 
     def paint_picture(self, painter: QPainter) -> None:
         """Paint bars and mark."""
-        look = theme.DARK
-        painter.fillRect(self.rect(), QColor(look.canvas))
+        palette = theme.DARK
+        painter.fillRect(self.rect(), QColor(palette.canvas))
         count, highest = len(self._dispute), float(self._dispute.max())
         rows = self.height() - 2 * MARGIN_TOP
         right = float(self.width() - 5)
-        painter.fillRect(QRectF(right - BAR_ROOM, MARGIN_TOP, BAR_ROOM, rows), QColor(look.window))
+        painter.fillRect(QRectF(right - BAR_ROOM, MARGIN_TOP, BAR_ROOM, rows), QColor(palette.window))
         if highest > 0 and rows > 0:
             oriented = self._dispute[::-1] if self._upward else self._dispute
             edges = np.arange(count) * rows / count
@@ -92,13 +92,13 @@ class DisputeStrip(QWidget):
             for index in np.flatnonzero(oriented):
                 long = max(1.5, BAR_ROOM * float(oriented[index]) / highest)
                 bar = QRectF(right - long, MARGIN_TOP + float(edges[index]), long, thick)
-                painter.fillRect(bar, QColor(look.disputed))
+                painter.fillRect(bar, QColor(palette.disputed))
         middle = self._middle(self._slice)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(QColor(look.accent), 2))
+        painter.setPen(QPen(QColor(palette.accent), 2))
         painter.drawLine(QPointF(right - BAR_ROOM, middle), QPointF(right, middle))
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(look.accent))
+        painter.setBrush(QColor(palette.accent))
         tip = right - BAR_ROOM
         painter.drawPolygon(
             QPolygonF([QPointF(tip, middle), QPointF(tip - 5, middle - 4), QPointF(tip - 5, middle + 4)])
@@ -234,17 +234,17 @@ class WindowChip(QAbstractButton):
             self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
-        look, box = theme.DARK, enlarge(painter, self.rect())
+        palette, box = theme.DARK, enlarge(painter, self.rect())
         paint_chip_ground(painter, box)
-        painter.setPen(QColor(look.text))
+        painter.setPen(QColor(palette.text))
         painter.setFont(theme.font())
         room = box.adjusted(10, 0, -10, 0)
         painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.text())
-        painter.setPen(QPen(QColor(look.second), 1.4))
+        painter.setPen(QPen(QColor(palette.second), 1.4))
         x, y = box.width() - 14.0, box.height() / 2 + 1.5
         painter.drawPolyline([QPointF(x - 4, y - 4), QPointF(x, y), QPointF(x + 4, y - 4)])
         if self.hasFocus():
-            painter.setPen(QPen(QColor(look.accent), 1))
+            painter.setPen(QPen(QColor(palette.accent), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(box.adjusted(1.5, 1.5, -1.5, -1.5), 4, 4)
 

@@ -146,7 +146,7 @@ class VolumeView(QWidget):
             view.radius_stepped.connect(self._on_radius_stepped)
             view.box_clicked.connect(self.box_clicked)
             view.outline_clicked.connect(self.outline_clicked)
-            view.bared.connect(self.set_bare)
+            view.bared.connect(self.hide_overlays)
             view.hovered.connect(self._on_hovered)
             view.measured.connect(self._on_measured)
         self._set_up_windows("", None)
@@ -168,7 +168,7 @@ class VolumeView(QWidget):
             self._views[name].set_plane(plane)
         self._has_dispute = False
         self._arrange()
-        self._tell_index()
+        self._emit_index()
 
     @property
     def planes(self) -> dict[str, Plane]:
@@ -209,7 +209,7 @@ class VolumeView(QWidget):
                 self._views[name].changed()
             self._views[name].keep_in_sight()
             self._views[name].update()
-        self._tell_index()
+        self._emit_index()
         self.crosshair_moved.emit(new)
 
     def look_at(self, origin: Index, shape: Index) -> None:
@@ -348,7 +348,7 @@ class VolumeView(QWidget):
             self._window_entry.hide()
             self._scene.levels = Levels(0.0, 1.0)
             self._changed(below=True)
-        self._tell_index()
+        self._emit_index()
 
     # Marks -----------------------------------------------------------------------------------
 
@@ -367,7 +367,7 @@ class VolumeView(QWidget):
         self._scene.hidden = frozenset(keys)
         self._changed()
 
-    def set_bare(self, bare: bool) -> None:
+    def hide_overlays(self, bare: bool) -> None:
         """Show the image alone, or what lies over it too."""
         self._scene.bare = bare
         self._changed(below=True)
@@ -511,7 +511,7 @@ class VolumeView(QWidget):
         for view in self._views.values():
             view.changed(below=below)
 
-    def _tell_index(self) -> None:
+    def _emit_index(self) -> None:
         index = self._scene.index
         if self._has_dispute:
             self._strip.set_slice(index[0])

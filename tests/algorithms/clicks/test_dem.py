@@ -13,7 +13,7 @@ from raterscope.algorithms.clicks.decision_streams import DecisionSettings, admi
 from raterscope.algorithms.clicks.dem import (
     DEMSettings,
     RecursiveSettings,
-    carry_looks,
+    carry_posteriors,
     dem,
     detect_online,
     recursive,
@@ -446,7 +446,7 @@ def test_clusters_appear_vanish_and_change_places():
         _, looks = detect_online(until(among(votes, before), 18))
         rows = {cluster: row for row, cluster in enumerate(before)}
         origin = np.array([rows.get(cluster, -1) for cluster in now])
-        moved = carry_looks(looks, origin)
+        moved = carry_posteriors(looks, origin)
         assert np.array_equal(moved.present[origin >= 0], looks.present[origin[origin >= 0]])
         for column, result in enumerate(
             (

@@ -11,9 +11,9 @@ from scipy.stats import multivariate_normal, norm
 
 from raterscope.algorithms.clicks import FusionPlan, KnownSpots, fuse
 from raterscope.algorithms.clicks._prospects import count_chances, detection_chance, later_detection_chance
-from raterscope.algorithms.clicks._structure_share import Honesty
+from raterscope.algorithms.clicks._structure_share import StructureShare
 from raterscope.algorithms.clicks.stopping import (
-    Outlook,
+    ExpectedChanges,
     StoppingSettings,
     StreamHistory,
     count_changes,
@@ -42,7 +42,7 @@ def crowd(annotators=12, structures=25, sensitivity=0.75, strays=2.0, seed=0, si
     return made(np.vstack(points), annotator_index, annotators, (0.0, 0.0, side, side)), truth
 
 
-def foretold(clicks, more=3, plan=PLAN, **texts) -> Outlook:
+def foretold(clicks, more=3, plan=PLAN, **texts) -> ExpectedChanges:
     return predict_outlook(clicks, fuse(clicks, plan), plan, StoppingSettings(more=more, **texts))
 
 
@@ -181,7 +181,7 @@ def test_the_less_the_crowd_is_known_the_wider_is_the_interval_of_precision(monk
     fusion, widths = fuse(clicks, PLAN), []
     for deviation in (0.0, 0.03, 0.08):
         monkeypatch.setattr(
-            Honesty, "deviation", lambda _, share, known=deviation: np.full(len(share), known)
+            StructureShare, "deviation", lambda _, share, known=deviation: np.full(len(share), known)
         )
         _, low, high = predict_outlook(clicks, fusion, PLAN).precision
         widths.append(high - low)

@@ -124,7 +124,7 @@ def test_little_is_done_between_two_looks(monkeypatch, name):
             done.append((title, VOXELS[title](*arguments)))
         return kernel(*arguments)
 
-    def look(fraction, words, **more):
+    def check(fraction, words, **more):
         started.append(fraction)
         longest.append((sum(size for _, size in done), [title for title, _ in done]))
         done.clear()
@@ -133,7 +133,7 @@ def test_little_is_done_between_two_looks(monkeypatch, name):
         module, kernel = title.split(".")
         owner = importlib.import_module(f"raterscope.algorithms.masks.{module}")
         monkeypatch.setattr(owner, kernel, partial(count, getattr(owner, kernel), title))
-    WORK[name](look)
+    WORK[name](check)
     longest.append((sum(size for _, size in done), [title for title, _ in done]))
     most, kernels = max(longest)
     assert sum(len(titles) for _, titles in longest) > 5

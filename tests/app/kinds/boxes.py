@@ -28,7 +28,7 @@ from raterscope.app.kinds.kind import (
 )
 from raterscope.app.page.contents import Prose, Section
 from raterscope.app.review import ReviewedKind, fold
-from raterscope.app.review.tasks import LastWords
+from raterscope.app.review.tasks import ItemDecisions
 from raterscope.app.sample_files import Demonstrated
 from raterscope.app.study.imports import add_records, number_annotators, records_of
 from raterscope.app.study.kinds import StoredKind
@@ -73,7 +73,7 @@ class BoxesOfImage:
     """The decisions on one image."""
 
     def __init__(self):
-        self.words = LastWords()
+        self.words = ItemDecisions()
         self.verdict: tuple[str, int] | None = None
 
     def take(self, decision, _item):

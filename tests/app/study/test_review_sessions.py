@@ -7,7 +7,7 @@ import pytest
 from raterscope.app.cli import main
 from raterscope.app.review import Decision, SpotSubject, TaskSubject
 from raterscope.app.study import Study
-from raterscope.app.study.review_sessions import read_pace
+from raterscope.app.study.review_sessions import read_sessions
 from tests.app.tables import rows_of
 
 START = datetime(2026, 5, 4, 8, 0, tzinfo=UTC)
@@ -21,7 +21,7 @@ def spot(number, seconds, verb, x, who="eva", label=""):
 
 def test_a_pause_of_more_than_fifteen_minutes_ends_a_session():
     times = [0, 10, 30, 60, 60 + 15 * 60, 2 * 3600, 2 * 3600 + 40]
-    (pace,) = read_pace([spot(n, at, "accept", 10 * n) for n, at in enumerate(times, start=1)])
+    (pace,) = read_sessions([spot(n, at, "accept", 10 * n) for n, at in enumerate(times, start=1)])
     first, second = pace.sessions
     assert (first.decisions, second.decisions) == (5, 2)
     assert first.gaps == (10, 20, 30, 900)
@@ -42,7 +42,7 @@ def test_self_agreement_counts_what_was_decided_again_later():
         spot(10, day + 11, "accept", 90), spot(11, day, "reject", 10, who="jo"),
         spot(12, day + 20, "reopen", 10), spot(13, 2 * day, "reject", 10),
     ]  # fmt: skip
-    eva, jo = read_pace(journal)
+    eva, jo = read_sessions(journal)
     assert (eva.repeated, eva.same) == (3, 2)
     assert jo.repeated == 0
     share, low, high = eva.alike

@@ -8,7 +8,7 @@ from raterscope.algorithms.clicks.decision_streams import initial_state as begin
 from raterscope.algorithms.clicks.dem import detect_online
 from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
-from raterscope.algorithms.clicks.stopping import Outlook, predict_outlook
+from raterscope.algorithms.clicks.stopping import ExpectedChanges, predict_outlook
 from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance_stream, begin_stream
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from raterscope.app.study.arrays import pack, unpack
@@ -44,7 +44,7 @@ def test_what_is_held_of_annotators_and_of_what_is_to_come_is_stored_with_it():
     clicks = separated_crowd(8, seed=5).clicks
     fusion = fuse(clicks)
     ahead = predict_outlook(clicks, fusion, FusionPlan())
-    assert same(unpack(Outlook, *pack(ahead)), ahead)
+    assert same(unpack(ExpectedChanges, *pack(ahead)), ahead)
     for experience in (Experience.none(), experience_of([fusion], [clicks.annotators])):
         assert same(unpack(Experience, *pack(experience)), experience)
 

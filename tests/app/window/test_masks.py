@@ -17,7 +17,7 @@ from raterscope.app.review import described_structures
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
 from raterscope.app.window.command_palette import CommandPalette
-from raterscope.widgets.dialogs.import_dialogs import WhoMarkedDialog
+from raterscope.widgets.dialogs.import_dialogs import AnnotatorNamesDialog
 from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
 from raterscope.widgets.dialogs.review_dialogs import StructureDialog
 from tests.app.driving import LONG, idle, press
@@ -51,8 +51,8 @@ def test_messages_of_one_study_are_not_shown_with_the_next(window, qtbot, folder
 
 def test_the_annotator_of_a_file_is_asked_for(window, qtbot, folder):
     window.open_paths([write(folder / "mask.nii.gz", a_ball())])
-    qtbot.waitUntil(lambda: window.findChild(WhoMarkedDialog) is not None, timeout=LONG)
-    dialog = window.findChild(WhoMarkedDialog)
+    qtbot.waitUntil(lambda: window.findChild(AnnotatorNamesDialog) is not None, timeout=LONG)
+    dialog = window.findChild(AnnotatorNamesDialog)
     dialog.table.item(0, 1).setText("Anna")
     dialog.accept()
     qtbot.waitUntil(lambda: "1 mask on 1 image" in window.status.message, timeout=LONG)
@@ -62,8 +62,8 @@ def test_the_annotator_of_a_file_is_asked_for(window, qtbot, folder):
 
 def test_a_cancelled_question_imports_nothing(window, qtbot, folder):
     window.open_paths([write(folder / "mask.nii.gz", a_ball())])
-    qtbot.waitUntil(lambda: window.findChild(WhoMarkedDialog) is not None, timeout=LONG)
-    window.findChild(WhoMarkedDialog).reject()
+    qtbot.waitUntil(lambda: window.findChild(AnnotatorNamesDialog) is not None, timeout=LONG)
+    window.findChild(AnnotatorNamesDialog).reject()
     assert "Nothing was imported" in window.status.message
     assert window.document.contents is None
 

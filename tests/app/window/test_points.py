@@ -7,7 +7,7 @@ from PIL import Image
 from PySide6.QtWidgets import QFileDialog
 
 from raterscope.app.formats.points.writing import Detection, ImageDetections, write_geojson
-from raterscope.widgets.dialogs.import_dialogs import WhoMarkedDialog
+from raterscope.widgets.dialogs.import_dialogs import AnnotatorNamesDialog
 from raterscope.widgets.dialogs.output_dialogs import GroupedExportDialog
 from tests.app.driving import LONG, idle
 from tests.app.formats.points.crowds import feature
@@ -27,8 +27,8 @@ def marked(tmp_path):
 
 def test_dropped_points_become_clicks_of_the_chosen_annotator(window, qtbot, marked):
     window.open_paths(marked)
-    qtbot.waitUntil(lambda: window.findChild(WhoMarkedDialog) is not None, timeout=LONG)
-    dialog = window.findChild(WhoMarkedDialog)
+    qtbot.waitUntil(lambda: window.findChild(AnnotatorNamesDialog) is not None, timeout=LONG)
+    dialog = window.findChild(AnnotatorNamesDialog)
     dialog.table.item(0, 1).setText("Anna")
     dialog.accept()
     qtbot.waitUntil(lambda: "2 clicks on 1 image by 1 annotator" in window.status.message, timeout=LONG)
@@ -45,8 +45,8 @@ def test_detections_that_come_back_are_truth_unless_one_says_otherwise(
     results = [Detection(10.0, 20.0, "accepted", 1, 5, 0.9), Detection(30.5, 40.0, "undecided", 2, 4, 0.7)]
     write_geojson(file, ImageDetections("smear.png", 120, 90, results))
     window.open_paths([picture, file])
-    qtbot.waitUntil(lambda: window.findChild(WhoMarkedDialog) is not None, timeout=LONG)
-    dialog = window.findChild(WhoMarkedDialog)
+    qtbot.waitUntil(lambda: window.findChild(AnnotatorNamesDialog) is not None, timeout=LONG)
+    dialog = window.findChild(AnnotatorNamesDialog)
     assert dialog.truths[0].isChecked()
     if not as_truth:
         qtbot.keyClicks(dialog.pattern_field, "clinic B")

@@ -20,7 +20,7 @@ from raterscope.algorithms.clicks.fusion import fuse, learn_from_each_other
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import add_half_detections, grouping_notice
 from raterscope.algorithms.clicks.stopping import (
-    Outlook,
+    ExpectedChanges,
     StoppingSettings,
     StreamHistory,
     count_changes,
@@ -60,7 +60,7 @@ class Step:
 
     image: int
     annotators: int
-    outlook: Outlook
+    outlook: ExpectedChanges
     changed: int
     firm: bool
 
@@ -206,7 +206,7 @@ def _steps(images: Sequence[Clicks], run: int) -> Iterator[Step]:
     """Fuse all images together after every annotator."""
     ordered = [shuffled(one, run, number) for number, one in enumerate(images)]
     fusions: list[list[Fusion]] = []
-    outlooks: list[list[Outlook]] = []
+    outlooks: list[list[ExpectedChanges]] = []
     for annotators in range(FIRST, min(len(one.annotators) for one in ordered) + 1):
         now = [until(one, annotators) for one in ordered]
         fusions.append(learn_from_each_other(now, [fuse(one, PLAN) for one in now], PLAN))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.progress import THREADS, Look, Watch, no_look, part, silent
+from raterscope.algorithms.progress import THREADS, Check, Watch, no_check, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.deidentify import Deidentifier, deidentify_dataset, explain_burned_in
 from raterscope.app.formats.masks.terminology import Structure, file_names
@@ -194,12 +194,12 @@ def _labels(masks: Sequence[Structure], grid: Grid) -> NDArray[np.uint8] | None:
 
 
 def write_array(
-    path: Path, values: NDArray[np.generic], grid: Grid, description: str = "", look: Look = no_look,
+    path: Path, values: NDArray[np.generic], grid: Grid, description: str = "", check: Check = no_check,
     origin: tuple[int, int, int] = (0, 0, 0),
 ) -> None:  # fmt: skip
     """Write (Z, Y, X) values on a grid as they are, packed if the path ends in ".gz".
 
-    They begin at the voxel `origin`; the grid's other voxels are 0. `look` is called every megabyte; an
+    They begin at the voxel `origin`; the grid's other voxels are 0. `check` is called every megabyte; an
     exception ends the work.
     """
     import nibabel
@@ -222,12 +222,12 @@ def write_array(
     blocks = split_blocks(values.astype(values.dtype.newbyteorder("="), copy=False), origin, grid.shape)
     chunks = (block if isinstance(block, int) else block.data.cast("B") for block in blocks)
     if path.suffix.casefold() == ".gz":
-        write_packed(path, itertools.chain([head.getvalue()], chunks), look)
+        write_packed(path, itertools.chain([head.getvalue()], chunks), check)
         return
     with path.open("wb") as file:
         file.write(head.getvalue())
         for chunk in chunks:
-            look()
+            check()
             file.write(bytes(chunk) if isinstance(chunk, int) else chunk)
 
 
@@ -328,7 +328,7 @@ _Packed = tuple[bytes, int, int]
 """Packed bytes, their checksum before packing, their number before packing."""
 
 
-def write_packed(path: Path, chunks: Iterable[bytes | memoryview | int], look: Look = no_look) -> None:
+def write_packed(path: Path, chunks: Iterable[bytes | memoryview | int], check: Check = no_check) -> None:
     """Write a gzip file of one member; a number among the chunks stands for so many zeros.
 
     Parameters
@@ -358,7 +358,7 @@ def write_packed(path: Path, chunks: Iterable[bytes | memoryview | int], look: L
         file.write(_HEADER)
         try:
             for chunk in chunks:
-                look()
+                check()
                 if isinstance(chunk, int):
                     finish(0)
                     add(*_packed_zeros(_ZEROS), chunk // _ZEROS)

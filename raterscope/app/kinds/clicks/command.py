@@ -27,8 +27,8 @@ from raterscope.app.command_line.output import (
     failures,
     files_and_digests,
     make_folder,
+    print_files,
     tell,
-    tell_files,
     write_in_folder,
 )
 from raterscope.app.errors import InputError, counted, plain, refuse_unknown
@@ -139,7 +139,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         *crowd_sizes_in_words(curves),
     ]
     tell(notices, lines)
-    tell_files(saved.answer, saved.path)
+    print_files(saved.answer, saved.path)
     saved.tell("All results are in")
     failures(outcomes)
     return 0

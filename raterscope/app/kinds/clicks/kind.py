@@ -11,11 +11,11 @@ from raterscope.app.command_line.arguments import (
     add_algorithm,
     add_by_crowd_size,
     add_extent,
-    add_hold,
     add_jobs,
     add_mapping,
     add_plan,
     add_results,
+    add_truth_option,
     add_weights,
     length,
 )
@@ -63,7 +63,7 @@ def _add_fuse_options(parser: Parser) -> None:
                             help=f"control images, known to contain {content}; they separate artefacts from "
                                  "structures on the others")  # fmt: skip
     add_by_crowd_size(parser, "needs --truth, writes crowd_size.csv")
-    add_hold(parser, "hold the ground truth fixed, so that it improves the rest")
+    add_truth_option(parser, "hold the ground truth fixed, so that it improves the rest")
     add_algorithm(parser, "--algorithm", "oem", "how clicks are clustered")
     add_plan(parser)
     add_mapping(parser)

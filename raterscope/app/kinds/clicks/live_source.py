@@ -386,7 +386,7 @@ class LiveSource:
         best = rank_images([self.clicks(image) for image in loose], fusions, self.wish.plan.stream)
         return loose[int(best.image[0])], float(best.gain[0])
 
-    def whom_to_ask(self, image: int) -> RankedAnnotators:
+    def rank_for(self, image: int) -> RankedAnnotators:
         """Rank the annotators who have not looked at an image."""
         fusion, experience = self.watched[image].fusion, self.experience(image)
         return rank_annotators(self.clicks(image), fusion, self.wish.plan.stream, experience)

@@ -17,7 +17,7 @@ from raterscope.algorithms.clicks.data import PROGRAM, Clicks, FloatArray, IntAr
 from raterscope.algorithms.clicks.experience import Experience
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.stopping import (
-    Outlook,
+    ExpectedChanges,
     StoppingSettings,
     StreamHistory,
     count_changes,
@@ -249,7 +249,7 @@ class WatchedImage:
 
     Attributes
     ----------
-    outlook : Outlook
+    outlook : ExpectedChanges
         Expected changes by further annotators.
     experience : Experience
         Experience with annotators from other images, when the first clicks arrived or all images were last
@@ -269,7 +269,7 @@ class WatchedImage:
     """
 
     state: StreamState
-    outlook: Outlook
+    outlook: ExpectedChanges
     history: StreamHistory
     experience: Experience
     excluded: tuple[str, ...]
@@ -459,7 +459,7 @@ def _with_step(
     history: StreamHistory,
     clicks: Clicks,
     state: StreamState,
-    ahead: Outlook,
+    ahead: ExpectedChanges,
     changed_count: int,
     plan: WatchPlan,
 ) -> StreamHistory:

@@ -27,8 +27,8 @@ from raterscope.app.command_line.output import (
     files_and_digests,
     folders_of,
     make_folder,
+    print_files,
     tell,
-    tell_files,
     where,
     write_in_folder,
 )
@@ -203,7 +203,7 @@ def fuse_labels(options: argparse.Namespace) -> int:
         notices += [f"{where(answer, name)}{sentence}" for sentence in folded.failed]
         lines += [f"{where(answer, name)}{line}" for line in folded_in_words(folded)]
     tell(dict.fromkeys(notices), lines)
-    tell_files(files, saved.path)
+    print_files(files, saved.path)
     saved.tell("All results are in")
     failures(answer.outcomes)
     return 0

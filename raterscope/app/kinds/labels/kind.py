@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from raterscope.app.command_line.arguments import (
     Parser,
     add_algorithm,
-    add_hold,
     add_mapping,
     add_names,
     add_question,
@@ -18,6 +17,7 @@ from raterscope.app.command_line.arguments import (
     add_results,
     add_roc_curves,
     add_settings,
+    add_truth_option,
     add_weights,
     count,
     pair,
@@ -44,7 +44,7 @@ def _add_fuse_options(parser: Parser) -> None:
                         help="class probabilities of a program: a table with the columns task and one for "
                              "each class, or task, label and score; weighted by how well they predict the "
                              "votes, and left out if they do not")  # fmt: skip
-    add_hold(parser, "hold the truths fixed, so that they improve the rest")
+    add_truth_option(parser, "hold the truths fixed, so that they improve the rest")
     parser.add_argument("--folds", action="store_true",
                         help="hold the truths fixed except a fifth that is measured, in turn")  # fmt: skip
     parser.add_argument("--compare", action="store_true",

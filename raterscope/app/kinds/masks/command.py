@@ -27,8 +27,8 @@ from raterscope.app.command_line.output import (
     files_and_digests,
     folders_of,
     make_folder,
+    print_files,
     tell,
-    tell_files,
     write_in_folder,
 )
 from raterscope.app.command_line.selection import answered_by_options
@@ -103,7 +103,7 @@ def fuse_masks(options: argparse.Namespace) -> int:
     lines += [] if methods is None else methods_in_words(methods)
     problems = () if methods is None else methods.problems
     tell(dict.fromkeys([*notices, *case_notices, *_notices(answer), *problems]), lines)
-    tell_files(saved.answer, saved.path)
+    print_files(saved.answer, saved.path)
     saved.tell("All results are in")
     failures(answer.outcomes)
     return 0

@@ -499,7 +499,7 @@ def images_without_file(items: Mapping[str, Sequence[Item]]) -> tuple[str, ...]:
     return tuple(item.name for item in items["clicks"] if isinstance(item, ImageEntry) and item.path is None)
 
 
-TELLING = MaskOptions()
+DEFAULT_MASK_OPTIONS = MaskOptions()
 """Options for files that name everything."""
 
 NOTHING = StudyImages()
@@ -509,7 +509,7 @@ NOTHING = StudyImages()
 def read_mask_files(
     paths: Sequence[Path],
     volumes: Sequence[VolumeFile],
-    reading: MaskOptions = TELLING,
+    reading: MaskOptions = DEFAULT_MASK_OPTIONS,
     at_hand: StudyImages = NOTHING,
     optional: frozenset[Path] = frozenset(),
     sources: Sources | None = None,

@@ -176,7 +176,7 @@ def _compare(case: Case, structure: str, plans: Sequence[MaskPlan], watch: Watch
         records[_TRUTH] = MaskRecord(truth.origin, truth.values > 0.5, None)
     assembled = assemble(
         records, case.grid, structure, margin=MARGIN, regions=case.regions, settled=case.settled,
-        look=partial(watch, 0.0, "assembling the masks"),
+        check=partial(watch, 0.0, "assembling the masks"),
     )  # fmt: skip
     masks: Masks = assembled if truth is None else assembled.without({_TRUTH})
     return compare_methods(masks, plans, None if truth is None else assembled.values[-1] > 0.5, watch)

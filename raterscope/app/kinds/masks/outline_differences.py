@@ -103,8 +103,8 @@ def measure_differences(
             records = case.records[structure]
             if len(records) < 2:
                 continue
-            look = partial(here, 0.0, f"comparing outlines on {plain(entry.name)}")
-            masks = assemble(records, entry.lattice, structure, margin=0.0, look=look)
+            check = partial(here, 0.0, f"comparing outlines on {plain(entry.name)}")
+            masks = assemble(records, entry.lattice, structure, margin=0.0, check=check)
             variation = observer_variation(
                 masks, tolerance=tolerance or TOLERANCE, pairs=compared_pairs(list(records)),
                 watch=part(here, 0.0, 1.0),

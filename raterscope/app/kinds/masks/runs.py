@@ -70,11 +70,11 @@ class Case:
     truth: Mapping[str, MaskRecord] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
 
-    def masks(self, structure: str, look: Callable[[], object] = lambda: None) -> Masks:
+    def masks(self, structure: str, check: Callable[[], object] = lambda: None) -> Masks:
         """Assemble the masks of a structure, with decisions held fixed; see `assemble`."""
         return assemble(
             self.records[structure], self.grid, structure, margin=MARGIN, regions=self.regions,
-            settled=self.settled, look=look,
+            settled=self.settled, check=check,
         ).with_weights(self.weights)  # fmt: skip
 
 

@@ -24,8 +24,8 @@ from raterscope.app.command_line.output import (
     files_and_digests,
     folders_of,
     make_folder,
+    print_files,
     tell,
-    tell_files,
     where,
     write_in_folder,
 )
@@ -75,7 +75,7 @@ def fuse_pairs(options: argparse.Namespace) -> int:
     lines = [*summary_of(answer, time.perf_counter() - clock, other_results)] if other_results else []
     lines += [f"{where(answer, name)}{agreement.in_words()}" for name, agreement in truths.items()]
     tell(dict.fromkeys([*notices, *input_notices, *large, *notices_of(answer)]), lines)
-    tell_files(files, saved.path)
+    print_files(files, saved.path)
     saved.tell("All results are in")
     _refuse(answer, tables)
     failures(answer.outcomes)

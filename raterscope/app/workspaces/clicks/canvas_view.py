@@ -162,7 +162,7 @@ class ViewLog(QObject):
         self._recorded: set[Key] = set()
         """Spots of the grid that are recorded: they stay visible from one decision to the next."""
         reviewing.selected.connect(self._on_selected)
-        crops.arrived.connect(self._follow_sight)
+        crops.arrived.connect(self._follow_visible)
         canvas.installEventFilter(self)
         batch_review.listed_elsewhere.connect(self._on_listed)
         batch_review.left_open.connect(self._on_left_open)
@@ -171,7 +171,7 @@ class ViewLog(QObject):
     def eventFilter(self, _canvas: QObject, event: QEvent) -> bool:
         """Start or stop the time when the canvas is shown or hidden."""
         if event.type() in (QEvent.Type.Show, QEvent.Type.Hide):
-            self._follow_sight()
+            self._follow_visible()
         return False
 
     def _on_selected(self, _index: int | None) -> None:
@@ -182,7 +182,7 @@ class ViewLog(QObject):
             self._leave(previous, self._seconds)
             self._seconds = 0.0
         self._selected = current
-        self._follow_sight()
+        self._follow_visible()
 
     def _now_selected(self) -> _Selected | None:
         """Return the selected spot if it is undecided and can be decided."""
@@ -194,7 +194,7 @@ class ViewLog(QObject):
         scene = session.scene
         return _Selected(contents.path, scene.image.id, None if scene.run is None else scene.run.id, spot)
 
-    def _follow_sight(self) -> None:
+    def _follow_visible(self) -> None:
         if self._selected is not None and self._canvas.isVisible() and self._crops.has_image:
             self._since = self.clock() if self._since is None else self._since
         else:

@@ -104,7 +104,7 @@ class RunComparison(ClicksPanel):
     def _on_scene(self) -> None:
         """Draw the curves of another image or run, or none."""
         self._draw_curves()
-        self._say_missing()
+        self._show_missing()
 
     def compare(self, runs: Sequence[int]) -> None:
         """Measure runs on all images with ground truth, and show the table."""
@@ -123,7 +123,7 @@ class RunComparison(ClicksPanel):
         self.table.set_rows(())
         self._has_truth = False
         self._show_radius()
-        self._say_missing()
+        self._show_missing()
         self._look_for_truth()
 
     def _on_changed(self) -> None:
@@ -141,9 +141,9 @@ class RunComparison(ClicksPanel):
         contents = self._document.contents
         if contents is not None and contents.path == study:
             self._has_truth = has_truth
-            self._say_missing()
+            self._show_missing()
 
-    def _say_missing(self) -> None:
+    def _show_missing(self) -> None:
         """Show on each empty page what is missing."""
         if not self._has_truth:
             words = IMPORT
@@ -162,9 +162,9 @@ class RunComparison(ClicksPanel):
         self._stack.setCurrentWidget(self.table if name == "runs" else self.plot)
         if name != "runs":
             self.plot.set_kind(name)
-        self._say()
+        self._update_text()
 
-    def _say(self) -> None:
+    def _update_text(self) -> None:
         """Show the summary of the plot beside the switch."""
         page = self._stack.currentWidget()
         words = page.header.words()[1] if isinstance(page, ChartPanel) and page.filled else ""
@@ -175,7 +175,7 @@ class RunComparison(ClicksPanel):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Shorten the summary to the room that there is."""
         super().resizeEvent(event)
-        self._say()
+        self._update_text()
 
     def _draw_curves(self) -> None:
         self._drawing.cancel()
@@ -183,7 +183,7 @@ class RunComparison(ClicksPanel):
         fusion, run = (None, None) if scene is None else (scene.fusion, scene.run)
         if scene is None or fusion is None or run is None or not len(scene.truth):
             self.plot.set_curves(())
-            self._say()
+            self._update_text()
             return
         work = partial(_curves, fusion, scene.truth, self._radius)
         job = self._jobs.start("Drawing curves", work, quiet=True)
@@ -200,7 +200,7 @@ class RunComparison(ClicksPanel):
             threshold=drawn.threshold,
         )
         self.plot.set_curves((curve,))
-        self._say()
+        self._update_text()
 
     @property
     def _radius(self) -> float:

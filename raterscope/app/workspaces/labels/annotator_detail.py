@@ -49,7 +49,7 @@ class CopyingReport(LabelsPart):
     def _clear(self) -> None:
         self._task.cancel()
         self._groups, self._next = (), 0
-        self._cards.tell_copies("")
+        self._cards.show_copying_link("")
 
     def _on_scene(self, scene: Scene) -> None:
         self._clear()
@@ -59,7 +59,7 @@ class CopyingReport(LabelsPart):
 
     def _on_found(self, copying: Copying) -> None:
         self._groups = copying.groups()
-        self._cards.tell_copies(copying_in_words(copying))
+        self._cards.show_copying_link(copying_in_words(copying))
 
     def _on_clicked(self) -> None:
         if self._groups:

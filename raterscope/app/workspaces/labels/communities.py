@@ -359,7 +359,7 @@ class CommunitiesOverTimeView(LabelsPart):
         self._stopped = False
         if groups is None:
             self._screen.triangles.show_triangles(None)
-            self._say(NO_GROUPS)
+            self._update_text(NO_GROUPS)
         else:
             self._show_groups(groups)
         self._settle()
@@ -370,7 +370,7 @@ class CommunitiesOverTimeView(LabelsPart):
         if groups in self._courses:
             self._show(self._courses[groups])
         else:
-            self._say(obstacle(scene, groups))
+            self._update_text(obstacle(scene, groups))
             self._draw()
 
     def cancel(self) -> None:
@@ -392,7 +392,7 @@ class CommunitiesOverTimeView(LabelsPart):
             job, partial(self._on_followed, groups), progressed=self._on_progress,
             failed=self._screen.refused.emit, stopped=self._on_stopped,
         )  # fmt: skip
-        self._say("Finding the communities of earlier moments.")
+        self._update_text("Finding the communities of earlier moments.")
         self._settle()
 
     def _on_follow(self) -> None:
@@ -400,7 +400,7 @@ class CommunitiesOverTimeView(LabelsPart):
         self._draw()
 
     def _on_progress(self, job: Job) -> None:
-        self._say(f"Finding the communities of earlier moments: {percent(job.fraction)}.")
+        self._update_text(f"Finding the communities of earlier moments: {percent(job.fraction)}.")
 
     def _on_followed(self, groups: Groups, course: Course) -> None:
         self._courses[groups] = course
@@ -413,10 +413,10 @@ class CommunitiesOverTimeView(LabelsPart):
 
     def _on_stopped(self) -> None:
         self._stopped = True
-        self._say(STOPPED)
+        self._update_text(STOPPED)
         self._settle()
 
-    def _say(self, words: str) -> None:
+    def _update_text(self, words: str) -> None:
         self._screen.flow.show_nothing(words or NO_GROUPS)
 
     def _settle(self) -> None:

@@ -78,7 +78,7 @@ class Exclusion(LabelsPart):
         reasons, count = sorted(set(excluded_reasons)), len(excluded_reasons)
         all_out = bool(count) and count == len(self._chosen)
         words = f"{'' if all_out else f'{count} of them '}excluded: {'; '.join(reasons[:3])}" if count else ""
-        self._panel.set_who(self._who if self._chosen else "", words, out=all_out)
+        self._panel.set_annotators(self._who if self._chosen else "", words, out=all_out)
         self._screen.make_room(False)
 
     @property

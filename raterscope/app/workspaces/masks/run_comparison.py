@@ -348,7 +348,7 @@ class RunComparison(MasksPanel):
         self.forget()
         job = self._document.read_beside(TITLE, partial(compare_runs, tuple(runs)), quiet=True)
         self._task.follow(job, self._on_compared, progressed=self._on_progress, failed=self._on_failed)
-        self._say("looking for cases that all runs have")
+        self._update_text("looking for cases that all runs have")
 
     def forget(self) -> None:
         """Drop the comparison, and cancel the current one."""
@@ -356,10 +356,10 @@ class RunComparison(MasksPanel):
         self._plan, self._measured = None, ()
         self._offer(())
         self.table.set_rows(())
-        self._say("")
+        self._update_text("")
 
     def _on_progress(self, job: Job) -> None:
-        self._say(job.words)
+        self._update_text(job.words)
 
     def _on_compared(self, compared: tuple[Plan, tuple[Measured, ...]]) -> None:
         plan, measured = compared
@@ -370,7 +370,7 @@ class RunComparison(MasksPanel):
             self.refused.emit(f"These runs have no {problem}{remedy}.")
             return
         self._plan, self._measured = plan, measured
-        self._say("")
+        self._update_text("")
         self._offer(tuple(dict.fromkeys(case.structure for case in measured)))
         self._summarize()
 
@@ -397,7 +397,7 @@ class RunComparison(MasksPanel):
         cases = f"{summary.cases:,}{of_shared} case{'' if of_shared == '' and summary.cases == 1 else 's'}"
         against = "against truth" if plan.truth else "by majority vote"
         self.table.set_rows(rows, f"{against}, {cases}", _measures(summary))
-        self._say("")
+        self._update_text("")
 
     def _on_failed(self, _sentence: str) -> None:
         self.forget()
@@ -429,7 +429,7 @@ class RunComparison(MasksPanel):
                 self.structure.addItem(name, name)
         self.structure.setVisible(len(structures) > 1)
 
-    def _say(self, progress: str) -> None:
+    def _update_text(self, progress: str) -> None:
         """Show the progress of the comparison, else the measures of the run on screen."""
         self._progress = progress
         vote = VOTE if self._plan is not None and not self._plan.truth else ""
@@ -475,7 +475,7 @@ class RunComparison(MasksPanel):
 
     def _show_measures(self, words: str) -> None:
         self._measures_words = words
-        self._say(self._progress)
+        self._update_text(self._progress)
 
 
 def _summarized(measured: tuple[Measured, ...], structure: str | None, watch: Watch) -> Summary:

@@ -97,7 +97,7 @@ class Scene:
         return self.fusion is not None and self.fusion.rule == "flip" and self.fusion.q_value is not None
 
     @property
-    def gate_words(self) -> str:
+    def gate_message(self) -> str:
         """Message that the test of the crowd prevents flags; empty if it does not."""
         if self.fusion is None or self.fusion.crowd_p <= self.fusion.gate:
             return ""

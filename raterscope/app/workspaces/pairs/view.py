@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.proportions import wilson
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.data import BEHAVIOURS, BoolArray
-from raterscope.algorithms.pairs.evidence import Evidence, OverTime, Side, Speaking
+from raterscope.algorithms.pairs.evidence import BiasEvidence, Evidence, OverTime, Side
 from raterscope.algorithms.pairs.knockoffs import UNTESTED
 from raterscope.app.workspaces.pairs.scene import OPEN, Analysis, Cut, Ranking, Scene
 from raterscope.text import count, percent
@@ -171,7 +171,7 @@ def rate_cut(
     if analysis.not_promised:
         words = f"the rate is not guaranteed: {analysis.not_promised.partition(',')[0]}"
     elif scene.by_flips:
-        words += f", {scene.gate_words}" if scene.gate_words else ""
+        words += f", {scene.gate_message}" if scene.gate_message else ""
     elif not cut.flagged.any():
         # With so many flags, one wrong flag does not exceed the rate.
         fewest = math.ceil(1 / cut.rate - 1e-9)
@@ -374,7 +374,9 @@ def evidence_pairs_view(scene: Scene, evidence: Evidence, decided: int) -> Pairs
     )  # fmt: skip
 
 
-def _take(group: Speaking, rows: list[int], same: list[int], otherwise: list[int], gap: list[float]) -> None:
+def _take(
+    group: BiasEvidence, rows: list[int], same: list[int], otherwise: list[int], gap: list[float]
+) -> None:
     rows += group.comparison[:MOST_LISTED].tolist()
     same += group.same[:MOST_LISTED].tolist()
     otherwise += group.otherwise[:MOST_LISTED].tolist()

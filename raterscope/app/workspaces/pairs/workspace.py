@@ -348,9 +348,9 @@ class PairsWorkspace(PairsScreen):
         self._evidence = evidence
         self._show_bias()
         self._show_course()
-        self._show_speaking()
+        self._show_bias_evidence()
 
-    def _show_speaking(self) -> None:
+    def _show_bias_evidence(self) -> None:
         evidence = self._evidence
         if evidence is not None:
             decided = int(self.bias_review.decided[evidence.annotator])

@@ -128,7 +128,7 @@ def cases_table(cases: Sequence[Sequence[StructureFigures]]) -> Table:
     for case in cases:
         for figures in case:
             units = units_of(figures.entry.lattice)
-            verdicts = figures.said_of()
+            verdicts = figures.latest_verdicts()
             settled = sum(verdict.verb not in ("skip", "reopen") for verdict in verdicts.values())
             regions = len(figures.report.disputes)
             dice = figures.report.pair_dice[np.triu_indices(len(figures.fusion.annotators), 1)]

@@ -429,7 +429,7 @@ class StructureFigures:
         fusion, report = deepcopy(fusion), deepcopy(report)
         return replace(self, fusion=fusion, report=report, masks=masks, final=final, doubt=nothing[0])
 
-    def said_of(self) -> Mapping[int, Region]:
+    def latest_verdicts(self) -> Mapping[int, Region]:
         """Return the latest verdict on each region of the run. Skipping a decided region changes nothing."""
         last: dict[int, Region] = {}
         for decision in self.decided:

@@ -170,7 +170,7 @@ def disputes_table(figures: StructureFigures, units: Units) -> Table:
     fusion, grid = figures.fusion, figures.entry.lattice
     names = [plain(name) for name in fusion.annotators]
     middle = _middle(fusion.mask[0], fusion.origin)
-    verdicts = figures.said_of()
+    verdicts = figures.latest_verdicts()
     rows = [
         (
             str(number),
