@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
 from raterscope.widgets.panels.rater_panels import AlternativeCard, AlternativesPanel, LocalWeight
-from raterscope.widgets.panels.region_panel import SAID, RegionEvidence, RegionPanel, RegionVote
+from raterscope.widgets.panels.region_panel import VERDICT, RegionEvidence, RegionPanel, RegionVote
 from tests.reading import visible_words
 
 pytestmark = pytest.mark.usefixtures("dark")
@@ -122,7 +122,7 @@ def test_how_far_a_rater_draws_is_read_whole(panel):
     metrics = QFontMetrics(theme.font())
     for away in (0.1, 13.9, -88.8, 99.96, 123.4):
         words = RegionVote(0, "a", 1.0, away).direction()
-        assert metrics.horizontalAdvance(words) <= SAID, words
+        assert metrics.horizontalAdvance(words) <= VERDICT, words
     assert RegionVote(0, "a", 1.0, 123.4).direction() == "123 mm beyond"
 
 

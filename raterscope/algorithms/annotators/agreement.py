@@ -329,7 +329,7 @@ def alpha_over_cases(cases: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]
     --------
     >>> case = np.array([[0, 0], [0, 1], [1, 1]]), np.array([6, 1, 3])
     >>> round(alpha_over_cases([case] * 3).value, 3)
-    0.793
+    0.784
     """
     raters = max(labels.shape[1] for labels, _ in cases)
     rows = [
