@@ -333,7 +333,9 @@ BIRDS = (
 def tree(panel):
     posterior = np.array([0.4, 0.2, 0.05, 0.1, 0.02, 0.03, 0.15, 0.03, 0.01, 0.01])
     panel.resize(640, 400)
-    panel.show_task(view(classes=BIRDS, posterior=posterior, tally=np.zeros(10, dtype=int)))
+    panel.show_task(view(
+        classes=BIRDS, posterior=posterior, tally=np.zeros(10, dtype=int), parents=("bird", "bird/owl"),
+    ))  # fmt: skip
     return panel
 
 
@@ -365,6 +367,19 @@ def test_a_folded_class_is_found_by_its_name(tree):
     tree.find_class()
     tree.classes.field.setText("hooded")
     assert names_of(tree)[0] == "bird/crow/hooded"
+
+
+def test_a_parent_is_found_by_its_name_and_a_decision_for_it_is_explained(tree, qtbot):
+    decided = []
+    tree.decided.connect(decided.append)
+    tree.find_class()
+    qtbot.keyClicks(tree.classes.field, "bird")
+    assert accessible_texts(tree.bars)[0] == "bird, 0.80, 0 votes"
+    qtbot.keyClick(tree.classes.field, Qt.Key.Key_Return)
+    assert decided == [len(BIRDS)]
+    assert "bird" not in names_of(tree)
+    tree.show_task(view(classes=BIRDS, posterior=None, parents=("bird", "bird/owl"), decided=10))
+    assert "You decided bird. Fusion does not use decisions for parent classes." in visible_words(tree)
 
 
 def test_median_and_interval_of_a_grade_stand_beside_the_posterior(panel):

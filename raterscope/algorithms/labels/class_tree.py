@@ -45,6 +45,17 @@ class ClassTree:
         starts = (path[:end] for end in range(len(path) - 1, 0, -1))
         return tuple(SEPARATOR.join(start) for start in starts if self._sizes[start] > 1)
 
+    def below(self, node: str) -> list[int]:
+        """List the classes below a node.
+
+        Examples
+        --------
+        >>> class_tree(("bird/owl/tawny", "bird/owl/barn", "bird/crow", "fish")).below("bird/owl")
+        [0, 1]
+        """
+        start = tuple(node.split(SEPARATOR))
+        return [index for index, path in enumerate(self.paths) if path[: len(start)] == start]
+
     @cached_property
     def _sizes(self) -> Counter[tuple[str, ...]]:
         return Counter(path[:end] for path in self.paths for end in range(1, len(path) + 1))

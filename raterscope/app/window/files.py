@@ -29,6 +29,7 @@ from raterscope.widgets.dialogs.output_dialogs import (
     TABLES_OF_GROUPS,
     GroupsDialog,
     PapersDialog,
+    ReportDialog,
     SetupOffer,
     SimulationDialog,
 )
@@ -216,7 +217,7 @@ class FileActions(QObject):
         if contents is None or contents.path != study:
             return
         title = f"Report of {provenance.in_words()}" if provenance.runs else "Report"
-        choose = partial(self._choose_report, contents, title)
+        choose = partial(self._choose_sections, contents, provenance, title)
         if not provenance.outdated:
             choose()
             return
@@ -231,11 +232,19 @@ class FileActions(QObject):
             choose,
         )
 
-    def _choose_report(self, contents: Contents, title: str) -> None:
+    def _choose_sections(self, contents: Contents, provenance: Provenance, title: str) -> None:
+        if not any(run.kind == "labels" for run in provenance.runs):
+            self._choose_report(contents, title)
+            return
+        dialog = ReportDialog(title, self._window)
+        dialog.accepted.connect(lambda: self._choose_report(contents, title, cost=dialog.cost))
+        dialog.open()
+
+    def _choose_report(self, contents: Contents, title: str, *, cost: bool = False) -> None:
         proposed = contents.path.with_name(f"{contents.path.stem}-report.html")
         name, _ = QFileDialog.getSaveFileName(self._window, title, str(proposed), REPORTS)
         if name:
-            report = partial(_report, Path(name))
+            report = partial(_report, Path(name), cost)
             job = self._document.read_beside("Writing the report", report, lasting=True)
             job.finished.connect(self._on_reported)
 
@@ -283,11 +292,11 @@ class FileActions(QObject):
         return str(self._recent.folder or "")
 
 
-def _report(path: Path, study: Study, watch: Watch) -> str:
+def _report(path: Path, cost: bool, study: Study, watch: Watch) -> str:
     from raterscope.app.report import write_report
 
-    provenance = provenance_of_report(study)
-    return f"Report of {provenance.in_words()} saved to {write_report(study, path, watch)}."
+    provenance, options = provenance_of_report(study), {"cost": cost}
+    return f"Report of {provenance.in_words()} saved to {write_report(study, path, watch, options=options)}."
 
 
 def _provenance(study: Study, watch: Watch) -> Provenance:

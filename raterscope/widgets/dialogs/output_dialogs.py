@@ -83,6 +83,33 @@ class DeidentifiedExportDialog(QDialog):
         return not self.images.isHidden() and self.images.isChecked()
 
 
+class ReportDialog(QDialog):
+    """Choose the sections of a report that take long; open it with ``open()``, read `cost` when accepted."""
+
+    def __init__(self, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Report")
+        set_lengths(self, minimumWidth=440)
+        self._cost = QCheckBox("Cost of labels")
+        about = (
+            "Accuracy against votes per task, the gain of more votes, and what stopping would have saved. "
+            "Each question is fused some hundred times."
+        )
+        lay_out(
+            self,
+            plain_label(title, "title", wrap=True),
+            self._cost,
+            plain_label(about, "second", wrap=True),
+            8,
+            accept="Choose file…",
+        )
+
+    @property
+    def cost(self) -> bool:
+        """True if the cost of labels is reported."""
+        return self._cost.isChecked()
+
+
 ALONE, FOLDERS, TABLE = range(3)
 """Choices of `GroupsDialog` and `GroupedExportDialog`."""
 

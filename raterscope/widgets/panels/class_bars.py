@@ -69,6 +69,12 @@ class ClassBar:
     votes: int = -1
 
 
+def summed_bar(bars: Sequence[ClassBar], index: int, name: str, note: str) -> ClassBar:
+    """Return the bar of several classes together."""
+    votes = -1 if bars[0].votes < 0 else sum(bar.votes for bar in bars)
+    return ClassBar(index, name, float(sum(bar.share for bar in bars)), bars[0].tone, note, votes=votes)
+
+
 def keys_of(classes: Sequence[str]) -> tuple[str, ...]:
     """Return the digit that selects each class: its name if all names are digits, else 1 to 9 in order.
 
@@ -261,6 +267,8 @@ class ClassFinder(QWidget):
         self.field.hide()
         self._bars: tuple[ClassBar, ...] = ()
         self._lines: tuple[ClassBar, ...] = ()
+        self._findable: tuple[ClassBar, ...] = ()
+        """Classes and their parents."""
         self._folded: list[str] = []
         self._low = False
         vertical(self.field, (self.bars, 1), inside=self, spacing=4)
@@ -277,11 +285,23 @@ class ClassFinder(QWidget):
         return not self.field.isHidden()
 
     def show_bars(
-        self, bars: Sequence[ClassBar], *, low: bool = False, lines: Sequence[ClassBar] = ()
+        self,
+        bars: Sequence[ClassBar],
+        *,
+        low: bool = False,
+        lines: Sequence[ClassBar] = (),
+        parents: Sequence[ClassBar] = (),
     ) -> None:
-        """Show the classes in this order, or those that match the open field; of a tree the lines instead."""
+        """Show the classes in this order, or those that match the open field; of a tree the lines instead.
+
+        Parameters
+        ----------
+        parents : sequence of ClassBar
+            Parents in a tree, which only the open field lists, after the classes.
+        """
         self._bars, self._low, self._lines = tuple(bars), low, tuple(lines)
-        self._folded = [bar.name.casefold() for bar in bars]
+        self._findable = (*bars, *parents)
+        self._folded = [bar.name.casefold() for bar in self._findable]
         self._show()
 
     def class_of(self, digit: str) -> int | None:
@@ -308,7 +328,7 @@ class ClassFinder(QWidget):
     def _show(self) -> None:
         bars = self._lines or self._bars
         if self.finding:
-            bars = tuple(replace(self._bars[row], digit="") for row in self._matches())
+            bars = tuple(replace(self._findable[row], digit="") for row in self._matches())
         self.bars.show_bars(bars, low=self._low or self.finding, highlights=self.finding)
         if self.finding:
             self.bars.setCurrentIndex(self.bars.index_of_row(0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -28,6 +28,7 @@ from raterscope.widgets.panels.class_bars import (
     has_many,
     keys_of,
     listed_order,
+    summed_bar,
 )
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import Header, placeholder, plain_label
@@ -250,6 +251,8 @@ class TaskView:
             sentences.append(f"Ground truth: {self.classes[self.known]}.")
         if self.decided >= 0:
             sentences.append(f"You decided {(*self.classes, *self.parents)[self.decided]}.")
+        if self.decided >= len(self.classes):
+            sentences.append("Fusion does not use decisions for parent classes.")
         return (first + " ".join(sentences)).rstrip()
 
     @property
@@ -480,8 +483,21 @@ class TaskPanel(QWidget):
         self._lead = None if lead < 0 or view.covered else (lead, view.classes[lead])
         tree = class_tree(tuple(view.classes)) if has_many(view.classes) else None
         lines = [] if tree is None else self._tree_lines(tree, bars, shares, lead)
-        self.classes.show_bars(bars, low=self._stacked, lines=lines)
+        parents = self._parent_bars({bar.index: bar for bar in bars})
+        self.classes.show_bars(bars, low=self._stacked, lines=lines, parents=parents)
         self._show_leading()
+
+    def _parent_bars(self, by_index: Mapping[int, ClassBar]) -> list[ClassBar]:
+        """List the parents, each with the sums of its classes, for the field that finds a class."""
+        view = self._view
+        tree = None if view is None else class_tree(tuple(view.classes))
+        if view is None or tree is None:
+            return []
+        bars = []
+        for number, name in enumerate(view.parents, len(view.classes)):
+            children = [by_index[index] for index in tree.below(name)]
+            bars.append(summed_bar(children, number, name, "decided" if view.decided == number else ""))
+        return bars
 
     def _tree_lines(
         self, tree: ClassTree, bars: Sequence[ClassBar], shares: NDArray[np.floating], lead: int
@@ -504,11 +520,8 @@ class TaskPanel(QWidget):
                 self._nodes.append(line.path)
                 mark = UNFOLDED if line.path in unfolded else FOLDED
                 children = [by_index[index] for index in line.children]
-                bar = replace(
-                    children[0], index=-len(self._nodes), name=f"{indent}{mark} {name}", brief="", digit="",
-                    note=self._node_note(line.path), share=float(sum(child.share for child in children)),
-                    votes=-1 if children[0].votes < 0 else sum(child.votes for child in children),
-                )  # fmt: skip
+                note = self._node_note(line.path)
+                bar = summed_bar(children, -len(self._nodes), f"{indent}{mark} {name}", note)
             lines.append(bar)
         return lines
 

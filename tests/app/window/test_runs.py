@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import nibabel
 import numpy as np
 import pytest
-from PySide6.QtWidgets import QFileDialog, QMessageBox, QPushButton
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QMessageBox, QPushButton
 
 from raterscope.algorithms.masks.data import Settled
 from raterscope.app.cli import main
 from raterscope.app.review import Decision, RegionSubject, SpotSubject, TaskSubject
 from raterscope.app.study import Study
+from raterscope.widgets.dialogs.output_dialogs import ReportDialog
 from tests.app.conftest import write_crowd
 from tests.app.driving import LONG, idle, open_study
 from tests.app.kinds.labels.made import write_votes
@@ -139,8 +140,15 @@ def test_the_run_on_screen_is_exported_and_named(
     assert f"of run 1 ({case.algorithms[0]}" in window.status.message
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(page), ""))
     window.files.write_report()
+    if kind == "labels":
+        qtbot.waitUntil(lambda: window.findChild(ReportDialog) is not None, timeout=LONG)
+        dialog = window.findChild(ReportDialog)
+        dialog.findChild(QCheckBox).setChecked(True)
+        dialog.accept()
     qtbot.waitUntil(lambda: "Report of run 1" in window.status.message, timeout=LONG)
-    assert f"run 1 ({case.algorithms[0]}" in Page(page.read_text(encoding="utf-8")).text
+    text = Page(page.read_text(encoding="utf-8")).text
+    assert f"run 1 ({case.algorithms[0]}" in text
+    assert ("Accuracy against votes" in text) == (kind == "labels")
     window.document.close()
     idle(window, qtbot)
 
