@@ -235,14 +235,15 @@ class Clicks:
         crowd = self.without({self.annotators[index] for index in programs})
         if self.scores is not None:
             return crowd
+        from scipy.spatial import cKDTree
+
         detections = np.empty((0, 3))
         for index in programs:
             own = self.points[self.annotator == index]
             new = np.ones(len(own), dtype=bool)
             if len(own) and len(detections):
-                distance = np.hypot(*(own[:, None] - detections[None, :, :2]).transpose(2, 0, 1))
-                nearest = distance.argmin(axis=1)
-                new = distance[np.arange(len(own)), nearest] > radius
+                distance, nearest = cKDTree(detections[:, :2]).query(own)
+                new = distance > radius
                 detections[np.unique(nearest[~new]), 2] += 1.0
             detections = np.concatenate([detections, np.column_stack([own, np.ones(len(own))])[new]])
         found = tuple(self.annotators[index] for index in programs)

@@ -165,6 +165,12 @@ def _like_question(study: Study, table: LabelTable) -> LabelTable:
     return replace(table, outputs=outputs) if len(set(outputs)) == len(outputs) else table
 
 
+def labels_of_voters(study: Study, question: int, state: ReviewState) -> Labels:
+    """Read the votes that count: joined names as one annotator, without excluded ones and programs."""
+    labels = labels_of(study, question)
+    return labels.joined(standing_names(labels.annotators, state.aliases)).without(state.apart)
+
+
 def excluded_votes(
     study: Study, question: int, excluded: Sequence[str], imported: int | None = None
 ) -> Labels | None:

@@ -25,9 +25,27 @@ _LONG = ("task", "label", "score")
 def holds_probabilities(table: Table) -> bool:
     """Return whether the first rows of a table hold class probabilities, which add up to 1 for each task.
 
-    Every column but the task is a class, or the columns are task, label and score.
+    Every column but the task is a class, or the columns are task, label and score. Rows without any number,
+    of tasks that the program did not answer, do not count.
     """
-    return not find_columns(table, ("annotator",)) and bool(_class_names(table))
+    fields = find_columns(table, ("task",))
+    if fields is None or find_columns(table, ("annotator",)):
+        return False
+    long = _long_columns(table)
+    if long is None:
+        columns = [table.column(name) for name in table.header if name != fields["task"]]
+        values = np.array([[number_or_nan(cell) for cell in column] for column in columns]).T
+        filled = np.array([any(map(str.strip, cells)) for cells in zip(*columns, strict=True)], dtype=bool)
+        return len(columns) > 1 and _add_up_to_one(values[filled])
+    tasks, scores = table.column(long["task"]), table.column(long["score"])
+    rows = [row for row in zip(tasks, scores, strict=True) if row[1].strip()]
+    total: dict[str, float] = {}
+    for task, score in rows:
+        total[task] = total.get(task, 0.0) + number_or_nan(score)
+    if rows:
+        del total[rows[-1][0]]  # the first rows may end within a task
+    sums = np.array(list(total.values()))
+    return len(rows) > len(sums) + 1 > 1 and bool((np.abs(sums - 1) <= _TOLERANCE).all())
 
 
 def read_probabilities(table: Table, name: str) -> LabelTable:
@@ -57,32 +75,23 @@ def read_probabilities(table: Table, name: str) -> LabelTable:
     )  # fmt: skip
 
 
+def _long_columns(table: Table) -> dict[str, str] | None:
+    """Return the columns of a table with a class a row; None for a table with a task a row."""
+    return find_columns(table, _LONG) if len(table.header) == len(_LONG) else None
+
+
 def _class_names(table: Table) -> tuple[str, ...]:
-    """Return the classes of a table of class probabilities; empty for another table."""
-    fields = find_columns(table, ("task",))
-    if fields is None or not len(table):
-        return ()
-    others = [column for column in table.header if column != fields["task"]]
-    values = [[number_or_nan(cell) for cell in table.column(column)] for column in others]
-    if len(others) > 1 and _add_up_to_one(np.array(values).T):
-        return tuple(_without_prefix(column) for column in others)
-    fields = find_columns(table, _LONG)
-    if fields is None or len(others) > 2:
-        return ()
-    tasks, labels, scores = (table.column(fields[field]) for field in _LONG)
-    total: dict[str, float] = {}
-    for task, score in zip(tasks, scores, strict=True):
-        total[task] = total.get(task, 0.0) + number_or_nan(score)
-    del total[tasks[-1]]  # the first rows may end within a task
-    sums = np.array(list(total.values()))
-    if not len(sums) or len(tasks) <= len(total) + 1 or not (np.abs(sums - 1) <= _TOLERANCE).all():
-        return ()
-    return tuple(sorted({label.strip() for label in labels} - {""}, key=natural))
+    """Return the classes of a table of class probabilities."""
+    long, fields = _long_columns(table), find_columns(table, ("task",))
+    if long is not None:
+        return tuple(sorted({label.strip() for label in table.column(long["label"])} - {""}, key=natural))
+    others = [] if fields is None else [name for name in table.header if name != fields["task"]]
+    return tuple(map(_without_prefix, others))
 
 
 def _add_up_to_one(values: NDArray[np.float64]) -> bool:
     """Return whether all rows are probabilities, and not all of them certain."""
-    fractions = bool(((values > 0) & (values < 1)).any())
+    fractions = bool(((values > 0) & (values < 1)).any())  # False without rows
     sums = np.abs(values.sum(axis=1) - 1) <= _TOLERANCE
     return fractions and bool(((values >= 0) & (values <= 1)).all() and sums.all())
 

@@ -50,7 +50,7 @@ from raterscope.app.assessment import (
 from raterscope.app.errors import InputError, counted
 from raterscope.app.formats.output_files import format_number, remove_file, write_table
 from raterscope.app.outcome import Outcome, finite_or_none, successful
-from raterscope.app.review import ReviewState, SampledItem, Spot, fold, match
+from raterscope.app.review import ReviewState, SampledItem, Spot, fold, match, standing_names
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.runs import Answers
 
@@ -386,7 +386,7 @@ def read_crowds(images: Sequence[int], study: Study, watch: Watch = silent) -> C
     truth.
     """
     names = {entry.id: entry.name for entry in study.images()}
-    apart = fold(study.decisions()).apart
+    state = fold(study.decisions())
     truth = {
         image: positions
         for image, positions in truths_of(study).items()
@@ -397,7 +397,9 @@ def read_crowds(images: Sequence[int], study: Study, watch: Watch = silent) -> C
     clicks = {}
     for done, image in enumerate(truth):
         watch(done / len(truth), "reading clicks")
-        clicks[names[image]] = study.clicks(image).without(apart)
+        crowd = study.clicks(image)
+        crowd = crowd.joined(standing_names(crowd.annotators, state.aliases))
+        clicks[names[image]] = crowd.without(state.apart)
     return clicks, {names[image]: positions for image, positions in truth.items()}
 
 

@@ -33,9 +33,9 @@ from raterscope.app.kinds.labels.agreement import last_votes
 from raterscope.app.kinds.labels.fusion_tables import accuracies, counted_votes
 from raterscope.app.kinds.labels.runs import Answered, groups_of, plan_of, read_answer
 from raterscope.app.page.contents import Section
-from raterscope.app.review import fold, standing_names
+from raterscope.app.review import fold
 from raterscope.app.study import Study
-from raterscope.app.study.labels import decided_classes, labels_of
+from raterscope.app.study.labels import decided_classes, labels_of_voters
 from raterscope.app.study.vote_sets import class_indices
 
 ACCURACY = Measure(
@@ -340,8 +340,7 @@ def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Ag
     state, found = fold(study.decisions()), []
     for entry, step in steps_of(watch, study.questions()):
         step(0.0, "measuring agreement")
-        labels = labels_of(study, entry.id, None)
-        labels = labels.joined(standing_names(labels.annotators, state.aliases)).without(state.apart)
+        labels = labels_of_voters(study, entry.id, state)
         if names:
             labels = labels.without(set(labels.annotators) - set(names))
         if len(labels):

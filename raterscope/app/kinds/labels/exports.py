@@ -56,10 +56,10 @@ from raterscope.app.kinds.labels.fusion_tables import (
 from raterscope.app.kinds.labels.runs import Answered, Question, groups_of, plan_of, read_answer
 from raterscope.app.kinds.labels.variability import label_statistics, measure_labels
 from raterscope.app.page.variability import COLUMNS, statistic_rows
-from raterscope.app.review import ReviewState, fold, standing_names
+from raterscope.app.review import ReviewState, fold
 from raterscope.app.study import Study
 from raterscope.app.study.groups import split_groups
-from raterscope.app.study.labels import known_truth, labels_of, pictures_of
+from raterscope.app.study.labels import known_truth, labels_of, labels_of_voters, pictures_of
 from raterscope.app.study.records import QuestionEntry
 
 RETIREMENT = ("subject", "task", "reason", "label", "probability", "votes")
@@ -365,23 +365,22 @@ def _write_votes(study: Study, entry: QuestionEntry, form: str, path: Path, watc
 
 def _write_variability(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
     """Write the observer variability of annotators who are not excluded."""
-    labels, state = labels_of(study, entry.id), fold(study.decisions())
-    labels = labels.joined(standing_names(labels.annotators, state.aliases)).without(state.apart)
+    labels = labels_of_voters(study, entry.id, fold(study.decisions()))
     statistics = label_statistics(measure_labels(entry.name, labels, watch))
     return [write_table(path, COLUMNS, statistic_rows(statistics))]
 
 
 def _write_agreement(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
     """Write the agreement of annotators who are not excluded."""
-    labels = labels_of(study, entry.id).without(fold(study.decisions()).apart)
+    labels = labels_of_voters(study, entry.id, fold(study.decisions()))
     return [write_table(path, AGREEMENT, agreement_rows(labels, watch))]
 
 
 def _write_tag_agreement(study: Study, tags: TagSet, path: Path, watch: Watch) -> Path:
     """Write the agreement over whole sets of annotators who are not excluded."""
     watch(0.0, "measuring agreement")
-    apart = fold(study.decisions()).apart
-    votes = [labels_of(study, entry.id).without(apart) for entry in tags.questions]
+    state = fold(study.decisions())
+    votes = [labels_of_voters(study, entry.id, state) for entry in tags.questions]
     return write_tag_agreement(path, votes)
 
 

@@ -129,7 +129,8 @@ class MaskEditing(MasksPart):
             old = piece.values[there] if 0 <= there < len(piece.values) else np.zeros_like(source)
             origin = (target, piece.origin[1], piece.origin[2])
             self._screen.volume.go_to((target, at[1], at[2]))
-            self._store(self._session.scene, _difference(old[None], source[None], origin))
+            stroke = _difference(old[None], source[None], origin)
+            self._store(self._session.scene, self._session.part, stroke)
 
     @while_shown
     def _edit(
@@ -147,12 +148,12 @@ class MaskEditing(MasksPart):
             return
         work = partial(_edited, piece, scene.image.lattice, change, room, box)
         job = self._jobs.start(words, work)
-        job.finished.connect(partial(self._store, scene))
+        job.finished.connect(partial(self._store, scene, self._session.part))
         job.failed.connect(self._screen.message)
 
     @while_shown
-    def _store(self, scene: Scene, stroke: Stroke | None) -> None:
-        if self._session.scene.image.id != scene.image.id:
+    def _store(self, scene: Scene, structure: str, stroke: Stroke | None) -> None:
+        if (self._session.scene.image.id, self._session.part) != (scene.image.id, structure):
             return
         if stroke is None:
             self._screen.message.emit(UNCHANGED)

@@ -2,6 +2,9 @@
 
 import pytest
 
+from raterscope.algorithms.progress import silent
+from raterscope.app.kinds.labels.annotators import agreement
+from raterscope.app.study import Study
 from tests.app.commands import run
 from tests.app.tables import rows_of, write
 
@@ -39,6 +42,21 @@ def test_excluded_annotators_do_not_count(study, tmp_path):
     )  # fmt: skip
     assert float(first["value"]) == pytest.approx(pairs / 30)
     assert first["votes"] == "30"
+
+
+def test_joined_names_are_one_annotator_in_file_and_window(study, tmp_path):
+    rows = [("exclude", "robot"), ("join", "a;b")]
+    decisions = write(tmp_path / "d.csv", ("verb", "annotators"), rows)
+    assert run("decide", study, decisions) == 0
+    assert run("export", study, "--what", "agreement", "-o", tmp_path / "a.csv") == 0
+    values = [
+        float(row["value"])
+        for row in rows_of(tmp_path / "a.csv")
+        if (row["answer"], row["scale"], row["coefficient"]) == ("", "nominal", "Krippendorff's alpha")
+    ]
+    with Study.open(study) as opened:
+        (shown,) = agreement(opened, (), silent)
+    assert values == [pytest.approx(shown.alpha.value)]
 
 
 def test_the_report_has_it(study, tmp_path):

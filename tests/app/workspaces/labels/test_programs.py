@@ -66,6 +66,17 @@ def test_class_probabilities_make_their_annotator_a_program(labels_study, net, c
     assert loss(result) < loss(alone)
 
 
+def test_tasks_without_probabilities_leave_a_table_a_program_s(labels_study, net, tmp_path, capsys):
+    lines = net.read_text().splitlines()
+    lines[5] = "cell-004,,"
+    net.write_text("\n".join(lines))
+    long = [f"cell-{n:03},{name},{p}" for n in range(9) for name, p in zip(CLASSES, (0.3, 0.7), strict=True)]
+    (tmp_path / "long.csv").write_text("\n".join(["task,label,score", *long, "cell-020,,"]))
+    for table in (net, tmp_path / "long.csv"):
+        assert run("import", labels_study, table) == 0
+        assert f"Mark annotator {table.stem} as a program." in capsys.readouterr().out
+
+
 def test_a_program_that_guesses_changes_nothing(labels_study, tmp_path):
     alone = fused_result(labels_study)
     assert run("import", labels_study, write_program(tmp_path / "guess.csv", 0.5), "--program", "coin") == 0

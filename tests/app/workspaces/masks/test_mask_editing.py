@@ -4,11 +4,16 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 
+from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
+from raterscope.app.study import Study
+from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from raterscope.widgets.dialogs.mask_dialogs import CombineDialog, MarginDialog
 from raterscope.widgets.volume.scene import Stroke
-from tests.app.driving import idle, press
+from tests.app.driving import idle, open_study, press
 from tests.app.workspaces.masks.driving import consensus, key
-from tests.app.workspaces.masks.made import drawn
+from tests.app.workspaces.masks.made import SHAPE, SPACING, ball, drawn
 
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 
@@ -66,6 +71,23 @@ def test_the_consensus_is_combined_with_a_raters_mask(fused_masks, qtbot, how):
         "add": before | dan, "subtract": before & ~dan, "intersect": before & dan, "replace": dan,
     }[how]  # fmt: skip
     np.testing.assert_array_equal(consensus(fused_masks), expected)
+
+
+def test_an_edit_that_ends_on_another_structure_changes_nothing(window, qtbot, tmp_path):
+    with Study.create(tmp_path / "two.rscope") as study:
+        case = add_case(study, "case", Grid.plain(SHAPE, SPACING, calibrated=True))
+        masks = [(rater, structure) for rater in ("ann", "ben") for structure in ("gtv", "heart")]
+        add_masks(study, [PlacedMask(case.id, *mask, (0, 0, 0), ball(7.0)) for mask in masks], "masks")
+        keep(fuse_inputs(gather([case.id], study), MaskPlan()), study)
+    open_study(window, qtbot, tmp_path / "two.rscope")
+    structure = window.workspace.maps.structure
+    structure.setCurrentText("gtv")
+    erase(window, qtbot)
+    window.workspace.editing.fill_holes()
+    structure.setCurrentText("heart")
+    idle(window, qtbot)
+    (stroke,) = window.document.contents.decisions
+    assert stroke.subject.structure == "gtv"
 
 
 def test_a_slice_is_copied_to_the_next_one_and_shown(fused_masks, qtbot):

@@ -68,9 +68,8 @@ from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture
 from raterscope.app.page.pictures import draw_lines, draw_rates, drawing, photograph
 from raterscope.app.page.units import named, run_in_words, significant
 from raterscope.app.page.variability import METHODS
-from raterscope.app.review import standing_names
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.labels import labels_of, pictures_of
+from raterscope.app.study.labels import labels_of_voters, pictures_of
 from raterscope.app.study.records import QuestionEntry
 from raterscope.figures.paper import LINES, image_of, paper_line
 
@@ -518,9 +517,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
             sections.append(section)
             protocol = request.options.get("variability")
             if protocol is not None:
-                state, labels = request.state, labels_of(request.study, entry.id)
-                labels = labels.joined(standing_names(labels.annotators, state.aliases))
-                labels = labels.without(state.apart)
+                labels = labels_of_voters(request.study, entry.id, request.state)
                 sections.append(variability_section(entry.name, labels, protocol, named_step))
     measures = _MEASURES if request.options.get("variability") is None else (*_MEASURES, METHODS["labels"])
     if sections:
@@ -530,9 +527,8 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
 
 def _tag_sections(request: ReportRequest) -> Iterator[Section]:
     """Report the agreement over each set of tags."""
-    apart = request.state.apart
     for tags in find_tag_sets([request.study.question(entry.id) for entry in request.items]):
-        votes = [labels_of(request.study, entry.id).without(apart) for entry in tags.questions]
+        votes = [labels_of_voters(request.study, entry.id, request.state) for entry in tags.questions]
         yield Section(plain(tags.name), [tag_agreement_table(tags.name, votes)])
 
 
