@@ -32,6 +32,7 @@ BINS = 128
 _DARKEST, _BRIGHTEST = 0.1, 99.9
 _SAMPLE = 1_000_000
 _BAND = 256
+_FULL_SCALES = frozenset(1 << bits for bits in range(8, 17))
 _TABLES = frozenset(np.dtype(kind) for kind in ("u1", "i2", "u2"))
 """Types with so few values that a table of all is faster than arithmetic on each pixel."""
 
@@ -253,6 +254,21 @@ def measure_focus(pixels: NDArray[Any]) -> float:
         return 0.0
     neighbours = grey[:-2, 1:-1] + grey[2:, 1:-1] + grey[1:-1, :-2] + grey[1:-1, 2:]
     return float(np.var(neighbours - 4 * grey[1:-1, 1:-1], dtype=np.float64))
+
+
+def measure_saturation(pixels: NDArray[Any]) -> float | None:
+    """Return the share of saturated pixels of an image, (height, width) or (height, width, 3).
+
+    A pixel is saturated if it, or one of its colours, has the highest value of 8 to 16 bits: 255, 1023, 4095
+    and so on. The bits are those of the camera, whatever the type in the file. None for fractions.
+    """
+    if pixels.dtype.kind not in "iu" or not pixels.size:
+        return None
+    highest = int(pixels.max())
+    if highest + 1 not in _FULL_SCALES:
+        return 0.0
+    full = pixels == highest
+    return float(np.mean(full if full.ndim == 2 else full.any(axis=2)))
 
 
 Stain = tuple[float, float, float, float, float, float, float, float]

@@ -59,6 +59,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "export": (
         "export study.rscope --what detections -o detections.csv",
         "export study.rscope --what detections --format geojson -o detections/",
+        "export study.rscope --what quality -o quality.csv",
         "export study.rscope --what counts --groups patients.csv -o counts.csv",
         "export study.rscope --what training --groups patients.csv -o training.yaml",
         "export study.rscope --what training --format crops -o crops/",

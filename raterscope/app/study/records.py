@@ -564,6 +564,21 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
+class ImageQuality(msgspec.Struct, frozen=True):
+    """Quality of an image, by which the queue of clicks can be sorted.
+
+    Attributes
+    ----------
+    focus : float, optional
+        Variance of the Laplacian, summed over the channels; None if undefined.
+    saturation : float, optional
+        Share of saturated pixels, in the channel with the most; None if it was not measured.
+    """
+
+    focus: float | None
+    saturation: float | None
+
+
 EXPERT = "RATERSCOPE_EXPERT"
 
 

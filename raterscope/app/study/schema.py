@@ -67,6 +67,7 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     A row per setting of the study that differs from its default: ``matching_radius``, in pixels. Also
     ``displays`` (JSON), by name of a channel the values, gamma and colour with which it is shown;
     ``groups`` (JSON), the group of each image, such as a patient;
+    ``image_quality`` (JSON), the measured focus and saturation of images;
     ``crowd_sizes`` (JSON), the last measurement of methods for clicks against the number of annotators, and
     ``cohort`` (JSON), the cases of a gathered cohort with the reasons of those that failed, and
     ``reader_study`` (JSON), the reads of a collected reader study with their times.

@@ -30,6 +30,7 @@ from raterscope.app.study.file import StudyFile
 from raterscope.app.study.kinds import STORED
 from raterscope.app.study.records import (
     CohortCase,
+    ImageQuality,
     Read,
     ReaderStudy,
     RunEntry,
@@ -278,7 +279,7 @@ _CROWDS, _METHODS, _FOLDS, _COHORT = "crowd_sizes", "compared_methods", "label_f
 _READER_STUDY, _BUDGET = "reader_study", "vote_budget"
 _DISPLAYS = "displays"
 _SUBJECTS = "subjects"
-_GROUPS = "groups"
+_GROUPS, _QUALITY = "groups", "image_quality"
 _SECOND_READ, _READS = "second_read", "reads"
 
 
@@ -404,6 +405,17 @@ class StudySettings:
         """Store the images of each group in place of earlier groups."""
         group_of = {image: name for name, images in groups.items() for image in images}
         self._set(_GROUPS, msgspec.json.encode(group_of).decode())
+
+    def image_quality(self) -> dict[int, ImageQuality]:
+        """Return the measured quality of images; empty if unreadable, because it can be measured again."""
+        try:
+            return self._decoded(_QUALITY, dict[int, ImageQuality]) or {}
+        except StudyError:
+            return {}
+
+    def add_image_quality(self, measured: Mapping[int, ImageQuality]) -> None:
+        """Store the quality of more images."""
+        self._set(_QUALITY, msgspec.json.encode({**self.image_quality(), **measured}).decode())
 
     def subjects(self) -> dict[str, str]:
         """Return the subjects of Zooniverse by the name of the image or task; empty for other imports."""

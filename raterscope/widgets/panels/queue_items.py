@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, insort
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,13 +86,22 @@ class QueuedItems:
     ----------
     short : mapping of str to str, optional
         Short titles, as of earlier items; they are made again for other titles.
+    done_last : bool
+        Whether finished items come last.
     """
 
-    def __init__(self, items: Sequence[QueueItem] = (), short: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        items: Sequence[QueueItem] = (),
+        short: Mapping[str, str] | None = None,
+        *,
+        done_last: bool = True,
+    ) -> None:
+        self._done_last = done_last
         self._rank = {item.key: rank for rank, item in enumerate(items)}
         """Positions of the items as they were given."""
         self._known = {item.key: item for item in items}
-        self._items = sorted(items, key=_done)
+        self._items = sorted(items, key=self._sort_key)
         self._scores = sorted(item.score for item in items if item.score is not None)
         titles = {item.title for item in items}
         self.short = short if short is not None and titles == short.keys() else distinguishing_labels(titles)
@@ -105,6 +115,11 @@ class QueuedItems:
     def most(self) -> float:
         """Score that fills the bar of a line."""
         return max(1.0, self._scores[-1]) if self._scores else 1.0
+
+    def sorted_by(self, rank: Mapping[Hashable, float]) -> QueuedItems:
+        """Return the items by rank, finished or not, and those without a rank after them."""
+        items = sorted(self._items, key=lambda item: rank.get(item.key, math.inf))
+        return QueuedItems(items, self.short, done_last=False)
 
     def of(self, key: Hashable) -> QueueItem | None:
         """Return an item by its key."""
@@ -126,11 +141,7 @@ class QueuedItems:
         return bisect_left(lines, self._sort_key(item), key=self._sort_key)
 
     def _sort_key(self, item: QueueItem) -> tuple[bool, int]:
-        return item.done, self._rank[item.key]
-
-
-def _done(item: QueueItem) -> bool:
-    return item.done
+        return item.done and self._done_last, self._rank[item.key]
 
 
 def is_named(item: QueueItem, words: Sequence[str]) -> bool:

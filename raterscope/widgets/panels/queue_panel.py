@@ -135,8 +135,17 @@ class QueuePanel(QueueFrame):
     item_chosen = Signal(object)
 
     def __init__(
-        self, title: str = "Images", filters: Sequence[QueueFilter] = FILTERS, parent: QWidget | None = None
+        self,
+        title: str = "Images",
+        filters: Sequence[QueueFilter] = FILTERS,
+        parent: QWidget | None = None,
+        *,
+        orders: Sequence[str] = (),
     ) -> None:
+        self.order = ChoiceBox()
+        self.order.setAccessibleName("Order of the list")
+        self.order.addItems(orders)
+        self.order.setVisible(bool(orders))
         self._filters = tuple(filters)
         self.choice = ChoiceBox()
         self.choice.setAccessibleName(f"List of {title.lower()}")
@@ -154,10 +163,11 @@ class QueuePanel(QueueFrame):
         self._group_of: Mapping[Hashable, str] = {}
         choosing = QWidget()
         row = horizontal((self.choice, 1), self.many, spacing=4)
-        vertical(row, self.group, self._group_words, inside=choosing, spacing=8)
+        vertical(row, self.order, self.group, self._group_words, inside=choosing, spacing=8)
         for widget in (self.group, self._group_words):
             widget.hide()
-        self._queued = QueuedItems()
+        self._given = self._queued = QueuedItems()
+        self._rank: Mapping[Hashable, float] | None = None
         self._current: Hashable = None
         self._kind = QueueKind()
         self.view: LineList[QueueItem] = LineList(self._kind, title)
@@ -172,7 +182,16 @@ class QueuePanel(QueueFrame):
 
     def set_items(self, items: Sequence[QueueItem] | QueuedItems) -> None:
         """Replace the items, finished ones last; the current item and the scroll position stay."""
-        self._queued = items if isinstance(items, QueuedItems) else QueuedItems(items, self._queued.short)
+        self._given = items if isinstance(items, QueuedItems) else QueuedItems(items, self._given.short)
+        self._sort()
+
+    def set_order(self, rank: Mapping[Hashable, float] | None, measures: Mapping[Hashable, str]) -> None:
+        """Sort by rank and show measures in place of the doubt; None restores the order of the items."""
+        self._rank, self._kind.measures = rank, measures
+        self._sort()
+
+    def _sort(self) -> None:
+        self._queued = self._given if self._rank is None else self._given.sorted_by(self._rank)
         self._kind.short, self._kind.most = self._queued.short, self._queued.most
         self.view.viewport().update()
         self._refilter()
@@ -222,6 +241,8 @@ class QueuePanel(QueueFrame):
         )
         row = queued.row_in(lines, before) if was_listed else -1
         queued.replace(item)
+        if self._given is not queued:
+            self._given.replace(item)
         self._quiet = True
         if was_listed and listed and before.done == item.done:
             self.view.change_line(row, item)
@@ -368,6 +389,7 @@ class QueueKind(LineKind[QueueItem]):
     def __init__(self) -> None:
         super().__init__()
         self.short: Mapping[str, str] = {}
+        self.measures: Mapping[Hashable, str] = {}
 
     def key(self, line: QueueItem) -> Hashable:
         """Return the key of the item."""
@@ -377,7 +399,9 @@ class QueueKind(LineKind[QueueItem]):
         """Return the text of a line."""
         flagged = "" if line.flag is None else ", flagged"
         commented = ", with comment" if line.counts.get("comments") else ""
-        return f"{line.title}, {line.detail}" + (", done" if line.done else "") + flagged + commented
+        measure = f", {self.measures[line.key]}" if line.key in self.measures else ""
+        done = ", done" if line.done else ""
+        return f"{line.title}, {line.detail}{measure}{done}{flagged}{commented}"
 
     def tip(self, line: QueueItem) -> str:
         """Return the line, its decided share, its disagreement, and why it was flagged, as a tooltip."""
@@ -385,6 +409,7 @@ class QueueKind(LineKind[QueueItem]):
         more = f", {count(decided)} decided by you" if decided else ""
         more += ", with comment" if line.counts.get("comments") else ""
         more += f", {line.amount}" if line.amount and not line.done else ""
+        more += f", {self.measures[line.key]}" if line.key in self.measures else ""
         return f"{line.title}: {line.detail}{more}" + (f"; flagged: {line.flag}" if line.flag else "")
 
     def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
@@ -402,7 +427,7 @@ class QueueKind(LineKind[QueueItem]):
         """Paint name, disagreement, state and bar."""
         palette, middle = theme.current(), Qt.TextElideMode.ElideMiddle
         inner = box.adjusted(18, 5, -18, -8)
-        score = "done" if line.done else line.amount
+        score = self.measures.get(line.key, "done" if line.done else line.amount)
         painter.setFont(theme.font(theme.CAPTION))
         width = QFontMetrics(painter.font()).horizontalAdvance(score) + 4
         painter.setPen(QColor(palette.accent if line.done else palette.second))

@@ -96,6 +96,7 @@ def _functions() -> Functions:
     from raterscope.app.kinds.clicks.command import fuse_clicks, plan_texts, summarise
     from raterscope.app.kinds.clicks.evaluation import compare_runs, trust_in_clicks, undecided_detections
     from raterscope.app.kinds.clicks.exports import export_detections, export_measurements, export_table
+    from raterscope.app.kinds.clicks.image_quality import export_quality
     from raterscope.app.kinds.clicks.parasitaemia import export_counts
     from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 
@@ -125,6 +126,7 @@ def _functions() -> Functions:
             "training": _export_training,
             "retirement": _export_retirement,
             "measurements": export_measurements,
+            "quality": export_quality,
             "variability": _export_variability,
         },
     )
@@ -174,6 +176,7 @@ _EXPORTS = (
     Export("training", "Training set", ("yolo", "crops"), grouped=True),
     Export("retirement", "Retirement list", ("csv",)),
     Export("measurements", "Measurements", ("csv",), of_run=False),
+    Export("quality", "Image quality", ("csv",), of_run=False),
     Export("variability", "Observer variability", ("csv",), of_run=False),
 )
 

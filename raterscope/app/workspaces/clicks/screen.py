@@ -38,6 +38,10 @@ FILTERS = (
 )
 
 
+IN_FOCUS = "least in focus first"
+ORDERS = ("most disputed first", IN_FOCUS, "most saturated first")
+
+
 class ClicksScreen(WorkspaceScreen):
     """Widgets of the clicks workspace."""
 
@@ -53,7 +57,7 @@ class ClicksScreen(WorkspaceScreen):
         self.pages.addWidget(self._grid_page)
         self.middle_tabs, self.right_tabs = QTabWidget(), QTabWidget()
         yield
-        queue = QueuePanel("Images", FILTERS)
+        queue = QueuePanel("Images", FILTERS, orders=ORDERS)
         yield
         evidence = EvidencePanel()
         yield

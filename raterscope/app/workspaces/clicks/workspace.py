@@ -27,6 +27,7 @@ from raterscope.app.workspaces.clicks.evidence import Evidence
 from raterscope.app.workspaces.clicks.exclusion import Exclusion
 from raterscope.app.workspaces.clicks.image_display import FocalPlanes, ImageDisplay
 from raterscope.app.workspaces.clicks.image_notes import ControlMarks, ImageFlags, RunNotices
+from raterscope.app.workspaces.clicks.image_order import ImageOrder
 from raterscope.app.workspaces.clicks.measurements import Measurements, Parasitaemia
 from raterscope.app.workspaces.clicks.plots import LinkedPlots
 from raterscope.app.workspaces.clicks.run_comparison import RunComparison
@@ -89,6 +90,7 @@ class ClicksWorkspace(ClicksScreen):
         self.streaming = Streaming(core, self.review_queue)
         self.active_learning = ActiveLearning(core, self.review_queue)
         self.flagging = ImageFlags(core)
+        self.order = ImageOrder(core)
         self.controls = ControlMarks(core)
         self.measurements = Measurements(core)
         self.parasite_counts = Parasitaemia(core, self.review_queue, self.measurements)
@@ -186,6 +188,7 @@ class ClicksWorkspace(ClicksScreen):
             ("Zoom in", "", partial(self.canvas.zoom, ZOOM_STEP)),
             ("Zoom out", "", partial(self.canvas.zoom, 1 / ZOOM_STEP)),
             ("Show the whole image", "", self.canvas.fit),
+            ("Sort images by dispute, focus or saturation", "I", self.order.step),
             ("Flag the image", "F", partial(self._on_flag, None)),
             ("Mark or unmark a positive control", "C", partial(self._on_control, "positive")),
             ("Mark or unmark a negative control", "Shift+C", partial(self._on_control, "negative")),

@@ -1,0 +1,93 @@
+"""Quality of the images with clicks: focus and saturation, measured once and stored in the study."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from raterscope.algorithms.image_display import measure_focus, measure_saturation
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError
+from raterscope.app.exports import Request
+from raterscope.app.formats.images import load_planes
+from raterscope.app.formats.output_files import write_table
+from raterscope.app.formats.pyramids import is_large, load_overview
+from raterscope.app.study import ImageEntry, Study
+from raterscope.app.study.records import ImageQuality
+
+OVERVIEW = 2048
+"""Pixels along the longer side of the copy in which the focus of a large image is measured."""
+UNREADABLE = ImageQuality(None, None)
+COLUMNS = ("image", "focus", "saturated_percent")
+
+
+def measure_image(entry: ImageEntry, path: Path) -> ImageQuality:
+    """Measure an image; of a stack, the first plane. Raises `InputError` if it cannot be read.
+
+    The focus of an image that is shown by tiles is that of a reduced copy; its saturation is not measured.
+    """
+    if is_large(entry.width, entry.height):
+        return ImageQuality(_finite(measure_focus(load_overview(path, OVERVIEW, entry.digest))), None)
+    values = [plane.values for plane in load_planes(path)]
+    shares = [share for share in map(measure_saturation, values) if share is not None]
+    return ImageQuality(_finite(math.fsum(map(measure_focus, values))), max(shares, default=None))
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _rounded(value: float | None, times: int = 1) -> float | None:
+    return None if value is None else float(f"{times * value:.6g}")
+
+
+Located = Sequence[tuple[ImageEntry, Path]]
+
+
+def find_unmeasured(study: Study, watch: Watch = silent) -> tuple[dict[int, ImageQuality], Located]:
+    """Return the quality of the images that were measured, and the others with their files, if available."""
+    watch(0.0, "reading")
+    known = study.settings.image_quality()
+    entries = [entry for entry in study.images() if entry.grid is None and entry.id not in known]
+    located = [(entry, path) for entry in entries if (path := study.locate(entry)) is not None]
+    return known, located
+
+
+def measure_images(located: Located, watch: Watch = silent) -> dict[int, ImageQuality]:
+    """Measure images; those that cannot be read are `UNREADABLE`."""
+    measured: dict[int, ImageQuality] = {}
+    for done, (entry, path) in enumerate(located):
+        watch(done / len(located), f"image {done + 1:,} of {len(located):,}", partial=lambda: dict(measured))
+        try:
+            measured[entry.id] = measure_image(entry, path)
+        except InputError:
+            measured[entry.id] = UNREADABLE
+    return measured
+
+
+def store_quality(measured: Mapping[int, ImageQuality], study: Study, watch: Watch = silent) -> None:
+    """Store the quality of images that could be read."""
+    watch(0.0, "writing")
+    study.settings.add_image_quality(
+        {image: quality for image, quality in measured.items() if quality != UNREADABLE}
+    )
+
+
+def export_quality(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+    """Write focus and saturation of each image; see `exports.Writer`.
+
+    Raises `InputError` when no image can be read.
+    """
+    known, located = find_unmeasured(study)
+    wanted = [entry for entry in study.images() if not request.items or entry.id in request.items]
+    numbers = {entry.id for entry in wanted}
+    known |= measure_images([pair for pair in located if pair[0].id in numbers], watch)
+    rows = [
+        (entry.name, _rounded(quality.focus), _rounded(quality.saturation, 100))
+        for entry in wanted
+        if (quality := known.get(entry.id, UNREADABLE)) != UNREADABLE
+    ]
+    if not rows:
+        raise InputError("has no image that can be read, so none can be measured", file=study.path)
+    return [write_table(request.path, COLUMNS, rows)]
