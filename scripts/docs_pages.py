@@ -1,5 +1,6 @@
 """Pages of the documentation site that live elsewhere in the tree, without copies (a hook of MkDocs)."""
 
+import json
 import re
 from pathlib import Path
 
@@ -21,6 +22,8 @@ PACKAGES = (
     "app.study",
 )
 """Packages and modules whose public names make up the reference."""
+TUTORIALS = ("clicks", "masks", "labels", "pairs", "reader_study", "cohort")
+"""Notebooks of `docs/tutorials`, in the order of the navigation."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -28,6 +31,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     config.nav = [
         {"Overview": "index.md"},
         {"Use it from Python": "python.md"},
+        {"Tutorials": [f"tutorials/{name}.md" for name in TUTORIALS]},
         {"Guide": [{_chapter(name): _pages_of(name)} for name in CHAPTERS]},
         {"Reference": [f"reference/{name}.md" for name in PACKAGES]},
         {"Develop": ["plugins.md", "CONTRIBUTING.md", "architecture.md", "CHANGELOG.md"]},
@@ -45,6 +49,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, name, content=text.replace("](docs/", "](")))
     for topic in topics():
         files.append(File.generated(config, f"guide/{topic}.md", content=page_text(topic)))
+    for name in TUTORIALS:
+        files.append(File.generated(config, f"tutorials/{name}.md", content=_notebook_page(name)))
     for name in PACKAGES:
         text = f"# {name}\n\n::: raterscope.{name}\n"
         files.append(File.generated(config, f"reference/{name}.md", content=text))
@@ -55,6 +61,20 @@ def on_page_content(html: str, **_: object) -> str:
     """Render the references of docstrings, which reStructuredText writes as ``[key]_`` and ``.. [key]``."""
     html = re.sub(r"\[([a-z]+\d{4})\]_", lambda cited: bibliography()[cited[1]].short, html)
     return re.sub(r"\.\. \[[a-z]+\d{4}\] ", "<br>", html)
+
+
+def _notebook_page(name: str) -> str:
+    """Return a notebook as a page of the site, with a link to the notebook itself."""
+    notebook = json.loads((ROOT / "docs" / "tutorials" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    cells = []
+    for cell in notebook["cells"]:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "code":
+            cells.append(f"```python\n{text}\n```")
+        else:
+            text = text.replace("../../raterscope/resources/guide/", "../guide/")
+            cells.append(text.replace(".ipynb)", ".md)"))
+    return "\n\n".join([*cells, f"[Download this notebook]({name}.ipynb)"]) + "\n"
 
 
 def _chapter(name: str) -> str:
