@@ -57,6 +57,8 @@ def test_series_are_fetched_and_imported_and_their_consensus_is_stored(filled, w
     idle(window, qtbot)
     assert "3 masks" in window.status.message
     path = window.document.contents.path
+    assert path.name == "CT-PID-4711.rscope"
+    assert set(window.document.contents.annotators) == {f"Raterscope_{letter}" for letter in "ABC"}
 
     trigger(window, "Store the consensus in PACS…")
     qtbot.waitUntil(lambda: "has no consensus yet" in window.notice.text, timeout=LONG)

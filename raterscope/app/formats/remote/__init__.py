@@ -12,13 +12,15 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.masks.naming import strip_suffixes
 from raterscope.app.formats.output_files import draft_for, write_bytes
 
 MISSING = "reading from addresses needs fsspec; `pip install raterscope[remote]`"
@@ -104,7 +106,7 @@ def _fetch_file(system: Any, path: str, folder: Path, watch: Watch) -> Path:
     size = info.get("size")
     if size is not None:
         _check_size(path, size, folder)
-    target = _local_path(folder, path)
+    target = _claim(folder, _local_path(folder, path), path)
     if _is_current(folder, target, path, [info]):
         return target
     written, draft = 0, draft_for(target)
@@ -135,7 +137,8 @@ def _fetch_zarr(system: Any, path: str, address: str, folder: Path, watch: Watch
     if not version:
         raise InputError(f"{_shown(address)}: there is no OME-Zarr image")
     target = _local_path(folder, path)
-    target = target.with_name(f"{target.name.removesuffix('.zarr').removesuffix('.ome')}.nii.gz")
+    name = f"{target.name.removesuffix('.zarr').removesuffix('.ome')}.nii.gz"
+    target = _claim(folder, target.with_name(name), path)
     if not _is_current(folder, target, path, version):
         convert(address, target, watch)
         _note_version(folder, path, version)
@@ -158,6 +161,22 @@ def _local_path(folder: Path, path: str) -> Path:
     if not names or path.endswith("/"):
         raise InputError(f"{_shown(path)}: names no file")
     return folder.joinpath(*map(_file_name, names))
+
+
+def _claim(folder: Path, target: Path, path: str) -> Path:
+    """Return a file of this address alone: `ct.zarr` and `ct.ome.zarr` both ask for `ct.nii.gz`."""
+    stem, owner = strip_suffixes(target), _version_file(folder, path).name
+    for number in count(1):
+        claimed = (
+            target if number == 1 else target.with_name(target.name.replace(stem, f"{stem}-{number}", 1))
+        )
+        note = _version_file(folder, str(claimed.relative_to(folder))).with_suffix(".owner")
+        note.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError), note.open("x") as file:
+            file.write(owner)
+        if note.read_text() == owner:
+            return claimed
+    raise AssertionError
 
 
 def _file_name(name: str) -> str:

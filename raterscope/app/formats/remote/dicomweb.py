@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,6 +32,7 @@ AUTHORIZATION = "RATERSCOPE_PACS_AUTHORIZATION"
 _MOST_SERIES = 1000
 _MOST_INSTANCES = 50_000
 _TIMEOUT = 60
+_DRAWN = ("SEG", "RTSTRUCT")
 _ANY_SYNTAX = (("application/dicom", "*"),)
 
 
@@ -94,22 +97,52 @@ def find_series(client: Any, filters: Mapping[str, str]) -> list[Series]:
             fields=["PatientID", "StudyDate", "SeriesDescription", "NumberOfSeriesRelatedInstances"],
         )  # fmt: skip
         listed = [_series(row) for row in rows[:_MOST_SERIES]]
-    return sorted(listed, key=lambda series: (series.patient, series.date, series.study_uid))
+    return sorted(
+        listed,
+        key=lambda series: (series.patient, series.date, series.study_uid, series.modality in _DRAWN),
+    )
 
 
 def fetch_all(
     client: Any, series: Sequence[Series], folder: Path, watch: Watch = silent
 ) -> dict[Path, list[Path]]:
     """Write series into folders of their own below a folder; return the files of each."""
-    files = {}
+    repeated = Counter(map(_name_of, series))
+    files: dict[Path, list[Path]] = {}
     for listed, step in steps_of(watch, series):
-        target = folder / file_name_part(f"{listed.modality} {listed.series_uid}")
+        target = _folder_of(listed, folder, repeats=repeated[_name_of(listed)] > 1)
         files[target] = fetch_series(client, listed, target, step)
     return files
 
 
+def _name_of(series: Series) -> str:
+    """Return a name in words: importers name new studies and raters by it."""
+    return file_name_part(f"{series.modality} {series.description or series.patient or 'study'}")
+
+
+def _folder_of(series: Series, folder: Path, *, repeats: bool) -> Path:
+    """Return a folder for a series alone: NAME, or NAME-A, NAME-B ... if the name repeats."""
+    name = _name_of(series)
+    for suffix in ("", *(f"-{letter}" for letter in ascii_uppercase), f"-{series.series_uid}"):
+        target = folder / f"{name}{suffix}"
+        if (suffix or not repeats) and _series_in(target) in (None, series.series_uid):
+            break
+    return target
+
+
+def _series_in(folder: Path) -> str | None:
+    """Return the UID of the series in a folder; None if it holds no DICOM file."""
+    import pydicom
+
+    for file in folder.glob("*.dcm"):
+        with suppress(pydicom.errors.InvalidDicomError, OSError):
+            tags = ["SeriesInstanceUID"]
+            return str(pydicom.dcmread(file, specific_tags=tags, stop_before_pixels=True).SeriesInstanceUID)
+    return None
+
+
 def fetch_series(client: Any, series: Series, folder: Path, watch: Watch = silent) -> list[Path]:
-    """Write the instances of a series into a folder, NAME.dcm each, which are replaced if they exist.
+    """Write the instances of a series into a folder, one file each, which are replaced if they exist.
 
     What stops it leaves no new instances behind: half a series would be imported as a whole one.
     """
@@ -127,6 +160,7 @@ def _fetch(client: Any, series: Series, folder: Path, watch: Watch) -> list[Path
 
     folder.mkdir(parents=True, exist_ok=True)
     total = int(series.instances) if series.instances.isdigit() else 0
+    is_drawn = series.modality in _DRAWN  # without an author, the rater's name is the file's
     files = []
     with answers(client):
         instances: Iterator[Any] = client.iter_series(series.study_uid, series.series_uid, _ANY_SYNTAX)
@@ -139,7 +173,7 @@ def _fetch(client: Any, series: Series, folder: Path, watch: Watch) -> list[Path
             uid = pydicom.uid.UID(str(instance.SOPInstanceUID))
             if not uid.is_valid:
                 raise InputError(f"sends an instance whose UID is not valid: {plain(uid)}")
-            file = folder / f"{uid}.dcm"
+            file = folder / f"{folder.name if is_drawn and total == 1 else uid}.dcm"
             with open_output(file) as draft:
                 instance.save_as(draft, enforce_file_format=True)
             files.append(file)

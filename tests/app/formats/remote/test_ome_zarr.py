@@ -96,3 +96,21 @@ def test_a_folder_that_is_no_image_is_refused(tmp_path):
     (tmp_path / "a.zarr" / ".zattrs").write_text('{"multiscales": [{"axes": [{}]}]}')
     with pytest.raises(InputError, match="is not an OME-Zarr image"):
         remote.fetch(str(tmp_path / "a.zarr"), tmp_path / "files")
+
+
+@pytest.mark.parametrize("names", [("ct.zarr", "ct.ome.zarr"), ("ct.ome.zarr", "ct.zarr")])
+def test_images_of_the_same_name_and_different_formats_have_files_of_their_own(tmp_path, names):
+    import fsspec
+
+    system, bucket = fsspec.filesystem("memory"), f"first-{names[0]}".replace(".", "-")
+    for number, name in enumerate(names):
+        local = write(tmp_path / name, np.full((4, 4, 4), number, np.int16), "zyx", (1, 1, 1))
+        system.put(str(local), f"/{bucket}/{name}", recursive=True)
+    system.pipe(f"/{bucket}/ct.nii.gz", b"a volume")
+    folder = tmp_path / "files"
+    for _ in range(2):
+        paths = remote.fetch_all([f"memory://{bucket}/{name}" for name in (*names, "ct.nii.gz")], folder)
+        assert [path.name for path in paths] == ["ct.nii.gz", "ct-2.nii.gz", "ct-3.nii.gz"]
+        assert [np.asarray(nibabel.load(path).dataobj).max() for path in paths[:2]] == [0, 1]
+        assert paths[2].read_bytes() == b"a volume"
+    system.store.clear()
