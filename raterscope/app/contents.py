@@ -146,10 +146,11 @@ class Journal:
         """Record the decisions that the shown run of each kind used."""
         shown_runs = {run.kind: run for run in runs}
         shown_runs |= {run.kind: run for run in runs if chosen.get(run.kind) == run.id}
-        known = {run.kind: run.known for run in shown_runs.values()}
         self._then = {
-            kind: fold([decision for decision in self.decisions if decision.id <= last])
-            for kind, last in known.items()
+            kind: fold([decision for decision in self.decisions if decision.id <= run.known]).with_weights(
+                run.weights
+            )
+            for kind, run in shown_runs.items()
         }
 
     @property

@@ -185,6 +185,10 @@ class ReviewState:
         """Weights of the down-weighted annotators by name."""
         return {name: weighed.weight for name, weighed in sorted(self.weighed.items())}
 
+    def with_weights(self, weights: Mapping[str, float]) -> ReviewState:
+        """Return the state with the weights that a run used: early versions weighted clicks only."""
+        return replace(self, weighed={name: Weighed(weight, "") for name, weight in weights.items()})
+
     @property
     def counted(self) -> dict[str, Weighed]:
         """Down-weighted annotators by name; excluded ones have the weight 0."""

@@ -180,7 +180,7 @@ class ShownRuns:
         items : sequence of int
             Items for which the run is shown.
         """
-        current, previous = self._journal(), self._journal(run.known)
+        current, previous = self._journal(), self._used(run)
         reasons = []
         newer = [item for item in items if self._annotated_since(run, item)]
         if newer:
@@ -203,7 +203,7 @@ class ShownRuns:
 
     def decided_since(self, run: RunEntry, items: Sequence[int]) -> bool:
         """Return whether a fusion now would use other decisions than a run did."""
-        current, previous = self._journal(), self._journal(run.known)
+        current, previous = self._journal(), self._used(run)
         return (
             differ(previous, current, run.kind)
             if not items
@@ -240,6 +240,10 @@ class ShownRuns:
                 f"has no run number {run}; it has {self._study.runs.in_words()}", file=self._study.path
             )
         return entry
+
+    def _used(self, run: RunEntry) -> ReviewState:
+        """Return the state of the journal that a run used."""
+        return self._journal(run.known).with_weights(run.weights)
 
     def _undone_after(self, run: RunEntry) -> bool:
         """Return whether a decision known to a run was undone or redone later."""

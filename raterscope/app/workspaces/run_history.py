@@ -111,7 +111,7 @@ def run_lines(contents: Contents, kind: str, shown: int | None) -> tuple[RunLine
                 title=run_title(run),
                 words=f"run {run.id}, {started}, {_count(run)}, {run.seconds:.1f} s",
                 shown=run.id == shown,
-                stale=latest > run.known,
+                stale=latest > run.known or run.weights != contents.review.weights,
             )
         )
     return tuple(lines)
@@ -131,6 +131,10 @@ def outdated_words(contents: Contents, kind: str) -> str:
     """Return why to fuse again; empty if there is no reason."""
     if kind not in contents.stale:
         return ""
+    runs = contents.runs_of(kind)
+    shown = next((run for run in runs if run.id == contents.chosen.get(kind)), runs[-1])
+    if shown.weights != contents.review.weights:
+        return "Other weights of annotators count than in the run shown. Fuse again (F5) to apply them."
     if not KINDS[kind].holds_decisions:
         return "Different annotators are excluded than in the last run. Fuse again (F5) to apply this."
     return "You decided things since the run shown; fusing again holds them fixed and sharpens the rest."

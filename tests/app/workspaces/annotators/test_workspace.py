@@ -9,6 +9,7 @@ from raterscope.app.annotator_evidence import Consequences
 from raterscope.app.cli.program import main
 from raterscope.app.errors import InputError
 from raterscope.app.review import Decision, WeightSubject
+from raterscope.app.study import Study
 from raterscope.app.workspaces.annotator_decisions import Preview
 from raterscope.app.workspaces.annotators.view import card
 from tests.app.driving import idle, open_study, press
@@ -319,3 +320,20 @@ def test_p_writes_a_feedback_page_for_the_selected_annotator(annotators, qtbot, 
     idle(annotators, qtbot)
     assert "Feedback page saved" in annotators.status.message
     assert "Feedback for ben" in page.read_text(encoding="utf-8")
+
+
+def test_runs_of_versions_that_weighted_clicks_only_are_outdated(window, qtbot, four_study):
+    with Study.open(four_study) as study:
+        half = Decision(verb="weigh", annotators=("ben",), subject=WeightSubject(weight=0.5), reason="hasty")
+        study.record(half)
+        with study.change() as connection:
+            connection.execute("UPDATE runs SET known = 1")
+        for run in study.runs.all():
+            (sentence,) = study.shown.outdated(run, run.items)
+            assert "down-weighted now (ben)" in sentence
+    open_study(window, qtbot, four_study)
+    for kind in ("labels", "masks", "pairs"):
+        window.show_workspace(kind)
+        idle(window, qtbot)
+        assert window.bar.fuse.text() == "Fuse again"
+        assert "Other weights of annotators" in window.workspace.fuse_panel._changes.text()
