@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,6 +30,10 @@ FLAG_REASONS = ("look at their marks", "ask them about the task", "compare again
 FLAG_HINT = "A flag is a note: table, card and export show it, and no fusion uses it."
 NOT_FUSED = (
     "Nothing of these annotators was fused yet: fuse first (F5 in another tab) to preview the changes."
+)
+WITHOUT_PROGRAMS = frozenset({"masks", "pairs"})
+NO_EFFECT = (
+    "Fusions of masks and comparisons do not use this mark: programs count there as other annotators do."
 )
 FULL = 1.0
 """Offered for down-weighted annotators, to restore them."""
@@ -138,13 +143,22 @@ class AnnotatorDecisions(QObject):
         dialog.finished.connect(self._on_flag_closed)
         dialog.open()
 
-    def mark_programs(self) -> None:
-        """Mark the selected annotators as programs; as persons if all are programs."""
+    def mark_programs(self, kinds: AbstractSet[str]) -> None:
+        """Mark the selected annotators as programs; as persons if all are programs.
+
+        Parameters
+        ----------
+        kinds : set of str
+            Kinds of their annotations that were fused; without any, those of the study count.
+        """
         names, contents = self._needed(), self._document.contents
         if names and contents is not None:
             all_programs = all(name in contents.review.programs for name in names)
             verb = "person" if all_programs else "program"
-            self._document.record(Decision(verb=verb, annotators=self._all(names)))
+            job = self._document.record(Decision(verb=verb, annotators=self._all(names)))
+            kinds = kinds or {kind for kind, items in contents.items.items() if items}
+            if verb == "program" and kinds <= WITHOUT_PROGRAMS:
+                job.finished.connect(lambda _: self.message.emit(NO_EFFECT))
 
     def _on_flagged(self, names: tuple[str, ...], dialog: ReasonDialog) -> None:
         self._document.record(Decision(verb="mark", annotators=self._all(names), reason=dialog.reason))

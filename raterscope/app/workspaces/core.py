@@ -94,7 +94,6 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
         self.blind_mode = BlindMode(document, session, kind, blind)
         self.runs = RunControl(document, jobs, screen, session, kind)
         self.sample = SampleQueue(document, jobs, screen, screen.queue, kind)
-        self.sample.message.connect(screen.message)
         self.navigation: Navigation
         self._notices = ""
 

@@ -196,6 +196,8 @@ class WorkspaceLayout(QWidget):
             for widget in (*walked, *self._walked_lists()) if "Tab" in keys else (self,):
                 widget.addAction(action)
             self.actions_made.append(action)
+        for tabs in self.findChildren(QTabWidget):  # F8 enlarges the panel of the tab that was clicked
+            tabs.tabBar().setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
     def _walked_lists(self) -> Sequence[QWidget]:
         """Return the lists in which Tab goes to the next disputed item."""

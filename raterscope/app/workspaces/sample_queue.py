@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QPushButton
 
 from raterscope.algorithms.annotators.acceptance import AcceptanceSettings
@@ -37,12 +38,9 @@ class SampleQueue(QObject):
     -------
     chosen(item, by_hand)
         The sampled item to go to, and whether it was selected in the list.
-    message(str)
-        Why there is nothing to do.
     """
 
     chosen = Signal(object, bool)
-    message = Signal(str)
 
     def __init__(
         self, document: Document, jobs: Jobs, screen: WorkspaceLayout, queue: QueueFrame, kind: str
@@ -56,6 +54,7 @@ class SampleQueue(QObject):
         self._task = LatestTask()
         self.dialog: AcceptanceDialog | None = None
         self._drawn: Decision | None = None
+        self._end_action: QAction | None = None
         for signal in (document.replaced, document.changed, document.decided, document.names_changed):
             signal.connect(self._show)
         self._show()
@@ -113,8 +112,11 @@ class SampleQueue(QObject):
         """End the plan; the queue is the whole study again."""
         if self.active:
             self._document.record(Decision(verb="close", subject=SampleSubject(of=self._kind)))
-        else:
-            self.message.emit("No acceptance plan is open.")
+
+    def set_end_action(self, action: QAction) -> None:
+        """Set the action that ends the plan; it is enabled while a plan is open."""
+        self._end_action = action
+        action.setEnabled(self.active)
 
     def _on_listed(self, listed: Sequence[SampledItem]) -> None:
         noun = KINDS[self._kind].detail
@@ -161,6 +163,8 @@ class SampleQueue(QObject):
 
     def _show(self) -> None:
         """Show the sample in place of the queue, or the queue."""
+        if self._end_action is not None:
+            self._end_action.setEnabled(self.active)
         progress, contents = self.progress, self._document.contents
         if progress is None or contents is None:
             self._shown = (), {}

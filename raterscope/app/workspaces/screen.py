@@ -81,6 +81,8 @@ class WorkspaceScreen(WorkspaceLayout):
             if slot == self.core.toggle_blind:
                 action.setCheckable(True)
                 self.core.blind_mode.changed.connect(action.setChecked)
+            elif slot == self.core.sample.end:
+                self.core.sample.set_end_action(action)
 
     def _walked_lists(self) -> Sequence[QWidget]:
         return [view for view in super()._walked_lists() if not self.fuse_panel.isAncestorOf(view)]

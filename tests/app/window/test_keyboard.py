@@ -130,3 +130,13 @@ def test_panels_are_reached_by_name_though_folded(fused, qtbot):
     QApplication.processEvents()
     assert workspace.parasitaemia.isVisible()
     assert workspace.middle.sizes()[1] > 0
+
+
+def test_a_click_on_a_tab_below_gives_its_panel_the_focus(fused, qtbot):
+    workspace = _ready(fused, qtbot)
+    tabs = workspace.right_tabs
+    bar = tabs.tabBar()
+    qtbot.mouseClick(bar, Qt.MouseButton.LeftButton, pos=bar.tabRect(1).center())
+    _press(qtbot, Qt.Key.Key_F8)
+    assert tabs.isVisible()
+    assert not workspace.canvas.isVisible()

@@ -16,6 +16,7 @@ def sampled(window, qtbot, four_study):
     open_study(window, qtbot, four_study)
     window.show_workspace("labels")
     idle(window, qtbot)
+    assert not can_end(window)
     command(window, "Start an acceptance plan…")
     sample = window.workspace.core.sample
     qtbot.waitUntil(lambda: sample.dialog is not None and sample.dialog.draw.isEnabled())
@@ -26,6 +27,12 @@ def sampled(window, qtbot, four_study):
     sample.dialog.draw.click()
     idle(window, qtbot)
     return window
+
+
+def can_end(window) -> bool:
+    """Return whether the command palette offers to end the plan."""
+    (end,) = (item for item in window.window_actions.commands() if item.words == "End the acceptance plan")
+    return end.possible
 
 
 def decide(window, qtbot, *, right: bool) -> None:
@@ -42,6 +49,7 @@ def test_the_queue_shows_only_the_sample_and_ends_with_the_verdict(sampled, qtbo
     sample = workspace.core.sample
     panel, size = sample._panel, len(sample.progress.subject.items)
     assert panel.isVisible()
+    assert can_end(sampled)
     assert not workspace.queue.view.isVisible()
     assert len(panel.shown()) == size
     on_screen = workspace.session.scene.labels.tasks[workspace.tasks.current]
@@ -59,6 +67,7 @@ def test_the_queue_shows_only_the_sample_and_ends_with_the_verdict(sampled, qtbo
     qtbot.mouseClick(end, Qt.MouseButton.LeftButton)
     idle(sampled, qtbot)
     assert workspace.queue.view.isVisible()
+    assert not can_end(sampled)
     assert workspace.queue.view.hasFocus()  # and not the filter, which would take the next keys as text
     press(sampled, qtbot, Qt.Key.Key_Z)
     assert panel.isVisible()

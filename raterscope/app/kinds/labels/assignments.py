@@ -110,7 +110,9 @@ class Assignments:
         if len(named):
             words += f" by {counted(len(np.unique(named)), 'annotator')}"
             words += f", {int(np.bincount(named).max()):,} each at most"
-        words += f", {len(votes) - len(named):,} by new annotators" if len(named) < len(votes) else ""
+            words += f", {len(votes) - len(named):,} by new annotators" if len(named) < len(votes) else ""
+        else:
+            words += " by new annotators"
         words += f", cost {self.cost:g}" if self.cost != len(votes) else ""
         return f"{words}. Cost measures what more votes gain."
 

@@ -107,7 +107,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
             (self.card.exclude_requested, self.decisions.exclude),
             (self.card.weigh_requested, self.decisions.weigh),
             (self.card.flag_requested, self.decisions.flag),
-            (self.card.program_requested, self.decisions.mark_programs),
+            (self.card.program_requested, self._mark_programs),
             (self.card.join_requested, self.decisions.join),
             (self.card.separate_requested, self.decisions.separate),
             (self.card.feedback_requested, self.ask_feedback),
@@ -122,7 +122,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
                 ("Exclude annotators, or restore them", "X", self.decisions.exclude),
                 ("Down-weight annotators", "W", self.decisions.weigh),
                 ("Flag annotators, or remove the flag", "F", self.decisions.flag),
-                ("Mark annotators as programs, or as persons", "M", self.decisions.mark_programs),
+                ("Mark annotators as programs, or as persons", "M", self._mark_programs),
                 ("Join names of one annotator", "J", self.decisions.join),
                 ("Separate joined names", "U", self.decisions.separate),
                 ("Write a feedback page for the annotator", "P", self.ask_feedback),
@@ -161,6 +161,15 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         if isinstance(names, list):
             self._after = tuple(name for name in names if isinstance(name, str))
             self.table.select(self._after)
+
+    def _mark_programs(self) -> None:
+        table, names = None if self.prepared is None else self.prepared.table, self.table.selected
+        evidence = () if table is None else table.evidence
+        kinds = {
+            part.kind for part in evidence for name in names
+            if table is not None and name in table.index and table.of_kind(name, part.kind)
+        }  # fmt: skip
+        self.decisions.mark_programs(kinds)
 
     def ask_feedback(self) -> None:
         """Ask for a file, and write the feedback page of the selected annotator to it."""

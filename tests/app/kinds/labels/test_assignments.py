@@ -6,8 +6,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from raterscope.algorithms.labels.active_learning import OPEN, NextVotes
 from raterscope.app.cli.program import main
-from raterscope.app.kinds.labels.assignments import Budget, read_prices, stored_budget
+from raterscope.app.kinds.labels.assignments import Assignments, Budget, read_prices, stored_budget
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
 
@@ -118,3 +119,13 @@ def test_the_report_has_the_cost_on_request(original, tmp_path):
     assert "Accuracy against votes" not in plain
     assert "One more vote per task would gain about" in cost
     assert "votes do not reveal mistakes that annotators share" in cost  # no gold tasks
+
+
+def test_votes_for_new_annotators_alone_count_no_others():
+    def in_words(*annotators):
+        gain = np.ones(len(annotators))
+        votes = NextVotes(np.arange(len(annotators)), np.array(annotators), gain, gain)
+        return Assignments(votes, len(annotators)).in_words()
+
+    assert in_words(OPEN, OPEN).startswith("2 votes by new annotators. ")
+    assert in_words(0, OPEN).startswith("2 votes by 1 annotator, 1 each at most, 1 by new annotators. ")

@@ -11,7 +11,7 @@ from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.pairs.wins import count_wins
 from raterscope.app.workspaces.run_history import run_lines
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
-from tests.app.driving import LONG, idle
+from tests.app.driving import LONG, idle, press
 from tests.app.workspaces.pairs.driving import exclude_flagged, key
 from tests.app.workspaces.pairs.made import BIASED, ITEMS, PEOPLE, crowd
 
@@ -339,3 +339,18 @@ def test_how_far_to_trust_the_flags_is_worked_out_once_it_is_looked_at(fused, qt
     assert "With the sides of these comparisons drawn again 20 times" in workspace.trust.words
     assert workspace.trust.plot.table().columns == ("method", "p value", "share below", "cases")
     assert not workspace.queue.doubt.isVisible()
+
+
+def test_marking_annotators_of_pairs_as_programs_says_that_fusions_do_not_use_it(fused, qtbot):
+    fused.show_workspace("annotators")
+    idle(fused, qtbot)
+    qtbot.waitUntil(lambda: fused.workspace.prepared is not None)
+    idle(fused, qtbot)
+    table = fused.workspace.table
+    table.select(("ann 01",))
+    press(fused, qtbot, Qt.Key.Key_M, on=table.view)
+    assert fused.document.contents.review.programs == {"ann 01"}
+    assert "Fusions of masks and comparisons do not use this mark" in fused.status.message
+    press(fused, qtbot, Qt.Key.Key_M, on=table.view)
+    assert not fused.document.contents.review.programs
+    assert "do not use" not in fused.status.message
