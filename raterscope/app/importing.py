@@ -52,7 +52,7 @@ from raterscope.app.kinds.pairs.imports import names_pair_columns, read_pair_fil
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import Decision, fold, in_words
 from raterscope.app.study import ImageEntry, Study
-from raterscope.app.study.labels import link_pictures
+from raterscope.app.study.labels import link_pictures, order_classes
 from raterscope.app.study.masks import add_case, add_masks
 from raterscope.app.study.pairs import add_true_ranking
 from raterscope.app.study.references import ImageNames
@@ -346,6 +346,7 @@ def store(
     *,
     extent: tuple[float, float] | None = None,
     may_resample: bool = False,
+    class_order: Sequence[str] = (),
 ) -> list[str]:
     """Store what was read, completely or not at all.
 
@@ -357,6 +358,8 @@ def store(
         Size of images of unknown size.
     may_resample : bool
         Resample masks from another grid to the grid of their image.
+    class_order : sequence of str
+        Grades from the lowest to the highest, for the questions of labels that have no other classes.
 
     Returns
     -------
@@ -366,7 +369,10 @@ def store(
     sites = list_sites(study.images(), readings.images, readings.volumes)
     placement = place_masks(readings.attributed, sites, may_resample=may_resample)
     with study.change():
-        return _store(readings, placement, study, watch, extent)
+        sentences = _store(readings, placement, study, watch, extent)
+        if class_order and not order_classes(study, class_order):
+            sentences.append("The order of grades was not used: no question has only these classes.")
+        return sentences
 
 
 def _store(

@@ -105,6 +105,32 @@ def set_scheme(study: Study, question: int, scheme: Scheme) -> None:
         )
 
 
+def order_classes(study: Study, order: Sequence[str]) -> bool:
+    """Declare the grades of all questions that have no other answers and classes; False if there are none.
+
+    Parameters
+    ----------
+    order : sequence of str
+        From the lowest to the highest.
+    """
+    ordered = False
+    for entry in study.questions():
+        scheme = entry.scheme
+        if not {*scheme.outputs, *scheme.classes} <= set(order):
+            continue
+        outputs = tuple(sorted(scheme.outputs, key=order.index))
+        classes = tuple(sorted(scheme.classes, key=order.index))
+        of_output = dict(zip(scheme.outputs, scheme.meaning, strict=True))
+        meaning = tuple(
+            OPEN if of_output[name] == OPEN else classes.index(scheme.classes[of_output[name]])
+            for name in outputs
+        )
+        prior = scheme.prior if (outputs, classes) == (scheme.outputs, scheme.classes) else None
+        set_scheme(study, entry.id, Scheme(outputs, classes, meaning, prior, ordered=True))
+        ordered = True
+    return ordered
+
+
 def usual_meaning(outputs: Sequence[str], classes: Sequence[str]) -> tuple[int, ...]:
     """Guess the class of each output: by name, otherwise by position."""
     names = {name.casefold(): number for number, name in enumerate(classes)}

@@ -13,6 +13,7 @@ from raterscope.app.formats.labels import TAGS, VOTES
 from raterscope.app.formats.masks.naming import RATERS_IN_STRUCTURES, suggest_structure_naming
 from raterscope.app.formats.pairs import FIELDS as PAIR_FIELDS
 from raterscope.app.formats.points.tables import FIELDS as CLICK_FIELDS
+from raterscope.app.formats.records import LabelTable
 from raterscope.app.formats.tables import COLUMN_NAMES, Table, assign_columns
 from raterscope.app.import_names import NameKind
 from raterscope.app.import_preview import ImportPreview
@@ -105,6 +106,7 @@ def offer_import(readings: Readings, preview: ImportPreview, study: Path | None,
         unsized=len(preview.unsized),
         extent=preview.extent or (1, 1),
         rater_example=_rater_example(readings),
+        labelled=any(isinstance(table, LabelTable) for table in readings.labels),
         has_raters=any(mask.structure != mask.mask.structure and _ends_with_rater(mask) for mask in masks),
     )
 

@@ -188,7 +188,7 @@ class Importer(QObject):
         changes = NameChanges(*map(dialog.new_names, NAME_KINDS))
         title = f"Importing {_of(batch.paths)}"
         readings = replace(understood.readings, programs=frozenset(dialog.programs))
-        work = partial(_store, readings, changes, batch.may_resample, dialog.extent)
+        work = partial(_store, readings, changes, batch.may_resample, dialog.extent, dialog.class_order)
         contents = self._document.contents
         if contents is None:
             creating = partial(_create, understood.study, work)
@@ -319,12 +319,15 @@ def _store(
     changes: NameChanges,
     may_resample: bool,
     extent: tuple[float, float] | None,
+    class_order: Sequence[str],
     study: Study,
     watch: Watch,
 ) -> list[str]:
     if changes != NameChanges():
         readings = change_names(readings, changes)
-    return store(readings, study, watch, extent=extent, may_resample=may_resample)
+    return store(
+        readings, study, watch, extent=extent, may_resample=may_resample, class_order=class_order
+    )  # fmt: skip
 
 
 def _create(path: Path, work: Callable[[Study, Watch], list[str]], watch: Watch) -> list[str]:

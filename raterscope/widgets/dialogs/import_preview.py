@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from raterscope.widgets.dialogs.import_dialogs import ColumnChoices, TableKind
 from raterscope.widgets.dialogs.parts import lay_out
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.parts import plain_label
-from raterscope.widgets.theme import pixels
+from raterscope.widgets.theme import pixels, set_lengths
 
 MOST_NAMES = 500
 """Names that the dialog lists, the most frequent first."""
@@ -105,6 +105,8 @@ class ImportOffer:
     rater_example : str
         How structure names that end with the rater are read; empty if none seem to. `has_raters` is whether
         they were read so.
+    labelled : bool
+        Whether the classes are of labels, which may be grades or have parents.
     """
 
     contents: Sequence[str]
@@ -119,6 +121,7 @@ class ImportOffer:
     extent: tuple[int, int] = (1, 1)
     rater_example: str = ""
     has_raters: bool = False
+    labelled: bool = False
 
 
 class ImportDialog(QDialog):
@@ -138,6 +141,8 @@ class ImportDialog(QDialog):
         ]
         self._read_as = [table.mapping for table in self.tables]
         self.names = {names.kind: _NamesTable(names) for names in offer.names if names.names}
+        self.scale = _ClassScale(self)
+        self.scale.setVisible(offer.labelled and "class" in self.names)
         example = offer.rater_example.replace("&", "&&")
         self.raters = QCheckBox(f"Structure names end with the rater: {example}", self)
         self.raters.setChecked(offer.has_raters)
@@ -167,6 +172,8 @@ class ImportDialog(QDialog):
         for names in self.names.values():
             names.itemChanged.connect(self._settle)
         self.raters.toggled.connect(self._settle)
+        self.scale.grades.textChanged.connect(self._settle)
+        self.scale.separator.textChanged.connect(self._on_separator)
         self.study_field.textChanged.connect(self._settle)
         self._settle()
 
@@ -206,7 +213,20 @@ class ImportDialog(QDialog):
 
     def new_names(self, kind: str) -> dict[str, str]:
         """Return the new name of each name of a kind that was changed."""
-        return self.names[kind].changes() if kind in self.names else {}
+        if kind not in self.names:
+            return {}
+        table = self.names[kind]
+        unlisted = self._class_names.keys() - table.listed if kind == "class" else ()
+        return self.scale.paths(unlisted) | table.changes()
+
+    @property
+    def class_order(self) -> tuple[str, ...]:
+        """Grades from the lowest to the highest, by their new names; empty if they are to be detected."""
+        return self.scale.order() if self._offer.labelled and "class" in self.names else ()
+
+    @property
+    def _class_names(self) -> Mapping[str, int]:
+        return next((names.names for names in self._offer.names if names.kind == "class"), {})
 
     @property
     def programs(self) -> set[str]:
@@ -219,6 +239,14 @@ class ImportDialog(QDialog):
         unnamed = any(not name for names in self.names.values() for name in names.changes().values())
         if broken or unnamed:
             return broken or "A name is empty."
+        changes = self.new_names("class")
+        classes = {changes.get(name, name) for name in self._class_names}
+        order = self.class_order
+        unknown = next((name for name in order if name not in classes), None)
+        if unknown is not None:
+            return f"There is no class {unknown}: write the grades as they are imported, with commas."
+        if len(set(order)) < len(order):
+            return "The order of grades names a class twice."
         no_study = self._offer.study is not None and not self.study_field.text().strip()
         return "Enter the file of the study." if no_study else ""
 
@@ -226,6 +254,11 @@ class ImportDialog(QDialog):
         """Let Enter import."""
         super().showEvent(event)
         self.read.setFocus()
+
+    def _on_separator(self) -> None:
+        if "class" in self.names:
+            self.names["class"].propose(self.scale.paths(self._class_names))
+        self._settle()
 
     def _settle(self) -> None:
         problem = self.problem()
@@ -246,6 +279,7 @@ class ImportDialog(QDialog):
             page = QWidget()
             table = self.names[names.kind]
             extra: list[QWidget] = [self.raters] if names.kind == "structure" else []
+            extra += [self.scale] if names.kind == "class" else []
             more = len(names.names) - MOST_NAMES
             if more > 0:
                 extra.append(plain_label(f"{more:,} less frequent names are not listed.", "second"))
@@ -314,6 +348,41 @@ class ImportDialog(QDialog):
             self.study_field.setText(name)
 
 
+class _ClassScale(QWidget):
+    """Order of grades, and separator between a parent and its classes."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.grades, self.separator = QLineEdit(), QLineEdit()
+        self.grades.setAccessibleName("Grades, from the lowest to the highest")
+        self.grades.setPlaceholderText("low, medium, high; empty: detected")
+        self.separator.setAccessibleName("Separator of parent and class")
+        self.separator.setPlaceholderText("/")
+        set_lengths(self.separator, maximumWidth=48)
+        horizontal(
+            plain_label("Grades, lowest first", "second"),
+            (self.grades, 1),
+            plain_label("Separator of parent and class", "second"),
+            self.separator,
+            inside=self,
+            spacing=8,
+        )
+
+    def order(self) -> tuple[str, ...]:
+        """Return the grades, which commas separate, or semicolons if there are some."""
+        text = self.grades.text()
+        parts = (part.strip() for part in text.split(";" if ";" in text else ","))
+        return tuple(part for part in parts if part)
+
+    def paths(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the new names of those that have the separator: "bird/owl" for "bird > owl"."""
+        separator = self.separator.text().strip()
+        if not separator:
+            return {}
+        split = {name: [part.strip() for part in name.split(separator)] for name in names}
+        return {name: "/".join(parts) for name, parts in split.items() if len(parts) > 1 and all(parts)}
+
+
 def _length_field(name: str, parent: QWidget) -> QSpinBox:
     editor = QSpinBox(parent)
     editor.setRange(1, _LARGEST)
@@ -380,7 +449,18 @@ class _NamesTable(QTableWidget):
         if offer.programs is not None:
             head.setSectionResizeMode(PROGRAM, QHeaderView.ResizeMode.ResizeToContents)
         self._programs = frozenset(offer.programs or ())
-        self._listed = frozenset(listed)
+        self.listed = frozenset(listed)
+        self._proposed = dict(offer.new)
+        self._offered = offer.new
+
+    def propose(self, new: Mapping[str, str]) -> None:
+        """Fill in new names where the user did not change the proposed ones."""
+        proposed = {**self._offered, **new}
+        for row in range(self.rowCount()):
+            name, item = self._text(row, NAME), self.item(row, NEW)
+            if item is not None and item.text() == self._proposed.get(name, name):
+                item.setText(proposed.get(name, name))
+        self._proposed = proposed
 
     def changes(self) -> dict[str, str]:
         """Return the new name of each name that was changed."""
@@ -394,7 +474,7 @@ class _NamesTable(QTableWidget):
             for row in range(self.rowCount())
             if (item := self.item(row, PROGRAM)) is not None and item.checkState() == Qt.CheckState.Checked
         }
-        return checked | (self._programs - self._listed)
+        return checked | (self._programs - self.listed)
 
     def _text(self, row: int, column: int) -> str:
         item = self.item(row, column)

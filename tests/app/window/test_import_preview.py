@@ -5,6 +5,7 @@ from PySide6.QtCore import Qt
 
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.import_preview import ImportDialog, ImportOffer, NamesOffer
+from tests.app.driving import idle
 from tests.waiting import LONG
 
 VOTES = "worker,item,answer\n" + "".join(
@@ -136,3 +137,36 @@ def test_names_that_are_not_edited_keep_their_spaces(qtbot):
     row = next(at for at in range(2) if dialog.names["class"].item(at, 0).text() == "cat")
     dialog.names["class"].item(row, 2).setText(" tom  cat ")
     assert dialog.new_names("class") == {"cat": "tom cat"}
+
+
+def test_the_order_of_grades_is_declared(window, qtbot, offered):
+    words = ("low", "medium", "high")
+    rows = [f"{worker},t{task},{words[task % 3]}\n" for worker in ("ann", "bob") for task in range(6)]
+    dialog = offered(votes="worker,item,answer\n" + "".join(rows))
+    dialog.scale.grades.setText("low, medium, hi")
+    assert "no class hi" in dialog.problem()
+    assert not dialog.read.isEnabled()
+    dialog.scale.grades.setText("low, medium, high")
+    dialog.read.click()
+    path = imported(window, qtbot).path
+    idle(window, qtbot)
+    window.document.close()
+    idle(window, qtbot)
+    with Study.open(path) as study:
+        (question,) = study.questions()
+        labels = study.vote_set(question.id).labels(study.annotators())
+    assert (labels.classes, labels.ordered) == (words, True)
+    assert [labels.outputs[label] for label in labels.label[:6]] == [*words, *words]
+
+
+def test_the_separator_of_a_hierarchy_is_declared(qtbot):
+    names = {"bird - owl": 3, "bird - crow": 2, "fish": 1, "-": 1}
+    offer = ImportOffer((), names=(NamesOffer("class", "Classes", names, {}),), labelled=True)
+    dialog = ImportDialog(offer)
+    qtbot.addWidget(dialog)
+    dialog.scale.separator.setText("- ")
+    dialog.scale.separator.setText("r")
+    dialog.scale.separator.setText("-")
+    assert dialog.new_names("class") == {"bird - owl": "bird/owl", "bird - crow": "bird/crow"}
+    dialog.scale.grades.setText("bird/owl; fish; fish")
+    assert "twice" in dialog.problem()

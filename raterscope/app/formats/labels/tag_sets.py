@@ -133,6 +133,39 @@ def truths_of_tags(truth: TrueLabels, questions: Iterable[str]) -> tuple[TrueLab
     return (truth,)
 
 
+def votes_of_tags(
+    table: LabelTable, questions: Sequence[tuple[str, Sequence[str]]]
+) -> tuple[LabelTable, ...]:
+    """Return votes as those on the tags that are questions already, if all their labels are such tags.
+
+    Parameters
+    ----------
+    questions : sequence of (name, outputs)
+
+    Returns
+    -------
+    tuple of LabelTable
+        The table itself if it has other labels, or another question has some of them.
+    """
+    if table.tags is False or table.probability is not None:
+        return (table,)
+    names = tag_questions(questions)
+    if any(name not in names and not set(outputs).isdisjoint(table.outputs) for name, outputs in questions):
+        return (table,)
+    of_tag: dict[str, list[str]] = {}
+    for name, tag in filter(None, map(set_of_tag, names)):
+        of_tag.setdefault(name, []).append(tag)
+    separators = tuple(mark for mark in SEPARATORS if any(mark in name for name in table.outputs))
+    parts = {part for name in table.outputs for part in parts_of(name, separators)}
+    for name, tags in of_tag.items():
+        if parts <= set(tags) and table.question.casefold() in ("", name.casefold()):
+            understood = _Tags(separators, tuple(sorted(parts, key=natural)), by_rows=not separators)
+            first, *others = _votes_by_tag(table, understood, name)
+            words = understood.notice(name, len(table.unlabelled))
+            return replace(first, notices=(*first.notices, words)), *others
+    return (table,)
+
+
 def columns_as_tags(tables: Sequence[LabelFile]) -> tuple[LabelFile, ...]:
     """Rename the answers of questions that all have the answers 0 and 1: each is a tag of one set."""
     votes = [table for table in tables if isinstance(table, LabelTable)]

@@ -16,7 +16,7 @@ from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.labels import FIELDS, TAGS, read_labels, split_tags
-from raterscope.app.formats.labels.tag_sets import tag_questions, truths_of_tags
+from raterscope.app.formats.labels.tag_sets import set_of_tag, tag_questions, truths_of_tags, votes_of_tags
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.records import LabelFile, LabelTable, TaskContents, TrueLabels, group_by_name
 from raterscope.app.formats.sources import Sources
@@ -323,9 +323,37 @@ def tasks_of(study: Study) -> tuple[str, ...]:
     )
 
 
+def _absent_votes(tables: Sequence[LabelFile], study: Study) -> list[LabelTable]:
+    """Return votes "absent" on the study's tags that files of the same set do not have."""
+    parts: dict[tuple[Path, str], dict[str, LabelTable]] = {}
+    for table in tables:
+        if isinstance(table, LabelTable) and TAGS in table.columns.values():
+            named = set_of_tag(table.question)
+            if named is not None:
+                parts.setdefault((table.path, named[0].casefold()), {})[named[1].casefold()] = table
+    absent = []
+    questions = tag_questions((entry.name, entry.scheme.outputs) for entry in study.questions())
+    for question in questions:
+        name, tag = set_of_tag(question) or ("", "")
+        for (_, of_set), tags in parts.items():
+            if of_set == name.casefold() and tag.casefold() not in tags:
+                table = next(iter(tags.values()))
+                words = f"The tag {plain(tag, 40)} of earlier files is absent on the tasks of this file."
+                label = np.zeros_like(table.label)
+                absent.append(replace(table, question=question, label=label, notices=(words,)))
+    return absent
+
+
 def store_labels(tables: Sequence[LabelFile], study: Study, watch: Watch = silent) -> list[str]:
     """Store labels in a study, the votes first. Returns the different sentences on tables."""
     sentences = []
+    present = [(entry.name, entry.scheme.outputs) for entry in study.questions()]
+    tables = [
+        part
+        for table in tables
+        for part in (votes_of_tags(table, present) if isinstance(table, LabelTable) else (table,))
+    ]
+    tables = [*tables, *_absent_votes(tables, study)]
     in_order = sorted(tables, key=lambda table: not isinstance(table, LabelTable))
     for table, step in steps_of(watch, in_order):
         if isinstance(table, LabelTable):

@@ -68,3 +68,23 @@ def test_a_study_without_tags_has_no_table_of_them(tmp_path, capsys):
     assert run("run", path, "ibcc") == 0
     assert run("export", path, "--what", "tags", "-o", tmp_path / "tags.csv") != 0
     assert "no votes with several tags" in capsys.readouterr().err
+
+
+def test_tags_of_earlier_files_are_absent_on_the_tasks_of_a_later_file(tmp_path):
+    header, path = ["annotator", "task", "tags"], tmp_path / "s.rscope"
+    first = [[f"a{number}", f"t{task}", "war|sport"] for number in range(2) for task in range(4)]
+    later = [["a3", "t1", "war"], ["a3", "t9", "war"]]
+    assert run("import", path, write(tmp_path / "first.csv", header, first)) == 0
+    assert run("import", path, write(tmp_path / "later.csv", header, later)) == 0
+    with Study.open(path) as study:
+        votes = {
+            entry.name: study.vote_set(entry.id).labels(study.annotators()) for entry in study.questions()
+        }
+    assert sorted(votes) == ["tags: sport", "tags: war"]
+    for question, given in (("tags: sport", "absent"), ("tags: war", "present")):
+        labels = votes[question]
+        by_a3 = labels.annotator == labels.annotators.index("a3")
+        tasks = [labels.tasks[task] for task in labels.task[by_a3]]
+        assert sorted(tasks) == ["t1", "t9"]
+        assert {labels.outputs[label] for label in labels.label[by_a3]} == {given}
+        assert len(labels.task) == len(first) + 2
