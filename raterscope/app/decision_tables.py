@@ -38,7 +38,7 @@ from raterscope.app.review import (
 )
 from raterscope.app.study.masks import read_masks, refuse_join, settle_by, settled_of
 from raterscope.app.study.references import ImageNames
-from raterscope.app.study.renaming import original_names
+from raterscope.app.study.renaming import make_renaming, original_names
 from raterscope.app.study.study import Study
 
 _OF_ANNOTATORS = ("exclude", "weigh", "include", "mark", "unmark", "program", "person", "join", "separate")
@@ -79,11 +79,21 @@ def record_decisions(study: Study, path: Path, watch: Watch = silent) -> tuple[i
             if decision.at is not None and key in known:
                 numbers[number] = known[key]
                 continue
+            if isinstance(decision.subject, NameSubject):
+                decision = replace(decision, verb=_renaming_verb(study, decision.subject, path))
             undoes = None if decision.undoes is None else numbers[decision.undoes]
             about = numbers.get(decision.about or 0)
             numbers[number] = study.record(replace(decision, id=0, about=about, undoes=undoes)).id
             recorded += 1
     return recorded, len(decisions) - recorded
+
+
+def _renaming_verb(study: Study, subject: NameSubject, path: Path) -> str:
+    """Return whether a new name renames or merges. Raises `TableProblems` if it cannot be given."""
+    try:
+        return make_renaming(study, subject.of, subject.name, subject.new).verb
+    except ValueError as refusal:
+        raise TableProblems(path, [str(refusal).rstrip(".")], "; nothing was recorded") from refusal
 
 
 class _Problem(Exception):  # noqa: N818 - of a row, collected with the others
@@ -268,11 +278,12 @@ class _Reader:
         if task not in votes.task_index:
             raise _Problem(f"there is no task {plain(task, 60)}")
         tree = class_tree(votes.scheme.classes)
-        parents = () if tree is None else tree.nodes
+        is_gold = self._cell("verb", rows[0]) in GoldSubject.verbs
+        parents = () if tree is None or is_gold else tree.nodes
         if label and label not in (*votes.scheme.classes, *parents):
             classes = ", ".join(plain(name, 40) for name in votes.scheme.classes[:9])
             raise _Problem(f"{plain(label, 40)} is no class; expected {classes}")
-        subject = GoldSubject if self._cell("verb", rows[0]) in GoldSubject.verbs else TaskSubject
+        subject = GoldSubject if is_gold else TaskSubject
         return subject(task=task, label=label), None
 
     def _on_pairs(self, rows: Sequence[int], _item: int, _run: int | None) -> tuple[Subject, None]:

@@ -9,7 +9,7 @@ from raterscope.algorithms.clicks.result import SpotClasses
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.cli import main
-from raterscope.app.decision_tables import record_decisions
+from raterscope.app.decision_tables import TableProblems, record_decisions
 from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, RegionSubject, fold, undo
 from raterscope.app.study import Study
@@ -112,6 +112,17 @@ def test_command_exports_and_table_of_decisions_have_the_new_names(study, tmp_pa
         assert present_names(other, "masks") == ("GTV", "Heart")
     assert main(["rename", path, "structure:lung=Lung"]) == 1
     assert "There is no structure lung" in capsys.readouterr().err
+
+
+def test_a_table_cannot_merge_what_the_command_refuses(study, tmp_path):
+    table = tmp_path / "decisions.csv"
+    table.write_text("verb,kind,structure,label\nrename,masks,GTV,tumour\nrename,masks,gtv,heart\n")
+    with pytest.raises(TableProblems, match="ann has a mask of gtv and one of heart"):
+        record_decisions(study, table)
+    assert study.decisions() == []
+    table.write_text("verb,kind,structure,label\nrename,masks,GTV,tumour\nrename,masks,gtv,tumour\n")
+    assert record_decisions(study, table) == (2, 0)
+    assert [decision.verb for decision in study.decisions()] == ["rename", "merge"]
 
 
 def test_probabilities_and_votes_of_merged_classes_add_up():
