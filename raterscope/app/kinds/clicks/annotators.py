@@ -171,7 +171,12 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
     affected = False
     for done, (run, images) in enumerate(shown.items()):
         step = part(watch, done / len(shown), (done + 1) / len(shown))
-        if "stream" in study.runs.get(run).settings:
+        fused = study.runs.get(run)
+        if not set(fused.programs).isdisjoint(names):
+            notes.append(
+                f"Run {run} scores spots by all its programs: changes by a program are not previewed."
+            )
+        if "stream" in fused.settings:
             notes.append(f"Run {run} comes from live watching: its changes are not previewed.")
             continue
         inputs = gather_run(run, study, part(step, 0.0, 0.1))

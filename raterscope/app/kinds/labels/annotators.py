@@ -14,7 +14,6 @@ from raterscope.algorithms.labels.copying import find_copies
 from raterscope.algorithms.labels.cross_validation import preview_exclusion
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.drift import constancy
-from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.vote_budget import seconds_per_vote
 from raterscope.algorithms.progress import Watch, part, steps_of
 from raterscope.app.annotator_evidence import (
@@ -31,7 +30,14 @@ from raterscope.app.annotator_evidence import (
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.labels.agreement import last_votes
 from raterscope.app.kinds.labels.fusion_tables import accuracies, counted_votes
-from raterscope.app.kinds.labels.runs import Answered, groups_of, plan_of, read_answer
+from raterscope.app.kinds.labels.runs import (
+    Answered,
+    fuse_with_programs,
+    groups_of,
+    plan_of,
+    programs_of_run,
+    read_answer,
+)
 from raterscope.app.page.contents import Section
 from raterscope.app.review import fold
 from raterscope.app.study import Study
@@ -299,22 +305,24 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
     for answered in _answers(study, part(watch, 0.0, 0.1)):
         labels = answered.question.labels
         rows = [row for row, name in enumerate(labels.annotators) if name in names]
-        if not np.isin(labels.annotator, rows).any():
+        programs = programs_of_run(study, answered.entry, answered.run, answered.result)
+        remaining = tuple(program for program in programs if weight or program.name not in names)
+        if not np.isin(labels.annotator, rows).any() and len(remaining) == len(programs):
             continue
         plan = plan_of(answered.run)
         if plan is None:
             notes.append(f"The settings of run {answered.run.id} cannot be read: its changes are unknown.")
         else:
-            affected.append((answered, plan))
+            affected.append((answered, plan, remaining))
     if not affected and not notes:
         return None
     changed = total = 0
     changes: list[ChangedAnswer] = []
-    for (answered, plan), step in steps_of(part(watch, 0.1, 1.0), affected):
+    for (answered, plan, remaining), step in steps_of(part(watch, 0.1, 1.0), affected):
         labels = answered.question.labels
         result = preview_exclusion(
-            labels, answered.result.fusion, set(names), partial(_fuse, plan), step, answered.question.truth,
-            weight,
+            labels, answered.result.fusion, set(names), partial(fuse_with_programs, plan, remaining), step,
+            answered.question.truth, weight,
         )  # fmt: skip
         changed, total = changed + len(result.task), total + len(labels.tasks)
         classes = answered.result.fusion.classes
@@ -327,10 +335,6 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
         if len(result.lost):
             notes.append(f"{len(result.lost):,} tasks of {plain(answered.entry.name)} would lose all votes.")
     return Consequences("labels", "label", changed, total, tuple(changes), tuple(dict.fromkeys(notes)))
-
-
-def _fuse(plan: LabelPlan, labels: Labels, watch: Watch) -> LabelFusion:
-    return run(labels, plan, watch)
 
 
 def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Agreement]:

@@ -19,7 +19,7 @@ from raterscope.algorithms.annotators.communities import Communities, describe_c
 from raterscope.algorithms.labels.assessment import Assessment, advice, assess
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels, LabelsError
-from raterscope.algorithms.labels.fusion import LabelPlan, fuse
+from raterscope.algorithms.labels.fusion import LabelPlan, fuse, run
 from raterscope.algorithms.labels.programs import Program, combine
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
@@ -104,6 +104,14 @@ def _fuse(question: Question, plan: LabelPlan, watch: Watch) -> LabelResult:
         return result
     combined, weights = combine(result.fusion, question.programs, part(watch, 0.95, 1.0))
     return replace(result, fusion=combined, programs=weights)
+
+
+def fuse_with_programs(
+    plan: LabelPlan, programs: Sequence[Program], labels: Labels, watch: Watch
+) -> LabelFusion:
+    """Fuse votes without measuring annotators, and combine the consensus with programs as `fuse_inputs`."""
+    fusion = run(labels, plan, part(watch, 0.0, 0.95))
+    return combine(fusion, programs, part(watch, 0.95, 1.0))[0] if programs else fusion
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
@@ -236,6 +244,18 @@ def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
     out = excluded_votes(study, entry.id, (*run.excluded, *run.programs), run.imported)
     out = None if out is None else order_like_answer(out, result.fusion)
     return Answered(entry, run, result, Question(labels, read_truths(study, entry, result.fusion), out))
+
+
+def programs_of_run(
+    study: Study, entry: QuestionEntry, run: RunEntry, result: LabelResult
+) -> tuple[Program, ...]:
+    """Return the programs of a run; none if the question lost a class of its result."""
+    classes, names = entry.scheme.classes, set(run.programs) - set(run.excluded)
+    if not names or not set(result.fusion.classes) <= set(classes):
+        return ()
+    order = [classes.index(name) for name in result.fusion.classes]
+    listed = programs_of(study, entry.id, tuple(names), run.imported)
+    return tuple(replace(program, probability=program.probability[:, order]) for program in listed)
 
 
 plan_of = partial(outcome.read_plan, LabelPlan.from_dict)

@@ -10,11 +10,12 @@ from PySide6.QtCore import Signal
 
 from raterscope.algorithms.labels import OPEN, LabelFusion, Labels
 from raterscope.algorithms.labels.cross_validation import ExclusionPreview, preview_exclusion
-from raterscope.algorithms.labels.fusion import LabelPlan, run
+from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job
+from raterscope.app.kinds.labels.runs import fuse_with_programs
 from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
@@ -135,7 +136,7 @@ def _preview(scene: Scene, plan: LabelPlan, names: frozenset[str], watch: Watch)
     assert scene.fusion is not None
     return preview_exclusion(
         with_known_labels(scene.labels, scene.fusion), scene.fusion, names,
-        lambda labels, step: run(labels, plan, step), watch, scene.truth,
+        partial(fuse_with_programs, plan, scene.programs), watch, scene.truth,
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from raterscope.app.kinds.labels.runs import (
     Groups,
     groups_of,
     order_like_answer,
+    programs_of_run,
     read_truths,
     tempering_for,
     unseen_truths,
@@ -31,7 +32,7 @@ from raterscope.app.kinds.labels.runs import (
 from raterscope.app.review import fold
 from raterscope.app.session import Session
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.labels import excluded_votes, labels_of, pictures_of, programs_of, with_gold
+from raterscope.app.study.labels import excluded_votes, labels_of, pictures_of, with_gold
 from raterscope.app.study.records import ImageEntry, QuestionEntry
 from raterscope.app.study.vote_sets import NameIndex
 
@@ -132,20 +133,10 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
         apart = (*run_shown.excluded, *run_shown.programs)
         excluded = excluded_votes(study, question, apart, run_shown.imported)
     excluded = excluded if excluded is None or result is None else order_like_answer(excluded, result.fusion)
-    programs = () if run_shown is None or result is None else _programs(study, entry, run_shown, result)
+    programs = () if run_shown is None or result is None else programs_of_run(study, entry, run_shown, result)
     return Scene(
         entry, run_shown, result, labels, vote_set.annotator_ids, truth, pictures, later, excluded, programs
     )
-
-
-def _programs(study: Study, entry: QuestionEntry, run: RunEntry, result: LabelResult) -> tuple[Program, ...]:
-    """Return the programs of a run; none if the question lost a class of its result."""
-    classes, names = entry.scheme.classes, set(run.programs) - set(run.excluded)
-    if not names or not set(result.fusion.classes) <= set(classes):
-        return ()
-    order = [classes.index(name) for name in result.fusion.classes]
-    listed = programs_of(study, entry.id, tuple(names), run.imported)
-    return tuple(replace(program, probability=program.probability[:, order]) for program in listed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,8 @@ import pytest
 
 from raterscope.algorithms.clicks.data import PROGRAM
 from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.progress import silent
+from raterscope.app.kinds.clicks.annotators import preview
 from raterscope.app.kinds.clicks.live_watching import replay
 from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, fold, undo
@@ -137,6 +139,10 @@ def test_programs_without_imported_scores_count_as_one(path, tmp_path):
         assert by_centre[150, 60] == 1
         assert np.isnan(by_centre[90, 150])
         assert mismatch_of(study, entry, images[0], fusion) is None
+        (note,) = preview(study, ("a",), None, silent).notes
+        assert (
+            note == f"Run {number} scores spots by all its programs: changes by a program are not previewed."
+        )
         decision = study.record(Decision(verb="person", annotators=("a", "b")))
         assert study.shown.outdated(entry, images) == [
             f"Run {number} is outdated: other annotators are marked as programs now. Fuse again."

@@ -13,8 +13,9 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.labels import read_labels
 from raterscope.app.import_names import change_names, mark_programs, parse_changes
 from raterscope.app.importing import read_files
+from raterscope.app.kinds.labels.annotators import preview
 from raterscope.app.kinds.labels.runs import fuse_inputs, gather, keep
-from raterscope.app.review import fold
+from raterscope.app.review import Decision, fold
 from raterscope.app.study import Study
 from raterscope.app.study.labels import programs_of
 from raterscope.app.workspaces.labels import view
@@ -84,6 +85,21 @@ def test_a_program_that_guesses_changes_nothing(labels_study, tmp_path):
     assert result.programs.names == ("coin",)
     assert not result.programs.used
     np.testing.assert_array_equal(result.fusion.posterior, alone.fusion.posterior)
+
+
+def test_the_preview_of_a_change_keeps_the_other_programs(labels_study, net):
+    assert run("import", labels_study, net) == 0
+    with Study.open(labels_study) as study:
+        (question,) = study.questions()
+        keep(fuse_inputs(gather([question.id], study), LabelPlan()), study)
+        voter = study.vote_set(question.id).labels(study.annotators()).annotators[0]
+        assert preview(study, (voter,), 1 - 1e-9, silent).changed == 0
+        with_program = study.shown.result(question.id, "labels")[1].fusion.label()
+        without = preview(study, ("net",), None, silent).changed
+        study.record(Decision(verb="exclude", annotators=("net",)))
+        keep(fuse_inputs(gather([question.id], study), LabelPlan()), study)
+        alone = study.shown.result(question.id, "labels")[1].fusion.label()
+        assert without == (with_program != alone).sum() > 0
 
 
 def test_two_copies_of_a_program_are_no_two_witnesses(labels_study, net, tmp_path):
