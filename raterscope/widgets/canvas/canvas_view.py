@@ -79,6 +79,11 @@ class CanvasView(QWidget):
         self._visible = {name: name not in HIDDEN_AT_FIRST for name in LAYERS}
         self._base = TileCache(self._paint_base, QColor(theme.DARK.canvas))
         self._overlay = TileCache(self._paint_overlay)
+        self._compared: SpotLayer | None = None
+        self._compared_overlay = TileCache(self._paint_compared)
+        self._titles = ("", "")
+        self._divider = 0.5
+        """Share of the width left of the divider between two compared runs."""
         self._pixel_size: float | None = None
         self._partial: tuple[NDArray[np.floating], NDArray[np.floating]] | None = None
         self._selected: int | None = None
@@ -198,11 +203,41 @@ class CanvasView(QWidget):
             self._overlay.clear()
         self._look_changed()
 
+    def set_compared(self, spots: DetectionMarks | None, titles: tuple[str, str]) -> None:
+        """Show other spots right of a movable divider; None shows the same spots everywhere again.
+
+        Parameters
+        ----------
+        titles : (str, str)
+            Names of what is left and right of the divider.
+        """
+        self._titles = titles
+        self._compared = None if spots is None else SpotLayer()
+        if self._compared is not None and spots is not None:
+            self._compared.coverage = self._spots.coverage
+            self._compared.set_spots(spots)
+        self._compared_overlay.clear()
+        self.update()
+
+    @property
+    def divider(self) -> float | None:
+        """Position of the divider in the widget; None without one."""
+        return None if self._compared is None else self._divider * self._viewport.width
+
+    def move_divider(self, across: float) -> None:
+        """Move the divider to a position of the widget."""
+        self._divider = min(max(across / self._viewport.width, 0.0), 1.0)
+        self.update()
+
     def set_coverage(self, coverage: float) -> None:
         """Choose the share of a spot's clicks that its ellipse holds."""
         self._spots.coverage = coverage
         self._spots.set_spots(self._spots.spots)
         self._overlay.clear()
+        if self._compared is not None:
+            self._compared.coverage = coverage
+            self._compared.set_spots(self._compared.spots)
+            self._compared_overlay.clear()
         self.update()
 
     def set_truth(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> None:
@@ -223,6 +258,7 @@ class CanvasView(QWidget):
         self._visible[name] = visible
         self._chips.set_on(name, visible)
         (self._base if name in {"clicks", "density"} else self._overlay).clear()
+        self._compared_overlay.clear()
         self._look_changed()
 
     def select(self, index: int | None) -> None:
@@ -330,8 +366,16 @@ class CanvasView(QWidget):
         spots = self._partial is None and len(self._spots.spots) > 0
         overlay = spots and (self._visible["ellipses"] or self._visible["detections"])
         truth = self._visible["truth"] and len(self._truth.x) > 0
+        divider = self.divider
+        if divider is not None:
+            self._show_compared(painter, ratio, divider)
+            painter.setClipRect(QRectF(0, 0, divider, view.height))
         if (overlay or truth) and not self._overlay.show(painter, view, ratio, hurry=self._hurry):
             self._settling.start()
+        if divider is not None:
+            painter.setClipping(False)
+            top = self._chips.geometry().bottom()
+            image_painting.paint_divider(painter, view, divider, self._titles, top)
         self._hurry = True
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if self._annotator is not None and self._visible["clicks"]:
@@ -374,14 +418,27 @@ class CanvasView(QWidget):
         self._image.paint(painter, view.scale, rect, quickly=True)
         painter.restore()
 
+    def _show_compared(self, painter: QPainter, ratio: float, divider: float) -> None:
+        view = self._viewport
+        painter.setClipRect(QRectF(divider, 0, view.width - divider, view.height))
+        if not self._compared_overlay.show(painter, view, ratio, hurry=self._hurry):
+            self._settling.start()
+
     def _paint_overlay(self, painter: QPainter, scale: float, rect: QRectF) -> None:
+        self._paint_spots(self._spots, painter, scale, rect)
+
+    def _paint_compared(self, painter: QPainter, scale: float, rect: QRectF) -> None:
+        if self._compared is not None:
+            self._paint_spots(self._compared, painter, scale, rect)
+
+    def _paint_spots(self, spots: SpotLayer, painter: QPainter, scale: float, rect: QRectF) -> None:
         if self._visible["truth"]:
             self._truth.paint(painter, scale, rect)
         if self._visible["ellipses"]:
-            self._spots.paint_ellipses(painter, scale, rect)
+            spots.paint_ellipses(painter, scale, rect)
         if self._visible["detections"]:
             alone = not self._visible["ellipses"]
-            self._spots.paint_marks(painter, scale, rect, labels=self._labels, all_marks=alone)
+            spots.paint_marks(painter, scale, rect, labels=self._labels, all_marks=alone)
 
     def _on_screen(self, index: int) -> tuple[QPointF, float]:
         """Return a spot's position and radius in the widget."""
@@ -452,5 +509,7 @@ class CanvasView(QWidget):
 
     def spot_at(self, x: float, y: float) -> int | None:
         """Return the spot at a position of the image, None where none is visible."""
+        if self.divider is not None and self._viewport.to_screen(x, y)[0] > self.divider:
+            return None
         visible = self._visible["ellipses"] or self._visible["detections"]
         return self._spots.at(x, y, self._viewport.scale) if visible and self._partial is None else None

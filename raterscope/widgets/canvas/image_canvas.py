@@ -19,6 +19,8 @@ from raterscope.widgets.hints import KeyHelp
 PAN_STEP, FINE_STEP = 64, 8
 ZOOM_STEP = 1.25
 DRAG_FROM = 4.0
+GRIP = 6.0
+"""Pixels around the divider within which it can be dragged."""
 NOTCH = 120
 """Turn of a wheel by one notch, in Qt's units."""
 
@@ -62,6 +64,7 @@ class ImageCanvas(CanvasView):
         self._turned = 0
         self._pressed: QPointF | None = None
         self._dragged_from: Viewport | None = None
+        self._divides = False
         self.menu = FigureMenu(self, self, with_svg=False)
 
     def select(self, index: int | None) -> None:
@@ -131,12 +134,19 @@ class ImageCanvas(CanvasView):
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Begin a drag or a click."""
         if event.button() in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
-            self._pressed = event.position()
+            self._divides = self._on_divider(event.position())
+            self._pressed = None if self._divides else event.position()
             self._dragged_from = None
+
+    def _on_divider(self, position: QPointF) -> bool:
+        return self.divider is not None and abs(position.x() - self.divider) <= GRIP
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Pan while a button is held; otherwise report what is under the mouse."""
         position = event.position()
+        if self._divides:
+            self.move_divider(position.x())
+            return
         if self._pressed is not None:
             offset = position - self._pressed
             if self._dragged_from is None and offset.manhattanLength() >= DRAG_FROM:
@@ -150,9 +160,14 @@ class ImageCanvas(CanvasView):
             self._show_cross_hair()
             return
         self._hover(self.spot_at(x, y))
+        if self._on_divider(position):
+            self.setCursor(Qt.CursorShape.SplitHCursor)
+        elif self._hovered is None:
+            self.setCursor(Qt.CursorShape.ArrowCursor)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Choose a spot or a place, unless the image was dragged."""
+        self._divides = False
         dragged, self._dragged_from = self._dragged_from is not None, None
         pressed, self._pressed = self._pressed is not None, None
         if dragged or not pressed or event.button() != Qt.MouseButton.LeftButton:

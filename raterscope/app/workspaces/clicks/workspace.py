@@ -31,6 +31,7 @@ from raterscope.app.workspaces.clicks.image_order import ImageOrder
 from raterscope.app.workspaces.clicks.measurements import Measurements, Parasitaemia
 from raterscope.app.workspaces.clicks.plots import LinkedPlots
 from raterscope.app.workspaces.clicks.run_comparison import RunComparison
+from raterscope.app.workspaces.clicks.run_divider import RunDivider
 from raterscope.app.workspaces.clicks.scene import ClicksSession, Crops, Scene, load_pixels, read_scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksScreen
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
@@ -91,6 +92,7 @@ class ClicksWorkspace(ClicksScreen):
         self.active_learning = ActiveLearning(core, self.review_queue)
         self.flagging = ImageFlags(core)
         self.order = ImageOrder(core)
+        self.run_divider = RunDivider(core, self.reviewing)
         self.controls = ControlMarks(core)
         self.measurements = Measurements(core)
         self.parasite_counts = Parasitaemia(core, self.review_queue, self.measurements)
@@ -172,6 +174,7 @@ class ClicksWorkspace(ClicksScreen):
             ("Add a spot", "N", partial(self._set_mode, "add")),
             ("Move the spot", "M", partial(self._set_mode, "move")),
             ("Review many spots at once", "G", self._toggle_grid),
+            ("Compare with another run, side by side", "V", self.run_divider.toggle),
             ("Set the scale by a line", "L", partial(self.measurements.begin, "scale")),
             ("Measure a length", "D", partial(self.measurements.begin, "length")),
             ("Measure an area", "O", partial(self.measurements.begin, "area")),
@@ -215,7 +218,9 @@ class ClicksWorkspace(ClicksScreen):
     @property
     def _in_a_mode(self) -> bool:
         drawing = self.canvas.mode != "look" or self.measurements.busy
-        return super().has_to_leave or drawing or self.grid_shown or self.display.is_open
+        return (
+            super().has_to_leave or drawing or self.grid_shown or self.display.is_open or self.run_divider.on
+        )
 
     def show_change(self, change: Change) -> None:
         """Select a spot that another run judges differently."""
@@ -452,6 +457,7 @@ class ClicksWorkspace(ClicksScreen):
     def _leave(self) -> None:
         if not self._in_a_mode:
             self.streaming.leave_replay()
+        self.run_divider.leave()
         if self.display.is_open:
             self.display.close()
         self.measurements.leave()
