@@ -202,7 +202,8 @@ class Menus(QObject):
         """Fill the Export menu of a kind, and the Review menu of its workspace."""
         own = [action for action in review if not isinstance(action.parent(), QMenu)]
         self.key_bindings.follow({"Window": self._made, WORKSPACES[kind].title: own}, workspace)
-        self.review_menu.clear()
+        for action in self.review_menu.actions():  # `clear` would invalidate the action of a submenu
+            self.review_menu.removeAction(action)
         self.review_menu.addActions(review)
         self.export_menu.clear()
         self.deidentified_menu.clear()

@@ -206,3 +206,17 @@ def test_without_a_study_palette_sheet_and_guide_open_too(window, qtbot):
     _type(qtbot, window.findChild(CommandPalette).line, Qt.Key.Key_Escape)
     qtbot.keyClick(window, Qt.Key.Key_F1)
     assert window.findChild(GuideView).topic == "window/start"
+
+
+def test_the_review_menu_is_whole_after_a_visit_to_another_workspace(fused, qtbot):
+    def entries():
+        return [action.text() for action in fused.menus.review_menu.actions()]
+
+    before = entries()
+    fused.show_workspace("annotators")
+    idle(fused, qtbot)
+    assert entries() != before
+    fused.show_workspace("clicks")
+    idle(fused, qtbot)
+    assert entries() == before
+    assert fused.menus.review_menu.actions()[-1].menu().actions()
