@@ -150,7 +150,14 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     """
     # A space before it keeps "-1,1,3" or "-1=no" from being taken for an option.
     spaced = [f" {argument}" if _NEGATIVE.match(argument) else argument for argument in arguments]
-    return _parser().parse_args(spaced)
+    parser = _parser()
+    options, others = parser.parse_known_args(spaced)
+    if others:
+        # The files of `import` may be absent, and argparse then expects none after an option.
+        if options.command != "import" or any(text.startswith("-") for text in others):
+            parser.error(f"unrecognized arguments: {' '.join(others)}")
+        options.files += others
+    return options
 
 
 def _parser() -> Parser:

@@ -57,7 +57,7 @@ def test_a_folder_brings_all_that_is_sensible_and_says_what_it_leaves(import_fil
     (folder / "broken.nii").write_text("nothing")
     output = import_files(folder)
     assert "4 masks in 4 files on 1 image" in output
-    assert "import clicks.csv by name" in output
+    assert "clicks.csv: has a header but no rows" in output
     assert "notes.md" in output
     assert "broken.nii" in output
     assert len(marks(tmp_path)) == 4
