@@ -9,12 +9,10 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
 from raterscope.app.window import preferences
-from raterscope.widgets.dialogs.key_bindings import KeyBinding
+from raterscope.widgets.dialogs.key_bindings import FIXED, KeyBinding
 from raterscope.widgets.hints import KeyButton
 
 _KEY = "key_bindings"
-_FIXED = {"Tab", "Shift+Tab", "Esc"}
-"""Keys that lead through lists and leave modes."""
 _PORTABLE = QKeySequence.SequenceFormat.PortableText
 
 
@@ -39,11 +37,12 @@ class KeyBindings:
 
     def bindings(self) -> list[KeyBinding]:
         """List the commands whose keys can be changed."""
+        chosen = read_keys()
         return [
-            KeyBinding(command, action.text(), title, tuple(_keys(action)), default)
+            KeyBinding(command, action.text(), title, _chosen(chosen, command, default), default)
             for command, (action, title) in self._actions.items()
             for default in [_defaults(action)]
-            if _FIXED.isdisjoint(default)
+            if FIXED.isdisjoint(default)
         ]
 
     def store(self, changes: Mapping[str, str]) -> None:
@@ -53,12 +52,19 @@ class KeyBindings:
         self.apply()
 
     def apply(self) -> None:
-        """Set the keys of all actions, and those written on buttons."""
+        """Set the keys of all actions, and those written on buttons; a workspace's own keys come first.
+
+        A key of the window can be changed while a workspace without this key is on screen.
+        """
         chosen = read_keys()
         now: dict[str, str] = {}
-        for command, (action, _) in self._actions.items():
+        taken: set[str] = set()
+        for command, (action, title) in reversed(self._actions.items()):
             default = _defaults(action)
-            keys = default if command not in chosen else tuple(filter(None, chosen[command].split(", ")))
+            keys = _chosen(chosen, command, default)
+            if title == "Window":
+                keys = tuple(key for key in keys if key not in taken)
+            taken.update(keys)
             if tuple(_keys(action)) != keys:
                 action.setShortcuts([QKeySequence(key) for key in keys])
             now |= {key: keys[0] if keys else "" for key in default if key not in keys}
@@ -74,6 +80,11 @@ def read_keys() -> dict[str, str]:
         return {str(command): str(keys) for command, keys in stored.items()}
     except (ValueError, AttributeError):
         return {}
+
+
+def _chosen(changes: Mapping[str, str], command: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the keys that the user chose for a command, or the usual ones."""
+    return tuple(filter(None, changes[command].split(", "))) if command in changes else default
 
 
 def _keys(action: QAction) -> list[str]:

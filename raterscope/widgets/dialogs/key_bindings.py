@@ -22,6 +22,9 @@ from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.theme import set_lengths
 
+FIXED = frozenset({"Tab", "Shift+Tab", "Esc"})
+"""Keys that lead through lists and leave modes; no command can have them."""
+
 
 @dataclass(frozen=True)
 class KeyBinding:
@@ -147,6 +150,9 @@ class KeyTable(QWidget):
         binding = self._selected()
         if binding is not None:
             key = sequence.toString(QKeySequence.SequenceFormat.PortableText)
+            if key in FIXED:
+                self._on_row()
+                return
             self._set({binding.command: (key,) if key else ()})
 
     def _on_reset(self) -> None:

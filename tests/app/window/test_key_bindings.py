@@ -69,3 +69,18 @@ def test_the_list_is_searched_and_unreadable_settings_are_ignored(fused, qtbot):
     shown = [row for row in range(keys.table.rowCount()) if not keys.table.isRowHidden(row)]
     assert [keys.table.item(row, 0).text() for row in shown] == ["Command palette"]
     dialog.reject()
+
+
+def test_a_key_of_the_window_gives_way_in_a_workspace_that_has_it(fused, qtbot):
+    preferences.remember("key_bindings", '{"Window/Full screen": "A"}')
+    fused.menus.key_bindings.apply()
+    fused.workspace.reviewing.select(0)
+    press(fused, qtbot, Qt.Key.Key_A)
+    idle(fused, qtbot)
+    assert [decision.verb for decision in fused.document.contents.decisions] == ["accept"]
+    dialog, keys = open_keys(fused)
+    assert keys.conflict() == "A is the key of “Full screen” and of “Accept”. Change one of them."
+    choose(keys, "Full screen")
+    keys.editor.setKeySequence(QKeySequence("Esc"))
+    assert keys.editor.keySequence() == QKeySequence("A")
+    dialog.reject()
