@@ -86,7 +86,7 @@ class Document(QObject):
         The matching radius was changed, and is on disk.
     kept(bool)
         Whether `keep` could store a result.
-    rested(Standing)
+    rested(FileState)
         The state of the file or its location has changed; see `standing`.
     followed(Path, Path)
         The study was reopened at another location.

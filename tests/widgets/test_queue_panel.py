@@ -62,3 +62,14 @@ def test_a_line_shows_its_doubt_with_a_unit(qtbot):
     kind = panel._kind
     assert "12.34 ml" in kind.tip(QueueItem(1, "case 1", "", 12.34, False, amount="12.34 ml"))
     assert "ml" not in kind.tip(QueueItem(1, "case 1", "", 12.34, True, amount="12.34 ml"))
+
+
+def test_counts_of_a_group_follow_its_items(qtbot):
+    panel = QueuePanel("Images", FILTERS)
+    qtbot.addWidget(panel)
+    item = QueueItem(1, "image 1", "2 disputed", 1.0, done=False, counts={"disputed": 2})
+    panel.set_items([item])
+    panel.set_groups({1: "patient 1"})
+    panel.group.setCurrentIndex(1)
+    panel.update_item(replace(item, counts={"disputed": 1}))
+    assert panel._group_words.text() == "1 in the group | 0 decided | 1 disputed"

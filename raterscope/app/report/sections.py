@@ -138,7 +138,7 @@ def decisions_section(
     notable = sorted(range(len(entries)), key=is_plain.__getitem__)[:_MOST]
     listed = [entries[index] for index in sorted(notable)]
     rows = [_row(decision, items, state) for decision, items in listed]
-    columns = ("No.", "When (UTC)", "Who", "Case", "Structure", "What", "Why", "FileState")
+    columns = ("No.", "When (UTC)", "Who", "Case", "Structure", "What", "Why", "Status")
     used = [
         index for index in range(len(columns)) if index not in (3, 4, 6) or any(row[index] for row in rows)
     ]

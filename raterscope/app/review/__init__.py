@@ -5,7 +5,7 @@ from raterscope.app.review.comments import CommentSubject, find_comment
 from raterscope.app.review.decision import Decision, identities, in_words, one_by_one, target_of
 from raterscope.app.review.journal import (
     REVIEWED,
-    FileState,
+    DecisionStatus,
     ReviewedKind,
     ReviewState,
     Weighed,
@@ -70,7 +70,7 @@ __all__ = [
     "CountingSubject",
     "DecidedTask",
     "Decision",
-    "FileState",
+    "DecisionStatus",
     "Flag",
     "GoldSubject",
     "ImageSubject",

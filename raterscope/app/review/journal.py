@@ -42,7 +42,7 @@ from raterscope.app.review.tasks import (
     TasksOfQuestion,
 )
 
-FileState = Literal["in effect", "superseded", "no effect", "undone"]
+DecisionStatus = Literal["in effect", "superseded", "no effect", "undone"]
 """Present status of a decision.
 
 superseded: a later decision on the same subject replaced it; no effect: it skipped what was settled.
@@ -318,7 +318,7 @@ class ReviewState:
         """Return whether a decision counts: it was neither undone nor superseded."""
         return self.stands(decision) and self.standing(decision) == "in effect"
 
-    def standing(self, decision: int) -> FileState:
+    def standing(self, decision: int) -> DecisionStatus:
         """Return the status of a decision; one on several subjects is in effect while it is on any."""
         if not self.stands(decision):
             return "undone"
@@ -346,7 +346,7 @@ class ReviewState:
                 return standing
         return "no effect"
 
-    def _standing_of_names(self, recorded: Decision) -> FileState:
+    def _standing_of_names(self, recorded: Decision) -> DecisionStatus:
         """Return whether names are joined, or separate, as a decision has it."""
         mains = {self.aliases.get(name, name) for name in recorded.annotators}
         joined = not mains.isdisjoint(self.aliases.values())

@@ -246,6 +246,7 @@ class QueuePanel(QueueFrame):
         self._quiet = True
         if was_listed and listed and before.done == item.done:
             self.view.change_line(row, item)
+            self._show_group()
         else:
             scroll = self.view.verticalScrollBar().value()
             if was_listed:

@@ -261,6 +261,7 @@ def test_of_one_region_one_decision_is_in_effect_and_one_region_held_fixed(study
     report = page(study)
     standing = [row[-1] for row in report.rows if len(row) == 8 and row[0].isdecimal()]
     assert standing == ["superseded", "no effect", *["superseded"] * 5, "in effect"]
+    assert "Status" in report.text
     assert "Decisions of the expert were held fixed: 1 region of chest." in report.text
 
 
