@@ -361,13 +361,14 @@ def _put_table(source: Source, candidates: ImportCandidates) -> bool:
     """Add a table of a folder if its header leaves no doubt of what it holds; return whether it does.
 
     Truths without annotators must have a file named so. Tables that this program has written are no input:
-    results lie beside their run.json, and assignments name votes that nobody has given.
+    results and exports lie beside their run.json, and assignments name votes that nobody has given.
     """
     path = source.path
     if (
         not path.name.casefold().endswith(_TABLES)
         or path in candidates.named
         or (path.parent / "run.json").exists()
+        or path.with_suffix(".run.json").exists()
     ):
         return False
     try:
