@@ -232,6 +232,8 @@ def test_letters_in_the_filter_decide_nothing_and_every_part_is_reached_by_key(f
     qtbot.keyClick(queue.filter, Qt.Key.Key_Tab)
     assert fused.focusWidget() is queue.choice
     qtbot.keyClick(queue.choice, Qt.Key.Key_Tab)
+    assert fused.focusWidget() is queue.order
+    qtbot.keyClick(queue.order, Qt.Key.Key_Tab)
     assert fused.focusWidget() is queue.view
     fused.workspace.left_tabs.setFocus()
     calls = []
