@@ -226,6 +226,7 @@ class Header(QWidget):
     ) -> None:
         super().__init__(parent)
         self._titles = title, brief or title
+        self._asides = aside, aside
         self._title = ElidedLabel(title.upper(), "caption", gives_way=False)
         self._name = ElidedLabel("", "caption", elide=Qt.TextElideMode.ElideMiddle)
         self._aside = ElidedLabel(aside, "small")
@@ -284,6 +285,10 @@ class Header(QWidget):
         # Else the layout shares what is missing out among the two.
         room = left + beside.get(self._aside, 0) - (wide[title] + self.row.spacing() if titled else 0)
         self._aside.setMaximumWidth(max(room, 0) if self._name.text() else WIDEST)
+        full, brief = self._asides
+        cut = self._name.text() and QFontMetrics(self._aside.font()).horizontalAdvance(full) > room
+        if self._aside.text() != (aside := brief if cut else full):
+            self._aside.setText(aside)
 
     def _repeats_tab(self) -> bool:
         """Return whether the tab that contains the header has the same title."""
@@ -298,10 +303,17 @@ class Header(QWidget):
 
     def words(self) -> tuple[str, str]:
         """Return the title with the name, and the text at the right."""
-        return " ".join(filter(None, (self._titles[0], self._name.text()))), self._aside.text()
+        return " ".join(filter(None, (self._titles[0], self._name.text()))), self._asides[0]
 
-    def set_aside(self, text: str, role: str = "small") -> None:
-        """Set the text at the right."""
+    def set_aside(self, text: str, role: str = "small", *, brief: str = "") -> None:
+        """Set the text at the right.
+
+        Parameters
+        ----------
+        brief : str
+            Short form of the text for narrow panels.
+        """
+        self._asides = text, brief or text
         self._aside.setText(text)
         theme.set_role(self._aside, role)
         self._settle()

@@ -93,3 +93,21 @@ def test_a_title_that_repeats_its_tab_is_hidden_and_so_is_an_otherwise_empty_hea
     assert header.words() == ("Methods", "2 runs")
     header.set_title("Model estimates")
     assert header._title.isVisible()
+
+
+def test_a_state_is_shortened_before_it_is_cut(qtbot):
+    header = Header("Evidence")
+    qtbot.addWidget(header)
+    header.resize(QSize(400, 24))
+    header.show()
+    header.set_title("Spot 12", "x 1,204, y 310")
+    header.set_aside("accepted by you", brief="accepted")
+    QCoreApplication.processEvents()
+    assert header._aside.text() == "accepted by you"
+    header.resize(QSize(230, 24))
+    QCoreApplication.processEvents()
+    assert header._aside.text() == "accepted"
+    assert header.words()[1] == "accepted by you"
+    header.resize(QSize(400, 24))
+    QCoreApplication.processEvents()
+    assert header._aside.text() == "accepted by you"

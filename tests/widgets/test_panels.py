@@ -336,3 +336,15 @@ def test_a_number_that_is_scrolled_past_stays_and_one_that_has_the_keys_does_not
     qtbot.waitUntil(field.hasFocus)
     scroll()
     assert field.value() == 201
+
+
+def test_the_state_of_a_spot_stands_beside_its_title(panel):
+    panel.show_spot(evidence(state="accepted"))
+    QApplication.processEvents()
+    header = panel._header
+    assert header._aside.text() == "accepted by you"
+    assert header._aside.x() < header._title.geometry().right() + 30
+    panel.show_spot(evidence(state="accepted", where="one.png"))
+    QApplication.processEvents()
+    assert header._name.text() == "one.png"
+    assert header._name.width() > 0

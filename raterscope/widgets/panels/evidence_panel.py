@@ -139,6 +139,7 @@ class EvidencePanel(QWidget):
         theme.set_role(self, "panel")
         set_lengths(self, minimumWidth=NARROWEST, minimumHeight=LOWEST)
         self._header = Header("Evidence")
+        self._header.row.addStretch(0)
         self._nothing = placeholder(CHOOSE)
         self._nothing.setContentsMargins(12, 0, 12, 12)
         page = QWidget()
@@ -161,7 +162,10 @@ class EvidencePanel(QWidget):
             return
         tone = TONES[evidence.state]
         self._header.set_title(evidence.title, evidence.where)
-        self._header.set_aside(WORDS.get(evidence.state, evidence.state), tone)
+        # Without a name the state follows the title: at the right, large text would scroll it out of view.
+        self._header.row.setStretch(1, int(bool(evidence.where)))
+        words = WORDS.get(evidence.state, evidence.state)
+        self._header.set_aside(words, tone, brief=words.removesuffix(" by you"))
         self._crop.show_crop(evidence.crop, evidence.crop_radius, evidence.covariance, evidence.coverage,
                              evidence.state, evidence.title)  # fmt: skip
         covered = evidence.covered
