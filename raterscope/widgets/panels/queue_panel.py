@@ -145,7 +145,8 @@ class QueuePanel(QueueFrame):
         self.order = ChoiceBox()
         self.order.setAccessibleName("Order of the list")
         self.order.addItems(orders)
-        self.order.setVisible(bool(orders))
+        if not orders:
+            self.order.hide()
         self._filters = tuple(filters)
         self.choice = ChoiceBox()
         self.choice.setAccessibleName(f"List of {title.lower()}")
