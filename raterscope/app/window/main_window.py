@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
-from PySide6.QtWidgets import QMainWindow, QWidget
+from PySide6.QtWidgets import QLineEdit, QMainWindow, QWidget
 
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
@@ -317,8 +317,11 @@ class MainWindow(QMainWindow):
         self.window_actions.follow(self.workspace, kind)
         self.note_position()
         if page is not self._pages.currentWidget():
+            focused = self.focusWidget()
+            is_typing = isinstance(focused, QLineEdit) and not self._pages.isAncestorOf(focused)
             self._pages.setCurrentWidget(page)
-            page.setFocus()
+            if not is_typing:  # as in the command palette
+                page.setFocus()
         if self.workspace is not None:
             self.workspace.show_outdated()
 

@@ -220,3 +220,13 @@ def test_the_review_menu_is_whole_after_a_visit_to_another_workspace(fused, qtbo
     idle(fused, qtbot)
     assert entries() == before
     assert fused.menus.review_menu.actions()[-1].menu().actions()
+
+
+def test_the_palette_stays_open_while_a_study_arrives(window, qtbot, study_file):
+    window.menus.palette_requested.emit()
+    line = window.findChild(CommandPalette).line
+    window.open_paths([study_file])
+    qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)
+    idle(window, qtbot)
+    assert line.isVisible()
+    assert window.focusWidget() is line
