@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QPlainTextEdit
 
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.app import importing
-from raterscope.app.kinds.clicks import runs
+from raterscope.app.kinds.clicks import image_fusion
 from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
@@ -211,7 +211,7 @@ def test_a_fusion_that_fails_inside_is_one_sentence_with_details_on_demand(opene
     def broken(*_, **__):
         raise KeyError("inner trouble")
 
-    monkeypatch.setattr(runs, "fuse", broken)
+    monkeypatch.setattr(image_fusion, "fuse", broken)
     press(opened, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(opened.notice.isVisible, timeout=LONG)
     assert "could not be fused" in opened.notice.text
