@@ -361,7 +361,7 @@ def _put_table(source: Source, candidates: ImportCandidates) -> bool:
     """Add a table of a folder if its header leaves no doubt of what it holds; return whether it does.
 
     Truths without annotators must have a file named so. Tables that this program has written are no input:
-    results and exports lie beside their run.json, and assignments name votes that nobody has given.
+    results and exports lie beside their run.json, and assignments list proposed votes, not given ones.
     """
     path = source.path
     if (

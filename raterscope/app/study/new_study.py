@@ -192,7 +192,7 @@ def copy_for_reader(study: Study, target: Path, *, blind: bool, watch: Watch = s
 
 
 def _remove_decisions(copy: sqlite3.Connection) -> None:
-    """Remove the decisions from a copy that nobody has opened yet, and all that follows from them."""
+    """Remove the decisions from an unopened copy, and what follows from them."""
     guards = dict(
         copy.execute(
             f"SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND name IN ({_marks(_GUARDS)})",

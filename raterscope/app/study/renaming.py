@@ -68,7 +68,7 @@ def make_renaming(study: Study, kind: str, name: str, new: str) -> Decision:
 
 
 def _refuse_merger(study: Study, names: Names, name: str, new: str) -> None:
-    """Refuse to merge structures of which a rater has a mask each on one image."""
+    """Refuse to merge structures that a rater marked on the same image."""
     with study.reading() as connection:
         rows = connection.execute("SELECT DISTINCT image, annotator, structure FROM masks").fetchall()
     drawn: dict[tuple[int, int], str] = {}
