@@ -38,11 +38,12 @@ def test_weight_1_changes_nothing_and_0_excludes(name):
 def test_a_weight_between_them_is_continuous(name):
     full, without = posterior(LABELS, name), posterior(LABELS.without(SOME), name)
     assert posterior(LABELS.reweighed(SOME, 1 - 1e-7), name) == pytest.approx(full, abs=1e-4)
-    # The pooled consensus also simulates crowds, which are drawn with all annotators who have votes.
-    near = 0.05 if name == "pooled" else 1e-4
+    # The pooled consensus also simulates eight crowds, which are drawn with all annotators who have votes.
+    near, mean = (0.1, 0.02) if name == "pooled" else (1e-4, 1e-4)
     untied = without.max(axis=1) > 0.51
-    nothing = posterior(LABELS.reweighed(SOME, 1e-9), name)
-    assert nothing[untied] == pytest.approx(without[untied], abs=near)
+    differences = np.abs(posterior(LABELS.reweighed(SOME, 1e-9), name) - without)[untied]
+    assert differences.max() <= near
+    assert differences.mean() <= mean
 
 
 @pytest.mark.parametrize("name", ["majority", "weighted-sum", "mean-score", "dawid-skene"])

@@ -74,7 +74,7 @@ VOXELS = {
     "_voxel_kernels.pack": lambda _l, _b, code: code.size,
     "_robust_kernels.measure": lambda _k, data, *rest: len(data) * (rest[-3] - rest[-4]),
     "_robust_kernels.merge": lambda _bits, _row, begin, end, *_: end - begin,
-    "_robust_kernels.shares": lambda _k, data, *rest: len(data) * (rest[-3] - rest[-4]),
+    "_robust_kernels.shares": lambda _k, data, *rest: len(data) * (rest[-4] - rest[-5]),
     "_staple_kernels.field_totals": lambda row, _e, _s, begin, end, *_: (end - begin) * row.shape[2],
     "_staple_kernels.sweep": lambda row, *rest: (rest[-2] - rest[-3]) * row.shape[2],
     "_voxel_kernels.squared_across_slices": of_rows,

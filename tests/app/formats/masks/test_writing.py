@@ -258,7 +258,7 @@ def test_writing_packed_values_can_be_cancelled(tmp_path: Path) -> None:
         raise Cancelled
 
     with pytest.raises(Cancelled):
-        write_array(tmp_path / "values.nii.gz", np.ones(SHAPE), Grid.plain(SHAPE), look=look)
+        write_array(tmp_path / "values.nii.gz", np.ones(SHAPE), Grid.plain(SHAPE), check=look)
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:
