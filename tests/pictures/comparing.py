@@ -23,7 +23,9 @@ def store_reference(image: Image.Image, name: str) -> None:
         return
     REFERENCES.mkdir(exist_ok=True)
     palette = image.quantize(COLOURS, Image.Quantize.MEDIANCUT, kmeans=1, dither=Image.Dither.NONE)
-    palette.save(file, optimize=True)
+    # A small mark in a colour of its own can be lost in a palette.
+    stored = image if differences(image, palette).any() else palette
+    stored.save(file, optimize=True)
 
 
 def read(file: Path) -> Image.Image:
