@@ -42,7 +42,7 @@ def crowd(annotators=12, structures=25, sensitivity=0.75, strays=2.0, seed=0, si
     return made(np.vstack(points), annotator_index, annotators, (0.0, 0.0, side, side)), truth
 
 
-def foretold(clicks, more=3, plan=PLAN, **texts) -> ExpectedChanges:
+def predicted(clicks, more=3, plan=PLAN, **texts) -> ExpectedChanges:
     return predict_outlook(clicks, fuse(clicks, plan), plan, StoppingSettings(more=more, **texts))
 
 
@@ -62,13 +62,13 @@ def test_unanimous_annotators_are_firm_and_few_are_not():
     firm = []
     for annotators in (2, 12):
         clicks = made(positions * annotators, np.repeat(range(annotators), 3))
-        firm.append(is_settled(foretold(clicks), history_of([]), settings))
+        firm.append(is_settled(predicted(clicks), history_of([]), settings))
     assert firm == [False, True]
 
 
 @pytest.mark.parametrize(("annotators", "firm"), [(0, False), (1, False), (2, False), (10, True)])
 def test_an_image_without_clicks_is_firm_once_enough_have_looked(annotators, firm):
-    ahead = foretold(made([], [], annotators))
+    ahead = predicted(made([], [], annotators))
     assert is_settled(ahead, history_of([]), StoppingSettings()) is firm
     assert np.isnan(ahead.sensitivity).all()
     assert np.isnan(ahead.precision).all()
@@ -77,7 +77,7 @@ def test_an_image_without_clicks_is_firm_once_enough_have_looked(annotators, fir
 def test_annotators_who_never_meet_are_not_firm():
     generator = np.random.default_rng(0)
     clicks = made(generator.uniform(0, 1000, (40, 2)), np.repeat([0, 1], 20), 2, (0.0, 0.0, 1000.0, 1000.0))
-    ahead = foretold(clicks)
+    ahead = predicted(clicks)
     assert ahead.detections == 0
     assert ahead.any > 0.8
 
@@ -97,21 +97,21 @@ def test_what_the_expert_decided_does_not_change():
     fusion = fuse(decided, PLAN)
     ahead = predict_outlook(decided, fusion, PLAN)
     assert (ahead.chance[fusion.verdict >= 0] == 0).all()
-    assert ahead.expected < foretold(clicks).expected
+    assert ahead.expected < predicted(clicks).expected
 
 
 def test_more_annotators_change_more_and_later_ones_change_less():
     clicks, _ = crowd(16, seed=3)
-    further = [foretold(clicks, more).expected for more in (1, 3, 8)]
+    further = [predicted(clicks, more).expected for more in (1, 3, 8)]
     assert further == sorted(further)
-    later = [foretold(until(clicks, number)).expected for number in (3, 6, 16)]
+    later = [predicted(until(clicks, number)).expected for number in (3, 6, 16)]
     assert later == sorted(later, reverse=True)
 
 
 def test_neither_the_order_of_annotators_nor_their_names_matter():
     clicks, _ = crowd(8, seed=1)
     turned = in_order(clicks, np.random.default_rng(1).permutation(8))
-    first, other = foretold(clicks), foretold(turned)
+    first, other = predicted(clicks), predicted(turned)
     assert other.expected == pytest.approx(first.expected, rel=1e-6)
     assert sorted(other.chance) == pytest.approx(sorted(first.chance), abs=1e-9)
 
@@ -120,7 +120,7 @@ def test_a_click_that_is_made_again_changes_nothing():
     clicks, _ = crowd(6)
     second = np.concatenate([np.arange(0, len(clicks), 3), np.arange(len(clicks))])
     twice = made(clicks.points[second], clicks.annotator[second], 6, clicks.extent)
-    assert foretold(twice).expected == pytest.approx(foretold(clicks).expected)
+    assert predicted(twice).expected == pytest.approx(predicted(clicks).expected)
 
 
 def test_numbers_of_marks_are_those_of_all_combinations():
@@ -144,7 +144,7 @@ def test_found_now_and_later_is_the_bivariate_normal_distribution(annotators, mo
 
 
 def test_what_is_predicted_happens():
-    expected, happened, any_foretold, any_happened, inside = 0.0, 0, 0.0, 0, 0
+    expected, happened, any_predicted, any_happened, inside = 0.0, 0, 0.0, 0, 0
     for seed in range(16):
         clicks, _ = crowd(12, seed=seed)
         for now in (4, 6, 8):
@@ -152,10 +152,10 @@ def test_what_is_predicted_happens():
             ahead = predict_outlook(until(clicks, now), before, PLAN, StoppingSettings(more=3))
             other = count_changes(before, fuse(until(clicks, now + 3), PLAN))
             expected, happened = expected + ahead.expected, happened + other
-            any_foretold, any_happened = any_foretold + ahead.any, any_happened + (other > 0)
+            any_predicted, any_happened = any_predicted + ahead.any, any_happened + (other > 0)
             inside += ahead.interval[0] <= other <= ahead.interval[1]
     assert expected == pytest.approx(happened, rel=0.35)
-    assert any_foretold / 48 == pytest.approx(any_happened / 48, abs=0.15)
+    assert any_predicted / 48 == pytest.approx(any_happened / 48, abs=0.15)
     assert inside / 48 >= 0.9
 
 
@@ -192,14 +192,14 @@ def test_the_less_the_crowd_is_known_the_wider_is_the_interval_of_precision(monk
     ("changes", "firm"), [([], False), ([5, 0], False), ([5, 0, 0, 0], True), ([0, 0, 0, 1], False)]
 )
 def test_the_papers_rule_waits_for_steps_without_change(changes, firm):
-    ahead = foretold(made([], [], 1))
+    ahead = predicted(made([], [], 1))
     settings = StoppingSettings(rule="unchanged", unchanged=3)
     assert is_settled(ahead, history_of(changes), settings) is firm
 
 
 def test_the_limit_is_of_what_the_rule_says():
     clicks, _ = crowd(8)
-    ahead = foretold(clicks)
+    ahead = predicted(clicks)
     for rule, value in (("share", ahead.share), ("chance", ahead.any)):
         assert is_settled(ahead, history_of([]), StoppingSettings(rule=rule, limit=value))
         assert not is_settled(ahead, history_of([]), StoppingSettings(rule=rule, limit=0.9 * value))
@@ -216,7 +216,7 @@ def test_the_limit_is_of_what_the_rule_says():
     ],
 )
 def test_what_the_last_annotators_changed_counts_beside_what_is_expected(changes, firm):
-    ahead = foretold(crowd(8)[0])
+    ahead = predicted(crowd(8)[0])
     calm = replace(ahead, expected=0.0, coming=0.0)
     assert is_settled(calm, history_of(changes), StoppingSettings(more=3)) is firm
 
@@ -244,7 +244,7 @@ def test_changes_are_detections_that_appeared_or_vanished():
 def test_no_more_than_all_decisions_can_change(now, strays):
     for seed in range(3):
         clicks, _ = crowd(12, structures=6, strays=strays, sensitivity=0.4, seed=seed)
-        ahead = foretold(until(clicks, now), more=8)
+        ahead = predicted(until(clicks, now), more=8)
         assert 0 <= ahead.share <= 1
         assert ahead.coming <= ahead.expected <= ahead.coming + ahead.detections + 1e-9
 
@@ -263,7 +263,7 @@ def test_a_history_of_an_earlier_version_goes_on():
 )
 def test_any_clustering_and_any_detector_will_do(algorithm, detector):
     clicks, _ = crowd(8)
-    ahead = foretold(clicks, plan=FusionPlan.make(algorithm, {"detector": detector}))
+    ahead = predicted(clicks, plan=FusionPlan.make(algorithm, {"detector": detector}))
     assert 0 <= ahead.any <= 1
     assert ahead.expected >= 0
     assert ((ahead.chance >= 0) & (ahead.chance <= 1)).all()

@@ -115,8 +115,8 @@ def test_two_copies_of_a_program_are_no_two_witnesses(labels_study, net, tmp_pat
 def test_votes_of_a_marked_annotator_are_answers_of_a_program(labels_study, capsys, tmp_path):
     table = tmp_path / "more.csv"
     table.write_text("annotator,task,label\nbot,cell-000,infected\nbot,cell-001,healthy\n")
-    assert run("import", labels_study, table, "--program", "somebody") == 1
-    assert "there is no annotator somebody; expected one of bot" in capsys.readouterr().err
+    assert run("import", labels_study, table, "--program", "nora") == 1
+    assert "there is no annotator nora; expected one of bot" in capsys.readouterr().err
     assert run("import", labels_study, table, "--program", "bot") == 0
     with Study.open(labels_study) as study:
         (question,) = study.questions()
