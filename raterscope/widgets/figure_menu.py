@@ -48,12 +48,8 @@ class Drawn(Protocol):
 def paint_to_image(figure: Drawn, scale: float, caption: str = "") -> QImage:
     """Paint a figure into an image.
 
-    Parameters
-    ----------
-    scale : float
-        Image pixels per window pixel.
-    caption : str
-        Line below the figure, also stored as the image's description; empty for none.
+    `scale`: image pixels per window pixel. `caption`: line below the figure, also stored as the image's
+    description; empty for none.
     """
     size = _whole(figure, caption)
     image = QImage(size * scale, QImage.Format.Format_RGB32)
@@ -129,22 +125,12 @@ Content = QImage | PlotTable | bytes
 
 @dataclass(frozen=True, eq=False)
 class SavedContent:
-    """Content that is saved to a file.
+    """Content that is saved to a file."""
 
-    Attributes
-    ----------
-    title : str
-        Title of the figure.
-    suffix : str
-        File suffix: ".svg", ".png" or ".csv".
-    of_image : bool
-        Whether it shows the image on screen, whose name the file then gets.
-    """
-
-    title: str
-    suffix: str
+    title: str  # title of the figure
+    suffix: str  # file suffix: ".svg", ".png" or ".csv"
     content: Content
-    of_image: bool = False
+    of_image: bool = False  # whether it shows the image on screen, whose name the file then gets
 
 
 _KEYS = KeyHelp("On a figure or an image", (("Shift+F10", "copy, save"), ("Ctrl+C", "copy as image")))
@@ -153,28 +139,14 @@ _KEYS = KeyHelp("On a figure or an image", (("Shift+F10", "copy, save"), ("Ctrl+
 class FigureMenu(QObject):
     """Context menu of a figure, opened by right click, the Menu key or Shift+F10; Ctrl+C copies directly.
 
-    Parameters
-    ----------
-    widget : QWidget
-        Widget that receives clicks and keys.
-    table : callable, optional
-        Function that returns the values that are drawn, to be saved as CSV. Without it, the figure shows the
-        image on screen.
-    with_svg : bool
-        Whether the figure has lines, which are saved as SVG; otherwise its pictures have screen resolution.
-    by_click : bool
-        Whether a right click opens it.
-
-    Signals
-    -------
-    leaving : Leaving
-        Content to save.
-    reported : str
-        Message for the status line.
+    `widget`: widget that receives clicks and keys. `table`: function that returns the values that are drawn,
+    to be saved as CSV. Without it, the figure shows the image on screen. `with_svg`: whether the figure has
+    lines, which are saved as SVG; otherwise its pictures have screen resolution. `by_click`: whether a right
+    click opens it.
     """
 
-    leaving = Signal(object)
-    reported = Signal(str)
+    leaving = Signal(object)  # content to save
+    reported = Signal(str)  # message for the status line
 
     caption: Callable[[], str] = staticmethod(str)
     """Function that returns a caption naming the run; empty for none."""

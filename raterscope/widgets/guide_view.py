@@ -26,20 +26,12 @@ FEATURES = QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.M
 
 @dataclass(frozen=True, slots=True)
 class GuidePage:
-    """One page of the guide.
+    """One page of the guide."""
 
-    Attributes
-    ----------
-    topic : str
-        Identifier, also in links: "clicks/evidence".
-    text : str
-        Markdown, including the title.
-    """
-
-    topic: str
+    topic: str  # identifier, also in links: "clicks/evidence"
     chapter: str
     title: str
-    text: str
+    text: str  # markdown, including the title
 
 
 class GuideView(QWidget):
@@ -47,18 +39,10 @@ class GuideView(QWidget):
 
     Only the guide's own pages are shown: no pictures, scripts or external links.
 
-    Parameters
-    ----------
-    pages : mapping of str to GuidePage
-        Pages by topic, in the order of the contents.
-
-    Signals
-    -------
-    turned(str)
-        Topic of the current page.
+    `pages`: pages by topic, in the order of the contents.
     """
 
-    turned = Signal(str)
+    turned = Signal(str)  # topic of the current page
 
     def __init__(self, pages: Mapping[str, GuidePage], parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Window)
@@ -113,10 +97,7 @@ class GuideView(QWidget):
     def open_page(self, topic: str) -> None:
         """Show a page.
 
-        Raises
-        ------
-        KeyError
-            If there is no such page.
+        Raises `KeyError`: if there is no such page.
         """
         item = self._items[topic]
         if item.isHidden():

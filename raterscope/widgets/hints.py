@@ -109,10 +109,7 @@ WIDTH = 460
 class EmptyState(QWidget):
     """Empty state: a title, a sentence, and buttons, the primary one first.
 
-    Parameters
-    ----------
-    actions : sequence of (str, callable)
-        Button texts and their callbacks.
+    `actions`: button texts and their callbacks.
     """
 
     def __init__(
@@ -186,18 +183,10 @@ class WorkspaceNotes(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class KeyHelp:
-    """Keys of one widget, given by its class attribute ``KEY_HELP``.
+    """Keys of one widget, given by its class attribute ``KEY_HELP``."""
 
-    Attributes
-    ----------
-    where : str
-        Scope: "On the image".
-    keys : tuple of (str, str)
-        Key caps and their actions.
-    """
-
-    where: str
-    keys: tuple[tuple[str, str], ...]
+    where: str  # scope: "On the image"
+    keys: tuple[tuple[str, str], ...]  # key caps and their actions
 
 
 def key_help_in(parent: QWidget) -> tuple[KeyHelp, ...]:
@@ -237,16 +226,8 @@ class KeyButton(QAbstractButton):
     The key is drawn, not bound: the window binds it, so that it works wherever the focus is. While the button
     is checked, key and word are highlighted.
 
-    Parameters
-    ----------
-    key : str
-        Key cap: "A", "Ctrl+Z".
-    word : str
-        Action: "accept".
-    tone : {"accent", "rejected", "second"}
-        Colour of the word.
-    tip : str
-        Effect, in a sentence.
+    `key`: key cap: "A", "Ctrl+Z". `word`: action: "accept". `tone`: {"accent", "rejected", "second"}, colour
+    of the word. `tip`: effect, in a sentence.
     """
 
     def __init__(

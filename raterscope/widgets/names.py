@@ -68,15 +68,7 @@ class SearchText:
         Texts that contain the words literally rank first; fuzzy matches are searched only if there are
         too few, so that 20,000 texts are searched within a frame.
 
-        Parameters
-        ----------
-        most : int
-            Maximum number of results.
-
-        Returns
-        -------
-        list of int
-            Indices into `texts`.
+        `most`: maximum number of results. Returns indices into `texts`.
         """
         matches = list(range(len(texts)))
         for word, scattered in zip(self.words, self._scattered, strict=True):

@@ -174,25 +174,12 @@ SETTLED_MS = 40
 class PictureShelf(QObject):
     """Thumbnails by number.
 
-    Parameters
-    ----------
-    side : int
-        Longest side of a thumbnail, in device-independent pixels.
-    in_sight : callable
-        Returns the visible numbers.
-    parent : QWidget
-        Widget that shows the thumbnails.
-
-    Signals
-    -------
-    wanted : int
-        Number of a missing picture; answer with `keep`.
-    changed
-        A picture arrived, or all were discarded.
+    `side`: longest side of a thumbnail, in device-independent pixels. `in_sight`: returns the visible
+    numbers. `parent`: widget that shows the thumbnails.
     """
 
-    wanted = Signal(int)
-    changed = Signal()
+    wanted = Signal(int)  # number of a missing picture; answer with `keep`
+    changed = Signal()  # a picture arrived, or all were discarded
 
     def __init__(self, side: int, in_sight: Callable[[], Iterable[int]], parent: QWidget) -> None:
         super().__init__(parent)

@@ -241,10 +241,7 @@ class Header(QWidget):
     def set_title(self, title: str, name: str = "", *, brief: str = "") -> None:
         """Set title (shown in capitals) and name (shown as written).
 
-        Parameters
-        ----------
-        brief : str
-            Short form of the title for narrow panels.
+        `brief`: short form of the title for narrow panels.
         """
         self._titles = title, brief or title
         self._name.setText(name)
@@ -308,10 +305,7 @@ class Header(QWidget):
     def set_aside(self, text: str, role: str = "small", *, brief: str = "") -> None:
         """Set the text at the right.
 
-        Parameters
-        ----------
-        brief : str
-            Short form of the text for narrow panels.
+        `brief`: short form of the text for narrow panels.
         """
         self._asides = text, brief or text
         self._aside.setText(text)
@@ -407,12 +401,8 @@ class _Held(QWidget):
 class WrappingRow(QWidget):
     """Layout row that wraps its widgets.
 
-    Parameters
-    ----------
-    across, down : int
-        Spacing within and between lines, in pixels.
-    last_right : bool
-        Whether the last widget is right-aligned.
+    `across`, `down`: spacing within and between lines, in pixels. `last_right`: whether the last widget is
+    right-aligned.
     """
 
     def __init__(
@@ -433,12 +423,8 @@ class WrappingRow(QWidget):
 class Pair(QWidget):
     """Two widgets side by side from a width on, else stacked.
 
-    Parameters
-    ----------
-    side_by_side_from : int
-        Width in pixels. It does not depend on the texts, so that nothing jumps when they change.
-    across, down : int
-        Spacing in pixels.
+    `side_by_side_from`: width in pixels. It does not depend on the texts, so that nothing jumps when they
+    change. `across`, `down`: spacing in pixels.
     """
 
     def __init__(

@@ -24,21 +24,13 @@ _ROOM = 360
 
 @dataclass(frozen=True, slots=True)
 class RecentStudy:
-    """A recent study.
-
-    Attributes
-    ----------
-    share : float or None
-        Share that is decided; None if it is not known.
-    when : str
-        When it was open last.
-    """
+    """A recent study."""
 
     key: Hashable
     title: str
     detail: str
-    share: float | None
-    when: str
+    share: float | None  # share that is decided; None if it is not known
+    when: str  # when it was open last
     tip: str = ""
 
 

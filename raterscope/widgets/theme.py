@@ -202,17 +202,10 @@ def notifier() -> _Notifier:
 def annotator_style(index: int) -> tuple[str, Symbol]:
     """Return the permanent colour and symbol of an annotator.
 
-    Parameters
-    ----------
-    index : int
-        Index in the order of first appearance.
-
-    Returns
-    -------
-    colour, symbol : str
-        Hexadecimal colour of the palette by Okabe and Ito, and the name of a shape. Both advance with
-        every annotator, so that neighbours differ by colour or shape; as 8 and 5 have
-        no common divisor, no combination repeats. Beyond all combinations it is a grey disc.
+    `index`: index in the order of first appearance. Returns `colour, symbol`: hexadecimal colour of the
+    palette by Okabe and Ito, and the name of a shape. Both advance with every annotator, so that neighbours
+    differ by colour or shape; as 8 and 5 have no common divisor, no combination repeats. Beyond all
+    combinations it is a grey disc.
     """
     colours, symbols = len(ANNOTATOR_COLOURS), len(ANNOTATOR_SYMBOLS)
     if not 0 <= index < colours * symbols:
@@ -351,11 +344,8 @@ def usual(position: QPointF) -> QPointF:
 def set_lengths(widget: QWidget, **lengths: int) -> None:
     """Set lengths of a widget that follow the text scale.
 
-    Parameters
-    ----------
-    lengths : int
-        Properties of Qt (minimumWidth, maximumHeight, defaultSectionSize ...) or `width` and `height` for a
-        fixed one, in unscaled pixels. Lengths set earlier are kept.
+    `lengths`: properties of Qt (minimumWidth, maximumHeight, defaultSectionSize ...) or `width` and `height`
+    for a fixed one, in unscaled pixels. Lengths set earlier are kept.
     """
     stored = {**(widget.property(LENGTHS) or {}), **lengths}
     widget.setProperty(LENGTHS, stored)

@@ -232,15 +232,9 @@ class _DisplayRequest:
 
 
 class CrowdLayer(QObject):
-    """The annotators' clicks.
+    """The annotators' clicks."""
 
-    Signals
-    -------
-    prepared
-        Clicks that were too many to be sorted at once are shown from now on.
-    """
-
-    prepared = Signal()
+    prepared = Signal()  # clicks that were too many to be sorted at once are shown from now on
     _made = Signal(object, object, object)
 
     def __init__(self, parent: QObject | None = None) -> None:

@@ -51,16 +51,10 @@ CHIPS = {
 
 
 class CanvasView(QWidget):
-    """An image, its clicks and spots, in layers that chips switch.
-
-    Signals
-    -------
-    image_refused : str
-        Why a part of an image by tiles cannot be shown.
-    """
+    """An image, its clicks and spots, in layers that chips switch."""
 
     layer_toggled = Signal(str, bool)
-    image_refused = Signal(str)
+    image_refused = Signal(str)  # why a part of an image by tiles cannot be shown
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -118,15 +112,9 @@ class CanvasView(QWidget):
     ) -> None:
         """Show an image under the clicks and spots, which stay; on another extent, show it whole.
 
-        Parameters
-        ----------
-        image : (H, W) or (H, W, 3) uint8, or TileSource, or None
-            All of it, or what reads its tiles. None where the pixels are missing: the extent's frame stands
-            for them.
-        extent : (left, top, right, bottom)
-            Extent of the image, in the units of the clicks.
-        pixel_size : float, optional
-            Micrometres a unit.
+        `image`: (H, W) or (H, W, 3), or TileSource, or None, all of it, or what reads its tiles. None where
+        the pixels are missing: the extent's frame stands for them. `extent`: (left, top, right, bottom),
+        extent of the image, in the units of the clicks. `pixel_size`: micrometres a unit.
         """
         left, top, right, bottom = (float(edge) for edge in extent)
         if right <= left or bottom <= top:
@@ -206,10 +194,7 @@ class CanvasView(QWidget):
     def set_compared(self, spots: DetectionMarks | None, titles: tuple[str, str]) -> None:
         """Show other spots right of a movable divider; None shows the same spots everywhere again.
 
-        Parameters
-        ----------
-        titles : (str, str)
-            Names of what is left and right of the divider.
+        `titles`: names of what is left and right of the divider.
         """
         self._titles = titles
         self._compared = None if spots is None else SpotLayer()

@@ -30,28 +30,14 @@ class ImageCanvas(CanvasView):
 
     The wheel and + and - zoom, a drag and the arrows pan, 0 shows the whole; Space, held, shows the
     image alone.
-
-    Signals
-    -------
-    spot_clicked : int
-        Index of the spot in the `DetectionMarks` shown.
-    place_double_clicked : (float, float)
-        In mode "look", where no spot is.
-    place_chosen : (float, float)
-        In mode "add".
-    spot_moved : (int, float, float)
-        In mode "move": the selected spot and its new place.
-    mode_changed : str
-        "look", "add" or "move".
-    plane_stepped, time_stepped : int
-        Steps of the wheel with Alt, and with Shift.
     """
 
-    spot_clicked = Signal(int)
-    place_double_clicked = Signal(float, float)
-    place_chosen = Signal(float, float)
-    spot_moved = Signal(int, float, float)
-    mode_changed = Signal(str)
+    spot_clicked = Signal(int)  # index of the spot in the `DetectionMarks` shown
+    place_double_clicked = Signal(float, float)  # in mode "look", where no spot is
+    place_chosen = Signal(float, float)  # in mode "add"
+    spot_moved = Signal(int, float, float)  # in mode "move": the selected spot and its new place
+    mode_changed = Signal(str)  # "look", "add" or "move"
+    # plane_stepped, time_stepped: steps of the wheel with Alt, and with Shift
     plane_stepped = Signal(int)
     time_stepped = Signal(int)
 
@@ -296,21 +282,11 @@ class MarkingCanvas(ImageCanvas):
     A click or Return marks a point; with Shift, or with Backspace, the nearest mark is taken away. Space,
     held, shows the image alone.
 
-    Parameters
-    ----------
-    marks : bool
-        False to show the image only.
-
-    Signals
-    -------
-    marked : (float, float)
-        Image coordinates.
-    unmarked : int
-        Index of the mark.
+    `marks`: False to show the image only.
     """
 
-    marked = Signal(float, float)
-    unmarked = Signal(int)
+    marked = Signal(float, float)  # image coordinates
+    unmarked = Signal(int)  # index of the mark
 
     def __init__(self, parent: QWidget | None = None, *, marks: bool = True) -> None:
         super().__init__(parent)

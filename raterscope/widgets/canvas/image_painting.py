@@ -37,16 +37,9 @@ def paint_scale_bar(
 ) -> None:
     """Paint the bar with its length at the bottom left.
 
-    Parameters
-    ----------
-    corner : QPointF
-        Lower left corner.
-    scale : float
-        Screen pixels a unit of the image.
-    pixel_size : float or None
-        Micrometres a unit of the image, where that is known.
-    room : float
-        Screen pixels from the corner to the right edge of the view; a bar that is cut off misleads.
+    `corner`: lower left corner. `scale`: screen pixels a unit of the image. `pixel_size`: micrometres a unit
+    of the image, where that is known. `room`: screen pixels from the corner to the right edge of the view; a
+    bar that is cut off misleads.
     """
     painter.save()
     enlarge(painter, QRectF())
@@ -258,11 +251,8 @@ SMALLEST_LEVEL = 256
 class WholePicture:
     """Picture that is completely in memory.
 
-    Parameters
-    ----------
-    array : (H, W) or (H, W, 3) uint8
-    extent : (left, top, right, bottom)
-        Extent, in the units of all positions here.
+    `array`: (H, W) or (H, W, 3). `extent`: (left, top, right, bottom), extent, in the units of all positions
+    here.
     """
 
     def __init__(self, array: NDArray[np.uint8], extent: Rect) -> None:
@@ -304,20 +294,11 @@ class WholePicture:
 class TiledPicture:
     """Picture with only the tiles around the visible part in memory.
 
-    Parameters
-    ----------
-    extent : (left, top, right, bottom)
-        Extent, in the units of all positions here.
-    parent : QObject
-        Of the store.
-
-    Attributes
-    ----------
-    store : TileStore
-        Source of tiles; signals report loaded tiles and unreadable ones.
+    `extent`: (left, top, right, bottom), extent, in the units of all positions here. `parent`: of the store.
     """
 
     def __init__(self, source: TileSource, extent: Rect, parent: QObject) -> None:
+        # source of tiles; signals report loaded tiles and unreadable ones
         self.store = TileStore(source, parent)
         self._extent = extent
         self._last = len(self.store.levels) - 1
@@ -343,11 +324,7 @@ class TiledPicture:
     def show_viewport(self, visible: Rect, enlarged: float) -> None:
         """Request the visible tiles and those around them.
 
-        Parameters
-        ----------
-        visible : (left, top, right, bottom)
-        enlarged : float
-            Pixels of the screen a pixel of the image.
+        `visible`: (left, top, right, bottom). `enlarged`: pixels of the screen a pixel of the image.
         """
         level = self._level(enlarged)
         keys = [(self._last, 0, 0)]
@@ -431,18 +408,10 @@ EMPTY = "#16191d"
 
 
 class ImageLayer(QObject):
-    """One image on its extent, or the frame of the extent where there is no image.
+    """One image on its extent, or the frame of the extent where there is no image."""
 
-    Signals
-    -------
-    arrived(list of QRectF)
-        Parts of an image by tiles, in its units, that are shown better from now on.
-    refused(str)
-        Why a tile cannot be read.
-    """
-
-    arrived = Signal(list)
-    refused = Signal(str)
+    arrived = Signal(list)  # parts of an image by tiles, in its units, that are shown better from now on
+    refused = Signal(str)  # why a tile cannot be read
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

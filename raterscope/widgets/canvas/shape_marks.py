@@ -27,15 +27,7 @@ GAP = 24.0
 def grips_of(points: Points, *, closed: bool) -> list[int]:
     """Choose the points of a shape that show a grip: all of them, or of dense ones some.
 
-    Parameters
-    ----------
-    points : (K, 2) float64
-        On the screen.
-
-    Returns
-    -------
-    list of int
-        Indices, in order; of a line both ends are among them.
+    `points`: (K, 2), on the screen. Returns indices, in order; of a line both ends are among them.
     """
     if len(points) < 2:
         return list(range(len(points)))
@@ -57,14 +49,8 @@ def grips_of(points: Points, *, closed: bool) -> list[int]:
 def pulled(points: Points, grips: list[int], handle: int, offset: Points, *, closed: bool) -> Points:
     """Move one point of a shape; those that have no grip of their own follow by their nearness along it.
 
-    Parameters
-    ----------
-    points : (K, 2) float64
-    grips : list of int
-        As of `grips_of`.
-    handle : int
-        The point that is pulled, one of the grips.
-    offset : (2,) float64
+    `points`: (K, 2). `grips`: as of `grips_of`. `handle`: the point that is pulled, one of the grips.
+    `offset`: (2,).
     """
     count, position = len(points), grips.index(handle)
     along = _along(points)
@@ -121,25 +107,13 @@ MOST_TAGS = 60
 
 @dataclass(frozen=True, eq=False)
 class ShapeMark:
-    """A line, or an outline that returns to its first point.
+    """A line, or an outline that returns to its first point."""
 
-    Attributes
-    ----------
-    key : hashable
-        Identifier.
-    points : (K, 2) float64
-        In the image's units.
-    words : str
-        Text of the measurement: "3  12.4 µm".
-    fixed : bool
-        Not to be changed.
-    """
-
-    key: Hashable
-    points: NDArray[np.float64]
+    key: Hashable  # identifier
+    points: NDArray[np.float64]  # (K, 2): in the image's units
     closed: bool
-    words: str
-    fixed: bool = False
+    words: str  # text of the measurement: "3  12.4 µm"
+    fixed: bool = False  # not to be changed
 
     @cached_property
     def box(self) -> Rect:
@@ -296,21 +270,11 @@ class Drawing(QObject):
     While something is drawn the canvas' mouse and keys belong to it; the wheel zooms as ever. Arrows move a
     crosshair, Return sets a point there, or ends where one was just set; Backspace takes the last one back.
 
-    Parameters
-    ----------
-    measure : callable
-        ``measure(mode, points)`` gives the words shown beside what is being drawn.
-
-    Signals
-    -------
-    drawn : (str, (K, 2) float64)
-        The mode and the points, in the image's units.
-    mode_changed : str
-        "scale", "length", "area", or nothing.
+    `measure`: ``measure(mode, points)`` gives the words shown beside what is being drawn.
     """
 
-    drawn = Signal(str, object)
-    mode_changed = Signal(str)
+    drawn = Signal(str, object)  # (str, (K, 2)): the mode and the points, in the image's units
+    mode_changed = Signal(str)  # "scale", "length", "area", or nothing
 
     def __init__(self, canvas: ImageCanvas, measure: Callable[[str, Vertices], str]) -> None:
         super().__init__(canvas)

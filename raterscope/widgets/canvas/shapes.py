@@ -65,21 +65,12 @@ class Shapes(QObject):
     that point, a drag of a line moves the whole, arrows move by a pixel of the image. During a drag the
     change belongs to the canvas. At its end it is reported, and shown until the shapes are set again.
 
-    Parameters
-    ----------
-    words : callable
-        ``words(mark, points)`` says what a shape measures with other points.
-
-    Signals
-    -------
-    chosen : object
-        The key of the shape that the user chose on the canvas; None for none.
-    changed : (object, str, (K, 2) float64)
-        A key, "move" for the whole or "reshape" for some of its points, and its points, in the image's units.
-    delete_requested : object
+    `words`: ``words(mark, points)`` says what a shape measures with other points.
     """
 
-    chosen = Signal(object)
+    chosen = Signal(object)  # the key of the shape that the user chose on the canvas; None for none
+    # (object, str, (K, 2)): a key, "move" for the whole or "reshape" for some of its points, and its points,
+    # in the image's units
     changed = Signal(object, str, object)
     delete_requested = Signal(object)
 

@@ -116,18 +116,10 @@ class _TileQueue:
 
 
 class TileStore(QObject):
-    """Cache of the tiles requested last, as many as fit into memory.
+    """Cache of the tiles requested last, as many as fit into memory."""
 
-    Signals
-    -------
-    arrived(list of Key)
-        Tiles that can be had from now on.
-    refused(str)
-        Why a tile cannot be read; reported once.
-    """
-
-    arrived = Signal(list)
-    refused = Signal(str)
+    arrived = Signal(list)  # tiles that can be had from now on
+    refused = Signal(str)  # why a tile cannot be read; reported once
     _called = Signal()
 
     def __init__(self, source: TileSource, parent: QObject | None = None) -> None:
@@ -242,18 +234,8 @@ Beneath = Callable[[QPainter, QRectF], None]
 class TileCache:
     """Tiles of one painting at one scale.
 
-    Parameters
-    ----------
-    paint : callable
-        ``paint(painter, scale, rect)`` paints what lies in `rect` (in the image's units). The painter's
-        origin is the image's, its unit the widget's pixel.
-    ground : QColor, optional
-        Opaque ground; see-through without.
-
-    Attributes
-    ----------
-    stretched : bool
-        Whether tiles of another scale were shown last.
+    `paint`: ``paint(painter, scale, rect)`` paints what lies in `rect` (in the image's units). The painter's
+    origin is the image's, its unit the widget's pixel. `ground`: opaque ground; see-through without.
     """
 
     def __init__(self, paint: Paint, ground: QColor | None = None) -> None:
@@ -262,7 +244,7 @@ class TileCache:
         self._tiles: OrderedDict[tuple[int, int], QImage] = OrderedDict()
         self._made_for: tuple[float, float] = (0.0, 0.0)
         self._cost = 0.0
-        self.stretched = False
+        self.stretched = False  # whether tiles of another scale were shown last
 
     def clear(self) -> None:
         """Repaint everything next time."""
@@ -286,20 +268,11 @@ class TileCache:
     ) -> bool:
         """Copy the visible tiles into the widget; paint those that are missing.
 
-        Parameters
-        ----------
-        painter, viewport, ratio
-            The widget's; how many pixels of the screen one of its pixels has.
-        hurry : bool
-            Stretch tiles of another scale if painting them again would exceed the time of a frame.
-        coarse : callable, optional
-            ``coarse(painter, box)`` paints quickly what lies in a box of the widget. With it, tiles that a
-            frame has no time for are left for the next one.
-
-        Returns
-        -------
-        bool
-            False where something else stood for tiles: show them again, out of a hurry.
+        `painter`, `viewport`, `ratio`: the widget's; how many pixels of the screen one of its pixels has.
+        `hurry`: stretch tiles of another scale if painting them again would exceed the time of a frame.
+        `coarse`: ``coarse(painter, box)`` paints quickly what lies in a box of the widget. With it, tiles
+        that a frame has no time for are left for the next one. Returns False where something else stood for
+        tiles: show them again, out of a hurry.
         """
         self.stretched = False
         if self._made_for != (viewport.scale, ratio):

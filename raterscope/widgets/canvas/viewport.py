@@ -24,21 +24,13 @@ Rect = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Viewport:
-    """Visible part of an image: scale and offset.
+    """Visible part of an image: scale and offset."""
 
-    Attributes
-    ----------
-    width, height : int
-        Of the widget, in its pixels.
-    scale : float
-        Widget's pixels a unit of the image.
-    across, down : int
-        The image's origin in the widget. Whole pixels, so that painted tiles fit without a seam.
-    """
-
+    # width, height: of the widget, in its pixels
     width: int
     height: int
-    scale: float = 1.0
+    scale: float = 1.0  # widget's pixels a unit of the image
+    # across, down: the image's origin in the widget. Whole pixels, so that painted tiles fit without a seam.
     across: int = 0
     down: int = 0
 
@@ -109,12 +101,8 @@ class Viewport:
 
         The scale stays when the spot is easily judged at it, and nothing moves when it also lies well inside.
 
-        Parameters
-        ----------
-        frame : float
-            Pixels between the spot and the frame about it, which is kept inside too.
-        top : float
-            Pixels at the top that are covered.
+        `frame`: pixels between the spot and the frame about it, which is kept inside too. `top`: pixels at
+        the top that are covered.
         """
         smallest, largest = SPOT_ON_SCREEN
         on_screen = max(radius, 1e-9) * self.scale
@@ -154,15 +142,9 @@ FROM_CORNER = 12
 
 
 class Minimap(QWidget):
-    """Overview of the scene; press or drag to move the view.
+    """Overview of the scene; press or drag to move the view."""
 
-    Signals
-    -------
-    place_chosen : (float, float)
-        The place that is to come to the middle.
-    """
-
-    place_chosen = Signal(float, float)
+    place_chosen = Signal(float, float)  # the place that is to come to the middle
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -256,21 +238,13 @@ SPOT_STATES = ("detected", "rejected", "disputed", "accepted", "turned down", "a
 
 @dataclass(frozen=True, eq=False)
 class ClickMarks:
-    """N clicks of some annotators.
+    """N clicks of some annotators."""
 
-    Attributes
-    ----------
-    x, y : (N,) float
-        Place in the image's units.
-    annotator : (N,) int
-        Index that gives colour and symbol.
-    inlier : (N,) float, optional
-        Probability that the click is no outlier. Outliers are drawn as thin strokes.
-    """
-
+    # x, y: (N,): place in the image's units
     x: NDArray[np.floating]
     y: NDArray[np.floating]
-    annotator: NDArray[np.integer]
+    annotator: NDArray[np.integer]  # (N,): index that gives colour and symbol
+    # (N,): probability that the click is no outlier. Outliers are drawn as thin strokes.
     inlier: NDArray[np.floating] | None = None
 
     @classmethod
@@ -284,35 +258,18 @@ class ClickMarks:
 
 @dataclass(frozen=True, eq=False)
 class DetectionMarks:
-    """M spots.
+    """M spots."""
 
-    Attributes
-    ----------
-    x, y : (M,) float
-    covariance : (M, 2, 2) float
-        Square units of the image.
-    posterior : (M,) float
-        Probability of a structure; NaN where there is none.
-    state : tuple of M of `SPOT_STATES`
-    number : (M,) int
-        The number by which people call the spot.
-    votes : (M,) int, optional
-        Annotators who clicked.
-    annotators : int
-        Annotators who looked.
-    labels : tuple of str
-        Class of each spot, empty where it is not known; () without classes.
-    """
-
+    # x, y: (M,)
     x: NDArray[np.floating]
     y: NDArray[np.floating]
-    covariance: NDArray[np.floating]
-    posterior: NDArray[np.floating]
-    state: tuple[str, ...]
-    number: NDArray[np.integer]
-    votes: NDArray[np.integer] | None = None
-    annotators: int = 0
-    labels: tuple[str, ...] = ()
+    covariance: NDArray[np.floating]  # (M, 2, 2): square units of the image
+    posterior: NDArray[np.floating]  # (M,): probability of a structure; NaN where there is none
+    state: tuple[str, ...]  # tuple of M of `SPOT_STATES`
+    number: NDArray[np.integer]  # (M,): the number by which people call the spot
+    votes: NDArray[np.integer] | None = None  # (M,): annotators who clicked
+    annotators: int = 0  # annotators who looked
+    labels: tuple[str, ...] = ()  # class of each spot, empty where it is not known; () without classes
     _known: frozenset[str] = field(default=frozenset(SPOT_STATES), init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -351,9 +308,7 @@ CELLS = 128
 class GridIndex:
     """Points sorted into the cells of a grid.
 
-    Parameters
-    ----------
-    x, y : (N,) float
+    `x`, `y`: (N,).
     """
 
     def __init__(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> None:

@@ -33,24 +33,14 @@ NOTHING = "no class"
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Answers, classes, meaning of the answers, and prior of a question.
+    """Answers, classes, meaning of the answers, and prior of a question."""
 
-    Attributes
-    ----------
-    outputs, classes : tuple of L and J names
-    meaning : tuple of L int
-        The class that each output stands for, -1 for none.
-    prior : (J, L) float, optional
-        Pseudo-counts set for this question.
-    ordered : bool
-        Whether the classes are grades, from the first to the last.
-    """
-
+    # outputs, classes: tuple of L and J names
     outputs: tuple[str, ...]
     classes: tuple[str, ...]
-    meaning: tuple[int, ...]
-    prior: NDArray[np.float64] | None = None
-    ordered: bool = False
+    meaning: tuple[int, ...]  # (L,): the class that each output stands for, -1 for none
+    prior: NDArray[np.float64] | None = None  # (J, L): pseudo-counts set for this question
+    ordered: bool = False  # whether the classes are grades, from the first to the last
 
 
 class AnswersDialog(QDialog):

@@ -33,56 +33,28 @@ NOT_USED = ""
 
 @dataclass(frozen=True, slots=True)
 class MappingField:
-    """Field that a column may be mapped to.
+    """Field that a column may be mapped to."""
 
-    Attributes
-    ----------
-    name : str
-        Internal name: "annotator".
-    label : str
-        Displayed name.
-    repeats : bool
-        Whether several columns may hold it.
-    """
-
-    name: str
-    label: str
+    name: str  # internal name: "annotator"
+    label: str  # displayed name
     required: bool = True
-    repeats: bool = False
+    repeats: bool = False  # whether several columns may hold it
 
 
 @dataclass(frozen=True, slots=True)
 class TableKind:
-    """Type of table with its fields.
+    """Type of table with its fields."""
 
-    Attributes
-    ----------
-    label : str
-        Displayed name.
-    fields : tuple of MappingField
-        Fields of the columns.
-    guess : mapping of column to field
-        Initial mapping.
-    """
-
-    label: str
-    fields: tuple[MappingField, ...]
-    guess: Mapping[str, str]
+    label: str  # displayed name
+    fields: tuple[MappingField, ...]  # fields of the columns
+    guess: Mapping[str, str]  # by column: initial mapping
 
 
 class ColumnChoices(QWidget):
     """The first rows of a table, with one choice above each column, and the choice of its type.
 
-    Parameters
-    ----------
-    header : sequence of str
-        Names of the columns.
-    rows : sequence of sequences of str
-        The first rows.
-    kinds : sequence of TableKind
-        Possible types of the table; a single one is not offered as a choice.
-    chosen : int
-        Index of the initial type.
+    `header`: names of the columns. `rows`: sequence of sequences of str, the first rows. `kinds`: possible
+    types of the table; a single one is not offered as a choice. `chosen`: index of the initial type.
     """
 
     changed = Signal()
@@ -177,12 +149,7 @@ class ColumnChoices(QWidget):
 class ColumnMappingDialog(QDialog):
     """One choice above each column; open it with ``open()`` and read `mapping` when accepted.
 
-    Parameters
-    ----------
-    header, rows, kinds, chosen
-        See `ColumnChoices`.
-    title : str
-        Name of the file.
+    `header`, `rows`, `kinds`, `chosen`: see `ColumnChoices`. `title`: name of the file.
     """
 
     def __init__(
@@ -234,17 +201,10 @@ ENTERED = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsEditable | Qt.ItemFlag.I
 class AnnotatorNamesDialog(QDialog):
     """Dialog for the annotator of each file; open it with ``open()`` and read `names` when accepted.
 
-    Parameters
-    ----------
-    files : sequence of str
-        Displayed file names.
-    guess : sequence of str
-        Initial name of each.
-    by_pattern : callable
-        ``by_pattern(number, pattern)`` gives the annotator that a pattern finds in the name of a file, or
-        None. Raises ValueError for an invalid pattern.
-    detections : sequence of bool, optional
-        Files with detections exported from a study: they are preset as ground truth.
+    `files`: displayed file names. `guess`: initial name of each. `by_pattern`: ``by_pattern(number,
+    pattern)`` gives the annotator that a pattern finds in the name of a file, or None. Raises ValueError for
+    an invalid pattern. `detections`: files with detections exported from a study: they are preset as ground
+    truth.
     """
 
     def __init__(

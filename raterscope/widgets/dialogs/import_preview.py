@@ -39,89 +39,47 @@ _STUDIES = "Raterscope studies (*.rscope)"
 
 @dataclass(frozen=True, slots=True)
 class TableOffer:
-    """A table that was read.
+    """A table that was read."""
 
-    Attributes
-    ----------
-    title : str
-        Name of the file.
-    rows : sequence of sequences of str
-        The first rows.
-    kinds : sequence of TableKind
-        Types as which it can be read; the guess of the chosen one is how it was read.
-    """
-
-    title: str
+    title: str  # name of the file
     header: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[str]]  # sequence of sequences of str: the first rows
+    # types as which it can be read; the guess of the chosen one is how it was read
     kinds: Sequence[TableKind]
     chosen: int
 
 
 @dataclass(frozen=True, slots=True)
 class NamesOffer:
-    """Names of one kind that can be changed.
+    """Names of one kind that can be changed."""
 
-    Attributes
-    ----------
-    kind : str
-        Internal name: "structure".
-    title : str
-        Title of the tab.
-    names : mapping of name to number of annotations
-    new : mapping of name to new name
-        Proposed changes.
-    programs : set of str or None
-        Annotators that are programs; None for names of another kind.
-    """
-
-    kind: str
-    title: str
-    names: Mapping[str, int]
-    new: Mapping[str, str]
-    programs: Set[str] | None = None
+    kind: str  # internal name: "structure"
+    title: str  # title of the tab
+    names: Mapping[str, int]  # by name
+    new: Mapping[str, str]  # by name: proposed changes
+    programs: Set[str] | None = None  # annotators that are programs; None for names of another kind
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOffer:
-    """Contents of the dialog.
+    """Contents of the dialog."""
 
-    Attributes
-    ----------
-    contents : sequence of str
-        What was understood, a phrase each.
-    joined : str
-        Which names are joined; empty for none.
-    listed : mapping of title to (header, rows)
-        Lists that are only shown: images, masks.
-    notices : sequence of str
-        What is skipped or assumed, and why.
-    study : Path or None
-        Proposed file of a new study; None to import into the open one.
-    target : str
-        Name of the open study.
-    unsized : int
-        Images whose size is unknown, and `extent` their proposed size.
-    rater_example : str
-        How structure names that end with the rater are read; empty if none seem to. `has_raters` is whether
-        they were read so.
-    labelled : bool
-        Whether the classes are of labels, which may be grades or have parents.
-    """
-
-    contents: Sequence[str]
+    contents: Sequence[str]  # what was understood, a phrase each
     tables: Sequence[TableOffer] = ()
     names: Sequence[NamesOffer] = ()
-    joined: str = ""
+    joined: str = ""  # which names are joined; empty for none
+    # by title: lists that are only shown: images, masks
     listed: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]] = field(default_factory=dict)
-    notices: Sequence[str] = ()
-    study: Path | None = None
-    target: str = ""
-    unsized: int = 0
+    notices: Sequence[str] = ()  # what is skipped or assumed, and why
+    study: Path | None = None  # proposed file of a new study; None to import into the open one
+    target: str = ""  # name of the open study
+    unsized: int = 0  # images whose size is unknown, and `extent` their proposed size
     extent: tuple[int, int] = (1, 1)
+    # how structure names that end with the rater are read; empty if none seem to. `has_raters` is whether
+    # they were read so
     rater_example: str = ""
     has_raters: bool = False
-    labelled: bool = False
+    labelled: bool = False  # whether the classes are of labels, which may be grades or have parents
 
 
 class ImportDialog(QDialog):

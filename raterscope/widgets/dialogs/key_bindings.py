@@ -28,35 +28,21 @@ FIXED = frozenset({"Tab", "Shift+Tab", "Esc"})
 
 @dataclass(frozen=True)
 class KeyBinding:
-    """A command and its key.
+    """A command and its key."""
 
-    Attributes
-    ----------
-    command : str
-        Its identifier.
-    words, where : str
-        The command, and the workspace or "Window" to which it belongs.
-    keys, default : tuple of str
-        Present keys, and those without a change, as in "Ctrl+K".
-    """
-
-    command: str
+    command: str  # its identifier
+    # words, where: the command, and the workspace or "Window" to which it belongs
     words: str
     where: str
+    # keys, default: present keys, and those without a change, as in "Ctrl+K"
     keys: tuple[str, ...]
     default: tuple[str, ...]
 
 
 class KeyTable(QWidget):
-    """Commands with their keys: a key is changed for the selected command, below the table.
+    """Commands with their keys: a key is changed for the selected command, below the table."""
 
-    Signals
-    -------
-    changed
-        A key was changed: ask `conflict`.
-    """
-
-    changed = Signal()
+    changed = Signal()  # a key was changed: ask `conflict`
 
     def __init__(self, bindings: Sequence[KeyBinding]) -> None:
         super().__init__()

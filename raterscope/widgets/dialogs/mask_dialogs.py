@@ -16,12 +16,7 @@ LARGEST_MARGIN = 100.0
 class MarginDialog(QDialog):
     """Dialog for a margin; open it with ``open()`` and read `margin` when accepted.
 
-    Parameters
-    ----------
-    unit : str
-        mm, or px without calibration.
-    margin : float
-        Initial margin.
+    `unit`: mm, or px without calibration. `margin`: initial margin.
     """
 
     def __init__(self, structure: str, unit: str, margin: float, parent: QWidget | None = None) -> None:
@@ -56,13 +51,7 @@ class MarginDialog(QDialog):
 class CombineDialog(QDialog):
     """Dialog for a combination; open it with ``open()`` and read `how` and `other` when accepted.
 
-    Parameters
-    ----------
-    structure : str
-        Structure that changes.
-    combinations : mapping of name to words
-    masks : mapping of key to words
-        Other masks.
+    `structure`: structure that changes. `combinations`: by name. `masks`: by key, other masks.
     """
 
     def __init__(

@@ -74,16 +74,9 @@ class DifferingDecision:
 class MergePreviewDialog(QDialog):
     """Show what a merge would do; open it with ``open()``, it is accepted to merge.
 
-    Parameters
-    ----------
-    title : str
-        Names of the two studies.
-    summary : sequence of str
-        Decisions of each expert, agreement, and what is missing, a line each.
-    conflicts : sequence of DifferingDecision
-        Decisions that differ; none are listed while a blind read is not complete.
-    warning : str
-        Why to wait; empty if there is no reason.
+    `title`: names of the two studies. `summary`: decisions of each expert, agreement, and what is missing, a
+    line each. `conflicts`: decisions that differ; none are listed while a blind read is not complete.
+    `warning`: why to wait; empty if there is no reason.
     """
 
     def __init__(
@@ -120,14 +113,8 @@ class MergePreviewDialog(QDialog):
 class NameDialog(QDialog):
     """Dialog for a new name; open it with ``open()`` and read `name` and `new` when accepted.
 
-    Parameters
-    ----------
-    noun : str
-        What has the names: structure or class.
-    names : sequence of str
-        Present names.
-    selected : str
-        The name to change, unless another is chosen.
+    `noun`: what has the names: structure or class. `names`: present names. `selected`: the name to change,
+    unless another is chosen.
     """
 
     def __init__(self, noun: str, names: Sequence[str], selected: str, parent: QWidget | None = None) -> None:

@@ -39,14 +39,8 @@ _IMAGES = "Export the images too, so that other programs can show the masks on t
 class DeidentifiedExportDialog(QDialog):
     """Choose format and images; open it with ``open()`` and read `format` and `with_images` when accepted.
 
-    Parameters
-    ----------
-    title : str
-        Name of the export.
-    formats : sequence of str
-        Descriptions, the default first.
-    images : bool
-        Whether images can be exported.
+    `title`: name of the export. `formats`: descriptions, the default first. `images`: whether images can be
+    exported.
     """
 
     def __init__(
@@ -143,18 +137,9 @@ class GroupsDialog(QDialog):
 class GroupedExportDialog(QDialog):
     """Choose format and groups; open it with ``open()`` and read `format` and `groups` when accepted.
 
-    Parameters
-    ----------
-    title : str
-        Name of the export.
-    about : str
-        Purpose of the groups, in a sentence.
-    formats : sequence of str
-        Descriptions, the default first.
-    item : str
-        Word for what is grouped: image, case or task.
-    images : bool
-        Whether these are images, whose folders can be the groups.
+    `title`: name of the export. `about`: purpose of the groups, in a sentence. `formats`: descriptions, the
+    default first. `item`: word for what is grouped: image, case or task. `images`: whether these are images,
+    whose folders can be the groups.
     """
 
     def __init__(
@@ -210,10 +195,7 @@ _ABOUT_PAPERS = (
 class PapersDialog(QDialog):
     """Choose the form and the folders; open it with ``open()`` and read `full`, `folder` and `data` then.
 
-    Parameters
-    ----------
-    folder : str
-        Initial folder.
+    `folder`: initial folder.
     """
 
     def __init__(self, folder: str, parent: QWidget | None = None) -> None:
@@ -269,31 +251,18 @@ _ABOUT_SIMULATION = (
 
 @dataclass(frozen=True)
 class SetupOffer:
-    """Set-up offered for simulation.
-
-    Attributes
-    ----------
-    title : str
-        Title in the list.
-    summary : str
-        Simulated data, and their source.
-    settings : type of Settings
-    """
+    """Set-up offered for simulation."""
 
     name: str
-    title: str
-    summary: str
+    title: str  # title in the list
+    summary: str  # simulated data, and their source
     settings: type[Settings]
 
 
 class SimulationDialog(QDialog):
     """Choose a set-up; open it with ``open()`` and read `name`, `settings` and `folder` when accepted.
 
-    Parameters
-    ----------
-    setups : sequence of SetupOffer
-    parent_folder : str
-        Parent folder of the proposed new folder.
+    `parent_folder`: parent folder of the proposed new folder.
     """
 
     def __init__(
@@ -390,11 +359,7 @@ class FailedCase:
 class FailedCasesDialog(QDialog):
     """Table of the cases without results; open it with ``open()``.
 
-    Parameters
-    ----------
-    summary : str
-        What to do about them, shown above the table.
-    cases : sequence of FailedCase
+    `summary`: what to do about them, shown above the table.
     """
 
     def __init__(self, summary: str, cases: Sequence[FailedCase], parent: QWidget | None = None) -> None:

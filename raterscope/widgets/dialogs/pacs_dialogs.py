@@ -72,22 +72,11 @@ class ServiceForm(QFormLayout):
 class PacsFetchDialog(QDialog):
     """Search series and choose some; open it with ``open()`` and read `chosen` when accepted.
 
-    Parameters
-    ----------
-    address, certificates : str
-        Of the latest service.
-    access : str
-        How the service is entered, in words.
-    folder : str
-        Proposed folder for the files.
-
-    Signals
-    -------
-    search_requested(dict)
-        Values by DICOM keyword.
+    `address`, `certificates`: of the latest service. `access`: how the service is entered, in words.
+    `folder`: proposed folder for the files.
     """
 
-    search_requested = Signal(object)
+    search_requested = Signal(object)  # values by DICOM keyword
 
     def __init__(
         self, address: str, certificates: str, access: str, folder: str, parent: QWidget | None = None
@@ -172,12 +161,7 @@ class PacsFetchDialog(QDialog):
 class PacsStoreDialog(QDialog):
     """Confirm that a consensus is stored; open it with ``open()`` and read `form.service` when accepted.
 
-    Parameters
-    ----------
-    title : str
-        Case and run.
-    warnings : sequence of str
-        Why the result is outdated.
+    `title`: case and run. `warnings`: why the result is outdated.
     """
 
     def __init__(

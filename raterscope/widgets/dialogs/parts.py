@@ -27,12 +27,8 @@ def lay_out(dialog: QDialog, *parts: Part, accept: str) -> QPushButton:
 class FolderField(QWidget):
     """A line with a folder, and a button that opens a chooser.
 
-    Parameters
-    ----------
-    name : str
-        Purpose of the folder, for screen readers and as the title of the chooser.
-    inside : bool
-        Whether the chosen folder is the parent: the present name is kept below it.
+    `name`: purpose of the folder, for screen readers and as the title of the chooser. `inside`: whether the
+    chosen folder is the parent: the present name is kept below it.
     """
 
     changed = Signal()

@@ -17,27 +17,15 @@ from raterscope.widgets.theme import set_lengths
 class BudgetDialog(QDialog):
     """Dialog for a budget; open it with ``open()``.
 
-    Parameters
-    ----------
-    settings : Settings
-        Initial settings.
-    costs : str
-        Describes the present costs.
-
-    Attributes
-    ----------
-    costs : Path or None
-        The chosen table of costs; None to keep the present ones.
-    cleared : bool
-        Whether all annotators are to cost the same again.
+    `settings`: initial settings. `costs`: describes the present costs.
     """
 
     def __init__(self, settings: Settings, costs: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Budget of votes")
         set_lengths(self, minimumWidth=460)
-        self.costs: Path | None = None
-        self.cleared = False
+        self.costs: Path | None = None  # the chosen table of costs; None to keep the present ones
+        self.cleared = False  # whether all annotators are to cost the same again
         self.form = SettingsForm(type(settings), settings)
         self.form.build()
         self._words = plain_label(costs, "second", wrap=True)
@@ -78,12 +66,8 @@ LINES = 3
 class AcceptanceDialog(QDialog):
     """Dialog for a plan; open it with ``open()``, and show the plan whenever `form` changes.
 
-    Parameters
-    ----------
-    lot : str
-        What the sample is drawn from: "840 undecided tasks in the runs shown".
-    settings : type of Settings
-        Described in the form.
+    `lot`: what the sample is drawn from: "840 undecided tasks in the runs shown". `settings`: described in
+    the form.
     """
 
     def __init__(self, lot: str, settings: type[Settings], parent: QWidget | None = None) -> None:

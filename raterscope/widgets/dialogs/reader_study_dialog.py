@@ -46,17 +46,10 @@ _QUESTION_TIPS = {
 class ReaderStudyDialog(QDialog):
     """Describe a reader study; it stays open until its files are written.
 
-    Parameters
-    ----------
-    folder : str
-        Proposed new folder.
-
-    Signals
-    -------
-    submitted : (dict, str)
-        Fields of the protocol as a TOML file has them, and the folder.
+    `folder`: proposed new folder.
     """
 
+    # (dict, str): fields of the protocol as a TOML file has them, and the folder
     submitted = Signal(dict, str)
 
     def __init__(self, folder: str, parent: QWidget | None = None) -> None:
@@ -204,10 +197,7 @@ def _line(name: str) -> QLineEdit:
 class LinesField(QWidget):
     """Editor of some lines, one entry each.
 
-    Parameters
-    ----------
-    rows : int
-        Lines in sight.
+    `rows`: lines in sight.
     """
 
     def __init__(self, name: str, hint: str, rows: int) -> None:

@@ -36,14 +36,8 @@ WEIGHTS = (0.75, HALF, 0.25, 0.1)
 class ExclusionDialog(QDialog):
     """Dialog around the exclusion `panel`; open it with ``open()``; accepted once there is a reason.
 
-    Parameters
-    ----------
-    annotator : str
-        Name of the annotator to exclude or down-weight.
-    weight : float or None
-        Initial weight; None for exclusion.
-    reasons, marks, answers, weights
-        See `ExclusionPanel`.
+    `annotator`: name of the annotator to exclude or down-weight. `weight`: initial weight; None for
+    exclusion. `reasons`, `marks`, `answers`, `weights`: see `ExclusionPanel`.
     """
 
     def __init__(
@@ -82,16 +76,8 @@ class ExclusionDialog(QDialog):
 class ReasonDialog(QDialog):
     """Dialog that asks for the reason of a decision; open it with ``open()`` and read `reason` when accepted.
 
-    Parameters
-    ----------
-    annotator : str
-        Name of the subject.
-    reasons : sequence of str
-        Offered on the keys Alt+1, Alt+2 ...
-    act, what : str
-        Action and its object: "Exclude" and "an annotator".
-    hint : str
-        Consequence in one sentence.
+    `annotator`: name of the subject. `reasons`: offered on the keys Alt+1, Alt+2 ... `act`, `what`: action
+    and its object: "Exclude" and "an annotator". `hint`: consequence in one sentence.
     """
 
     def __init__(
@@ -135,12 +121,7 @@ UNITS = {"nm": 1e-3, "µm": 1.0, "mm": 1e3}
 class ScaleDialog(QDialog):
     """Dialog for a length; open it with ``open()`` and read `length` and `everywhere` when accepted.
 
-    Parameters
-    ----------
-    pixels : float
-        Length of the line.
-    images : int
-        Number of images in the study.
+    `pixels`: length of the line. `images`: number of images in the study.
     """
 
     def __init__(self, pixels: float, images: int, parent: QWidget | None = None) -> None:
@@ -216,48 +197,25 @@ class CodeChoice:
 
 @dataclass(frozen=True)
 class StructureChoice:
-    """Selected properties of a structure.
-
-    Attributes
-    ----------
-    side : str
-        A key of `StructureOffer.sides`; empty for none.
-    colour : (red, green, blue), optional
-        0 to 255.
-    role : str
-        RT ROI interpreted type; empty for none.
-    label : str
-        Name in exports; empty for the structure's own.
-    """
+    """Selected properties of a structure."""
 
     type: CodeChoice | None = None
     category: CodeChoice | None = None
-    side: str = ""
-    colour: tuple[int, int, int] | None = None
-    role: str = ""
-    label: str = ""
+    side: str = ""  # a key of `StructureOffer.sides`; empty for none
+    colour: tuple[int, int, int] | None = None  # (red, green, blue): 0 to 255
+    role: str = ""  # RT ROI interpreted type; empty for none
+    label: str = ""  # name in exports; empty for the structure's own
 
 
 @dataclass(frozen=True)
 class StructureOffer:
-    """Codes and properties offered for a structure.
+    """Codes and properties offered for a structure."""
 
-    Attributes
-    ----------
-    categories : tuple of CodeChoice
-        The default first.
-    sides : dict of key to words
-    labels : tuple of str
-        Standard names.
-    suggested_label : str
-        Standard name of this structure; empty if there is none.
-    """
-
-    categories: tuple[CodeChoice, ...]
+    categories: tuple[CodeChoice, ...]  # the default first
     roles: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-    suggested_label: str = ""
-    sides: dict[str, str] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()  # standard names
+    suggested_label: str = ""  # standard name of this structure; empty if there is none
+    sides: dict[str, str] = field(default_factory=dict)  # dict of key to words
 
 
 class StructureDialog(QDialog):
@@ -265,14 +223,7 @@ class StructureDialog(QDialog):
 
     Codes can be searched after `set_search`.
 
-    Parameters
-    ----------
-    name : str
-        The structure's.
-    chosen : StructureChoice
-        Current choice.
-    source : str
-        Source of the codes, in one sentence.
+    `name`: the structure's. `chosen`: current choice. `source`: source of the codes, in one sentence.
     """
 
     def __init__(

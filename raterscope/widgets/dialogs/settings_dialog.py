@@ -20,36 +20,19 @@ _LONGEST_NAME = 80
 
 @dataclass(frozen=True)
 class ProgramSettings:
-    """Settings of the program.
+    """Settings of the program."""
 
-    Attributes
-    ----------
-    theme : {"system", "dark", "light"}
-    text_percent : int
-        Size of the interface's text.
-    expert : str
-        Name in the journal of decisions; empty for the login name.
-    cache : str
-        Folder of the copies of large images; empty for that of the system.
-    """
-
-    theme: str = "system"
-    text_percent: int = 100
-    expert: str = ""
-    cache: str = ""
+    theme: str = "system"  # {"system", "dark", "light"}
+    text_percent: int = 100  # size of the interface's text
+    expert: str = ""  # name in the journal of decisions; empty for the login name
+    cache: str = ""  # folder of the copies of large images; empty for that of the system
 
 
 class SettingsDialog(QDialog):
     """Change the program's settings; open it with ``open()`` and read `settings` when accepted.
 
-    Parameters
-    ----------
-    settings : ProgramSettings
-        The present ones.
-    login, cache : str
-        What an empty name and an empty folder stand for.
-    bindings : sequence of KeyBinding
-        Commands and their keys.
+    `settings`: the present ones. `login`, `cache`: what an empty name and an empty folder stand for.
+    `bindings`: commands and their keys.
     """
 
     def __init__(

@@ -30,18 +30,10 @@ NAMES_FROM = 18
 class AgreementMatrix(FigurePanel):
     """A click on a cell chooses its two raters; one rater's row and column can be set off.
 
-    Parameters
-    ----------
-    noun : str
-        Noun of a row: "rater", "annotator".
-
-    Signals
-    -------
-    pair_chosen : str, str
-        Names of the raters of row and column.
+    `noun`: noun of a row: "rater", "annotator".
     """
 
-    pair_chosen = Signal(str, str)
+    pair_chosen = Signal(str, str)  # names of the raters of row and column
 
     def __init__(
         self,
@@ -65,17 +57,9 @@ class AgreementMatrix(FigurePanel):
     ) -> None:
         """Show the agreement of raters.
 
-        Parameters
-        ----------
-        names : sequence of str, P
-        numbers : sequence of int, P
-            Their numbers, which give the colours.
-        values : (P, P) float
-            1 for perfect agreement, NaN where two have no case in common.
-        label : str
-            Name of the values: "Dice".
-        words : callable, optional
-            ``words(row, column)`` says what stands in a cell, "Dice 0.83, on 14 spots".
+        `names`: sequence of str, P. `numbers`: sequence of int, P, their numbers, which give the colours.
+        `values`: (P, P), 1 for perfect agreement, NaN where two have no case in common. `label`: name of the
+        values: "Dice". `words`: ``words(row, column)`` says what stands in a cell, "Dice 0.83, on 14 spots".
         """
         values = np.asarray(values, dtype=float)
         if values.shape != (len(names), len(names)) or len(numbers) != len(names):
@@ -241,15 +225,9 @@ TOP = 8.0
 
 
 class Dendrogram(FigurePanel):
-    """A click on a branch chooses the raters under it, on a leaf the one rater.
+    """A click on a branch chooses the raters under it, on a leaf the one rater."""
 
-    Signals
-    -------
-    branch_chosen : tuple of str
-        Names of the raters.
-    """
-
-    branch_chosen = Signal(object)
+    branch_chosen = Signal(object)  # names of the raters
 
     def __init__(self) -> None:
         self.figure = _Tree("Raters over cases")
@@ -267,17 +245,10 @@ class Dendrogram(FigurePanel):
     ) -> None:
         """Show a tree.
 
-        Parameters
-        ----------
-        linkage : (P - 1, 4) float
-            As scipy's: each row joins two of the raters 0 to P - 1 or of the rows before it, numbered
-            from P, at a height; the heights rise. No rows for no tree.
-        names, numbers : sequence, P
-            The raters, and the numbers that give their colours.
-        label : str
-            Linkage of the tree.
-        unit : str
-            Of the heights.
+        `linkage`: (P - 1, 4), as scipy's: each row joins two of the raters 0 to P - 1 or of the rows before
+        it, numbered from P, at a height; the heights rise. No rows for no tree. `names`, `numbers`: sequence,
+        P, the raters, and the numbers that give their colours. `label`: linkage of the tree. `unit`: of the
+        heights.
         """
         linkage = np.asarray(linkage, dtype=float)
         if len(names) < 3 or len(linkage) == 0:

@@ -63,34 +63,16 @@ MOST_CROSSES = 120
 
 @dataclass(frozen=True, eq=False)
 class PathView:
-    """The path of p annotators over T positions.
+    """The path of p annotators over T positions."""
 
-    Attributes
-    ----------
-    at : (T,) float
-        Places on the path, rising or falling; not below 0.
-    bias : (T, p) float
-        NaN for those who were not tested: they have no line.
-    behaviour : (p,) int
-        Numbers in `BEHAVIOURS`.
-    names : tuple of p str
-    numbers : (p,) int
-        Numbers that the signal emits.
-    cut : float
-        Place of the cut; NaN for none.
-    axis : str
-        Name of the axis: "lambda", "time".
-    stepped : bool
-        Whether a bias holds until the next place, as on the path of ISS; else it goes straight to the next.
-    """
-
-    at: NDArray[np.floating]
-    bias: NDArray[np.floating]
-    behaviour: NDArray[np.integer]
-    names: tuple[str, ...]
-    numbers: NDArray[np.integer]
-    cut: float = float("nan")
-    axis: str = ""
+    at: NDArray[np.floating]  # (T,): places on the path, rising or falling; not below 0
+    bias: NDArray[np.floating]  # (T, p): NaN for those who were not tested: they have no line
+    behaviour: NDArray[np.integer]  # (p,): numbers in `BEHAVIOURS`
+    names: tuple[str, ...]  # (p,)
+    numbers: NDArray[np.integer]  # (p,): numbers that the signal emits
+    cut: float = float("nan")  # place of the cut; NaN for none
+    axis: str = ""  # name of the axis: "lambda", "time"
+    # whether a bias holds until the next place, as on the path of ISS; else it goes straight to the next
     stepped: bool = False
 
     def __post_init__(self) -> None:
@@ -104,15 +86,9 @@ class PathView:
 
 
 class BiasPath(FigurePanel):
-    """Hovering a line names its annotator, a click selects; arrows move from the highest to the lowest.
+    """Hovering a line names its annotator, a click selects; arrows move from the highest to the lowest."""
 
-    Signals
-    -------
-    chosen : int
-        Number of an annotator.
-    """
-
-    chosen = Signal(int)
+    chosen = Signal(int)  # number of an annotator
 
     def __init__(self) -> None:
         self.figure = _Lines()

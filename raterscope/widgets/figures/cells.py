@@ -25,17 +25,8 @@ def colours_of(
 ) -> NDArray[np.uint8]:
     """Colour values by a table.
 
-    Parameters
-    ----------
-    values : (...) float
-        NaN takes the colour of the low end.
-    low, high : float
-        Values of the first and the last colour.
-    table : (256, 3) uint8
-
-    Returns
-    -------
-    colours : (..., 3) uint8
+    `values`: (...), NaN takes the colour of the low end. `low`, `high`: values of the first and the last
+    colour. `table`: (256, 3). Returns `colours`, (..., 3).
     """
     share = (np.asarray(values, dtype=float) - low) / ((high - low) or 1.0)
     return table[np.round(255 * np.clip(np.nan_to_num(share), 0, 1)).astype(np.uint8)]
@@ -46,13 +37,7 @@ def paint_colour_bar(
 ) -> None:
     """Paint the bar along the top of a box, under it what its ends and the colours stand for.
 
-    Parameters
-    ----------
-    box : QRectF
-        `BAR_HEIGHT` high.
-    table : (256, 3) uint8
-    words : str
-        The quantity, with its unit.
+    `box`: `BAR_HEIGHT` high. `table`: (256, 3). `words`: the quantity, with its unit.
     """
     palette = theme.current()
     colours = np.ascontiguousarray(table)
@@ -167,11 +152,7 @@ def paint_cell(painter: QPainter, box: QRectF, ground: QColor) -> None:
 def paint_small_cells(painter: QPainter, grid: QRectF, colours: NDArray[np.uint8]) -> None:
     """Paint cells without gaps as one picture, averaged where they are smaller than a pixel.
 
-    Parameters
-    ----------
-    grid : QRectF
-        Rectangle of all cells.
-    colours : (J, L, 3) uint8
+    `grid`: rectangle of all cells. `colours`: (J, L, 3).
     """
     rows, columns = colours.shape[:2]
     if painter.paintEngine().type() == QPaintEngine.Type.SVG:  # a viewer would blur so small an image
@@ -193,10 +174,7 @@ def paint_small_cells(painter: QPainter, grid: QRectF, colours: NDArray[np.uint8
 def paint_rates(painter: QPainter, room: QRectF, rates: NDArray[np.floating]) -> None:
     """Paint rates (J, L) as large as a box allows, from its upper left, with numbers where they fit.
 
-    Parameters
-    ----------
-    rates : (J, L) float
-        NaN is painted as ground.
+    `rates`: (J, L), NaN is painted as ground.
     """
     rows, columns = rates.shape
     side = min(room.width() / columns, room.height() / rows)
@@ -240,42 +218,26 @@ UNKNOWN = 256
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """The matrices of M annotators.
+    """The matrices of M annotators."""
 
-    Attributes
-    ----------
-    mean : (M, J, L) float
-    size : (M,) float
-        Size of each matrix within its cell, 0 to 1.
-    excluded : (M,) bool
-    community : (M,) int
-    """
-
-    mean: NDArray[np.floating]
-    size: NDArray[np.floating]
-    excluded: NDArray[np.bool_]
-    community: NDArray[np.integer]
+    mean: NDArray[np.floating]  # (M, J, L)
+    size: NDArray[np.floating]  # (M,): size of each matrix within its cell, 0 to 1
+    excluded: NDArray[np.bool_]  # (M,)
+    community: NDArray[np.integer]  # (M,)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Positions of the tiles, in pixels.
-
-    Attributes
-    ----------
-    across, down : int
-        From tile to tile.
-    gap, caption : int
-        Between the tiles, and what is kept for the name under each.
-    width, height : float
-        Of the largest matrix.
-    """
+    """Positions of the tiles, in pixels."""
 
     columns: int
+    # across, down: from tile to tile
     across: int
     down: int
+    # gap, caption: between the tiles, and what is kept for the name under each
     gap: int
     caption: int
+    # width, height: of the largest matrix
     width: float
     height: float
 
@@ -313,18 +275,9 @@ class TilePainter:
     ) -> None:
         """Paint tiles one after another.
 
-        Parameters
-        ----------
-        places : (S,) int
-            Rows of the `Tiles`.
-        first : int
-            Where in the grid the first of them is.
-        top : int
-            Where the grid begins, in pixels.
-        chosen : set of int
-            Places that are selected: they are never dimmed.
-        lit : frozenset of int or None
-            Places beside which all others are dimmed; None dims none.
+        `places`: (S,), rows of the `Tiles`. `first`: where in the grid the first of them is. `top`: where the
+        grid begins, in pixels. `chosen`: places that are selected: they are never dimmed. `lit`: places
+        beside which all others are dimmed; None dims none.
         """
         self._colour(indices)
         targets = self._targets(grid, first, top, indices)

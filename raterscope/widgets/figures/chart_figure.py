@@ -37,14 +37,9 @@ class ChartFigure(Figure[Part]):
     The wheel and the plus and minus keys zoom, a drag pans, a double click shows all again. Left and right
     lead along a series, up and down to another
     series, or to the next higher or lower point where there is only one.
-
-    Signals
-    -------
-    point_chosen : int, int
-        Number of a mark, and of the point of it that is chosen.
     """
 
-    point_chosen = Signal(int, int)
+    point_chosen = Signal(int, int)  # number of a mark, and of the point of it that is chosen
 
     KEY_HELP = KeyHelp(
         "In a plot",
@@ -328,10 +323,7 @@ class ChartPanel(FigurePanel):
 
     Subclasses describe their chart in `describe`; `draw` shows it.
 
-    Parameters
-    ----------
-    title, nothing : str
-        The title while there is nothing to draw, and what belongs here.
+    `title`, `nothing`: the title while there is nothing to draw, and what belongs here.
     """
 
     def __init__(self, title: str, nothing: str, *, brief: str = "") -> None:

@@ -34,36 +34,21 @@ REACH = 3.0
 
 @dataclass(frozen=True)
 class Block:
-    """A community at a moment.
-
-    Attributes
-    ----------
-    number : int
-        The lasting number, -1 for those in none.
-    """
+    """A community at a moment."""
 
     moment: int
     community: int
-    number: int
+    number: int  # the lasting number, -1 for those in none
     box: QRectF
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Blocks and bands in pixels.
+    """Blocks and bands in pixels."""
 
-    Attributes
-    ----------
-    columns : tuple of (left, width)
-        A column a moment.
-    blocks : mapping of part to Block
-        By moment, downwards.
-    bands : mapping of part to the tops at its two ends, and its thickness there
-        Bands with annotators, except those who are in no community at both moments.
-    """
-
-    columns: tuple[tuple[float, float], ...]
-    blocks: dict[Part, Block]
+    columns: tuple[tuple[float, float], ...]  # tuple of (left, width): a column a moment
+    blocks: dict[Part, Block]  # by part: by moment, downwards
+    # by part: bands with annotators, except those who are in no community at both moments
     bands: dict[Part, tuple[float, float, float]]
 
     def path(self, part: Part) -> QPainterPath:
@@ -129,10 +114,7 @@ def lay_out(
 ) -> Layout:
     """Lay communities out, those of one lasting number in one order everywhere, those in none lowest.
 
-    Parameters
-    ----------
-    numbers : sequence of T arrays, (C_t,) int
-    flows : sequence of T - 1 arrays, (C_t + 1, C_t+1 + 1) int
+    `numbers`: T arrays, (C_t,). `flows`: T - 1 arrays, (C_t + 1, C_t+1 + 1).
     """
     sizes = [*(flow.sum(axis=1) for flow in flows), flows[-1].sum(axis=0)]
     orders = [[*np.argsort(part, kind="stable").tolist(), len(part)] for part in numbers]
@@ -194,56 +176,32 @@ MOST_RATES = 12
 
 @dataclass(frozen=True)
 class FlowEvent:
-    """A change of a community.
-
-    Attributes
-    ----------
-    number : int
-        Lasting number.
-    words : str
-        A sentence.
-    leaves : bool
-        It is gone at the moment, and was there at the one before.
-    """
+    """A change of a community."""
 
     moment: int
-    number: int
-    words: str
-    leaves: bool = False
+    number: int  # lasting number
+    words: str  # a sentence
+    leaves: bool = False  # it is gone at the moment, and was there at the one before
 
 
 @dataclass(frozen=True, eq=False)
 class FlowView:
-    """Communities at T moments.
+    """Communities at T moments."""
 
-    Attributes
-    ----------
-    moments : tuple of T str
-        When each is: "at 40 %".
-    caption : str
-        Unit of the moments: "of each one's votes".
-    numbers : tuple of T arrays, (C_t,) int
-        The lasting number of each community of a moment, from 0.
-    flows : tuple of T - 1 arrays, (C_t + 1, C_t+1 + 1) int
-        Annotators who move from each community to each; the last row and column are those in none.
-    names : tuple of str
-        By lasting number.
-    prototypes : tuple of T arrays, (C_t, J, L) float, optional
-    classes, outputs : tuple of J and L names
-        Of the prototypes.
-    sizes : tuple of T arrays, (C_t,) int
-        Sizes of the communities, computed from the flows.
-    """
-
-    moments: tuple[str, ...]
-    caption: str
+    moments: tuple[str, ...]  # (T,): when each is: "at 40 %"
+    caption: str  # unit of the moments: "of each one's votes"
+    # T arrays, (C_t,): the lasting number of each community of a moment, from 0
     numbers: tuple[NDArray[np.integer], ...]
+    # T - 1 arrays, (C_t + 1, C_t+1 + 1): annotators who move from each community to each; the last row and
+    # column are those in none
     flows: tuple[NDArray[np.integer], ...]
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # by lasting number
     events: tuple[FlowEvent, ...] = ()
-    prototypes: tuple[NDArray[np.floating], ...] | None = None
+    prototypes: tuple[NDArray[np.floating], ...] | None = None  # T arrays, (C_t, J, L)
+    # classes, outputs: tuple of J and L names: of the prototypes
     classes: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    # T arrays, (C_t,): sizes of the communities, computed from the flows
     sizes: tuple[NDArray[np.integer], ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -267,17 +225,11 @@ class FlowView:
 
 
 class CommunityFlow(FigurePanel):
-    """A click on a block selects the members of a community at a moment; on a band, those who move along it.
+    """A click on a block selects the members of a community at a moment; on a band, those who move along it."""
 
-    Signals
-    -------
-    block_chosen(int moment, int community)
-        By its number within the moment; the number of communities for those in none.
-    band_chosen(int moment, int community, int goal)
-        Those who go from a community to one of the next moment.
-    """
-
+    # int moment, int community: by its number within the moment; the number of communities for those in none
     block_chosen = Signal(int, int)
+    # int moment, int community, int goal: those who go from a community to one of the next moment
     band_chosen = Signal(int, int, int)
 
     def __init__(self) -> None:

@@ -49,13 +49,8 @@ class ParticipationBars(FigurePanel):
     ) -> None:
         """Show how far annotators belong to communities.
 
-        Parameters
-        ----------
-        shares : (m, C) float
-            Rows that add up to 1, or NaN for an annotator with unknown shares.
-        names : sequence of m str
-            The annotators.
-        communities : sequence of C str
+        `shares`: (m, C), rows that add up to 1, or NaN for an annotator with unknown shares. `names`: (m,),
+        the annotators. `communities`: (C,).
         """
         shares = np.asarray(shares, dtype=float)
         if shares.shape != (len(names), len(communities)):
@@ -192,44 +187,22 @@ TrianglePart = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class TrianglesView:
-    """Communities at T moments, in a triangle for each of J true classes.
+    """Communities at T moments, in a triangle for each of J true classes."""
 
-    Attributes
-    ----------
-    moments : tuple of T str
-        Empty words for the only moment.
-    classes : tuple of J str
-    corners : tuple of J tuples of three str
-        Outputs at the lower left, top and lower right corner.
-    shares : tuple of T arrays, (C_t, J, 3) float
-        Adding up to 1 over the corners.
-    sizes : tuple of T arrays, (C_t,) int
-        Members.
-    numbers : tuple of T arrays, (C_t,) int
-        The lasting number of each community, from 0.
-    names : tuple of str
-        By lasting number.
-    """
-
-    moments: tuple[str, ...]
-    classes: tuple[str, ...]
+    moments: tuple[str, ...]  # (T,): empty words for the only moment
+    classes: tuple[str, ...]  # (J,)
+    # tuple of J tuples of three str: outputs at the lower left, top and lower right corner
     corners: tuple[tuple[str, str, str], ...]
-    shares: tuple[NDArray[np.floating], ...]
-    sizes: tuple[NDArray[np.integer], ...]
-    numbers: tuple[NDArray[np.integer], ...]
-    names: tuple[str, ...]
+    shares: tuple[NDArray[np.floating], ...]  # T arrays, (C_t, J, 3): adding up to 1 over the corners
+    sizes: tuple[NDArray[np.integer], ...]  # T arrays, (C_t,): members
+    numbers: tuple[NDArray[np.integer], ...]  # T arrays, (C_t,): the lasting number of each community, from 0
+    names: tuple[str, ...]  # by lasting number
 
 
 class CommunityTriangles(FigurePanel):
-    """A click on a symbol chooses its community.
+    """A click on a symbol chooses its community."""
 
-    Signals
-    -------
-    community_chosen : int
-        Its lasting number.
-    """
-
-    community_chosen = Signal(int)
+    community_chosen = Signal(int)  # its lasting number
 
     def __init__(self) -> None:
         self.figure = _Triangles("Communities in triangles")

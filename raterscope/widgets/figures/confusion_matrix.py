@@ -56,45 +56,27 @@ MODES = {
 
 @dataclass(frozen=True, eq=False)
 class MatrixView:
-    """The confusion matrix of one annotator, or of several together.
+    """The confusion matrix of one annotator, or of several together."""
 
-    Attributes
-    ----------
-    title : str
-        "Annotator 79142".
-    subtitle : str
-        "2,965 votes | accuracy 0.88 (0.85 to 0.91)".
-    classes, outputs : tuple of J and L names
-        The true classes, a row each, and the possible answers, a column each.
-    mean, low, high : (J, L) float
-        Rate of each output where the class is true, and the ends of its interval; NaN where not known.
-    counts : (J, L) float
-        The expected numbers of votes behind them.
-    crowd : (J, L) float or None
-        The rates of all annotators together.
-    name : str
-        Of the annotator, as it is written, where the title is without it.
-    meaning : (L,) int or None
-        Class that each output stands for, negative for none; None if unknown.
-    order : tuple of (J,) and (L,) int, or None
-        Classes and outputs as they are drawn; None for the curator's order.
-    folded : MatrixView or None
-        The matrix of the classes' parents, if they have some.
-    """
-
-    title: str
-    subtitle: str
+    title: str  # "Annotator 79142"
+    subtitle: str  # "2,965 votes | accuracy 0.88 (0.85 to 0.91)"
+    # classes, outputs: tuple of J and L names: the true classes, a row each, and the possible answers, a
+    # column each
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
+    # mean, low, high: (J, L): rate of each output where the class is true, and the ends of its interval; NaN
+    # where not known
     mean: NDArray[np.floating]
     low: NDArray[np.floating]
     high: NDArray[np.floating]
-    counts: NDArray[np.floating]
-    crowd: NDArray[np.floating] | None = None
-    name: str = ""
+    counts: NDArray[np.floating]  # (J, L): the expected numbers of votes behind them
+    crowd: NDArray[np.floating] | None = None  # (J, L) or None: the rates of all annotators together
+    name: str = ""  # of the annotator, as it is written, where the title is without it
+    # (L,) or None: class that each output stands for, negative for none; None if unknown
     meaning: NDArray[np.integer] | None = None
+    # tuple of (J,) and (L,), or None: classes and outputs as they are drawn; None for the curator's order
     order: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None
-    folded: MatrixView | None = None
+    folded: MatrixView | None = None  # the matrix of the classes' parents, if they have some
 
     def __post_init__(self) -> None:
         shape = (len(self.classes), len(self.outputs))
@@ -109,20 +91,11 @@ class MatrixView:
 class ConfusionMatrix(FigurePanel):
     """A click on a cell chooses the votes behind it.
 
-    Parameters
-    ----------
-    more : mapping of str to (str, str)
-        Further modes, which do not concern the figure.
-    beside : sequence of QWidget
-        Pages that can take the place of the figure.
-
-    Signals
-    -------
-    cell_chosen : int, int
-        True class and output.
+    `more`: further modes, which do not concern the figure. `beside`: pages that can take the place of the
+    figure.
     """
 
-    cell_chosen = Signal(int, int)
+    cell_chosen = Signal(int, int)  # True class and output
 
     def __init__(
         self, more: Mapping[str, tuple[str, str]] | None = None, beside: Sequence[QWidget] = ()

@@ -29,55 +29,29 @@ MOST_RATES = 12
 
 
 class Measure(NamedTuple):
-    """A measure by which the wall is sorted.
+    """A measure by which the wall is sorted."""
 
-    Attributes
-    ----------
-    label : str
-        "accuracy".
-    values : (M,) float
-        NaN where not known: those come last either way.
-    format : str
-        Format of a value: ".2f".
-    """
-
-    label: str
-    values: NDArray[np.floating]
-    format: str = ".2f"
+    label: str  # "accuracy"
+    values: NDArray[np.floating]  # (M,): NaN where not known: those come last either way
+    format: str = ".2f"  # format of a value: ".2f"
 
 
 @dataclass(frozen=True, eq=False)
 class WallView:
-    """The confusion matrices of M annotators.
+    """The confusion matrices of M annotators."""
 
-    Attributes
-    ----------
-    numbers : (M,) int
-        Numbers that the signals emit.
-    names : tuple of M str
-    mean : (M, J, L) float
-        Rate of each output where a class is true; NaN where not known.
-    votes : (M,) int
-    measures : tuple of Measure, or of equal triples
-        At least one; the first is sorted by at first.
-    excluded : (M,) bool
-    community : (M,) int
-        -1 for none.
-    classes, outputs : tuple of J and L names
-    aliases : tuple of M str
-        Their names while names are hidden; by default their numbers.
-    """
-
-    numbers: NDArray[np.integer]
-    names: tuple[str, ...]
-    mean: NDArray[np.floating]
-    votes: NDArray[np.integer]
+    numbers: NDArray[np.integer]  # (M,): numbers that the signals emit
+    names: tuple[str, ...]  # (M,)
+    mean: NDArray[np.floating]  # (M, J, L): rate of each output where a class is true; NaN where not known
+    votes: NDArray[np.integer]  # (M,)
+    # tuple of Measure, or of equal triples: at least one; the first is sorted by at first
     measures: tuple[Measure | tuple[str, NDArray[np.floating], str], ...]
-    excluded: NDArray[np.bool_]
-    community: NDArray[np.integer]
+    excluded: NDArray[np.bool_]  # (M,)
+    community: NDArray[np.integer]  # (M,): -1 for none
+    # classes, outputs: tuple of J and L names
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
-    aliases: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()  # (M,): their names while names are hidden; by default their numbers
 
     def __post_init__(self) -> None:
         number = len(self.numbers)
@@ -90,18 +64,10 @@ class WallView:
 
 
 class ConfusionWall(QWidget):
-    """Click, Ctrl and Shift select; arrows walk; / finds by name; Ctrl and the wheel, + and - zoom.
+    """Click, Ctrl and Shift select; arrows walk; / finds by name; Ctrl and the wheel, + and - zoom."""
 
-    Signals
-    -------
-    selection_changed : tuple of int
-        Numbers of the annotators, in the order shown.
-    activated : int
-        Number of the annotator that Return or a double click asks for.
-    """
-
-    selection_changed = Signal(object)
-    activated = Signal(int)
+    selection_changed = Signal(object)  # numbers of the annotators, in the order shown
+    activated = Signal(int)  # number of the annotator that Return or a double click asks for
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,10 +150,7 @@ class ConfusionWall(QWidget):
     def sort_by(self, label: str, *, falling: bool = True) -> None:
         """Sort by a measure, the highest or the lowest first; unknown values come last.
 
-        Raises
-        ------
-        KeyError
-            Where there is no such measure.
+        Raises `KeyError`: where there is no such measure.
         """
         index = self.measure.findData(label)
         if index < 0:

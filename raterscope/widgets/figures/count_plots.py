@@ -31,26 +31,16 @@ NAME_SHARE = 0.34
 
 @dataclass(frozen=True, eq=False)
 class CountsView:
-    """The counts of n images, in the order shown.
+    """The counts of n images, in the order shown."""
 
-    Attributes
-    ----------
-    numbers : (n,) int
-        Numbers that the signal emits.
-    names : sequence of n str
-    expected, low, high : (n,) float
-        Structures among the spots: the posteriors' sum and the ends of the 95 % interval; NaN where an image
-        is not fused.
-    known : (n,) float
-        Known places; NaN where there are none.
-    """
-
-    numbers: NDArray[np.integer]
-    names: Sequence[str]
+    numbers: NDArray[np.integer]  # (n,): numbers that the signal emits
+    names: Sequence[str]  # (n,)
+    # expected, low, high: (n,): structures among the spots: the posteriors' sum and the ends of the 95 %
+    # interval; NaN where an image is not fused
     expected: NDArray[np.floating]
     low: NDArray[np.floating]
     high: NDArray[np.floating]
-    known: NDArray[np.floating]
+    known: NDArray[np.floating]  # (n,): known places; NaN where there are none
 
     def __post_init__(self) -> None:
         columns = (self.numbers, self.expected, self.low, self.high, self.known)
@@ -68,15 +58,9 @@ class CountsView:
 
 
 class CountsPlot(FigurePanel):
-    """A row an image: a dot at what is expected, its interval, a tick at what is known.
+    """A row an image: a dot at what is expected, its interval, a tick at what is known."""
 
-    Signals
-    -------
-    chosen : int
-        Number of the image of a row clicked.
-    """
-
-    chosen = Signal(int)
+    chosen = Signal(int)  # number of the image of a row clicked
 
     def __init__(self) -> None:
         self.figure = _Rows()
@@ -307,12 +291,7 @@ class StreamCurves(FigurePanel):
     ) -> None:
         """Show what a stream came to, or that there is none.
 
-        Parameters
-        ----------
-        stopping : StoppingSettings, optional
-            When an answer is firm; the usual without.
-        truth : StreamTruth, optional
-            Where there is ground truth.
+        `stopping`: when an answer is firm; the usual without. `truth`: where there is ground truth.
         """
         stopping = StoppingSettings() if stopping is None else stopping
         filled = history is not None and len(history) > 0

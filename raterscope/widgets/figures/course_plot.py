@@ -34,27 +34,13 @@ class AnnotatorCourse:
 
 @dataclass(frozen=True, eq=False)
 class CourseView:
-    """One value over places.
+    """One value over places."""
 
-    Attributes
-    ----------
-    title : str
-        "labels: right votes".
-    label : str
-        Of the vertical axis, with the unit.
-    across : str
-        "image", "block of votes".
-    ideal : float or None
-        Value of a perfect annotator, drawn as a line.
-    is_share : bool
-        Whether the axis goes from 0 to 1.
-    """
-
-    title: str
-    label: str
-    across: str
-    ideal: float | None
-    is_share: bool
+    title: str  # "labels: right votes"
+    label: str  # of the vertical axis, with the unit
+    across: str  # "image", "block of votes"
+    ideal: float | None  # value of a perfect annotator, drawn as a line
+    is_share: bool  # whether the axis goes from 0 to 1
     lines: tuple[AnnotatorCourse, ...]
 
 

@@ -32,38 +32,25 @@ ROUND = np.array([one * 10**power for power in range(7) for one in (1, 2, 5)])
 
 @dataclass(frozen=True, eq=False)
 class DriftView:
-    """One annotator's confusion matrix after each of S votes.
+    """One annotator's confusion matrix after each of S votes."""
 
-    Attributes
-    ----------
-    classes, outputs : tuple of J and L str
-        The true classes, a row each, and the possible answers, a column each.
-    mean : (S, J, L) float
-        Rows add up to 1.
-    low, high : (S, J, L) float or None
-        Ends of the 95 % interval.
-    informed : (S, J) float
-        Votes so far on tasks of each class: whole numbers where the classes are known, expected ones where
-        they are not. Never falling.
-    changes : tuple of (step, class, words)
-        Where a row changed, counted from 0, and how: "says 3 less often".
-    step : int
-        The step that is looked at, from 0.
-    summary : str
-        Description of the change and its time, in a sentence.
-    together : tuple of (step, words)
-        Steps at which the rows of all classes are joined, and the votes of all annotators until then.
-    """
-
+    # classes, outputs: tuple of J and L str: the true classes, a row each, and the possible answers, a column
+    # each
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
-    mean: NDArray[np.floating]
+    mean: NDArray[np.floating]  # (S, J, L): rows add up to 1
+    # low, high: (S, J, L) or None: ends of the 95 % interval
     low: NDArray[np.floating] | None
     high: NDArray[np.floating] | None
+    # (S, J): votes so far on tasks of each class: whole numbers where the classes are known, expected ones
+    # where they are not. Never falling.
     informed: NDArray[np.floating]
+    # tuple of (step, class, words): where a row changed, counted from 0, and how: "says 3 less often"
     changes: tuple[tuple[int, int, str], ...] = ()
-    step: int = 0
-    summary: str = ""
+    step: int = 0  # the step that is looked at, from 0
+    summary: str = ""  # description of the change and its time, in a sentence
+    # tuple of (step, words): steps at which the rows of all classes are joined, and the votes of all
+    # annotators until then
     together: tuple[tuple[int, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -259,12 +246,7 @@ class _Lines(ColumnFigure):
 def row_chart(view: DriftView, row: int, *, aligned: bool, last: bool) -> Chart:
     """Describe one row of a confusion matrix over the votes; the last chart has the axis of all.
 
-    Parameters
-    ----------
-    row : int
-        The true class.
-    aligned : bool
-        Whether over the votes of that class, else over all votes.
+    `row`: the true class. `aligned`: whether over the votes of that class, else over all votes.
     """
     x, mean = view.positions(row, aligned=aligned), view.mean[:, row]
     # The intervals of many outputs lie upon each other: those of the most frequent outputs are drawn.
@@ -327,14 +309,9 @@ class TernaryPlot(Figure[Part]):
     The way that was gone up to the present step is drawn in full, what comes after it faintly. Markers stand
     where the votes on tasks of the class reach 1, 2, 5, 10 ..., and grow with them; rings stand where a row
     changed. A click on any of them goes to that step.
-
-    Signals
-    -------
-    step_chosen : int
-        The step of the marker clicked.
     """
 
-    step_chosen = Signal(int)
+    step_chosen = Signal(int)  # the step of the marker clicked
 
     def __init__(self) -> None:
         super().__init__("Drift in a triangle")

@@ -42,10 +42,7 @@ class CurvesPlot(ChartPanel):
 
     If the first curve has thresholds, a click selects that of the nearest point.
 
-    Parameters
-    ----------
-    nothing : str
-        Text of the empty plot.
+    `nothing`: text of the empty plot.
     """
 
     threshold_chosen = Signal(float)
@@ -142,14 +139,9 @@ class CurvesPlot(ChartPanel):
 
 
 class CalibrationPlot(ChartPanel):
-    """A dot a bin, larger for more cases; the diagonal is what perfect posteriors give.
+    """A dot a bin, larger for more cases; the diagonal is what perfect posteriors give."""
 
-    Signals
-    -------
-    bin_chosen : float, float
-        From which posterior on and up to which the bin goes whose dot is chosen.
-    """
-
+    # from which posterior on and up to which the bin goes whose dot is chosen
     bin_chosen = Signal(float, float)
 
     def __init__(
@@ -286,15 +278,8 @@ class ReliabilityPlot(ChartPanel):
     ) -> None:
         """Show annotators.
 
-        Parameters
-        ----------
-        clicks : (R,) int
-        reliability : (R,) float
-            NaN where not known: no dot.
-        annotators : (R,) int, optional
-            Their indices; 0 to R - 1 without.
-        excluded : set of int, optional
-            Indices drawn as crosses.
+        `clicks`: (R,). `reliability`: (R,), NaN where not known: no dot. `annotators`: (R,), their indices; 0
+        to R - 1 without. `excluded`: indices drawn as crosses.
         """
         known = np.isfinite(reliability)
         indices = np.arange(len(clicks)) if annotators is None else np.asarray(annotators)
@@ -346,12 +331,7 @@ CONVERGENCE = "Convergence"
 class ConvergencePlot(ChartPanel):
     """The objective of a fusion by iteration, with what became of its components.
 
-    Parameters
-    ----------
-    objective : str
-        Its name: "bound".
-    nothing : str
-        Text of the empty plot.
+    `objective`: its name: "bound". `nothing`: text of the empty plot.
     """
 
     def __init__(
@@ -414,61 +394,35 @@ class VoteCurvePlot(ChartPanel):
 
 @dataclass(frozen=True)
 class DecisionKind:
-    """Quantity that can be plotted.
-
-    Attributes
-    ----------
-    across, down : str
-        Names of the axes.
-    each : bool
-        Whether it can be drawn of one annotator.
-    unit : bool
-        Whether it lies between 0 and 1.
-    """
+    """Quantity that can be plotted."""
 
     key: str
     title: str
+    # across, down: names of the axes
     across: str
     down: str
-    each: bool = False
-    unit: bool = True
+    each: bool = False  # whether it can be drawn of one annotator
+    unit: bool = True  # whether it lies between 0 and 1
 
 
 @dataclass(frozen=True, eq=False)
 class DecisionView:
-    """The lines of one question and class.
+    """The lines of one question and class."""
 
-    Attributes
-    ----------
-    classes : tuple of str
-        One of them is the structure.
-    chosen : int
-        Its place.
-    lines : callable
-        ``lines(key, annotator)`` gives the lines of a kind; of all annotators for -1.
-    words : str
-        Unit of a step.
-    """
-
-    classes: tuple[str, ...]
-    chosen: int
+    classes: tuple[str, ...]  # one of them is the structure
+    chosen: int  # its place
     kinds: tuple[DecisionKind, ...]
     annotators: tuple[str, ...]
+    # ``lines(key, annotator)`` gives the lines of a kind; of all annotators for -1
     lines: Callable[[str, int], Sequence[CourseLine]]
-    words: str
+    words: str  # unit of a step
 
 
 class DecisionPlot(ChartPanel):
-    """Lines over time; boxes choose the quantity, the class that counts as a structure, and the annotator.
-
-    Signals
-    -------
-    class_chosen(int)
-        Another class is to count as the structure.
-    """
+    """Lines over time; boxes choose the quantity, the class that counts as a structure, and the annotator."""
 
     came_in_sight = Signal()
-    class_chosen = Signal(int)
+    class_chosen = Signal(int)  # another class is to count as the structure
 
     def __init__(self) -> None:
         super().__init__("Decisions", NOTHING)

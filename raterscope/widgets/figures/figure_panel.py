@@ -94,13 +94,6 @@ class Figure(QWidget, Generic[Part]):
     """Parts that are pointed at, walked with the arrow keys and chosen with a click, Return or Space.
 
     A part is whatever `part_at` gives; `words` says it, in the tooltip and to those who hear it.
-
-    Attributes
-    ----------
-    header : Header or None
-        Header above it, whose title its pictures have.
-    menu : FigureMenu
-        Menu to copy and save the figure.
     """
 
     def __init__(self, name: str) -> None:
@@ -110,8 +103,8 @@ class Figure(QWidget, Generic[Part]):
         self.setMouseTracking(True)
         set_lengths(self, minimumWidth=96, minimumHeight=72)
         self.pointed: Part | None = None
-        self.header: Header | None = None
-        self.menu = FigureMenu(self, self, self.table)
+        self.header: Header | None = None  # header above it, whose title its pictures have
+        self.menu = FigureMenu(self, self, self.table)  # menu to copy and save the figure
         self._still: QPixmap | None = None
         self._picturing = False
         theme.notifier().changed.connect(self._on_look)
@@ -275,18 +268,10 @@ class Figure(QWidget, Generic[Part]):
 class ModeSwitch(QWidget):
     """The first mode holds until another is chosen, by click or arrow keys.
 
-    Parameters
-    ----------
-    modes : mapping of str to (str, str)
-        Name of every mode, its word and its tooltip.
-
-    Signals
-    -------
-    chosen : str
-        Name of the mode.
+    `modes`: name of every mode, its word and its tooltip.
     """
 
-    chosen = Signal(str)
+    chosen = Signal(str)  # name of the mode
 
     def __init__(self, modes: Mapping[str, tuple[str, str]]) -> None:
         super().__init__()

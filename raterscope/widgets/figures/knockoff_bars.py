@@ -36,27 +36,14 @@ WIDEST = 16
 
 @dataclass(frozen=True, eq=False)
 class RateCut:
-    """The result of a false discovery rate.
-
-    Attributes
-    ----------
-    share : (p,) float
-        Of the draws that select each annotator; NaN for the untested.
-    at : (D,) float
-        The least W that is selected in each draw; infinite if none is.
-    flagged : (p,) bool
-    words : str
-        Guarantee in a few words; empty if the number flagged is enough.
-    others : int
-        Number of flagged annotators that are not shown.
-    """
+    """The result of a false discovery rate."""
 
     rate: float
-    share: NDArray[np.floating]
-    at: NDArray[np.floating]
-    flagged: NDArray[np.bool_]
-    words: str = ""
-    others: int = 0
+    share: NDArray[np.floating]  # (p,): of the draws that select each annotator; NaN for the untested
+    at: NDArray[np.floating]  # (D,): the least W that is selected in each draw; infinite if none is
+    flagged: NDArray[np.bool_]  # (p,)
+    words: str = ""  # guarantee in a few words; empty if the number flagged is enough
+    others: int = 0  # number of flagged annotators that are not shown
 
     def marks_like(self, other: RateCut) -> bool:
         """Return whether the bars look the same at another cut."""
@@ -66,27 +53,14 @@ class RateCut:
 
 @dataclass(frozen=True, eq=False)
 class StatisticsView:
-    """The statistics of p annotators in D draws.
+    """The statistics of p annotators in D draws."""
 
-    Attributes
-    ----------
-    statistic : (D, p) float
-        W; NaN for the untested.
-    names : tuple of p str
-    numbers : (p,) int
-        Numbers that the signal emits.
-    least_share : float
-        The share of draws from which on one is flagged.
-    p_values : bool
-        Whether the statistic is -log10 of p values of a test without draws.
-    """
-
-    statistic: NDArray[np.floating]
-    names: tuple[str, ...]
-    numbers: NDArray[np.integer]
-    least_share: float
+    statistic: NDArray[np.floating]  # (D, p): W; NaN for the untested
+    names: tuple[str, ...]  # (p,)
+    numbers: NDArray[np.integer]  # (p,): numbers that the signal emits
+    least_share: float  # the share of draws from which on one is flagged
     cut: RateCut
-    p_values: bool = False
+    p_values: bool = False  # whether the statistic is -log10 of p values of a test without draws
 
     def __post_init__(self) -> None:
         draws, number = self.statistic.shape
@@ -101,15 +75,9 @@ class StatisticsView:
 
 
 class StatisticBars(ColumnFigure):
-    """Bars of a draw, or of the share of draws, with the cut. A column is a bar.
+    """Bars of a draw, or of the share of draws, with the cut. A column is a bar."""
 
-    Signals
-    -------
-    chosen : int
-        Number of the annotator of a bar.
-    """
-
-    chosen = Signal(int)
+    chosen = Signal(int)  # number of the annotator of a bar
 
     def __init__(self) -> None:
         super().__init__("Evidence for a bias")
@@ -248,16 +216,10 @@ LEAST, MOST = 1, round(100 * HIGHEST_RATE)
 
 
 class KnockoffBars(FigurePanel):
-    """A slider sets the rate; a listener to `rate_changed` answers with `set_cut`. Nothing is refitted.
-
-    Signals
-    -------
-    chosen : int
-        Number of the annotator of a bar clicked.
-    """
+    """A slider sets the rate; a listener to `rate_changed` answers with `set_cut`. Nothing is refitted."""
 
     rate_changed = Signal(float)
-    chosen = Signal(int)
+    chosen = Signal(int)  # number of the annotator of a bar clicked
 
     def __init__(self) -> None:
         self.figure = StatisticBars()

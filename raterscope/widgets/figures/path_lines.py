@@ -32,21 +32,10 @@ def cover(
 ) -> NDArray[np.float64]:
     """Count how many lines cover each pixel, by shares where a line covers part of one.
 
-    Parameters
-    ----------
-    low, high : (C, p) float32
-        From where to where each line reaches in every column, in pixels from the top.
-    width : float
-        Of the lines, in pixels.
-    dash : (on, period), optional
-        In pixels along a line.
-    hidden : (C, p) bool, optional
-        Where a line is not drawn.
-
-    Returns
-    -------
-    (C, height + 2) float64
-        Differences down each column: their running sum is the cover, so that several are simply added.
+    `low`, `high`: (C, p), from where to where each line reaches in every column, in pixels from the top.
+    `width`: of the lines, in pixels. `dash`: (on, period), in pixels along a line. `hidden`: (C, p), where a
+    line is not drawn. Returns (C, height + 2): differences down each column: their running sum is the cover,
+    so that several are simply added.
     """
     columns = len(low)
     for _ in range(round(width) - 1):
@@ -84,14 +73,7 @@ def _widen_jumps(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 def coverage_levels(cover_sums: NDArray[np.float64]) -> NDArray[np.uint8]:
     """Return how densely lines cover each pixel, in steps of `LINE_LEVELS` a line.
 
-    Parameters
-    ----------
-    cover_sums : (C, height + 2) float64
-        Sums of what `cover` gives.
-
-    Returns
-    -------
-    (height, C) uint8
+    `cover_sums`: (C, height + 2), sums of what `cover` gives. Returns (height, C).
     """
     levels = np.minimum(np.cumsum(cover_sums, axis=1)[:, :-2].T * LINE_LEVELS, 255)
     return np.ascontiguousarray(np.maximum(levels, 0), dtype=np.uint8)
@@ -100,12 +82,8 @@ def coverage_levels(cover_sums: NDArray[np.float64]) -> NDArray[np.uint8]:
 def coverage_image(levels: NDArray[np.uint8], colour: str, opacity: float) -> QImage:
     """Make a picture of what lines cover, in one colour.
 
-    Parameters
-    ----------
-    levels : (height, C) uint8
-        See `coverage_levels`.
-    opacity : float
-        Of one line; where several lie above each other they add up.
+    `levels`: (height, C), see `coverage_levels`. `opacity`: of one line; where several lie above each other
+    they add up.
     """
     height, width = levels.shape
     image = QImage(levels.data, width, height, width, QImage.Format.Format_Indexed8)
@@ -127,40 +105,21 @@ TOGETHER = 64
 
 @dataclass(frozen=True, eq=False)
 class PathFrame:
-    """The course of the lines of p annotators over T places.
+    """The course of the lines of p annotators over T places."""
 
-    Attributes
-    ----------
-    x : (T,) float
-        Positions along the axis, 0 to 1.
-    bias : (T, p) float
-    stepped : bool
-        Whether a bias holds until the next place.
-    drawn : (p,) bool
-        Annotators that have a line.
-    behaviour : (p,) int
-        Numbers in `BEHAVIOURS`.
-    least, most : float
-        The biases at the lower and the upper edge.
-    columns, rows : int
-        Of the picture's own pixels.
-    height : float
-        Part of each row's height that the biases fill.
-    scale : float
-        Its pixels to one of the screen's, by which pens are wider.
-    """
-
-    x: NDArray[np.floating]
-    bias: NDArray[np.floating]
-    stepped: bool
-    drawn: NDArray[np.bool_]
-    behaviour: NDArray[np.integer]
+    x: NDArray[np.floating]  # (T,): positions along the axis, 0 to 1
+    bias: NDArray[np.floating]  # (T, p)
+    stepped: bool  # whether a bias holds until the next place
+    drawn: NDArray[np.bool_]  # (p,): annotators that have a line
+    behaviour: NDArray[np.integer]  # (p,): numbers in `BEHAVIOURS`
+    # least, most: the biases at the lower and the upper edge
     least: float
     most: float
+    # columns, rows: of the picture's own pixels
     columns: int
     rows: int
-    height: float
-    scale: float
+    height: float  # part of each row's height that the biases fill
+    scale: float  # its pixels to one of the screen's, by which pens are wider
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,25 +138,16 @@ class PathLines(QObject):
     ----------
     low, high : (columns, p) float32
         The least and the largest bias of each line in every column of the picture; 0 where none has come in.
-    done : int
-        So many lines are known.
-    images : list of QImage
-        One a behaviour, once all lines are in them.
-
-    Signals
-    -------
-    changed
-        There is more to be drawn.
     """
 
-    changed = Signal()
+    changed = Signal()  # there is more to be drawn
     _computed = Signal(int, object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.low = self.high = np.empty((0, 0), np.float32)
-        self.done = 0
-        self.images: list[QImage] = []
+        self.done = 0  # so many lines are known
+        self.images: list[QImage] = []  # one a behaviour, once all lines are in them
         self._levels: list[NDArray[np.uint8]] = []
         self._order, self._finished = 0, True
         self._pool = QThreadPool(self)

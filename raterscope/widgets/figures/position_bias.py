@@ -60,25 +60,15 @@ EQUAL = Segments(x=DIAGONAL, y=DIAGONAL, ink="third", dashes=(4.0, 4.0), stretch
 
 @dataclass(frozen=True, eq=False)
 class SidesView:
-    """The choices of p annotators.
+    """The choices of p annotators."""
 
-    Attributes
-    ----------
-    left, right : (p,) int
-    behaviour : (p,) int
-        Numbers in `BEHAVIOURS`.
-    flagged : (p,) bool
-    names : tuple of p str
-    numbers : (p,) int
-        Their numbers in the signal.
-    """
-
+    # left, right: (p,)
     left: NDArray[np.integer]
     right: NDArray[np.integer]
-    behaviour: NDArray[np.integer]
-    flagged: NDArray[np.bool_]
-    names: tuple[str, ...]
-    numbers: NDArray[np.integer]
+    behaviour: NDArray[np.integer]  # (p,): numbers in `BEHAVIOURS`
+    flagged: NDArray[np.bool_]  # (p,)
+    names: tuple[str, ...]  # (p,)
+    numbers: NDArray[np.integer]  # (p,): their numbers in the signal
 
     def __post_init__(self) -> None:
         columns = (self.left, self.right, self.behaviour, self.flagged, self.numbers)
@@ -86,15 +76,9 @@ class SidesView:
 
 
 class SideCounts(ChartPanel):
-    """Annotators without bias lie about the diagonal. A click chooses one; arrows walk by counts.
+    """Annotators without bias lie about the diagonal. A click chooses one; arrows walk by counts."""
 
-    Signals
-    -------
-    chosen : int
-        Number of an annotator.
-    """
-
-    chosen = Signal(int)
+    chosen = Signal(int)  # number of an annotator
 
     def __init__(self) -> None:
         super().__init__("Left and right", NO_SIDES, brief="Sides")
@@ -201,27 +185,16 @@ ZERO = Segments(
 
 @dataclass(frozen=True, eq=False)
 class OverTimeView:
-    """An annotator's bias in K windows of answers.
+    """An annotator's bias in K windows of answers."""
 
-    Attributes
-    ----------
-    at : (K,) float
-        Position of each window, rising: its middle answer, or its time.
-    bias, low, high : (K,) float
-        Estimates with 95 % intervals; NaN where a window has too few answers.
-    when : tuple of K str
-        "answers 1 to 40", "12 March, 10:00 to 11:20".
-    behaviour : int
-        Number in `BEHAVIOURS`: gives the colour.
-    """
-
-    at: NDArray[np.floating]
+    at: NDArray[np.floating]  # (K,): position of each window, rising: its middle answer, or its time
+    # bias, low, high: (K,): estimates with 95 % intervals; NaN where a window has too few answers
     bias: NDArray[np.floating]
     low: NDArray[np.floating]
     high: NDArray[np.floating]
-    when: tuple[str, ...]
+    when: tuple[str, ...]  # (K,): "answers 1 to 40", "12 March, 10:00 to 11:20"
     answers: int
-    behaviour: int = GOOD
+    behaviour: int = GOOD  # number in `BEHAVIOURS`: gives the colour
 
     def __post_init__(self) -> None:
         check_lengths(len(self.at), "windows", self.bias, self.low, self.high, self.when)
@@ -253,15 +226,9 @@ class OverTimeView:
 
 
 class BiasOverTime(FigurePanel):
-    """A line with its interval; a click chooses a window of answers.
+    """A line with its interval; a click chooses a window of answers."""
 
-    Signals
-    -------
-    chosen : int
-        Window.
-    """
-
-    chosen = Signal(int)
+    chosen = Signal(int)  # window
 
     def __init__(self) -> None:
         self.figure = _Windows("Bias over time")

@@ -34,41 +34,28 @@ class RankingView:
     """Scores of n items before and after the biases of the flagged are taken out.
 
     Places, who is swapped and the length follow from what is given.
-
-    Attributes
-    ----------
-    names : sequence of n str
-    before, after : (n,) float
-        Scores, the best item highest; NaN for an item that was never compared.
-    before_interval, after_interval : (2, n) float
-        Lower and upper ends of 95 %.
-    component : (n,) int
-        Items of one component can be compared; negative for an item that was never compared.
-    rank_before, rank_after : (n,) int
-        Rank within the component, from 1, which items of equal scores share; 0 for one without a score.
-    pictures : bool
-        Whether the items have pictures.
-    place_before, place_after : (n,) float
-        Where an item stands in either row, in cards from the left; NaN for one without a rank.
-    swapped : (n,) bool
-        Whether an item's rank differs.
-    length : float
-        Of the first row, in cards.
     """
 
-    names: Sequence[str]
+    names: Sequence[str]  # (n,)
+    # before, after: (n,): scores, the best item highest; NaN for an item that was never compared
     before: NDArray[np.floating]
     after: NDArray[np.floating]
+    # before_interval, after_interval: (2, n): lower and upper ends of 95 %
     before_interval: NDArray[np.floating]
     after_interval: NDArray[np.floating]
+    # (n,): items of one component can be compared; negative for an item that was never compared
     component: NDArray[np.integer]
+    # rank_before, rank_after: (n,): rank within the component, from 1, which items of equal scores share; 0
+    # for one without a score
     rank_before: NDArray[np.integer]
     rank_after: NDArray[np.integer]
-    pictures: bool = False
+    pictures: bool = False  # whether the items have pictures
+    # place_before, place_after: (n,): where an item stands in either row, in cards from the left; NaN for one
+    # without a rank
     place_before: NDArray[np.floating] = field(init=False)
     place_after: NDArray[np.floating] = field(init=False)
-    swapped: NDArray[np.bool_] = field(init=False)
-    length: float = field(init=False)
+    swapped: NDArray[np.bool_] = field(init=False)  # (n,): whether an item's rank differs
+    length: float = field(init=False)  # of the first row, in cards
 
     def __post_init__(self) -> None:
         number = len(self.names)
@@ -115,26 +102,15 @@ class RankingView:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The cards of a view on a piece of screen.
-
-    Attributes
-    ----------
-    width, height : float
-        Of the screen, in pixels.
-    scrolled : float
-        Offset of the rows to the left.
-    intervals : bool
-        Whether a strip beside each row has the scores.
-    name_width : float
-        Width of the longest name; longer ones than `WIDEST_NAME` are shortened.
-    """
+    """The cards of a view on a piece of screen."""
 
     view: RankingView
+    # width, height: of the screen, in pixels
     width: float
     height: float
-    scrolled: float
-    intervals: bool
-    name_width: float = 0.0
+    scrolled: float  # offset of the rows to the left
+    intervals: bool  # whether a strip beside each row has the scores
+    name_width: float = 0.0  # width of the longest name; longer ones than `WIDEST_NAME` are shortened
 
     @property
     def strip(self) -> float:
@@ -231,14 +207,8 @@ def paint_rows(
 ) -> None:
     """Paint what is in sight.
 
-    Parameters
-    ----------
-    chosen, pointed : tuple of int
-        Items.
-    pictures : mapping of int to QPixmap or None
-        By item, as far as they are here.
-    row_at_keys : int, optional
-        The row that the keys walk along.
+    `chosen`, `pointed`: items. `pictures`: by item, as far as they are here. `row_at_keys`: the row that the
+    keys walk along.
     """
     palette = theme.current()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -52,14 +52,10 @@ class RankingRows(QAbstractScrollArea):
     """Two rows of cards and the lines between them, painted where they are seen, however many there are.
 
     A click on a card or a line chooses an item; where lines cross, the pair; Ctrl-click a second item too.
-
-    Signals
-    -------
-    pair_chosen : int, int
-        The item chosen before and the one that was added, or the two whose lines cross.
     """
 
     item_chosen = Signal(int)
+    # the item chosen before and the one that was added, or the two whose lines cross
     pair_chosen = Signal(int, int)
 
     def __init__(self) -> None:
@@ -337,19 +333,12 @@ MODES = {
 
 
 class RankingShift(FigurePanel):
-    """The rows with what stands above them: which item is chosen, how many swap, how they are drawn.
-
-    Signals
-    -------
-    pair_chosen : int, int
-        The item chosen before and the one that was added, or the two whose lines cross.
-    picture_wanted : int
-        An item in sight whose picture is not here; answer with `set_picture`.
-    """
+    """The rows with what stands above them: which item is chosen, how many swap, how they are drawn."""
 
     item_chosen = Signal(int)
+    # the item chosen before and the one that was added, or the two whose lines cross
     pair_chosen = Signal(int, int)
-    picture_wanted = Signal(int)
+    picture_wanted = Signal(int)  # an item in sight whose picture is not here; answer with `set_picture`
 
     def __init__(self) -> None:
         self.figure = RankingRows()

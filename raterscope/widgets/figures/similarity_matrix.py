@@ -59,15 +59,9 @@ class _Network:
 
 
 class SimilarityMatrix(FigurePanel):
-    """A click on a cell chooses the annotators of its row and column; on a mark of the graph, the one.
+    """A click on a cell chooses the annotators of its row and column; on a mark of the graph, the one."""
 
-    Signals
-    -------
-    rows_chosen : int, int
-        Row and column; twice the same number for a mark of the graph.
-    """
-
-    rows_chosen = Signal(int, int)
+    rows_chosen = Signal(int, int)  # row and column; twice the same number for a mark of the graph
 
     def __init__(self) -> None:
         self.figure = _Similarity("Similarity")
@@ -89,21 +83,11 @@ class SimilarityMatrix(FigurePanel):
     ) -> None:
         """Show how alike the annotators of every two rows are.
 
-        Parameters
-        ----------
-        values : (m, m) float
-            0 to 1, NaN where not known; rows and columns ordered by community. At most some thousand rows: of
-            more annotators, means over neighbours.
-        edges : (C + 1,) int
-            Where each community's rows begin; the last is m.
-        names : sequence of m str
-            Title of a row: a name, or "12 annotators".
-        communities : sequence of C int, optional
-            Their numbers, -1 for those of none; 0 to C - 1 without.
-        label : str
-            Name of the values.
-        high : float
-            Value of the brightest colour, also for values above it.
+        `values`: (m, m), 0 to 1, NaN where not known; rows and columns ordered by community. At most some
+        thousand rows: of more annotators, means over neighbours. `edges`: (C + 1,), where each community's
+        rows begin; the last is m. `names`: (m,), title of a row: a name, or "12 annotators". `communities`:
+        (C,), their numbers, -1 for those of none; 0 to C - 1 without. `label`: name of the values. `high`:
+        value of the brightest colour, also for values above it.
         """
         number, blocks = len(names), len(edges) - 1
         if values.shape != (number, number):
@@ -126,17 +110,9 @@ class SimilarityMatrix(FigurePanel):
     ) -> None:
         """Show the same as a graph.
 
-        Parameters
-        ----------
-        positions : (m, 2) float
-            Of the marks, in any unit; larger numbers lie further right and further down.
-        edges : (e, 2) int
-            The two marks that each line joins.
-        weights : (e,) float
-            The stronger the line; of more than 4,000 the strongest are drawn.
-        names : sequence of m str
-        communities : (m,) int
-            -1 for none.
+        `positions`: (m, 2), of the marks, in any unit; larger numbers lie further right and further down.
+        `edges`: (e, 2), the two marks that each line joins. `weights`: (e,), the stronger the line; of more
+        than 4,000 the strongest are drawn. `names`: (m,). `communities`: (m,), -1 for none.
         """
         number = len(names)
         if positions.shape != (number, 2) or len(communities) != number:

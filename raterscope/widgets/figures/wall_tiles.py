@@ -37,24 +37,12 @@ MOST_BY_ITSELF = 160
 class WallTiles(QAbstractScrollArea):
     """A tile an annotator, in the order given; places are the annotators' rows in the `Tiles`.
 
-    Parameters
-    ----------
-    words : callable
-        ``words(row)`` describes a tile.
-
-    Signals
-    -------
-    selection_changed : tuple of int
-        Places, in the order shown.
-    activated : int
-        Place that Return or a double click asks for.
-    find_wanted
-        An annotator is to be found by name.
+    `words`: ``words(row)`` describes a tile.
     """
 
-    selection_changed = Signal(object)
-    activated = Signal(int)
-    find_wanted = Signal()
+    selection_changed = Signal(object)  # places, in the order shown
+    activated = Signal(int)  # place that Return or a double click asks for
+    find_wanted = Signal()  # an annotator is to be found by name
 
     def __init__(self, words: Callable[[int], str]) -> None:
         super().__init__()

@@ -26,22 +26,12 @@ NARROWEST = 240
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One line of the history.
+    """One line of the history."""
 
-    Attributes
-    ----------
-    time : datetime
-        Shown in local time.
-    words : str
-        "reject spot 11".
-    tone : {"accepted", "rejected", "disputed", "plain"}
-    standing : str
-        "in effect"; or what happened to it: "undone" is struck through, "superseded" and "no effect" dimmed.
-    """
-
-    time: datetime
-    words: str
-    tone: str = "plain"
+    time: datetime  # shown in local time
+    words: str  # "reject spot 11"
+    tone: str = "plain"  # {"accepted", "rejected", "disputed", "plain"}
+    # "in effect"; or what happened to it: "undone" is struck through, "superseded" and "no effect" dimmed
     standing: str = IN_EFFECT
 
 
@@ -112,28 +102,16 @@ NOTHING = "Decide, then press Fuse (F5) to list what changed."
 
 @dataclass(frozen=True, slots=True)
 class ChangeLine:
-    """List entry for one change.
+    """List entry for one change."""
 
-    Attributes
-    ----------
-    number : int
-        Index in the list.
-    """
-
-    number: int
+    number: int  # index in the list
     words: str
 
 
 class ChangesPanel(QWidget):
-    """Summary and list of changes since the previous run, with a button that shows that run.
+    """Summary and list of changes since the previous run, with a button that shows that run."""
 
-    Signals
-    -------
-    chosen(int)
-        Index of the change.
-    """
-
-    chosen = Signal(int)
+    chosen = Signal(int)  # index of the change
     back_requested = Signal()
 
     def __init__(self) -> None:
@@ -193,41 +171,24 @@ STEPS = 1000
 
 @dataclass(frozen=True, slots=True)
 class JobLine:
-    """Displayed state of one job.
+    """Displayed state of one job."""
 
-    Attributes
-    ----------
-    key : object
-        Identifies the job.
-    title, words : str
-        "Fusing smear_077", "removing the weakest component".
-    fraction : float
-        Share done, 0 to 1.
-    state : {"running", "cancelling", "done", "failed", "cancelled"}
-    error, details : str
-        Error message of a failed job, and its technical details.
-    """
-
-    key: object
+    key: object  # identifies the job
+    # title, words: "Fusing smear_077", "removing the weakest component"
     title: str
     words: str = ""
-    fraction: float = 0.0
+    fraction: float = 0.0  # share done, 0 to 1
     seconds_left: float | None = None
-    state: str = RUNNING
+    state: str = RUNNING  # {"running", "cancelling", "done", "failed", "cancelled"}
+    # error, details: error message of a failed job, and its technical details
     error: str = ""
     details: str = ""
 
 
 class JobsPanel(QWidget):
-    """All jobs, running ones first.
+    """All jobs, running ones first."""
 
-    Signals
-    -------
-    cancel_requested : object
-        Key of the job.
-    """
-
-    cancel_requested = Signal(object)
+    cancel_requested = Signal(object)  # key of the job
 
     def __init__(self) -> None:
         super().__init__()

@@ -27,64 +27,35 @@ Figures = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class CardLine:
-    """A line of the card: a kind's heading, or a value of one annotator or of two.
-
-    Attributes
-    ----------
-    texts : tuple of str
-        A value for each annotator; of a heading one text at the right.
-    figures : tuple of (value, low, high), optional
-        Of shares, drawn as bars; none otherwise.
-    marked : tuple of bool
-        Values that are unusual.
-    """
+    """A line of the card: a kind's heading, or a value of one annotator or of two."""
 
     title: str
-    texts: tuple[str, ...] = ()
-    figures: tuple[Figures, ...] = ()
-    marked: tuple[bool, ...] = ()
+    texts: tuple[str, ...] = ()  # a value for each annotator; of a heading one text at the right
+    figures: tuple[Figures, ...] = ()  # tuple of (value, low, high): of shares, drawn as bars; none otherwise
+    marked: tuple[bool, ...] = ()  # values that are unusual
     heading: bool = False
     help: str = ""
 
 
 @dataclass(frozen=True)
 class CardView:
-    """Everything on the card.
+    """Everything on the card."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        One or two.
-    aside : str
-        State: "excluded", "one-sided".
-    tone : {"plain", "rejected", "disputed"}
-    number, caption, interval : str
-        The most unusual value, or the one with the most marks; empty while two are compared.
-    out : bool
-        Whether all are excluded.
-    selected : int
-        Number of selected annotators.
-    joined : bool
-        Whether one of them has joined names.
-    flagged : bool
-        Whether all are flagged.
-    program : bool
-        Whether all are programs.
-    """
-
-    names: tuple[str, ...]
-    aside: str = ""
-    tone: str = "plain"
+    names: tuple[str, ...]  # one or two
+    aside: str = ""  # state: "excluded", "one-sided"
+    tone: str = "plain"  # {"plain", "rejected", "disputed"}
+    # number, caption, interval: the most unusual value, or the one with the most marks; empty while two are
+    # compared
     number: str = ""
     caption: str = ""
     interval: str = ""
     sentences: tuple[str, ...] = ()
     lines: tuple[CardLine, ...] = ()
-    out: bool = False
-    selected: int = 1
-    joined: bool = False
-    flagged: bool = False
-    program: bool = False
+    out: bool = False  # whether all are excluded
+    selected: int = 1  # number of selected annotators
+    joined: bool = False  # whether one of them has joined names
+    flagged: bool = False  # whether all are flagged
+    program: bool = False  # whether all are programs
 
 
 class CardLineKind(LineKind[CardLine]):

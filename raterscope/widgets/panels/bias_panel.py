@@ -35,67 +35,42 @@ FACTS = {
 
 @dataclass(frozen=True, eq=False)
 class BiasView:
-    """Bias evidence for one annotator.
+    """Bias evidence for one annotator."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the annotator.
-    behaviour : int
-        Number in `BEHAVIOURS`; -1 before a fusion and for untested annotators.
-    decided : int
-        `OPEN`, `FLAGGED` or `CLEARED`, as in the queue.
-    bias, low, high : float
-        Bias and its 95 % interval, positive for left; NaN if unknown.
-    match, crowd_match, match_original : float
-        Share of answers that agree with the corrected ranking: of this annotator, of all, and of this
-        annotator with the ranking of all answers.
-    selected, draws : int
-        Number of knockoff draws that select the annotator, and number of draws.
-    test_flags : bool or None
-        Whether the t test with Benjamini-Hochberg flags the annotator too; None without a test.
-    doubtful_left, clear_left : float
-        Share of left answers among comparisons of close and of distant items.
-    q_value, detectable : float
-        Of the flip test: q value, and smallest detectable bias.
-    has_detectable : bool
-        Whether the smallest detectable bias was computed; it is NaN if no number of choices suffices.
-    by_flips : bool
-        Whether the p value is that of the flip test.
-    untested : str
-        Why the annotator was not tested; empty if it was.
-    sentence : str
-        Conclusion in words.
-    swapped : str
-        How often the choice stays when the sides are swapped; empty without such comparisons.
-    """
-
-    name: str
+    name: str  # name of the annotator
     left: int
     right: int
     ties: int = 0
-    behaviour: int = -1
+    behaviour: int = -1  # number in `BEHAVIOURS`; -1 before a fusion and for untested annotators
     flagged: bool = False
-    decided: int = OPEN
+    decided: int = OPEN  # `OPEN`, `FLAGGED` or `CLEARED`, as in the queue
+    # bias, low, high: bias and its 95 % interval, positive for left; NaN if unknown
     bias: float = math.nan
     low: float = math.nan
     high: float = math.nan
+    # match, crowd_match, match_original: share of answers that agree with the corrected ranking: of this
+    # annotator, of all, and of this annotator with the ranking of all answers
     match: float = math.nan
     crowd_match: float = math.nan
     match_original: float = math.nan
+    # selected, draws: number of knockoff draws that select the annotator, and number of draws
     selected: int = 0
     draws: int = 0
+    # whether the t test with Benjamini-Hochberg flags the annotator too; None without a test
     test_flags: bool | None = None
     p_value: float = math.nan
+    # doubtful_left, clear_left: share of left answers among comparisons of close and of distant items
     doubtful_left: float = math.nan
     clear_left: float = math.nan
+    # q_value, detectable: of the flip test: q value, and smallest detectable bias
     q_value: float = math.nan
     detectable: float = math.nan
+    # whether the smallest detectable bias was computed; it is NaN if no number of choices suffices
     has_detectable: bool = False
-    by_flips: bool = False
-    untested: str = ""
-    sentence: str = ""
-    swapped: str = ""
+    by_flips: bool = False  # whether the p value is that of the flip test
+    untested: str = ""  # why the annotator was not tested; empty if it was
+    sentence: str = ""  # conclusion in words
+    swapped: str = ""  # how often the choice stays when the sides are swapped; empty without such comparisons
 
     @property
     def state(self) -> str:

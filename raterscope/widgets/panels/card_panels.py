@@ -49,17 +49,7 @@ EMPTY = {
 
 
 class SpotGrid(CardGrid):
-    """Spots of one list as crops at the same scale.
-
-    Signals
-    -------
-    filter_changed
-        Other spots are requested: `kind` or `everywhere` changed.
-    opened : int
-        The spot that was double-clicked, or selected with Return.
-    left
-        The image is wanted again.
-    """
+    """Spots of one list as crops at the same scale."""
 
     KEY_HELP = KeyHelp(
         "In the grid of spots",
@@ -70,12 +60,12 @@ class SpotGrid(CardGrid):
         ),
     )
 
-    filter_changed = Signal()
-    opened = Signal(int)
+    filter_changed = Signal()  # other spots are requested: `kind` or `everywhere` changed
+    opened = Signal(int)  # the spot that was double-clicked, or selected with Return
     accept_requested = Signal()
     reject_requested = Signal()
     skip_requested = Signal()
-    left = Signal()
+    left = Signal()  # the image is wanted again
 
     def __init__(self) -> None:
         super().__init__("Spots", picture=PICTURE, several=True)
@@ -139,12 +129,8 @@ class SpotGrid(CardGrid):
     def show_spots(self, spots: Cards, scale: str, *, reset: bool) -> None:
         """Show spots.
 
-        Parameters
-        ----------
-        scale : str
-            Width of each crop: "40 px".
-        reset : bool
-            From the first on; else in the place of those that were shown.
+        `scale`: width of each crop: "40 px". `reset`: from the first on; else in the place of those that were
+        shown.
         """
         where = "on any image" if self.everywhere else "on this image"
         total = len(spots.numbers)
@@ -177,35 +163,18 @@ MOST_SAID = 12
 
 @dataclass(frozen=True, eq=False)
 class CommunitiesView:
-    """C communities.
+    """C communities."""
 
-    Attributes
-    ----------
-    names : tuple of C str
-    members : (C,) int
-        Number of annotators.
-    share : (C,) float
-        Share of all votes; NaN if unknown.
-    accuracy : (C,) float
-        Accuracy of their votes; NaN if unknown.
-    prototype : (C, J, L) float or None
-        Rate of each output given the true class.
-    classes, outputs : tuple of J and L names
-    central : tuple of C str
-        Most central member; empty if unknown.
-    words : str
-        Method and quality: "by behaviour, non-negative factorisation | modularity 0.41".
-    """
-
-    names: tuple[str, ...]
-    members: NDArray[np.integer]
-    share: NDArray[np.floating]
-    accuracy: NDArray[np.floating]
-    prototype: NDArray[np.floating] | None
+    names: tuple[str, ...]  # (C,)
+    members: NDArray[np.integer]  # (C,): number of annotators
+    share: NDArray[np.floating]  # (C,): share of all votes; NaN if unknown
+    accuracy: NDArray[np.floating]  # (C,): accuracy of their votes; NaN if unknown
+    prototype: NDArray[np.floating] | None  # (C, J, L) or None: rate of each output given the true class
+    # classes, outputs: tuple of J and L names
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
-    words: str = ""
-    central: tuple[str, ...] = ()
+    words: str = ""  # method and quality: "by behaviour, non-negative factorisation | modularity 0.41"
+    central: tuple[str, ...] = ()  # (C,): most central member; empty if unknown
 
     def __post_init__(self) -> None:
         count = len(self.names)
@@ -217,12 +186,7 @@ class CommunitiesView:
 
 
 class CommunityCards(QWidget):
-    """Cards of communities. A click or Space selects a community; a second one clears the selection.
-
-    Signals
-    -------
-    community_chosen : int or None
-    """
+    """Cards of communities. A click or Space selects a community; a second one clears the selection."""
 
     community_chosen = Signal(object)
 
@@ -444,36 +408,19 @@ WHOLE_ROW = 3
 
 @dataclass(frozen=True, eq=False)
 class TasksView:
-    """Tasks as arrays; list lines are created on demand.
+    """Tasks as arrays; list lines are created on demand."""
 
-    Attributes
-    ----------
-    names : sequence of N str
-    order : (M,) int
-        Tasks shown, in display order.
-    classes : tuple of J str
-    votes : (N,) int
-    decided, known : (N,) int
-        Class that the expert decided, and class known otherwise; -1 for none.
-    posterior : (N, J) float, optional
-        None before there is a fusion.
-    entropy : (N,) float, optional
-        Doubt, 0 to 1.
-    contested : frozenset of int
-        Tasks that several experts decided differently.
-    parents : tuple of str
-        Parents in the hierarchy of the classes; in `decided` they follow the classes.
-    """
-
-    names: Sequence[str]
-    order: NDArray[np.integer]
-    classes: tuple[str, ...]
-    votes: NDArray[np.integer]
+    names: Sequence[str]  # (N,)
+    order: NDArray[np.integer]  # (M,): tasks shown, in display order
+    classes: tuple[str, ...]  # (J,)
+    votes: NDArray[np.integer]  # (N,)
+    # decided, known: (N,): class that the expert decided, and class known otherwise; -1 for none
     decided: NDArray[np.integer]
     known: NDArray[np.integer]
-    posterior: NDArray[np.floating] | None = None
-    entropy: NDArray[np.floating] | None = None
-    contested: frozenset[int] = frozenset()
+    posterior: NDArray[np.floating] | None = None  # (N, J): none before there is a fusion
+    entropy: NDArray[np.floating] | None = None  # (N,): doubt, 0 to 1
+    contested: frozenset[int] = frozenset()  # tasks that several experts decided differently
+    # parents in the hierarchy of the classes; in `decided` they follow the classes
     parents: tuple[str, ...] = ()
 
     @property
@@ -532,33 +479,17 @@ class TaskList(LongQueue):
 
 @dataclass(frozen=True, eq=False)
 class GridView:
-    """Tasks as arrays for the grid; cards are created on demand.
+    """Tasks as arrays for the grid; cards are created on demand."""
 
-    Attributes
-    ----------
-    title : str
-        Common property: "ann 11 answered 3 where not is true".
-    tasks : (M,) int
-        Tasks, in display order.
-    names : sequence of N str
-        Names of all tasks.
-    classes : tuple of J str
-    posterior : (N, J) float, optional
-    outputs : tuple of L str
-    answers : (M,) int, optional
-        The output that was given to each of `tasks`; -1 for none.
-    pictures : bool
-        Whether the tasks have pictures.
-    """
-
-    title: str
-    tasks: NDArray[np.integer]
-    names: Sequence[str]
-    classes: tuple[str, ...]
-    posterior: NDArray[np.floating] | None = None
-    outputs: tuple[str, ...] = ()
+    title: str  # common property: "ann 11 answered 3 where not is true"
+    tasks: NDArray[np.integer]  # (M,): tasks, in display order
+    names: Sequence[str]  # (N,): names of all tasks
+    classes: tuple[str, ...]  # (J,)
+    posterior: NDArray[np.floating] | None = None  # (N, J)
+    outputs: tuple[str, ...] = ()  # (L,)
+    # (M,): the output that was given to each of `tasks`; -1 for none
     answers: NDArray[np.integer] | None = None
-    pictures: bool = True
+    pictures: bool = True  # whether the tasks have pictures
 
     @property
     def numbers(self) -> NDArray[np.integer]:

@@ -56,23 +56,14 @@ def size_of(picture: int) -> QSize:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Text of one card.
-
-    Attributes
-    ----------
-    second, figure : str
-        Side by side below the title.
-    third : str
-        Below these, or the second column of a line.
-    tone : str
-        Colour role of the figure in the theme.
-    """
+    """Text of one card."""
 
     title: str
+    # second, figure: side by side below the title
     second: str = ""
     figure: str = ""
-    third: str = ""
-    tone: str = "second"
+    third: str = ""  # below these, or the second column of a line
+    tone: str = "second"  # colour role of the figure in the theme
 
 
 class Cards(Protocol):
@@ -94,15 +85,9 @@ class Cards(Protocol):
 
 
 class CardView(QTableView):
-    """List view that extends the selection in reading order with Shift and wraps at the end of a line.
+    """List view that extends the selection in reading order with Shift and wraps at the end of a line."""
 
-    Signals
-    -------
-    returned(QModelIndex)
-        Return was pressed on a card.
-    """
-
-    returned = Signal(QModelIndex)
+    returned = Signal(QModelIndex)  # Return was pressed on a card
 
     def __init__(self, model: CardModel) -> None:
         super().__init__()
@@ -304,24 +289,13 @@ PICTURE = 88
 class CardGrid(QWidget):
     """Grid of cards. A click or an arrow key selects a card; pictures are requested when they come into view.
 
-    Parameters
-    ----------
-    picture : int
-        Side length of a picture.
-    several : bool
-        Whether several cards can be selected: with Ctrl, Shift, the rubber band or Ctrl+A.
-
-    Signals
-    -------
-    chosen : int
-        Number of the new current card.
-    picture_wanted : int
-        Number of a visible card without a picture; answer with `set_picture`.
+    `picture`: side length of a picture. `several`: whether several cards can be selected: with Ctrl, Shift,
+    the rubber band or Ctrl+A.
     """
 
-    chosen = Signal(int)
+    chosen = Signal(int)  # number of the new current card
     selection_changed = Signal()
-    picture_wanted = Signal(int)
+    picture_wanted = Signal(int)  # number of a visible card without a picture; answer with `set_picture`
 
     def __init__(self, title: str, *, picture: int = PICTURE, several: bool = False) -> None:
         super().__init__()
@@ -360,12 +334,7 @@ class CardGrid(QWidget):
     def show_cards(self, cards: Cards | None, nothing: str, name: str) -> None:
         """Show other cards from the first one on, or the reason why there are none. Known pictures are kept.
 
-        Parameters
-        ----------
-        nothing : str
-            Message if there are none.
-        name : str
-            Accessible name.
+        `nothing`: message if there are none. `name`: accessible name.
         """
         self._take(cards, nothing, name)
         self._arrange(reset=True)

@@ -39,34 +39,16 @@ KEYED = 9
 
 @dataclass(frozen=True, slots=True)
 class ClassBar:
-    """One class of a task.
+    """One class of a task."""
 
-    Attributes
-    ----------
-    index : int
-        Index of the class, from 0.
-    share : float
-        Its probability; NaN where it is not known or not to be seen.
-    tone : {"accent", "disputed", "plain"}
-        Of the bar.
-    note : str
-        "decided", "truth" or nothing.
-    digit : str
-        The key that decides for it; empty where there is none.
-    brief : str
-        Short form of the name that differs from the others, for narrow places.
-    votes : int
-        Number of votes for the class; negative where it is not to be shown.
-    """
-
-    index: int
+    index: int  # index of the class, from 0
     name: str
-    share: float
-    tone: str
-    note: str = ""
-    digit: str = ""
-    brief: str = ""
-    votes: int = -1
+    share: float  # its probability; NaN where it is not known or not to be seen
+    tone: str  # {"accent", "disputed", "plain"}: of the bar
+    note: str = ""  # "decided", "truth" or nothing
+    digit: str = ""  # the key that decides for it; empty where there is none
+    brief: str = ""  # short form of the name that differs from the others, for narrow places
+    votes: int = -1  # number of votes for the class; negative where it is not to be shown
 
 
 def summed_bar(bars: Sequence[ClassBar], index: int, name: str, note: str) -> ClassBar:
@@ -95,17 +77,9 @@ def listed_order(
 ) -> list[int]:
     """Return the order in which classes are listed.
 
-    Parameters
-    ----------
-    classes : sequence of J str
-    posterior, votes : (J,) or None
-        Probabilities and numbers of votes; None where unknown or hidden.
-
-    Returns
-    -------
-    list of int
-        The curator's order with at most nine classes, else the most probable first, then those with most
-        votes, then in the curator's order.
+    `classes`: (J,). `posterior`, `votes`: (J,) or None, probabilities and numbers of votes; None where
+    unknown or hidden. Returns the curator's order with at most nine classes, else the most probable first,
+    then those with most votes, then in the curator's order.
     """
     number = np.arange(len(classes))
     if not has_many(classes):
@@ -117,18 +91,10 @@ def listed_order(
 
 
 class ClassBars(LineList[ClassBar]):
-    """Class probabilities as bars. A click on a line, or Return, decides for its class, or folds a node.
+    """Class probabilities as bars. A click on a line, or Return, decides for its class, or folds a node."""
 
-    Signals
-    -------
-    decided : int
-        Index of the class.
-    folded : int
-        Index of a node, below 0.
-    """
-
-    decided = Signal(int)
-    folded = Signal(int)
+    decided = Signal(int)  # index of the class
+    folded = Signal(int)  # index of a node, below 0
 
     def __init__(self) -> None:
         self._kind = _BarKind()
@@ -246,17 +212,10 @@ class ClassFinder(QWidget):
     """The classes of a task, with a field that filters them by what is typed.
 
     Digits select the first nine lines; while the field is open they are text.
-
-    Signals
-    -------
-    decided : int
-        Index of the class.
-    left
-        The field was closed.
     """
 
-    decided = Signal(int)
-    left = Signal()
+    decided = Signal(int)  # index of the class
+    left = Signal()  # the field was closed
 
     def __init__(self) -> None:
         super().__init__()
@@ -294,10 +253,7 @@ class ClassFinder(QWidget):
     ) -> None:
         """Show the classes in this order, or those that match the open field; of a tree the lines instead.
 
-        Parameters
-        ----------
-        parents : sequence of ClassBar
-            Parents in a tree, which only the open field lists, after the classes.
+        `parents`: parents in a tree, which only the open field lists, after the classes.
         """
         self._bars, self._low, self._lines = tuple(bars), low, tuple(lines)
         self._findable = (*bars, *parents)

@@ -15,17 +15,10 @@ class CommentField(QLineEdit):
     """Shows a comment, and edits it; hidden while there is none.
 
     Return and leaving the field store the text, Esc restores the comment.
-
-    Signals
-    -------
-    stored(str)
-        The changed text; empty to remove the comment.
-    left
-        The field was left by key.
     """
 
-    stored = Signal(str)
-    left = Signal()
+    stored = Signal(str)  # the changed text; empty to remove the comment
+    left = Signal()  # the field was left by key
 
     def __init__(self) -> None:
         super().__init__()

@@ -31,27 +31,17 @@ RIGHT_SIDE = Qt.AlignmentFlag.AlignRight
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """An answer that names another class than the true one.
+    """An answer that names another class than the true one."""
 
-    Attributes
-    ----------
-    cell : (int, int)
-        Indices of class and answer.
-    true, given : str
-        Their names.
-    rate, low, high : float
-        How often the answer is given where the class is true, and the 95 % interval.
-    votes : float
-        The expected number of votes behind it.
-    """
-
-    cell: tuple[int, int]
+    cell: tuple[int, int]  # indices of class and answer
+    # true, given: their names
     true: str
     given: str
+    # rate, low, high: how often the answer is given where the class is true, and the 95 % interval
     rate: float
     low: float
     high: float
-    votes: float
+    votes: float  # the expected number of votes behind it
 
     def figures(self) -> str:
         """Return rate, interval and number of votes."""

@@ -41,10 +41,6 @@ class RangeBar(QWidget):
     """Histogram of a channel with the two ends of its displayed range.
 
     A drag moves the nearer end. The arrows move the darker end, with Shift the brighter one.
-
-    Signals
-    -------
-    changed(float, float)
     """
 
     changed = Signal(float, float)
@@ -228,26 +224,12 @@ class _ChannelRow(QWidget):
 class DisplayPanel(QWidget):
     """Panel over an image with the display of its channels.
 
-    Parameters
-    ----------
-    over : QWidget
-        The image.
-    parent : QWidget
-        What contains the image, and has room for the panel.
-
-    Signals
-    -------
-    changed(dict)
-        The displays of the channels that were changed, by name.
-    stain_toggled(bool)
-        Normalise stains to the image on screen, or no longer.
-    left
-        Close was pressed.
+    `over`: the image. `parent`: what contains the image, and has room for the panel.
     """
 
-    changed = Signal(object)
-    stain_toggled = Signal(bool)
-    left = Signal()
+    changed = Signal(object)  # the displays of the channels that were changed, by name
+    stain_toggled = Signal(bool)  # normalise stains to the image on screen, or no longer
+    left = Signal()  # close was pressed
 
     def __init__(self, over: QWidget, parent: QWidget) -> None:
         super().__init__(parent)

@@ -23,37 +23,19 @@ from raterscope.widgets.theme import pixels, set_lengths
 
 @dataclass(frozen=True, slots=True)
 class ChangeLine:
-    """List entry for an annotator whose rates changed.
+    """List entry for an annotator whose rates changed."""
 
-    Attributes
-    ----------
-    key : int
-        Identifies the line in signals.
-    annotator : int
-        Index that determines colour and symbol.
-    when : str
-        "vote 241 of 400, 2026-03-01".
-    how : str
-        "where ring is true: ring 0.88 → 0.34".
-    """
-
-    key: int
-    annotator: int
+    key: int  # identifies the line in signals
+    annotator: int  # index that determines colour and symbol
     name: str
-    when: str
-    how: str
+    when: str  # "vote 241 of 400, 2026-03-01"
+    how: str  # "where ring is true: ring 0.88 → 0.34"
 
 
 class ChangeList(LineList[ChangeLine]):
-    """List of annotators whose rates changed, in the given order.
+    """List of annotators whose rates changed, in the given order."""
 
-    Signals
-    -------
-    chosen : int
-        Key of the line that was clicked, or opened with Return.
-    """
-
-    chosen = Signal(int)
+    chosen = Signal(int)  # key of the line that was clicked, or opened with Return
 
     def __init__(self) -> None:
         super().__init__(_ChangeKind(), "Annotators who changed")
@@ -102,21 +84,11 @@ FRAMES = 150
 
 
 class DriftPanel(QWidget):
-    """Rates of one annotator over time. Space plays and pauses.
+    """Rates of one annotator over time. Space plays and pauses."""
 
-    Signals
-    -------
-    step_changed : int
-        New step, from the slider, the playback or a figure.
-    dynamic_wanted
-        A fusion with a dynamic model is requested.
-    annotator_chosen : int
-        Key of the selected line.
-    """
-
-    step_changed = Signal(int)
-    dynamic_wanted = Signal()
-    annotator_chosen = Signal(int)
+    step_changed = Signal(int)  # new step, from the slider, the playback or a figure
+    dynamic_wanted = Signal()  # a fusion with a dynamic model is requested
+    annotator_chosen = Signal(int)  # key of the selected line
 
     def __init__(self) -> None:
         super().__init__()

@@ -40,13 +40,7 @@ FORM_WIDTH = 272
 class FormBesidePlot(QWidget):
     """Settings form, measure button, and plot.
 
-    Parameters
-    ----------
-    settings : type of Settings
-    tip : str
-        Tooltip of the button.
-    beside : QWidget, optional
-        Widget beside the button.
+    `tip`: tooltip of the button. `beside`: widget beside the button.
     """
 
     measure_wanted = Signal()
@@ -126,29 +120,14 @@ ICON = QSize(18, 12)
 class MethodsPanel(QWidget):
     """Choice of methods to compare, and the results beside it.
 
-    Parameters
-    ----------
-    methods : mapping of str to (str, str)
-        Title and one-sentence description of each method.
-    figures : mapping of str to str
-        Measures for the comparison.
-    ticked : sequence of str
-        Initially selected methods.
-
-    Signals
-    -------
-    requested : tuple of str, str
-        Methods, and "one" for the case on screen or "all".
-    view_changed
-        Another measure or reference was chosen.
-    outlines_toggled : bool
-        Whether to draw the consensuses of the methods over the image.
+    `methods`: title and one-sentence description of each method. `figures`: measures for the comparison.
+    `ticked`: initially selected methods.
     """
 
-    requested = Signal(object, str)
+    requested = Signal(object, str)  # methods, and "one" for the case on screen or "all"
     cancelled = Signal()
-    view_changed = Signal()
-    outlines_toggled = Signal(bool)
+    view_changed = Signal()  # another measure or reference was chosen
+    outlines_toggled = Signal(bool)  # whether to draw the consensuses of the methods over the image
 
     def __init__(
         self,
@@ -307,15 +286,9 @@ CROWD_TIP = "Measure each method on random subsets of annotators, against the gr
 
 
 class CrowdSizePanel(FormBesidePlot):
-    """Settings for the crowd-size evaluation, and its curves.
+    """Settings for the crowd-size evaluation, and its curves."""
 
-    Signals
-    -------
-    requested : CrowdSizeSettings, str
-        Settings, and "one" for the image on screen or "all".
-    """
-
-    requested = Signal(object, str)
+    requested = Signal(object, str)  # settings, and "one" for the image on screen or "all"
 
     def __init__(self) -> None:
         self.scope, self.plot = ModeSwitch(IMAGE_SCOPES), CrowdSizePlot()
@@ -427,20 +400,10 @@ class CostPanel(FormBesidePlot):
 class TrustPanel(QWidget):
     """Calibration plot beside sentences that scroll.
 
-    Parameters
-    ----------
-    axes : tuple of str
-        Titles of the horizontal and the vertical axis.
-    nothing : str
-        Message for the empty state.
-
-    Signals
-    -------
-    seen
-        The panel became visible.
+    `axes`: titles of the horizontal and the vertical axis. `nothing`: message for the empty state.
     """
 
-    seen = Signal()
+    seen = Signal()  # the panel became visible
 
     def __init__(self, axes: tuple[str, str], nothing: str) -> None:
         super().__init__()

@@ -44,83 +44,38 @@ MOST_SAY = 3
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Evidence for one spot.
+    """Evidence for one spot."""
 
-    Attributes
-    ----------
-    title : str
-        "Spot 14".
-    state : str
-        One of "detected", "rejected", "disputed", "accepted", "turned down", "added"; of a covered one
-        "undecided".
-    probability, low, high : float
-        Posterior and its 95 % interval; NaN if unknown.
-    caption : str
-        Name of the number: "posterior parasite".
-    votes, annotators : int
-        Number of annotators who clicked, and who saw the image.
-    lines : tuple of VoterLine
-        The most reliable first.
-    says : tuple of (str, str)
-        Sources and their statements, a line each: "votes" and "5 of 14 marked it".
-    why : str
-        Why they differ, in one or two sentences.
-    neighbours : tuple of EvidenceLine
-        The nearest first.
-    where : str
-        Name of the image if it is not on screen.
-    covered : bool
-        Whether votes and posterior are hidden; `before` then describes the spot decided last.
-    crop : (H, W) or (H, W, 3) uint8, optional
-        The spot and its surroundings.
-    crop_radius : float
-        Half the width of the crop, in the units of `covariance`.
-    covariance : (2, 2) float, optional
-        For the ellipse in the crop.
-    coverage : float
-        Share of the distribution in the ellipse.
-    classes : tuple of ClassBar
-        Classes that the spot may have; () without classes.
-    """
-
-    title: str
+    title: str  # "Spot 14"
+    # one of "detected", "rejected", "disputed", "accepted", "turned down", "added"; of a covered one
+    # "undecided"
     state: str
+    # probability, low, high: posterior and its 95 % interval; NaN if unknown
     probability: float
     low: float
     high: float
-    caption: str
+    caption: str  # name of the number: "posterior parasite"
+    # votes, annotators: number of annotators who clicked, and who saw the image
     votes: int
     annotators: int
-    lines: tuple[VoterLine, ...] = ()
+    lines: tuple[VoterLine, ...] = ()  # the most reliable first
+    # sources and their statements, a line each: "votes" and "5 of 14 marked it"
     says: tuple[tuple[str, str], ...] = ()
-    why: str = ""
-    neighbours: tuple[EvidenceLine, ...] = ()
-    where: str = ""
+    why: str = ""  # why they differ, in one or two sentences
+    neighbours: tuple[EvidenceLine, ...] = ()  # the nearest first
+    where: str = ""  # name of the image if it is not on screen
+    # whether votes and posterior are hidden; `before` then describes the spot decided last
     covered: bool = False
     before: str = ""
-    crop: NDArray[np.uint8] | None = None
-    crop_radius: float = 1.0
-    covariance: NDArray[np.floating] | None = None
-    coverage: float = 0.95
-    classes: tuple[ClassBar, ...] = ()
+    crop: NDArray[np.uint8] | None = None  # (H, W) or (H, W, 3): the spot and its surroundings
+    crop_radius: float = 1.0  # half the width of the crop, in the units of `covariance`
+    covariance: NDArray[np.floating] | None = None  # (2, 2): for the ellipse in the crop
+    coverage: float = 0.95  # share of the distribution in the ellipse
+    classes: tuple[ClassBar, ...] = ()  # classes that the spot may have; () without classes
 
 
 class EvidencePanel(QWidget):
-    """Evidence for one spot: posterior, votes, annotators, explanation, and decision keys.
-
-    Signals
-    -------
-    voter_chosen : int
-        Index of the annotator.
-    neighbour_chosen : int
-        Key of a neighbour's line.
-    run_chosen : int
-        Key of a run's line.
-    class_chosen : int
-        Index of the class that was decided by a click or Return.
-    runs_wanted
-        The tab of other runs became visible; answer with `show_runs`.
-    """
+    """Evidence for one spot: posterior, votes, annotators, explanation, and decision keys."""
 
     accept_requested = Signal()
     reject_requested = Signal()
@@ -128,11 +83,11 @@ class EvidencePanel(QWidget):
     add_requested = Signal()
     move_requested = Signal()
     undo_requested = Signal()
-    voter_chosen = Signal(int)
-    neighbour_chosen = Signal(object)
-    run_chosen = Signal(object)
-    class_chosen = Signal(int)
-    runs_wanted = Signal()
+    voter_chosen = Signal(int)  # index of the annotator
+    neighbour_chosen = Signal(object)  # key of a neighbour's line
+    run_chosen = Signal(object)  # key of a run's line
+    class_chosen = Signal(int)  # index of the class that was decided by a click or Return
+    runs_wanted = Signal()  # the tab of other runs became visible; answer with `show_runs`
 
     def __init__(self) -> None:
         super().__init__()

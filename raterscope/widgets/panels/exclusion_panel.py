@@ -28,18 +28,10 @@ COMMON_REASONS = ("clicks everywhere", "marks very little", "misunderstood the t
 class ReasonField(QWidget):
     """Reason for a decision: common reasons on keys, and a line of free text.
 
-    Parameters
-    ----------
-    reasons : sequence of str
-        Offered on the keys Alt+1, Alt+2 ...
-
-    Signals
-    -------
-    changed : bool
-        Whether there is a reason now.
+    `reasons`: offered on the keys Alt+1, Alt+2 ...
     """
 
-    changed = Signal(bool)
+    changed = Signal(bool)  # whether there is a reason now
 
     def __init__(self, reasons: Sequence[str] = COMMON_REASONS) -> None:
         super().__init__()
@@ -98,24 +90,14 @@ class Preview(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ExclusionPreview:
-    """The labels that an exclusion would change.
+    """The labels that an exclusion would change."""
 
-    Attributes
-    ----------
-    tasks : (M,) int
-        Tasks whose label would change.
-    before, after : (M,) int
-        Class before and after.
-    names : sequence of N str
-        Names of all tasks.
-    classes : tuple of J str
-    """
-
-    tasks: NDArray[np.integer]
+    tasks: NDArray[np.integer]  # (M,): tasks whose label would change
+    # before, after: (M,): class before and after
     before: NDArray[np.integer]
     after: NDArray[np.integer]
-    names: Sequence[str]
-    classes: tuple[str, ...]
+    names: Sequence[str]  # (N,): names of all tasks
+    classes: tuple[str, ...]  # (J,)
 
     def summary(self) -> str:
         """Summarise the changes: "would change 4 of 963 labels"."""
@@ -193,32 +175,16 @@ SEEN = 2
 class ExclusionPanel(QWidget):
     """Preview of an exclusion. X requests it, Exclude with a reason decides, Escape cancels.
 
-    Parameters
-    ----------
-    reasons : sequence of str
-        Offered on the keys Alt+1, Alt+2 ... while the preview is shown.
-    marks, answers : str
-        Nouns of the annotations excluded, and of what may change: "votes" and "labels".
-    weights : sequence of float
-        Weights that can replace an exclusion.
-
-    Signals
-    -------
-    choice_changed
-        Another choice was made, see `weight`; a preview of it is requested.
-    decided : str
-        The choice `weight` was confirmed, with this reason.
-    cancelled
-        The preview is no longer needed.
-    task_chosen : int
-        Key of the selected change.
+    `reasons`: offered on the keys Alt+1, Alt+2 ... while the preview is shown. `marks`, `answers`: nouns of
+    the annotations excluded, and of what may change: "votes" and "labels". `weights`: weights that can
+    replace an exclusion.
     """
 
     preview_wanted = Signal()
-    choice_changed = Signal()
-    decided = Signal(str)
-    cancelled = Signal()
-    task_chosen = Signal(int)
+    choice_changed = Signal()  # another choice was made, see `weight`; a preview of it is requested
+    decided = Signal(str)  # the choice `weight` was confirmed, with this reason
+    cancelled = Signal()  # the preview is no longer needed
+    task_chosen = Signal(int)  # key of the selected change
 
     def __init__(
         self,
@@ -281,14 +247,9 @@ class ExclusionPanel(QWidget):
     def set_annotators(self, subject: str, summary: str = "", *, out: bool = False) -> None:
         """Set the annotators to exclude and clear the preview.
 
-        Parameters
-        ----------
-        subject : str
-            "annotator 79142", "community 3, 301 annotators"; empty for none.
-        summary : str
-            Summary known so far: "would change 4 of 963 labels".
-        out : bool
-            Whether they are excluded, so that the key restores them.
+        `subject`: "annotator 79142", "community 3, 301 annotators"; empty for none. `summary`: summary known
+        so far: "would change 4 of 963 labels". `out`: whether they are excluded, so that the key restores
+        them.
         """
         self.exclude_key.set_word(*(self._again_word if out else self._exclude_word))
         self._who = subject

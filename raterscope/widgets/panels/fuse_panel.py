@@ -105,46 +105,24 @@ class AlgorithmPicker(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """List entry for one run.
-
-    Attributes
-    ----------
-    title : str
-        "OEM + DEM".
-    words : str
-        "12:01, 340 images, 4.2 s".
-    shown : bool
-        True for the run on screen.
-    stale : bool
-        True where decisions or exclusions came after it.
-    """
+    """List entry for one run."""
 
     key: object
-    title: str
-    words: str
-    shown: bool = False
-    stale: bool = False
+    title: str  # "OEM + DEM"
+    words: str  # "12:01, 340 images, 4.2 s"
+    shown: bool = False  # True for the run on screen
+    stale: bool = False  # True where decisions or exclusions came after it
 
 
 class RunList(QWidget):
     """Runs, the latest first.
 
-    Parameters
-    ----------
-    all_compared : bool
-        Whether all runs are compared, without check boxes.
-
-    Signals
-    -------
-    chosen : object
-    delete_requested : object
-    compare_requested : object
-        Tuple of the checked keys, two or more; all keys with `all_compared`.
+    `all_compared`: whether all runs are compared, without check boxes.
     """
 
     chosen = Signal(object)
     delete_requested = Signal(object)
-    compare_requested = Signal(object)
+    compare_requested = Signal(object)  # tuple of the checked keys, two or more; all keys with `all_compared`
 
     def __init__(self, *, all_compared: bool = False) -> None:
         super().__init__()
@@ -243,10 +221,6 @@ class RunRequest:
         Names in the catalogues; the second is empty if there is one step.
     settings, detection, assignment : Settings
         Settings of the steps; None for a missing step.
-    all_items : bool
-        All items, or the one on screen.
-    hold_truth : bool
-        Whether imported truth is held fixed, as decisions are.
     """
 
     algorithm: str
@@ -254,40 +228,25 @@ class RunRequest:
     detector: str = ""
     detection: Settings | None = None
     assignment: Settings | None = None
-    all_items: bool = True
-    hold_truth: bool = False
+    all_items: bool = True  # all items, or the one on screen
+    hold_truth: bool = False  # whether imported truth is held fixed, as decisions are
 
 
 class FusePanel(QWidget):
     """Panel for a fusion: algorithm, settings, start, progress, comparison of runs.
 
-    Parameters
-    ----------
-    algorithms, detectors : mapping of str to Algorithm
-        The two steps of a fusion, in which imported truth can be held fixed; without detectors one step.
-    between : type of Settings, optional
-        Settings of the step between the two, or after a single one.
-    titles : tuple of str
-        Titles of the choices.
-    item : str
-        Noun for the item of a fusion: "image", "case".
-    all_compared : bool
-        Whether all runs are compared, without check boxes.
-
-    Signals
-    -------
-    run_requested : RunRequest
-    run_chosen, run_delete_requested : object
-        Key of a run.
-    compare_requested : object
-        Tuple of the keys of runs.
+    `algorithms`, `detectors`: the two steps of a fusion, in which imported truth can be held fixed; without
+    detectors one step. `between`: settings of the step between the two, or after a single one. `titles`:
+    titles of the choices. `item`: noun for the item of a fusion: "image", "case". `all_compared`: whether all
+    runs are compared, without check boxes.
     """
 
     run_requested = Signal(object)
     cancel_requested = Signal()
+    # run_chosen, run_delete_requested: key of a run
     run_chosen = Signal(object)
     run_delete_requested = Signal(object)
-    compare_requested = Signal(object)
+    compare_requested = Signal(object)  # tuple of the keys of runs
     settings_changed = Signal()
 
     def __init__(

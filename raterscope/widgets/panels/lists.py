@@ -78,10 +78,7 @@ class LineList(QTableView, Generic[Line]):
 
     It is a table of one column, because a list view measures all lines whenever one changes.
 
-    Parameters
-    ----------
-    name : str
-        Accessible name of the list.
+    `name`: accessible name of the list.
     """
 
     def __init__(self, kind: LineKind[Line], name: str, parent: QWidget | None = None) -> None:
@@ -150,15 +147,9 @@ class LineList(QTableView, Generic[Line]):
 
 
 class ChoiceList(LineList[Line]):
-    """List that reports the line selected by the user.
+    """List that reports the line selected by the user."""
 
-    Signals
-    -------
-    chosen : object
-        Key of the line.
-    """
-
-    chosen = Signal(object)
+    chosen = Signal(object)  # key of the line
 
     def __init__(self, kind: LineKind[Line], name: str) -> None:
         super().__init__(kind, name)
@@ -252,51 +243,24 @@ WHO, GAIN, BARE_GAIN = 0.42, 76.0, 48.0
 
 @dataclass(frozen=True, slots=True)
 class AskLine:
-    """List entry for one suggested question.
+    """List entry for one suggested question."""
 
-    Attributes
-    ----------
-    key : hashable
-        Identifies the line in signals.
-    name : str
-        Name of the task or the annotator: "cell-004", "w-0412".
-    why : str
-        Annotator to ask, or reason: "ask v-5103", "finds 0.94 of what is there".
-    gain : float
-        Expected gain of the answer, in the list's unit.
-    more : str
-        Additional sentence of the tooltip.
-    """
-
-    key: Hashable
-    name: str
-    why: str
-    gain: float
-    more: str = ""
+    key: Hashable  # identifies the line in signals
+    name: str  # name of the task or the annotator: "cell-004", "w-0412"
+    why: str  # annotator to ask, or reason: "ask v-5103", "finds 0.94 of what is there"
+    gain: float  # expected gain of the answer, in the list's unit
+    more: str = ""  # additional sentence of the tooltip
 
 
 class AskList(QWidget):
     """Suggested questions, the one with the largest gain first.
 
-    Parameters
-    ----------
-    noun : str
-        Noun for one answer: "vote".
-    measure, unit : str
-        Name and unit of the gain: "expected information", "bit"; no unit for a number.
-    nothing : str
-        Message for the empty state.
-    budgeted : bool
-        Whether a budget can be set.
-
-    Signals
-    -------
-    chosen : object
-        Key of the selected line.
-    budget_wanted
+    `noun`: noun for one answer: "vote". `measure`, `unit`: name and unit of the gain: "expected information",
+    "bit"; no unit for a number. `nothing`: message for the empty state. `budgeted`: whether a budget can be
+    set.
     """
 
-    chosen = Signal(object)
+    chosen = Signal(object)  # key of the selected line
     budget_wanted = Signal()
 
     def __init__(self, noun: str, measure: str, unit: str, nothing: str, *, budgeted: bool = False) -> None:

@@ -33,46 +33,21 @@ NO_SHAPES = "Draw a line or an outline on the image. Measurements are listed her
 
 @dataclass(frozen=True, slots=True)
 class ShapeLine:
-    """List entry for a measured line or outline.
+    """List entry for a measured line or outline."""
 
-    Attributes
-    ----------
-    key : hashable
-        Identifies the shape.
-    title : str
-        "area 3".
-    value : str
-        "12.4 µm²".
-    detail : str
-        Additional text: "outline 13.1 µm".
-    cells : tuple of str
-        Cells of a copied row.
-    """
-
-    key: Hashable
-    title: str
-    value: str
-    detail: str
-    cells: tuple[str, ...]
+    key: Hashable  # identifies the shape
+    title: str  # "area 3"
+    value: str  # "12.4 µm²"
+    detail: str  # additional text: "outline 13.1 µm"
+    cells: tuple[str, ...]  # cells of a copied row
 
 
 class MeasurePanel(QWidget):
-    """Scale, drawing tools, and list of measurements.
+    """Scale, drawing tools, and list of measurements."""
 
-    Signals
-    -------
-    mode_requested : str
-        "scale", "length" or "area".
-    unscale_requested
-        Restore the scale given by the file.
-    shape_chosen : object
-        Key of the selected line; None for none.
-    delete_requested : object
-    """
-
-    mode_requested = Signal(str)
-    unscale_requested = Signal()
-    shape_chosen = Signal(object)
+    mode_requested = Signal(str)  # "scale", "length" or "area"
+    unscale_requested = Signal()  # restore the scale given by the file
+    shape_chosen = Signal(object)  # key of the selected line; None for none
     delete_requested = Signal(object)
 
     KEY_HELP = KeyHelp(
@@ -206,31 +181,20 @@ ROW, FRAME = 42, 6
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Quantities counted besides parasites; None if not counted.
-
-    Attributes
-    ----------
-    thickness : float or None
-        Thickness of the film in micrometres.
-    """
+    """Quantities counted besides parasites; None if not counted."""
 
     leukocytes: float | None = None
     red_cells: float | None = None
     leukocytes_per_microlitre: float | None = None
     red_cells_per_microlitre: float | None = None
-    thickness: float | None = None
+    thickness: float | None = None  # thickness of the film in micrometres
 
 
 @dataclass(frozen=True, slots=True)
 class FigureLine:
-    """Derived value with the formula that gives it.
+    """Derived value with the formula that gives it."""
 
-    Attributes
-    ----------
-    title, value, interval, formula : str
-        Without a value, the formula names what is missing.
-    """
-
+    # title, value, interval, formula: without a value, the formula names what is missing
     title: str
     value: str
     interval: str
@@ -280,18 +244,10 @@ ASKED = {
 
 
 class ParasitaemiaPanel(QWidget):
-    """Form for counted quantities, and the derived values with their formulas.
+    """Form for counted quantities, and the derived values with their formulas."""
 
-    Signals
-    -------
-    scope_chosen : str
-        "all" images, or "one".
-    counted : Counted
-        The values were edited.
-    """
-
-    scope_chosen = Signal(str)
-    counted = Signal(object)
+    scope_chosen = Signal(str)  # "all" images, or "one"
+    counted = Signal(object)  # the values were edited
 
     def __init__(self) -> None:
         super().__init__()

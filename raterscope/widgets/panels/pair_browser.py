@@ -58,35 +58,20 @@ DECISIONS = {FLAGGED: "flagged by you", CLEARED: "cleared by you"}
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorsView:
-    """Annotators as arrays; list lines are created on demand.
+    """Annotators as arrays; list lines are created on demand."""
 
-    Attributes
-    ----------
-    names : sequence of p str
-    total : int
-        Number of annotators with comparisons.
-    order : (M,) int
-        Annotators shown, in display order.
-    left, right : (p,) int
-    behaviour : (p,) int
-        Numbers in `BEHAVIOURS`; -1 for untested annotators and before a fusion.
-    doubt : (p,) float, optional
-        Length of the bar, 0 to 1: 1 - q value, or share of selecting draws; NaN if untested.
-    decided : (p,) int
-        `OPEN`, `FLAGGED` or `CLEARED`.
-    contested : frozenset of int
-        Annotators on whom several experts decided differently.
-    """
-
-    names: Sequence[str]
-    total: int
-    order: NDArray[np.integer]
+    names: Sequence[str]  # (p,)
+    total: int  # number of annotators with comparisons
+    order: NDArray[np.integer]  # (M,): annotators shown, in display order
+    # left, right: (p,)
     left: NDArray[np.integer]
     right: NDArray[np.integer]
+    # (p,): numbers in `BEHAVIOURS`; -1 for untested annotators and before a fusion
     behaviour: NDArray[np.integer]
-    decided: NDArray[np.integer]
+    decided: NDArray[np.integer]  # (p,): `OPEN`, `FLAGGED` or `CLEARED`
+    # (p,): length of the bar, 0 to 1: 1 - q value, or share of selecting draws; NaN if untested
     doubt: NDArray[np.floating] | None = None
-    contested: frozenset[int] = frozenset()
+    contested: frozenset[int] = frozenset()  # annotators on whom several experts decided differently
 
     def item(self, number: int) -> QueueItem:
         """Return the list line of an annotator."""
@@ -140,49 +125,27 @@ TALL, LOW = 56, 48
 
 @dataclass(frozen=True, eq=False)
 class PairsView:
-    """M comparisons, the most informative first.
+    """M comparisons, the most informative first."""
 
-    Attributes
-    ----------
-    name : str
-        Annotator or items of the comparisons: "obs_13", "05 and 11".
-    comparison : (M,) int
-        Identifiers used in signals.
-    left, right : (M,) int
-        Items.
-    choice : (M,) float
-        Above 0 where the left item was preferred, below for the right one, 0 for a tie.
-    others_left, others : (M,) int
-        Number of other annotators of the same two items who preferred the item that is left
-        here, and number who preferred either.
-    ranking : (M,) float
-        Score of the left item minus that of the right one; NaN if unknown.
-    names : sequence of str
-        Names of all items.
-    pictures : bool
-        Whether the items have pictures.
-    who : tuple of M str
-        Annotator of each comparison, if there are several.
-    against : (M,) bool, optional
-        Whether a comparison counts against its annotator; by default if the answer differs from the majority
-        or, without a majority, from the ranking.
-    covered : bool
-        Whether other annotators' answers and the evidence are hidden.
-    """
-
-    name: str
-    comparison: NDArray[np.integer]
+    name: str  # annotator or items of the comparisons: "obs_13", "05 and 11"
+    comparison: NDArray[np.integer]  # (M,): identifiers used in signals
+    # left, right: (M,): items
     left: NDArray[np.integer]
     right: NDArray[np.integer]
+    # (M,): above 0 where the left item was preferred, below for the right one, 0 for a tie
     choice: NDArray[np.floating]
+    # others_left, others: (M,): number of other annotators of the same two items who preferred the item that
+    # is left here, and number who preferred either
     others_left: NDArray[np.integer]
     others: NDArray[np.integer]
-    ranking: NDArray[np.floating]
-    names: Sequence[str]
-    pictures: bool = False
-    who: tuple[str, ...] = ()
+    ranking: NDArray[np.floating]  # (M,): score of the left item minus that of the right one; NaN if unknown
+    names: Sequence[str]  # names of all items
+    pictures: bool = False  # whether the items have pictures
+    who: tuple[str, ...] = ()  # (M,): annotator of each comparison, if there are several
+    # (M,): whether a comparison counts against its annotator; by default if the answer differs from the
+    # majority or, without a majority, from the ranking
     against: NDArray[np.bool_] | None = None
-    covered: bool = False
+    covered: bool = False  # whether other annotators' answers and the evidence are hidden
 
     def __post_init__(self) -> None:
         count = len(self.comparison)
@@ -232,27 +195,17 @@ class PairsView:
 
 @dataclass(frozen=True, slots=True)
 class PairLine:
-    """List entry for one comparison.
+    """List entry for one comparison."""
 
-    Attributes
-    ----------
-    comparison, left, right : int
-        Numbers of the comparison and its items.
-    choice : int
-        1 where the left item was preferred, -1 for the right one, 0 for a tie.
-    against : bool
-        Whether it counts against its annotator.
-    answer, others : str
-        The answer, and the others' answers.
-    """
-
+    # comparison, left, right: numbers of the comparison and its items
     comparison: int
     left: int
     right: int
     left_name: str
     right_name: str
-    choice: int
-    against: bool
+    choice: int  # 1 where the left item was preferred, -1 for the right one, 0 for a tie
+    against: bool  # whether it counts against its annotator
+    # answer, others: the answer, and the others' answers
     answer: str
     others: str
 
@@ -260,25 +213,13 @@ class PairLine:
 class PairGrid(QWidget):
     """Grid of comparisons: two items, the preferred one framed, and the other annotators' answers.
 
-    Parameters
-    ----------
-    of_items : bool
-        Whether the comparisons are of two items by all annotators. Those of one annotator are grouped by
-        the evidence they give.
-
-    Signals
-    -------
-    chosen : int
-        Number of the selected comparison.
-    listed : int
-        Number of the first of other comparisons that are listed now.
-    picture_wanted : int
-        Number of a visible item without a picture; answer with `set_picture`.
+    `of_items`: whether the comparisons are of two items by all annotators. Those of one annotator are grouped
+    by the evidence they give.
     """
 
-    chosen = Signal(int)
-    listed = Signal(int)
-    picture_wanted = Signal(int)
+    chosen = Signal(int)  # number of the selected comparison
+    listed = Signal(int)  # number of the first of other comparisons that are listed now
+    picture_wanted = Signal(int)  # number of a visible item without a picture; answer with `set_picture`
 
     def __init__(self, *, of_items: bool = False) -> None:
         super().__init__()

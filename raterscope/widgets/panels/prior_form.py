@@ -54,17 +54,10 @@ class PriorMatrix(QTableView):
     """Prior matrix: a row per true class, a column per answer.
 
     A digit, F2 or a double click edits a pseudo-count.
-
-    Signals
-    -------
-    edited
-        A pseudo-count was set by hand.
-    refused : str
-        Why one was not, in a sentence.
     """
 
-    edited = Signal()
-    refused = Signal(str)
+    edited = Signal()  # a pseudo-count was set by hand
+    refused = Signal(str)  # why one was not, in a sentence
 
     def __init__(self) -> None:
         super().__init__()
@@ -278,17 +271,10 @@ MatrixOf = Callable[[Settings], NDArray[np.floating]]
 class PriorForm(QWidget):
     """Form that sets the prior matrix; an edited cell overrides it until Reset.
 
-    Parameters
-    ----------
-    settings_class : type of Settings
-        Of the fields.
-
-    Signals
-    -------
-    changed : object
-        The matrix (J, L) edited; None where it is what the settings mean (see `settings`).
+    `settings_class`: of the fields.
     """
 
+    # the matrix (J, L) edited; None where it is what the settings mean (see `settings`)
     changed = Signal(object)
 
     def __init__(self, settings_class: type[Settings]) -> None:
@@ -336,11 +322,7 @@ class PriorForm(QWidget):
     ) -> None:
         """Set the prior for other labels, without a signal.
 
-        Parameters
-        ----------
-        classes, outputs : tuple of J and L str
-        by_hand : (J, L) float, optional
-            The matrix that was edited.
+        `classes`, `outputs`: tuple of J and L str. `by_hand`: (J, L), the matrix that was edited.
         """
         self._labels, self._matrix_of, self._by_hand = (classes, outputs), matrix_of, by_hand is not None
         if by_hand is not None:
@@ -358,10 +340,7 @@ class PriorForm(QWidget):
     def settings(self) -> Settings:
         """Return the settings entered.
 
-        Raises
-        ------
-        SettingsError
-            In the sentence that the form shows too.
+        Raises `SettingsError`: in the sentence that the form shows too.
         """
         return self.form.settings()
 

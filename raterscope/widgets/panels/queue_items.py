@@ -12,34 +12,17 @@ from raterscope.widgets.names import distinguishing_labels
 
 @dataclass(frozen=True, slots=True)
 class QueueItem:
-    """One line of the queue.
+    """One line of the queue."""
 
-    Attributes
-    ----------
-    key : hashable
-        Identity of the item; equal keys are the same item.
-    title, detail : str
-        Name, and state in a few words.
-    score : float or None
-        Doubt, 0 and more; None before there is any.
-    done : bool
-        True where nothing is left to decide.
-    flag : str or None
-        Why it was flagged; None where it is not.
-    counts : mapping of str to int
-        By what filters may ask for more than so many.
-    amount : str
-        The doubt with its unit, as shown: "0.93 errors".
-    """
-
-    key: Hashable
+    key: Hashable  # identity of the item; equal keys are the same item
+    # title, detail: name, and state in a few words
     title: str
     detail: str
-    score: float | None
-    done: bool
-    flag: str | None = None
-    counts: Mapping[str, int] = field(default_factory=dict)
-    amount: str = ""
+    score: float | None  # doubt, 0 and more; None before there is any
+    done: bool  # True where nothing is left to decide
+    flag: str | None = None  # why it was flagged; None where it is not
+    counts: Mapping[str, int] = field(default_factory=dict)  # by what filters may ask for more than so many
+    amount: str = ""  # the doubt with its unit, as shown: "0.93 errors"
 
 
 def chance_of_error(doubt: float) -> str:
@@ -49,19 +32,11 @@ def chance_of_error(doubt: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class QueueFilter:
-    """Filter of a queue.
+    """Filter of a queue."""
 
-    Attributes
-    ----------
-    key : str
-        "all", "undecided", "flagged", "commented", or one of an item's counts.
-    empty : str
-        Text for an empty list.
-    """
-
-    key: str
+    key: str  # "all", "undecided", "flagged", "commented", or one of an item's counts
     words: str
-    empty: str = ""
+    empty: str = ""  # text for an empty list
 
     @property
     def counts(self) -> bool:
@@ -82,12 +57,8 @@ class QueuedItems:
 
     For 10,000 items this takes longer than a frame: another thread can do it.
 
-    Parameters
-    ----------
-    short : mapping of str to str, optional
-        Short titles, as of earlier items; they are made again for other titles.
-    done_last : bool
-        Whether finished items come last.
+    `short`: short titles, as of earlier items; they are made again for other titles. `done_last`: whether
+    finished items come last.
     """
 
     def __init__(

@@ -40,13 +40,7 @@ MOST, NUMBER_WIDTH = 9999, 54
 class QueueFrame(QWidget):
     """Frame of every queue: title, filter, list selector, list, and a message if empty.
 
-    Parameters
-    ----------
-    title : str
-    choice : QWidget
-        Other filters of the queue.
-    view : QWidget
-        The list.
+    `choice`: other filters of the queue. `view`: the list.
     """
 
     def __init__(self, title: str, choice: QWidget, view: QWidget, parent: QWidget | None = None) -> None:
@@ -124,15 +118,9 @@ COMMENTED = QueueFilter("commented", "with comment", "There are no comments; Ctr
 
 
 class QueuePanel(QueueFrame):
-    """Queue of items with filters and progress; finished items go to the end.
+    """Queue of items with filters and progress; finished items go to the end."""
 
-    Signals
-    -------
-    item_chosen : object
-        Key of the item that the user went to.
-    """
-
-    item_chosen = Signal(object)
+    item_chosen = Signal(object)  # key of the item that the user went to
 
     def __init__(
         self,
@@ -480,24 +468,12 @@ class QueueView(Protocol):
 class LongQueue(QueueFrame):
     """Queue in the given order; its owner applies the filter, which may take longer than a frame.
 
-    Parameters
-    ----------
-    title : str
-    filters : mapping of str to str
-        Filters of the queue: key and words.
-    empty : mapping of str to str, optional
-        Texts for empty lists, by the keys of the filters.
-
-    Signals
-    -------
-    chosen : int
-        Number that the user went to.
-    filter_changed : str, str
-        Words that the name is to contain, and a key of the filters.
+    `filters`: filters of the queue: key and words. `empty`: texts for empty lists, by the keys of the
+    filters.
     """
 
-    chosen = Signal(int)
-    filter_changed = Signal(str, str)
+    chosen = Signal(int)  # number that the user went to
+    filter_changed = Signal(str, str)  # words that the name is to contain, and a key of the filters
 
     def __init__(
         self,

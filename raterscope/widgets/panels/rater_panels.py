@@ -40,14 +40,9 @@ class LocalWeight(QWidget):
     """Heat map of a rater's local weight with a colour bar, in unsmoothed voxels.
 
     It can be copied and saved, with its values.
-
-    Signals
-    -------
-    measure_chosen : str
-        "weight" or "tau".
     """
 
-    measure_chosen = Signal(str)
+    measure_chosen = Signal(str)  # "weight" or "tau"
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,18 +76,9 @@ class LocalWeight(QWidget):
     ) -> None:
         """Show a crop of a rater's weight or tau.
 
-        Parameters
-        ----------
-        title : str
-            "Local weight, rater 4" or "Local tau, rater 4".
-        values : (H, W) float or None
-            None where there is none to show.
-        low, high : float
-            Ends of the scale.
-        aspect : float
-            Height of a voxel over its width.
-        corner : tuple of int
-            Row and column of the slice at which the crop begins.
+        `title`: "Local weight, rater 4" or "Local tau, rater 4". `values`: (H, W) or None, none where there
+        is none to show. `low`, `high`: ends of the scale. `aspect`: height of a voxel over its width.
+        `corner`: row and column of the slice at which the crop begins.
         """
         self._header.set_title(title)
         known = values is not None and values.size > 0
@@ -191,15 +177,9 @@ class _Map(Figure[tuple[int, int]]):
 
 
 class RaterTreePanel(QWidget):
-    """Dendrogram of the raters with a choice of the distance.
+    """Dendrogram of the raters with a choice of the distance."""
 
-    Signals
-    -------
-    basis_chosen : str
-        Name of the distance.
-    """
-
-    basis_chosen = Signal(str)
+    basis_chosen = Signal(str)  # name of the distance
 
     def __init__(self, tree: Dendrogram, bases: Mapping[str, str]) -> None:
         super().__init__()
@@ -231,34 +211,20 @@ NO_ALTERNATIVES = "Fuse with more than one consensus to separate raters who drew
 
 @dataclass(frozen=True, eq=False)
 class AlternativeCard:
-    """List entry for one of several consensuses.
+    """List entry for one of several consensuses."""
 
-    Attributes
-    ----------
-    title : str
-        "Consensus 1".
-    weight : float
-        Its share of the mixture, 0 to 1.
-    members : sequence of (name, number, responsibility)
-        The raters, and how far each belongs to it, 0 to 1; those who belong most first.
-    """
-
-    title: str
-    weight: float
+    title: str  # "Consensus 1"
+    weight: float  # its share of the mixture, 0 to 1
+    # sequence of (name, number, responsibility): the raters, and how far each belongs to it, 0 to 1; those
+    # who belong most first
     members: Sequence[tuple[str, int, float]]
     picture: QImage | None = None
 
 
 class AlternativesPanel(QWidget):
-    """Alternative consensuses, a card each. A click or Space shows one in the views.
+    """Alternative consensuses, a card each. A click or Space shows one in the views."""
 
-    Signals
-    -------
-    alternative_chosen : int
-        Place of the card.
-    """
-
-    alternative_chosen = Signal(int)
+    alternative_chosen = Signal(int)  # place of the card
 
     def __init__(self) -> None:
         super().__init__()

@@ -21,15 +21,9 @@ WIDTH = 288
 
 
 class CaseStrip(QWidget):
-    """Cases of a session in their order: read, not read, and the case on screen.
+    """Cases of a session in their order: read, not read, and the case on screen."""
 
-    Signals
-    -------
-    chosen : int
-        Index of a case.
-    """
-
-    chosen = Signal(int)
+    chosen = Signal(int)  # index of a case
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,12 +80,7 @@ class CaseStrip(QWidget):
 
 
 class ReadingHeader(QWidget):
-    """Name of the study, case and session on screen, and the way out.
-
-    Signals
-    -------
-    close_requested : ()
-    """
+    """Name of the study, case and session on screen, and the way out."""
 
     close_requested = Signal()
 
@@ -129,32 +118,19 @@ class ReadingHeader(QWidget):
 
 
 class ReadingKey(NamedTuple):
-    """A key of the reading mode.
+    """A key of the reading mode."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the command.
-    key, word, tip : str
-        Key cap, action, and its effect in a sentence.
-    """
-
-    name: str
+    name: str  # name of the command
+    # key, word, tip: key cap, action, and its effect in a sentence
     key: str
     word: str
     tip: str = ""
 
 
 class ReadingPanel(QWidget):
-    """Instruction, and the keys of the case on screen, in groups.
+    """Instruction, and the keys of the case on screen, in groups."""
 
-    Signals
-    -------
-    pressed : str
-        Name of a command.
-    """
-
-    pressed = Signal(str)
+    pressed = Signal(str)  # name of a command
 
     def __init__(self, instruction: str, groups: Sequence[tuple[str, Sequence[ReadingKey]]]) -> None:
         super().__init__()
@@ -224,15 +200,9 @@ class ReadingPanel(QWidget):
 
 
 class ComparedPictures(QWidget):
-    """Two pictures beside each other; the chosen one has a frame.
+    """Two pictures beside each other; the chosen one has a frame."""
 
-    Signals
-    -------
-    chosen : str
-        "left" or "right": a picture was double-clicked.
-    """
-
-    chosen = Signal(str)
+    chosen = Signal(str)  # "left" or "right": a picture was double-clicked
 
     def __init__(self) -> None:
         super().__init__()

@@ -27,29 +27,16 @@ LEAST_MM = 0.05
 
 @dataclass(frozen=True, slots=True)
 class RegionVote:
-    """One rater's marking of a region.
+    """One rater's marking of a region."""
 
-    Attributes
-    ----------
-    number : int
-        Index that determines the colour.
-    inside : float
-        Share of the region's volume that the rater marks, 0 to 1.
-    distance_mm : float
-        How far the rater draws beyond the consensus (positive) or short of it (negative) where they differ
-        most in the region; NaN if unknown.
-    weight : float
-        Local weight in the region, 0 to 1; NaN if unknown.
-    unit : str
-        Of the distance: "px" if the pixel size is unknown.
-    """
-
-    number: int
+    number: int  # index that determines the colour
     name: str
-    inside: float
+    inside: float  # share of the region's volume that the rater marks, 0 to 1
+    # how far the rater draws beyond the consensus (positive) or short of it (negative) where they differ most
+    # in the region; NaN if unknown
     distance_mm: float = math.nan
-    weight: float = math.nan
-    unit: str = "mm"
+    weight: float = math.nan  # local weight in the region, 0 to 1; NaN if unknown
+    unit: str = "mm"  # of the distance: "px" if the pixel size is unknown
 
     def direction(self) -> str:
         """Return the distance in words: "6.1 mm beyond"."""
@@ -143,56 +130,29 @@ NOT_FUSED = "Press Fuse (F5) to find disputed regions."
 
 @dataclass(frozen=True, slots=True)
 class RegionEvidence:
-    """Evidence for one disputed region.
+    """Evidence for one disputed region."""
 
-    Attributes
-    ----------
-    title : str
-        "Region 1".
-    state : {"undecided", "contested", "accepted", "taken", "mended", "skipped"}
-    doubt : float
-        The number that decides: volume of doubt, or area in a plane; NaN if unknown.
-    unit : str
-        "ml" or "mm²".
-    sentence : str
-        Why it is disputed.
-    votes : tuple of RegionVote
-        Those who are furthest from the consensus first.
-    taken_from : str
-        The rater whose version was taken.
-    position : str
-        Where it is: "slices 77 to 84".
-    """
-
-    title: str
-    state: str
-    doubt: float
-    unit: str = "ml"
-    sentence: str = ""
-    votes: tuple[RegionVote, ...] = ()
-    taken_from: str = ""
-    position: str = ""
+    title: str  # "Region 1"
+    state: str  # {"undecided", "contested", "accepted", "taken", "mended", "skipped"}
+    doubt: float  # the number that decides: volume of doubt, or area in a plane; NaN if unknown
+    unit: str = "ml"  # "ml" or "mm²"
+    sentence: str = ""  # why it is disputed
+    votes: tuple[RegionVote, ...] = ()  # those who are furthest from the consensus first
+    taken_from: str = ""  # the rater whose version was taken
+    position: str = ""  # where it is: "slices 77 to 84"
 
 
 class RegionPanel(QWidget):
-    """Evidence for one disputed region: volume, raters, explanation, and decision keys.
-
-    Signals
-    -------
-    take_requested : str
-        Name of the rater whose version is to be taken.
-    rater_chosen : str
-        Name of the selected rater.
-    """
+    """Evidence for one disputed region: volume, raters, explanation, and decision keys."""
 
     accept_requested = Signal()
-    take_requested = Signal(str)
+    take_requested = Signal(str)  # name of the rater whose version is to be taken
     brush_requested = Signal()
     erase_requested = Signal()
     interpolate_requested = Signal()
     skip_requested = Signal()
     undo_requested = Signal()
-    rater_chosen = Signal(str)
+    rater_chosen = Signal(str)  # name of the selected rater
 
     def __init__(self) -> None:
         super().__init__()

@@ -25,19 +25,10 @@ class SettingsForm(QWidget):
 
     The rows are made when the form is first shown: most forms of a window never are.
 
-    Parameters
-    ----------
-    settings_class : type of Settings
-    settings : Settings, optional
-        Initial settings; by default the defaults.
-
-    Signals
-    -------
-    changed
-        Something was edited, whether it will do or not.
+    `settings`: initial settings; by default the defaults.
     """
 
-    changed = Signal()
+    changed = Signal()  # something was edited, whether it will do or not
 
     def __init__(self, settings_class: type[Settings], settings: Settings | None = None) -> None:
         super().__init__()
@@ -81,10 +72,7 @@ class SettingsForm(QWidget):
     def settings(self) -> Settings:
         """Return the settings entered.
 
-        Raises
-        ------
-        SettingsError
-            In the sentence that the form shows too.
+        Raises `SettingsError`: in the sentence that the form shows too.
         """
         if not self._rows:
             return self._initial

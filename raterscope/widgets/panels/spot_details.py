@@ -41,45 +41,24 @@ WORDS = {"turned down": "rejected by you", "accepted": "accepted by you", "added
 
 @dataclass(frozen=True, slots=True)
 class EvidenceLine:
-    """List entry for a neighbour or a run.
+    """List entry for a neighbour or a run."""
 
-    Attributes
-    ----------
-    key : hashable
-        Description of the selection.
-    title, detail : str
-        "spot 12", "14 px away"; the run, "5 of 14 votes".
-    figure : str
-        Its posterior; empty where there is none.
-    state : str
-        A key of `TONES`; empty where there is no spot.
-    tip : str
-        The line in full.
-    """
-
-    key: Hashable
+    key: Hashable  # description of the selection
+    # title, detail: "spot 12", "14 px away"; the run, "5 of 14 votes"
     title: str
     detail: str
-    figure: str
-    state: str
-    tip: str
+    figure: str  # its posterior; empty where there is none
+    state: str  # a key of `TONES`; empty where there is no spot
+    tip: str  # the line in full
 
 
 class EvidenceLines(QWidget):
     """List of lines, or a sentence if it is empty.
 
-    Parameters
-    ----------
-    name : str
-        Accessible name of the list.
-
-    Signals
-    -------
-    chosen : object
-        Key of the line that was clicked, or selected with Return.
+    `name`: accessible name of the list.
     """
 
-    chosen = Signal(object)
+    chosen = Signal(object)  # key of the line that was clicked, or selected with Return
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -141,23 +120,13 @@ BAR = 96
 
 @dataclass(frozen=True, slots=True)
 class VoterLine:
-    """List entry for one annotator of a spot.
+    """List entry for one annotator of a spot."""
 
-    Attributes
-    ----------
-    annotator : int
-        Index that gives colour and symbol.
-    reliability : float
-        0 to 1, NaN if unknown.
-    weight : float
-        As how much of an annotator the word counts.
-    """
-
-    annotator: int
+    annotator: int  # index that gives colour and symbol
     name: str
     clicked: bool
-    reliability: float
-    weight: float = 1.0
+    reliability: float  # 0 to 1, NaN if unknown
+    weight: float = 1.0  # as how much of an annotator the word counts
 
     @property
     def who(self) -> str:
@@ -216,17 +185,10 @@ ALONE = "No other spot nearby."
 
 
 class SpotTabs(QTabWidget):
-    """Tabs for voters, neighbours and other runs of a spot.
+    """Tabs for voters, neighbours and other runs of a spot."""
 
-    Signals
-    -------
-    voter_chosen : int
-        Index of the annotator.
-    neighbour_chosen, run_chosen : int
-        Key of a line.
-    """
-
-    voter_chosen = Signal(int)
+    voter_chosen = Signal(int)  # index of the annotator
+    # neighbour_chosen, run_chosen: key of a line
     neighbour_chosen = Signal(object)
     run_chosen = Signal(object)
 

@@ -21,33 +21,18 @@ FIGURE_WIDTH = 80
 
 @dataclass(frozen=True, slots=True)
 class LiveLine:
-    """State of a watched source.
+    """State of a watched source."""
 
-    Attributes
-    ----------
-    name : str
-        The source's.
-    words : str
-        Activity: "reading", "waiting for new clicks".
-    since : float or None
-        Seconds since something came; None where nothing has.
-    clicks, annotators, images : int
-        So far.
-    refused : int
-        Lines that were left out because something is wrong in them.
-    notice : str
-        The last notice on how the source was read.
-    """
-
-    name: str
-    words: str
+    name: str  # the source's
+    words: str  # activity: "reading", "waiting for new clicks"
     paused: bool
-    since: float | None
+    since: float | None  # seconds since something came; None where nothing has
+    # clicks, annotators, images: so far
     clicks: int
     annotators: int
     images: int
-    refused: int = 0
-    notice: str = ""
+    refused: int = 0  # lines that were left out because something is wrong in them
+    notice: str = ""  # the last notice on how the source was read
 
 
 class LiveControls(QWidget):
@@ -138,34 +123,18 @@ CHOICE_WIDTH, SIDE_BY_SIDE_FROM = 88, 400
 
 @dataclass(frozen=True, slots=True)
 class ReplayLine:
-    """State of a replay.
+    """State of a replay."""
 
-    Attributes
-    ----------
-    annotators : int
-        Of the image.
-    steps, ready : int
-        That there will be, and that are worked out.
-    position : int
-        The step on screen, from 1; 0 is before the first.
-    order : {"time", "random"}
-    timed : bool
-        Whether the clicks carry times.
-    batch : int
-        Annotators per step.
-    speed : float
-        Steps per second.
-    """
-
-    annotators: int
+    annotators: int  # of the image
+    # steps, ready: that there will be, and that are worked out
     steps: int
     ready: int
-    position: int
+    position: int  # the step on screen, from 1; 0 is before the first
     playing: bool
-    order: str
-    timed: bool
-    batch: int
-    speed: float
+    order: str  # {"time", "random"}
+    timed: bool  # whether the clicks carry times
+    batch: int  # annotators per step
+    speed: float  # steps per second
 
 
 class ReplayControls(QWidget):

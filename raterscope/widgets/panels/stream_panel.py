@@ -28,39 +28,22 @@ FORM_WIDTH, FIRST_WIDTH, SIDE_BY_SIDE_FROM = 460, 230, 500
 
 
 class StreamPanel(QWidget):
-    """Panel of replay and live watching. Space plays or pauses; Home and End jump to the ends.
+    """Panel of replay and live watching. Space plays or pauses; Home and End jump to the ends."""
 
-    Signals
-    -------
-    replay_requested, watch_requested, resume_requested
-        An offer was accepted.
-    leave_requested, shuffle_requested
-        Of a replay.
-    position_chosen : int
-        The step selected, from 1; 0 is before the first.
-    order_chosen : str
-        "time" or "random".
-    batch_chosen : int
-        Annotators a step.
-    speed_chosen : float
-        Steps a second.
-    stop_requested
-        Of a source that is watched.
-    stopping_changed : StoppingSettings
-    """
-
+    # replay_requested, watch_requested, resume_requested: an offer was accepted
     replay_requested = Signal()
     watch_requested = Signal()
     resume_requested = Signal()
+    # leave_requested, shuffle_requested: of a replay
     leave_requested = Signal()
     shuffle_requested = Signal()
     play_toggled = Signal(bool)
-    position_chosen = Signal(int)
-    order_chosen = Signal(str)
-    batch_chosen = Signal(int)
-    speed_chosen = Signal(float)
+    position_chosen = Signal(int)  # the step selected, from 1; 0 is before the first
+    order_chosen = Signal(str)  # "time" or "random"
+    batch_chosen = Signal(int)  # annotators a step
+    speed_chosen = Signal(float)  # steps a second
     pause_toggled = Signal(bool)
-    stop_requested = Signal()
+    stop_requested = Signal()  # of a source that is watched
     stopping_changed = Signal(object)
 
     def __init__(self, stopping: StoppingSettings | None = None) -> None:
@@ -128,12 +111,8 @@ class StreamPanel(QWidget):
     def set_state(self, history: StreamHistory | None, step: int = 0) -> None:
         """Show how close the image on screen is to the stop rule.
 
-        Parameters
-        ----------
-        history : StreamHistory or None
-            Its own; None where nothing has come to it.
-        step : int
-            The one on screen, from 1; 0 is before the first.
+        `history`: its own; None where nothing has come to it. `step`: the one on screen, from 1; 0 is before
+        the first.
         """
         known = history is not None and 1 <= step <= len(history)
         self._state.setVisible(known)

@@ -38,48 +38,25 @@ _MARGIN = 12
 
 @dataclass(frozen=True, eq=False)
 class TaskContent:
-    """What annotators saw of one task.
-
-    Attributes
-    ----------
-    has_picture : bool
-        Whether an image of the study shows the task.
-    pixels : (rows, columns, 3) uint8, optional
-        The picture, once it is read.
-    texts : mapping of field to text
-        In order; empty if the file held none.
-    sides : pair of fields
-        Two fields that are shown side by side, as those whose names end in a and b.
-    problem : str
-        Why a picture, sound or film cannot be shown, in a sentence.
-    film : str
-        Name of a film, which the system's player shows.
-    """
+    """What annotators saw of one task."""
 
     name: str
-    has_picture: bool = False
-    pixels: NDArray[np.uint8] | None = None
-    texts: Mapping[str, str] = field(default_factory=dict)
+    has_picture: bool = False  # whether an image of the study shows the task
+    pixels: NDArray[np.uint8] | None = None  # (rows, columns, 3): the picture, once it is read
+    texts: Mapping[str, str] = field(default_factory=dict)  # by field: in order; empty if the file held none
+    # pair of fields: two fields that are shown side by side, as those whose names end in a and b
     sides: tuple[str, str] = ("", "")
-    problem: str = ""
-    film: str = ""
+    problem: str = ""  # why a picture, sound or film cannot be shown, in a sentence
+    film: str = ""  # name of a film, which the system's player shows
 
 
 class ContentBrowser(QTextBrowser):
     """Texts of a task. Nothing is loaded, run or followed: links are reported.
 
-    Parameters
-    ----------
-    size, margin : int
-        Of the letters, and around the text.
-
-    Signals
-    -------
-    link_chosen(str)
-        Address of a link to the web.
+    `size`, `margin`: of the letters, and around the text.
     """
 
-    link_chosen = Signal(str)
+    link_chosen = Signal(str)  # address of a link to the web
 
     def __init__(
         self, parent: QWidget | None = None, *, size: int = theme.FIGURE, margin: int = _MARGIN
@@ -193,20 +170,11 @@ def _record(text: str) -> dict[str, Any] | None:
 
 
 class TaskContentView(QWidget):
-    """A task, large.
+    """A task, large."""
 
-    Signals
-    -------
-    back_wanted
-        The key of the layout was clicked.
-    link_chosen(str)
-    film_wanted
-        The film is to be shown by the system's player.
-    """
-
-    back_wanted = Signal()
+    back_wanted = Signal()  # the key of the layout was clicked
     link_chosen = Signal(str)
-    film_wanted = Signal()
+    film_wanted = Signal()  # the film is to be shown by the system's player
 
     def __init__(
         self,

@@ -45,47 +45,25 @@ TIME_FROM = 360.0
 
 @dataclass(frozen=True, slots=True)
 class TaskVote:
-    """One vote.
+    """One vote."""
 
-    Attributes
-    ----------
-    annotator : int
-        Index that gives colour and symbol; negative for grey.
-    name, label : str
-        Annotator, and the output given.
-    agrees : bool
-        Whether the output stands for the class that the model finds most probable.
-    weight : float
-        What the vote weighs for that class, as a natural logarithm of odds: below 0 it speaks against it. NaN
-        if unknown.
-    time : str
-        Local time, empty if unknown.
-    brief : str
-        Short form of `label` that distinguishes it from other outputs.
-    program : bool
-        Whether it is the answer of a program, with its probability, and no vote.
-    """
-
-    annotator: int
+    annotator: int  # index that gives colour and symbol; negative for grey
+    # name, label: annotator, and the output given
     name: str
     label: str
-    agrees: bool
+    agrees: bool  # whether the output stands for the class that the model finds most probable
+    # what the vote weighs for that class, as a natural logarithm of odds: below 0 it speaks against it. NaN
+    # if unknown.
     weight: float = math.nan
-    time: str = ""
-    brief: str = ""
-    program: bool = False
+    time: str = ""  # local time, empty if unknown
+    brief: str = ""  # short form of `label` that distinguishes it from other outputs
+    program: bool = False  # whether it is the answer of a program, with its probability, and no vote
 
 
 class TaskVotes(LineList[TaskVote]):
-    """Votes on one task, those that disagree with the model first.
+    """Votes on one task, those that disagree with the model first."""
 
-    Signals
-    -------
-    chosen : int
-        Index of the annotator selected; never while names are hidden.
-    """
-
-    chosen = Signal(int)
+    chosen = Signal(int)  # index of the annotator selected; never while names are hidden
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(_VoteKind(), "Votes", parent)
@@ -180,50 +158,29 @@ class TaskView:
 
     Attributes
     ----------
-    name : str
-        Of the task: "cell-0417".
-    classes : tuple of J str
-    posterior : (J,) float or None
-        None before there is a fusion.
-    pictures : bool
-        Whether tasks have pictures at all; an empty frame is shown where one is missing.
-    majority, majority_votes : int
-        The class that most votes stand for, -1 where none leads, and how many do.
     decided, known : int
         The class that the expert decided, and that known otherwise; -1 for none. From J on, `decided` is a
         parent.
-    parents : tuple of str
-        Parents in the hierarchy of the classes: "bird".
-    blind : bool
-        Names are hidden.
-    hidden : bool
-        Votes, and what the model makes of them, are hidden until the expert has decided.
-    contested : str
-        What several experts decided differently: "anna: cat; ben: dog".
-    tally : (J,) int or None
-        Number of votes for each class; None if unknown.
-    fixed : bool
-        The run held the class of the task fixed, so that its posterior is no evidence.
-    grades : tuple of three int, optional
-        Median and ends of the 95 % interval of ordered classes.
     """
 
-    name: str
-    classes: tuple[str, ...]
-    posterior: NDArray[np.floating] | None
+    name: str  # of the task: "cell-0417"
+    classes: tuple[str, ...]  # (J,)
+    posterior: NDArray[np.floating] | None  # (J,) or None: none before there is a fusion
     votes: tuple[TaskVote, ...] = ()
     picture: QImage | None = None
-    pictures: bool = True
+    pictures: bool = True  # whether tasks have pictures at all; an empty frame is shown where one is missing
+    # majority, majority_votes: the class that most votes stand for, -1 where none leads, and how many do
     majority: int = -1
     majority_votes: int = 0
     decided: int = -1
-    parents: tuple[str, ...] = ()
+    parents: tuple[str, ...] = ()  # parents in the hierarchy of the classes: "bird"
     known: int = -1
-    blind: bool = False
-    hidden: bool = False
-    contested: str = ""
-    tally: NDArray[np.integer] | None = None
-    fixed: bool = False
+    blind: bool = False  # names are hidden
+    hidden: bool = False  # votes, and what the model makes of them, are hidden until the expert has decided
+    contested: str = ""  # what several experts decided differently: "anna: cat; ben: dog"
+    tally: NDArray[np.integer] | None = None  # (J,) or None: number of votes for each class; None if unknown
+    fixed: bool = False  # the run held the class of the task fixed, so that its posterior is no evidence
+    # tuple of three int: median and ends of the 95 % interval of ordered classes
     grades: tuple[int, int, int] | None = None
 
     @property
@@ -294,21 +251,11 @@ class TaskView:
 
 
 class TaskPanel(QWidget):
-    """Panel of one task: leading class, a bar per class, votes. Keys are drawn, not bound.
+    """Panel of one task: leading class, a bar per class, votes. Keys are drawn, not bound."""
 
-    Signals
-    -------
-    decided : int
-        Class that the expert decides for.
-    undo_wanted
-        The decision to which `show_objection` refers is to be undone.
-    found
-        A class was searched for, and the field closed.
-    """
-
-    decided = Signal(int)
-    undo_wanted = Signal()
-    found = Signal()
+    decided = Signal(int)  # class that the expert decides for
+    undo_wanted = Signal()  # the decision to which `show_objection` refers is to be undone
+    found = Signal()  # a class was searched for, and the field closed
     cleared = Signal()
     skipped = Signal()
     annotator_chosen = Signal(int)

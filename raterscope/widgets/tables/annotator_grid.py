@@ -59,40 +59,23 @@ FIGURE_WIDTH = 38
 
 @dataclass(frozen=True, eq=False)
 class GridColumn:
-    """A column of N values.
+    """A column of N values."""
 
-    Attributes
-    ----------
-    name : str
-        Identity.
-    group, title : str
-        Two lines of its header: "labels", "accuracy".
-    help : str
-        Tooltip of the header.
-    form : str
-        "annotator": a name with its symbol; "count"; "share": with a bar from 0 to 1; "value": at least 0;
-        "signed": with its sign; "p": a p value; "words".
-    values : (N,) array
-        Numbers, NaN where unknown, or texts.
-    low, high : (N,) float, optional
-    marked : (N,) bool, optional
-        Values that stand out.
-    unit : str
-    shown : bool
-        Whether it is shown at first; the menu of the header shows and hides columns.
-    """
-
-    name: str
+    name: str  # identity
+    # group, title: two lines of its header: "labels", "accuracy"
     group: str
     title: str
-    help: str
+    help: str  # tooltip of the header
+    # "annotator": a name with its symbol; "count"; "share": with a bar from 0 to 1; "value": at least 0;
+    # "signed": with its sign; "p": a p value; "words"
     form: Form
-    values: NDArray[Any]
+    values: NDArray[Any]  # (N,) array: numbers, NaN where unknown, or texts
+    # low, high: (N,)
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
-    marked: NDArray[np.bool_] | None = None
+    marked: NDArray[np.bool_] | None = None  # (N,): values that stand out
     unit: str = ""
-    shown: bool = True
+    shown: bool = True  # whether it is shown at first; the menu of the header shows and hides columns
 
     def interval(self, row: int) -> tuple[float, float]:
         """Return the ends of a value's interval; NaN if unknown."""
@@ -118,23 +101,12 @@ class GridColumn:
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorGrid:
-    """N annotators with their columns.
+    """N annotators with their columns."""
 
-    Attributes
-    ----------
-    keys : tuple of N str
-        Identities, which names on screen may hide.
-    numbers : (N,) int
-        Give colour and symbol.
-    excluded : (N,) bool
-    columns : tuple of GridColumn
-        The first one is the name.
-    """
-
-    keys: tuple[str, ...]
-    numbers: NDArray[np.int64]
-    excluded: NDArray[np.bool_]
-    columns: tuple[GridColumn, ...]
+    keys: tuple[str, ...]  # (N,): identities, which names on screen may hide
+    numbers: NDArray[np.int64]  # (N,): give colour and symbol
+    excluded: NDArray[np.bool_]  # (N,)
+    columns: tuple[GridColumn, ...]  # the first one is the name
 
 
 EMPTY = AnnotatorGrid((), np.empty(0, np.int64), np.empty(0, bool), ())
@@ -321,18 +293,10 @@ def paint_interval(
 
 
 class AnnotatorGridView(QWidget):
-    """Table of annotators with its filter and header.
+    """Table of annotators with its filter and header."""
 
-    Signals
-    -------
-    filter_changed(str)
-        The text of the filter.
-    chosen(tuple of str)
-        Keys of the selected annotators, the current one first.
-    """
-
-    filter_changed = Signal(str)
-    chosen = Signal(object)
+    filter_changed = Signal(str)  # the text of the filter
+    chosen = Signal(object)  # keys of the selected annotators, the current one first
 
     KEY_HELP = KeyHelp(
         "In the table of annotators",

@@ -73,31 +73,18 @@ COLUMNS = tuple(HELP)
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorRow:
-    """One annotator.
+    """One annotator."""
 
-    Attributes
-    ----------
-    index : int
-        Gives colour and symbol.
-    reliability, sensitivity, precision : (value, low, high)
-        NaN if unknown.
-    weight : float
-        As how much of an annotator one counts; 0 for who is excluded.
-    why : str
-        The reason, where that is less than 1.
-    course : Course, optional
-        The same by image, where several are fused.
-    """
-
-    index: int
+    index: int  # gives colour and symbol
     name: str
     clicks: int
+    # reliability, sensitivity, precision: (value, low, high): NaN if unknown
     reliability: Figures
     sensitivity: Figures
     precision: Figures
-    weight: float = 1.0
-    why: str = ""
-    course: Course | None = None
+    weight: float = 1.0  # as how much of an annotator one counts; 0 for who is excluded
+    why: str = ""  # the reason, where that is less than 1
+    course: Course | None = None  # the same by image, where several are fused
 
     @property
     def excluded(self) -> bool:
@@ -330,13 +317,6 @@ class AnnotatorTable(QWidget):
     the same.
 
     Return shows one annotator alone, Space hides or shows, Delete excludes or takes back; the menu says so.
-
-    Signals
-    -------
-    soloed : int or None
-    hidden_changed : set of int
-    exclude_requested, weigh_requested, include_requested : int
-    selected : int or None
     """
 
     soloed = Signal(object)

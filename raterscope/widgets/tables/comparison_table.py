@@ -85,24 +85,13 @@ _LEAST_HEIGHT = 28
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Column of the table: a measure of the runs.
+    """Column of the table: a measure of the runs."""
 
-    Attributes
-    ----------
-    name : str
-        Title of the column: "precision".
-    help : str
-        Explanation in one sentence.
-    best : str
-        Value in bold: the highest, the lowest, the one nearest to 0, or none.
-    write : callable
-        ``write(value, low, high)`` formats a value in one or two lines.
-    """
-
-    name: str
-    help: str
+    name: str  # title of the column: "precision"
+    help: str  # explanation in one sentence
+    # value in bold: the highest, the lowest, the one nearest to 0, or none
     best: Literal["highest", "lowest", "nearest 0", "none"] = "highest"
-    write: Write = estimate
+    write: Write = estimate  # ``write(value, low, high)`` formats a value in one or two lines
 
     def worth(self, value: float) -> float:
         """Return a key that is greater for a better value; NaN if no value is better."""
@@ -113,46 +102,23 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """Row of the table: a run with one (value, low, high) per measure; NaN where unknown.
-
-    Attributes
-    ----------
-    title, words : str
-        "OEM + DEM", "12:01, click scatter 8 px"; text after a line break goes below the title.
-    figures : tuple of (float, float, float)
-    tip : str
-        Tooltip; by default title and text.
-    """
+    """Row of the table: a run with one (value, low, high) per measure; NaN where unknown."""
 
     key: object
+    # title, words: "OEM + DEM", "12:01, click scatter 8 px"; text after a line break goes below the title
     title: str
     words: str
     figures: tuple[Figures, ...]
-    tip: str = ""
+    tip: str = ""  # tooltip; by default title and text
 
 
 class ComparisonTable(QWidget):
     """Runs as rows; the best value of each column is bold.
 
-    Parameters
-    ----------
-    nothing : str
-        Message if there are no runs.
-    subject : str
-        Noun for a row.
-
-    Attributes
-    ----------
-    header : Header
-        Header of the table, to add widgets to.
-
-    Signals
-    -------
-    run_chosen : object
-        Key of the selected run.
+    `nothing`: message if there are no runs. `subject`: noun for a row.
     """
 
-    run_chosen = Signal(object)
+    run_chosen = Signal(object)  # key of the selected run
 
     def __init__(
         self,
@@ -164,7 +130,7 @@ class ComparisonTable(QWidget):
     ) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
-        self.header = Header("Runs compared")
+        self.header = Header("Runs compared")  # header of the table, to add widgets to
         self._nothing = plain_label(nothing, "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._model = _ComparisonModel(tuple(measures), self, subject)
@@ -202,12 +168,8 @@ class ComparisonTable(QWidget):
     ) -> None:
         """Replace the runs.
 
-        Parameters
-        ----------
-        aside : str
-            Reference of the measures: "84 true positions, within 10 px".
-        measures : sequence of Measure, optional
-            By default the previous ones.
+        `aside`: reference of the measures: "84 true positions, within 10 px". `measures`: by default the
+        previous ones.
         """
         self._model.set_rows(tuple(rows), self._model.measures if measures is None else tuple(measures))
         self.header.set_aside(aside)

@@ -24,18 +24,11 @@ COURSE_PEN = 1.3
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Reliability of an annotator on each of K images, in study order.
+    """Reliability of an annotator on each of K images, in study order."""
 
-    Attributes
-    ----------
-    images : sequence of K str
-    clicks : (K,) int
-    reliability, sensitivity : (K,) float
-        NaN if unknown.
-    """
-
-    images: Sequence[str]
-    clicks: NDArray[np.integer]
+    images: Sequence[str]  # (K,)
+    clicks: NDArray[np.integer]  # (K,)
+    # reliability, sensitivity: (K,): NaN if unknown
     reliability: NDArray[np.floating]
     sensitivity: NDArray[np.floating]
 

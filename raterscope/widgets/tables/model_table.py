@@ -49,38 +49,24 @@ SIGNED = "model bias mm"
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:
-    """Model estimates for one rater; NaN where the model has none.
+    """Model estimates for one rater; NaN where the model has none."""
 
-    Attributes
-    ----------
-    number : int
-        Index that determines the colour.
-    bias_mm, sigma_mm, deviation_mm : float
-        Bias, square root of Sigma, square root of the covariance.
-    tau, tau_here : float
-        Where raters differ, and at the crosshair.
-    """
-
-    number: int
+    number: int  # index that determines the colour
     name: str
+    # bias_mm, sigma_mm, deviation_mm: bias, square root of Sigma, square root of the covariance
     bias_mm: float = math.nan
     sigma_mm: float = math.nan
     deviation_mm: float = math.nan
     dof: float = math.nan
+    # tau, tau_here: where raters differ, and at the crosshair
     tau: float = math.nan
     tau_here: float = math.nan
 
 
 class ModelTable(QWidget):
-    """Raters as rows; columns without values are hidden.
+    """Raters as rows; columns without values are hidden."""
 
-    Signals
-    -------
-    rater_chosen : str
-        Name of the selected rater.
-    """
-
-    rater_chosen = Signal(str)
+    rater_chosen = Signal(str)  # name of the selected rater
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -39,41 +39,26 @@ STRONGEST = 0.45
 
 @dataclass(frozen=True, eq=False)
 class RankingRows:
-    """Items in the order of their ranks.
+    """Items in the order of their ranks."""
 
-    Attributes
-    ----------
-    items : (n,) int
-        Numbers used in signals.
-    names : sequence of n str
-    cells : sequence of n tuples of str
-        Texts of the columns, without the item's name: rank, score, won, lost, tied, share.
-    share : (n, n) float or None
-        Share that the item of the row won against the one of the column; None for too many items.
-    against : callable
-        ``against(row, column)`` describes the comparisons of two items in a sentence.
-    """
-
-    items: NDArray[np.integer]
-    names: Sequence[str]
+    items: NDArray[np.integer]  # (n,): numbers used in signals
+    names: Sequence[str]  # (n,)
+    # sequence of n tuples of str: texts of the columns, without the item's name: rank, score, won, lost,
+    # tied, share
     cells: Sequence[tuple[str, ...]]
+    # (n, n) or None: share that the item of the row won against the one of the column; None for too many
+    # items
     share: NDArray[np.floating] | None
+    # ``against(row, column)`` describes the comparisons of two items in a sentence
     against: Callable[[int, int], str]
     pictures: bool = False
 
 
 class RankingTable(QWidget):
-    """Items by rank. A click on a share chooses the pair of items.
-
-    Signals
-    -------
-    pair_chosen : int, int
-    picture_wanted : int
-        A visible item without a picture; answer with `set_picture`.
-    """
+    """Items by rank. A click on a share chooses the pair of items."""
 
     pair_chosen = Signal(int, int)
-    picture_wanted = Signal(int)
+    picture_wanted = Signal(int)  # a visible item without a picture; answer with `set_picture`
 
     def __init__(self) -> None:
         super().__init__()

@@ -57,38 +57,27 @@ class RaterRow:
 
     Attributes
     ----------
-    number : int
-        Index that determines the colour.
-    weight : float
-        0 to 1.
-    bias_mm, deviation_mm : float
-        Mean and standard deviation of the distance from the consensus, positive where the rater draws
-        beyond it.
-    dof : float
-        Degrees of freedom; infinite for Gaussian errors.
     dice, sensitivity, specificity : float
         Against the consensus, 0 to 1.
-    hausdorff95, hausdorff : float
-        In mm.
-    note : str
-        Text beside the name: "drew nothing".
-
     """
 
-    number: int
+    number: int  # index that determines the colour
     name: str
-    weight: float = math.nan
+    weight: float = math.nan  # 0 to 1
+    # bias_mm, deviation_mm: mean and standard deviation of the distance from the consensus, positive where
+    # the rater draws beyond it
     bias_mm: float = math.nan
     deviation_mm: float = math.nan
-    dof: float = math.nan
+    dof: float = math.nan  # degrees of freedom; infinite for Gaussian errors
     dice: float = math.nan
+    # hausdorff95, hausdorff: in mm
     hausdorff95: float = math.nan
     hausdorff: float = math.nan
     sensitivity: float = math.nan
     specificity: float = math.nan
     excluded: bool = False
     excluded_reason: str = ""
-    note: str = ""
+    note: str = ""  # text beside the name: "drew nothing"
 
     def figure(self, column: str) -> float:
         """Return a value by the name of its column."""
@@ -212,22 +201,14 @@ class RaterTable(QWidget):
 
     Return shows a rater alone, Space hides, Delete excludes; the context menu does the same. Columns without
     values or without room are hidden.
-
-    Signals
-    -------
-    rater_chosen, exclude_requested, include_requested : str
-        Name of a rater.
-    soloed : str or None
-        Rater whose outline is shown alone.
-    hidden_changed : set of str
-        Raters whose outlines are hidden.
     """
 
+    # rater_chosen, exclude_requested, include_requested: name of a rater
     rater_chosen = Signal(str)
     exclude_requested = Signal(str)
     include_requested = Signal(str)
-    soloed = Signal(object)
-    hidden_changed = Signal(object)
+    soloed = Signal(object)  # rater whose outline is shown alone
+    hidden_changed = Signal(object)  # raters whose outlines are hidden
 
     def __init__(self, title: str = "Raters", parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -23,14 +23,8 @@ ROW_HEIGHT = 28
 class RowsModel(QAbstractTableModel, Generic[Row]):
     """Model of records as rows: sorted, and filtered.
 
-    Parameters
-    ----------
-    columns : mapping of str to str
-        Explanation of each column, by name.
-    column : str
-        Initial sort column.
-    falling : bool
-        Whether the initial order is descending.
+    `columns`: explanation of each column, by name. `column`: initial sort column. `falling`: whether the
+    initial order is descending.
     """
 
     def __init__(self, columns: Mapping[str, str], column: str, parent: QObject, *, falling: bool) -> None:
@@ -175,12 +169,7 @@ def keys_in(where: str) -> KeyHelp:
 class RowKeys(QObject):
     """Event filter that handles Return, Space and Delete in a table before the window does.
 
-    Parameters
-    ----------
-    alone, hide, exclude : QAction
-        Actions on the current row.
-    chosen : callable
-        Returns whether there is a current row.
+    `alone`, `hide`, `exclude`: actions on the current row. `chosen`: returns whether there is a current row.
     """
 
     def __init__(

@@ -27,18 +27,11 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Measurement:
-    """Points on a slice, in the plane's units; of an ellipse two corners of its box.
-
-    Attributes
-    ----------
-    slice : int
-        Index along the plane's normal.
-    kind : {"ruler", "roi"}
-    """
+    """Points on a slice, in the plane's units; of an ellipse two corners of its box."""
 
     plane: str
-    slice: int
-    kind: str
+    slice: int  # index along the plane's normal
+    kind: str  # {"ruler", "roi"}
     points: tuple[Point, ...]
 
     def with_point(self, point: Point) -> Measurement:

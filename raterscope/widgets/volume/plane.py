@@ -37,37 +37,25 @@ class Plane:
 
     A place on the plane is in millimetres (pixels where the grid is not calibrated) from the upper left
     corner of the upper left voxel, x to the right and y down.
-
-    Attributes
-    ----------
-    name : str
-        "axial", "coronal" or "sagittal".
-    normal, down, across : int
-        Axes of the array (0 slice, 1 row, 2 column): across the plane, down the screen, along it.
-    reversed : (bool, bool, bool)
-        Of each axis of the array: whether its voxels are counted from the far end. Along `normal` that is
-        whether the slices' order is turned so that it goes from head to feet, front to back, right to left.
-    shape : (slices, rows, columns)
-    spacing : (slice, row, column)
-        The nominal distance between slices that are uneven.
-    letters : (left, right, top, bottom)
-        The patient's sides; empty if unknown.
-    oblique : float
-        Degrees between the slices and the patient's plane of this name.
-    slabs : tuple of (begin, position, end), optional
-        Of slices at uneven distances, mm from the begin of the first; see `Grid.bounds`.
     """
 
-    name: str
+    name: str  # "axial", "coronal" or "sagittal"
+    # normal, down, across: axes of the array (0 slice, 1 row, 2 column): across the plane, down the screen,
+    # along it
     normal: int
     down: int
     across: int
+    # of each axis of the array: whether its voxels are counted from the far end. Along `normal` that is
+    # whether the slices' order is turned so that it goes from head to feet, front to back, right to left.
     reversed: tuple[bool, bool, bool]
-    shape: Index
+    shape: Index  # (slices, rows, columns)
+    # (slice, row, column): the nominal distance between slices that are uneven
     spacing: tuple[float, float, float]
-    letters: tuple[str, str, str, str]
+    letters: tuple[str, str, str, str]  # (left, right, top, bottom): the patient's sides; empty if unknown
+    # tuple of (begin, position, end): of slices at uneven distances, mm from the begin of the first; see
+    # `Grid.bounds`
     slabs: tuple[tuple[float, float, float], ...] | None = None
-    oblique: float = 0.0
+    oblique: float = 0.0  # degrees between the slices and the patient's plane of this name
 
     @property
     def slices(self) -> int:
@@ -282,16 +270,9 @@ _LINES: dict[int, tuple[tuple[int, int], ...]] = {
 def contours(part: Part, level: float = 0.5) -> list[FloatArray]:
     """Find where a slice crosses a level (marching squares), each line closed also at the slice's edge.
 
-    Parameters
-    ----------
-    part : (H, W) bool or float32
-        Beyond its edge counts as outside.
-
-    Returns
-    -------
-    list of (n, 2)
-        (column, row) of the lines' corners in voxels, whole numbers at the voxels' middles; corners in the
-        middle of a straight run are left out. The first corner is not repeated at the end.
+    `part`: (H, W) or float32, beyond its edge counts as outside. Returns list of (n, 2): (column, row) of the
+    lines' corners in voxels, whole numbers at the voxels' middles; corners in the middle of a straight run
+    are left out. The first corner is not repeated at the end.
     """
     inside = part > level if part.dtype != np.bool_ else part
     rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
@@ -386,16 +367,11 @@ _AIR, _AIR_SHARE = -500.0, 0.02
 
 @dataclass(frozen=True)
 class Preset:
-    """Usual grey-value window of a tissue in CT.
-
-    Attributes
-    ----------
-    centre, width : float
-        Hounsfield units.
-    """
+    """Usual grey-value window of a tissue in CT."""
 
     name: str
     words: str
+    # centre, width: Hounsfield units
     centre: float
     width: float
 
@@ -415,10 +391,7 @@ class Levels:
 
     Integers of 16 bits go through a table of all 65,536 values: arithmetic on each voxel would take longer.
 
-    Parameters
-    ----------
-    centre, width : float
-        Values up to centre - width / 2 are black, from centre + width / 2 on white.
+    `centre`, `width`: values up to centre - width / 2 are black, from centre + width / 2 on white.
     """
 
     def __init__(self, centre: float, width: float) -> None:

@@ -36,15 +36,9 @@ def slab_of(plane: Plane, index: int, thickness: float) -> tuple[int, int]:
 
 
 class Projector(QObject):
-    """Cache of projections; one is computed at a time, the latest request first.
+    """Cache of projections; one is computed at a time, the latest request first."""
 
-    Signals
-    -------
-    ready
-        A projection that was requested is there.
-    """
-
-    ready = Signal()
+    ready = Signal()  # a projection that was requested is there
     _computed = Signal(int, object, object)
 
     def __init__(self, parent: QObject | None = None) -> None:

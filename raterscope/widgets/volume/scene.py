@@ -23,30 +23,15 @@ from raterscope.widgets.volume.plane import Box, Index, Levels, Plane, contours
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """The edge of one mask.
+    """The edge of one mask."""
 
-    Attributes
-    ----------
-    key : str
-        Key in the program: "rater 3".
-    name : str
-        Name on screen.
-    colour : str
-        Hexadecimal.
-    values : (z, y, x) bool or float32
-        The mask, or what crosses 0.5 at its edge; a part of the volume.
-    origin : (slice, row, column)
-        The first voxel of `values` in the volume.
-    width : float
-        Of the line, in the widget's pixels.
-    """
-
-    key: str
-    name: str
-    colour: str
+    key: str  # key in the program: "rater 3"
+    name: str  # name on screen
+    colour: str  # hexadecimal
+    # (z, y, x) or float32: the mask, or what crosses 0.5 at its edge; a part of the volume
     values: NDArray[np.bool_] | NDArray[np.float32]
-    origin: Index = (0, 0, 0)
-    width: float = 1.4
+    origin: Index = (0, 0, 0)  # (slice, row, column): the first voxel of `values` in the volume
+    width: float = 1.4  # of the line, in the widget's pixels
     dashed: bool = False
 
     @property
@@ -57,87 +42,50 @@ class Outline:
 
 @dataclass(frozen=True, eq=False)
 class HeatMap:
-    """Values of a part of the volume, shown as colours.
+    """Values of a part of the volume, shown as colours."""
 
-    Attributes
-    ----------
-    values : (z, y, x) float32 or uint8
-    origin : (slice, row, column)
-    low, high : float
-        Values at the two ends of the colours, in the unit of `label`.
-    colours : {"doubt", "weight", "probability", "difference"}
-    label : str
-        Quantity with its unit: "doubt", "weight of rater 4", "deviation, mm".
-    scale : float
-        `values` times this are in the unit of `label`: 1 / 255 for shares kept as bytes.
-    """
-
-    values: NDArray[np.float32] | NDArray[np.uint8]
-    origin: Index
+    values: NDArray[np.float32] | NDArray[np.uint8]  # (z, y, x) or uint8
+    origin: Index  # (slice, row, column)
+    # low, high: values at the two ends of the colours, in the unit of `label`
     low: float
     high: float
     colours: Literal["doubt", "weight", "probability", "difference"]
-    label: str
-    scale: float = 1.0
+    label: str  # quantity with its unit: "doubt", "weight of rater 4", "deviation, mm"
+    scale: float = 1.0  # `values` times this are in the unit of `label`: 1 / 255 for shares kept as bytes
 
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """Area in which a probability lies between two levels.
+    """Area in which a probability lies between two levels."""
 
-    Attributes
-    ----------
-    values : (z, y, x) float32
-    origin : (slice, row, column)
-    """
-
-    values: NDArray[np.float32]
-    origin: Index
+    values: NDArray[np.float32]  # (z, y, x)
+    origin: Index  # (slice, row, column)
     low: float
     high: float
 
 
 @dataclass(frozen=True)
 class RegionBox:
-    """A disputed region.
-
-    Attributes
-    ----------
-    origin, shape : (slice, row, column)
-    title, line : str
-        "region 1 of 3"; "rater 4 alone, 0.8 ml".
-    settled : bool
-        Nothing is left to decide: it stands back.
-    """
+    """A disputed region."""
 
     number: int
+    # origin, shape: (slice, row, column)
     origin: Index
     shape: Index
+    # title, line: "region 1 of 3"; "rater 4 alone, 0.8 ml"
     title: str
     line: str = ""
-    settled: bool = False
+    settled: bool = False  # nothing is left to decide: it stands back
 
 
 @dataclass(frozen=True, eq=False)
 class Stroke:
-    """Area covered by one stroke of brush or eraser.
+    """Area covered by one stroke of brush or eraser."""
 
-    Attributes
-    ----------
-    origin : (slice, row, column)
-        The first voxel of `values` in the volume.
-    values : (z, y, x) int8
-        1 put in, 0 taken out, -1 untouched.
-    plane : str
-        "axial", "coronal" or "sagittal".
-    slice : int
-        Index along the plane's normal.
-    """
-
-    origin: Index
-    values: NDArray[np.int8]
-    plane: str
-    slice: int
+    origin: Index  # (slice, row, column): the first voxel of `values` in the volume
+    values: NDArray[np.int8]  # (z, y, x): 1 put in, 0 taken out, -1 untouched
+    plane: str  # "axial", "coronal" or "sagittal"
+    slice: int  # index along the plane's normal
 
 
 _TABLES = {"doubt": INFERNO, "weight": CIVIDIS, "probability": VIRIDIS, "difference": PUOR}
@@ -226,84 +174,37 @@ BAND, EDIT = "\0band", "\0edit"
 
 @dataclass
 class Scene:
-    """One volume with its layers, shared by its views.
+    """One volume with its layers, shared by its views."""
 
-    Attributes
-    ----------
-    empty : bool
-        Whether there is no volume, not even one without pixels.
-    values : (Z, Y, X) or (Z, Y, X, 3), or None where there are no pixels
-    calibrated : bool
-        Whether lengths are in millimetres.
-    outlines : tuple of Outline
-        In the order in which they are painted.
-    hidden : set of keys
-        Outlines that are not painted.
-    bare : bool
-        Show the image without overlays.
-    beside : set of keys
-        Outlines that stay in sight beside the solo.
-    filled : bool
-        Masks as areas, not as lines.
-    opacity : float
-        Of areas and heat maps, 0 to 1.
-    selected : int, optional
-        Number of the box that is being looked at.
-    edit : (values, origin), optional
-        The mask that is being corrected.
-    index : (slice, row, column)
-        Where the crosshair is.
-    tool : {"look", "brush", "eraser", "contour", "ruler", "roi"}
-    radius : float
-        Of the brush, in millimetres.
-    solid : bool
-        Whether brush and eraser also cover the neighbouring slices within the radius.
-    windowed : bool
-        Whether brush and eraser only cover voxels that are neither black nor white in the window.
-    lift : int
-        Height of the chips at the lower edge of the large view.
-    notice : str
-        Text shown during a drag: the window that it sets.
-    cross_hair : bool
-        Whether the crosshair is painted.
-    line_width : float
-        Factor of the width of all outlines.
-    slab : float
-        Thickness in mm of a maximum intensity projection; 0 for a slice.
-    measurement : Measurement, optional
-        The measurement shown, with its result `measured`.
-    readout : str
-        Value and position under the pointer, or at the crosshair.
-    """
-
-    empty: bool = True
-    values: NDArray[np.generic] | None = None
+    empty: bool = True  # whether there is no volume, not even one without pixels
+    values: NDArray[np.generic] | None = None  # (Z, Y, X) or (Z, Y, X, 3), or None where there are no pixels
     levels: Levels = field(default_factory=lambda: Levels(0.0, 1.0))
-    calibrated: bool = False
-    outlines: tuple[Outline, ...] = ()
-    hidden: frozenset[str] = frozenset()
-    bare: bool = False
+    calibrated: bool = False  # whether lengths are in millimetres
+    outlines: tuple[Outline, ...] = ()  # in the order in which they are painted
+    hidden: frozenset[str] = frozenset()  # set of keys: outlines that are not painted
+    bare: bool = False  # show the image without overlays
     solo: str | None = None
-    beside: frozenset[str] = frozenset()
-    filled: bool = False
-    opacity: float = 0.55
+    beside: frozenset[str] = frozenset()  # set of keys: outlines that stay in sight beside the solo
+    filled: bool = False  # masks as areas, not as lines
+    opacity: float = 0.55  # of areas and heat maps, 0 to 1
     heat: HeatMap | None = None
     band: Band | None = None
     boxes: tuple[RegionBox, ...] = ()
-    selected: int | None = None
-    edit: tuple[NDArray[np.bool_], Index] | None = None
-    index: Index = (0, 0, 0)
-    tool: str = "look"
-    radius: float = 3.0
-    solid: bool = False
+    selected: int | None = None  # number of the box that is being looked at
+    edit: tuple[NDArray[np.bool_], Index] | None = None  # (values, origin): the mask that is being corrected
+    index: Index = (0, 0, 0)  # (slice, row, column): where the crosshair is
+    tool: str = "look"  # {"look", "brush", "eraser", "contour", "ruler", "roi"}
+    radius: float = 3.0  # of the brush, in millimetres
+    solid: bool = False  # whether brush and eraser also cover the neighbouring slices within the radius
+    # whether brush and eraser only cover voxels that are neither black nor white in the window
     windowed: bool = False
-    lift: int = 0
-    notice: str = ""
-    cross_hair: bool = True
-    line_width: float = 1.0
-    slab: float = 0.0
-    readout: str = ""
-    measurement: Measurement | None = None
+    lift: int = 0  # height of the chips at the lower edge of the large view
+    notice: str = ""  # text shown during a drag: the window that it sets
+    cross_hair: bool = True  # whether the crosshair is painted
+    line_width: float = 1.0  # factor of the width of all outlines
+    slab: float = 0.0  # thickness in mm of a maximum intensity projection; 0 for a slice
+    readout: str = ""  # value and position under the pointer, or at the crosshair
+    measurement: Measurement | None = None  # the measurement shown, with its result `measured`
     measured: str = ""
 
     def paintable(self, plane: Plane, index: int) -> NDArray[np.bool_] | None:
@@ -402,14 +303,9 @@ class Outliner(QObject):
 
     One slice of each plane is computed at a time. A new request cancels the previous one; its late results
     are dropped if the shape has changed.
-
-    Signals
-    -------
-    ready : str
-        Other outlines of the slice wanted on this plane are there.
     """
 
-    ready = Signal(str)
+    ready = Signal(str)  # other outlines of the slice wanted on this plane are there
     _computed = Signal(str, int, object)
 
     def __init__(self, parent: QObject | None = None) -> None:

@@ -68,18 +68,9 @@ class SlicePainter:
     ) -> None:
         """Paint the slice under the crosshair.
 
-        Parameters
-        ----------
-        title, remark : str
-            Plane and slice, and how it differs from a plain one.
-        ratio : float
-            Device pixels per pixel of the widget.
-        large : bool
-            Whether the view has the labels for all views.
-        stroke : BrushStroke, optional
-            The stroke under way.
-        pointer : (float, float), optional
-            Position of the brush on the plane.
+        `title`, `remark`: plane and slice, and how it differs from a plain one. `ratio`: device pixels per
+        pixel of the widget. `large`: whether the view has the labels for all views. `stroke`: the stroke
+        under way. `pointer`: position of the brush on the plane.
         """
         scene = self._scene
         if self._ground is None:

@@ -65,38 +65,19 @@ class SliceView(QWidget):
     opens the menu. A double click or Return enlarges the view, or restores it. With the brush, a drag draws
     (with Shift, it erases), Return draws a disc at the crosshair, [ and ] change the size, Esc cancels a
     stroke. The eraser does the opposite. A drag around an area with the contour tool fills the area.
-
-    Signals
-    -------
-    pointed : object
-        (slice, row, column): where the crosshair shall go.
-    window_dragged : (float, float)
-        Pixels to the right and up since the drag began.
-    window_settled : ()
-        The drag is over.
-    painted : object
-        A `Stroke`.
-    radius_stepped : int
-        1 wider, -1 narrower.
-    bared : bool
-        Whether the image is to be seen alone.
-    measured : object
-        A `Measurement` under way.
-    hovered : object
-        (slice, row, column) under the mouse; None outside the slice.
     """
 
-    pointed = Signal(object)
+    pointed = Signal(object)  # (slice, row, column): where the crosshair shall go
     enlarged = Signal()
-    window_dragged = Signal(float, float)
-    window_settled = Signal()
-    painted = Signal(object)
-    radius_stepped = Signal(int)
+    window_dragged = Signal(float, float)  # pixels to the right and up since the drag began
+    window_settled = Signal()  # the drag is over
+    painted = Signal(object)  # a `Stroke`
+    radius_stepped = Signal(int)  # 1 wider, -1 narrower
     box_clicked = Signal(int)
     outline_clicked = Signal(str)
-    bared = Signal(bool)
-    hovered = Signal(object)
-    measured = Signal(object)
+    bared = Signal(bool)  # whether the image is to be seen alone
+    hovered = Signal(object)  # (slice, row, column) under the mouse; None outside the slice
+    measured = Signal(object)  # a `Measurement` under way
 
     def __init__(
         self, scene: Scene, outliner: Outliner, projector: Projector, parent: QWidget | None = None

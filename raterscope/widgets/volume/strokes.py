@@ -17,19 +17,10 @@ UNTOUCHED = -1
 class BrushStroke:
     """A disc drawn over one slice, or a ball over several.
 
-    Parameters
-    ----------
-    present : (slice, row, column)
-        Any voxel of the slice.
-    radius : float
-        Of the disc, in millimetres (pixels where the grid is not calibrated). The voxel below its middle is
-        always covered.
-    puts_in : bool
-        False for the eraser.
-    solid : bool
-        Whether neighbouring slices within the radius are covered too.
-    paintable : callable
-        Returns where a slice may be painted, as on the screen; None for everywhere.
+    `present`: (slice, row, column), any voxel of the slice. `radius`: of the disc, in millimetres (pixels
+    where the grid is not calibrated). The voxel below its middle is always covered. `puts_in`: False for the
+    eraser. `solid`: whether neighbouring slices within the radius are covered too. `paintable`: returns where
+    a slice may be painted, as on the screen; None for everywhere.
     """
 
     def __init__(
@@ -194,12 +185,8 @@ def fill_polygon(
 ) -> NDArray[np.bool_]:
     """Return which points of a raster lie inside a closed line, by the even-odd rule, (rows, columns).
 
-    Parameters
-    ----------
-    line : (N, 2) float64
-        Corners, x and y.
-    across, down : (columns,) and (rows,) float64
-        Rising coordinates of the raster.
+    `line`: (N, 2), corners, x and y. `across`, `down`: (columns,) and (rows,), rising coordinates of the
+    raster.
 
     Examples
     --------

@@ -183,15 +183,9 @@ class DisputeStrip(QWidget):
 
 
 class WindowChip(QAbstractButton):
-    """Chip that names the grey-value window; a press opens the presets.
+    """Chip that names the grey-value window; a press opens the presets."""
 
-    Signals
-    -------
-    preset_chosen : str
-        Its name.
-    """
-
-    preset_chosen = Signal(str)
+    preset_chosen = Signal(str)  # its name
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

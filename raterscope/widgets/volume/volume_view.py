@@ -54,36 +54,17 @@ class VolumeView(QWidget):
     """Volume in three linked views, or one large, with the raters' marks and the tools to correct them.
 
     An image in two dimensions has one view.
-
-    Signals
-    -------
-    crosshair_moved : object
-        (slice, row, column).
-    layout_changed : str
-        "three", or the name of the plane that is alone.
-    window_changed : (float, float)
-        Centre and width.
-    painted : object
-        A `Stroke`, when the mouse is released.
-    outline_clicked : str
-        Its key.
-    style_changed : str
-        "contour" or "fill".
-    brush_radius_changed : float
-        Millimetres.
-    measured : str
-        Result of the measurement under way; empty without one.
     """
 
-    crosshair_moved = Signal(object)
-    layout_changed = Signal(str)
-    window_changed = Signal(float, float)
-    painted = Signal(object)
+    crosshair_moved = Signal(object)  # (slice, row, column)
+    layout_changed = Signal(str)  # "three", or the name of the plane that is alone
+    window_changed = Signal(float, float)  # centre and width
+    painted = Signal(object)  # a `Stroke`, when the mouse is released
     box_clicked = Signal(int)
-    outline_clicked = Signal(str)
-    style_changed = Signal(str)
-    brush_radius_changed = Signal(float)
-    measured = Signal(str)
+    outline_clicked = Signal(str)  # its key
+    style_changed = Signal(str)  # "contour" or "fill"
+    brush_radius_changed = Signal(float)  # millimetres
+    measured = Signal(str)  # result of the measurement under way; empty without one
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -298,10 +279,7 @@ class VolumeView(QWidget):
     ) -> None:
         """Show another volume, whole, its middle under the crosshair; what lay over the last one goes.
 
-        Parameters
-        ----------
-        values, modality, window
-            See `set_pixels`.
+        `values`, `modality`, `window`: see `set_pixels`.
         """
         scene = self._scene
         scene.outlines, scene.hidden, scene.solo, scene.beside = (), frozenset(), None, frozenset()
@@ -321,14 +299,9 @@ class VolumeView(QWidget):
     ) -> None:
         """Set the values of the visible volume, which may be read after it is shown.
 
-        Parameters
-        ----------
-        values : (Z, Y, X) number or (Z, Y, X, 3) uint8, or None
-            None where there are no pixels: what raters marked is then shown on neutral ground.
-        modality : str
-            As DICOM calls it. "CT" has presets in Hounsfield units; so has what may be CT, with no name.
-        window : (centre, width), optional
-            Preferred display window of the file.
+        `values`: (Z, Y, X) or (Z, Y, X, 3), or None, none where there are no pixels: what raters marked is
+        then shown on neutral ground. `modality`: as DICOM calls it. "CT" has presets in Hounsfield units; so
+        has what may be CT, with no name. `window`: (centre, width), preferred display window of the file.
         """
         shape = self._planes[self._native].shape
         if values is not None and (values.shape[:3] != shape or values.shape[3:] not in ((), (3,))):

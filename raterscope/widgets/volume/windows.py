@@ -96,18 +96,10 @@ def _full_window(values: NDArray[np.generic]) -> Window:
 
 
 class WindowEntry(QWidget):
-    """Fields for width and level of the window, over the views.
+    """Fields for width and level of the window, over the views."""
 
-    Signals
-    -------
-    entered(float, float)
-        Centre and width.
-    left
-        Esc or Return was pressed.
-    """
-
-    entered = Signal(float, float)
-    left = Signal()
+    entered = Signal(float, float)  # centre and width
+    left = Signal()  # Esc or Return was pressed
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
