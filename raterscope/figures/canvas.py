@@ -35,21 +35,11 @@ _ANCHORS = {"start": "l", "middle": "m", "end": "r"}
 
 @dataclass(frozen=True, slots=True)
 class Pen:
-    """A stroke.
+    """A stroke."""
 
-    Attributes
-    ----------
-    colour : str
-        Hexadecimal.
-    width : float
-        Pixels.
-    dashes : sequence of float
-        Lengths of strokes and gaps in turn, pixels; empty for an unbroken line.
-    """
-
-    colour: str
-    width: float = 1.0
-    dashes: Sequence[float] = ()
+    colour: str  # hexadecimal
+    width: float = 1.0  # pixels
+    dashes: Sequence[float] = ()  # lengths of strokes and gaps in turn, pixels; empty for an unbroken line
     opacity: float = 1.0
 
 
@@ -133,19 +123,12 @@ class Canvas:
 class PixelCanvas(Canvas):
     """A canvas of pixels.
 
-    Parameters
-    ----------
-    ground : Image, optional
-        Photograph to draw on, `FINE` times as large; it is drawn on itself.
-
-    Attributes
-    ----------
-    image : Image
-        `FINE` times as large.
+    `ground`: photograph to draw on, `FINE` times as large; it is drawn on itself.
     """
 
     def __init__(self, width: int, height: int, ground: Image.Image | None = None) -> None:
         self._size = width, height
+        # `FINE` times as large
         self.image = ground or Image.new("RGB", (width * FINE, height * FINE), LIGHT.surface)
         self._brush = ImageDraw.Draw(self.image, "RGBA")
         self._clip: tuple[Point, Point] | None = None

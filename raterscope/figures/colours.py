@@ -12,42 +12,25 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """Theme of the program; every value but the first two is a hexadecimal colour.
-
-    Attributes
-    ----------
-    window, surface, raised, line : str
-        Grounds, from the back to the front, and what parts them.
-    canvas : str
-        Ground of an image. Images are judged on dark, whatever the theme.
-    text, second, third : str
-        Three weights of words; each keeps a contrast of 4.5 : 1 on all grounds.
-    accent : str
-        Selection, accepted, certain.
-    rejected : str
-        Rejected, biased; always with a cross or dashes.
-    disputed : str
-        Doubt; always with dashes.
-    on_accent : str
-        Words on the accent.
-    painted : str
-        What the expert paints into an image; no annotator's colour, nor any other, in anybody's eyes.
-    """
+    """Theme of the program; every value but the first two is a hexadecimal colour."""
 
     name: str
     dark: bool
+    # window, surface, raised, line: grounds, from the back to the front, and what parts them
     window: str
     surface: str
     raised: str
     line: str
-    canvas: str
+    canvas: str  # ground of an image. Images are judged on dark, whatever the theme.
+    # text, second, third: three weights of words; each keeps a contrast of 4.5 : 1 on all grounds
     text: str
     second: str
     third: str
-    accent: str
-    rejected: str
-    disputed: str
-    on_accent: str
+    accent: str  # selection, accepted, certain
+    rejected: str  # rejected, biased; always with a cross or dashes
+    disputed: str  # doubt; always with dashes
+    on_accent: str  # words on the accent
+    # what the expert paints into an image; no annotator's colour, nor any other, in anybody's eyes
     painted: str
 
 
@@ -104,11 +87,8 @@ _COMMUNITY, _PALETTE = "community ", "palette "
 def colour_of(ink: str, palette: Theme) -> str:
     """Return the hexadecimal colour of an ink.
 
-    Parameters
-    ----------
-    ink : str
-        A hexadecimal colour, a token of the theme such as "accent", "community 3" or "palette 3", counted
-        from 0.
+    `ink`: a hexadecimal colour, a token of the theme such as "accent", "community 3" or "palette 3", counted
+    from 0.
     """
     if ink.startswith("#"):
         return ink

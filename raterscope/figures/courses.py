@@ -34,44 +34,25 @@ DASHES: tuple[tuple[float, ...], ...] = ((), (6, 3), (2, 3), (8, 3, 2, 3), (1, 2
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """The course of an iteration.
+    """The course of an iteration."""
 
-    Attributes
-    ----------
-    objective : (T,) float
-    components : (T,) int, optional
-        Alive after each iteration.
-    removed : (T,) bool, optional
-        Where the weakest was removed by force.
-    best : int
-        Iteration whose parameters were kept; -1 for none.
-    """
-
-    objective: Floats
-    components: NDArray[np.integer] | None = None
-    removed: NDArray[np.bool_] | None = None
-    best: int = -1
+    objective: Floats  # (T,)
+    components: NDArray[np.integer] | None = None  # (T,): alive after each iteration
+    removed: NDArray[np.bool_] | None = None  # (T,): where the weakest was removed by force
+    best: int = -1  # iteration whose parameters were kept; -1 for none
     converged: bool | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class CourseLine:
-    """One method's line.
-
-    Attributes
-    ----------
-    method : int
-        Gives colour and dashes.
-    across, down : (T,) float
-        Steps and values.
-    low, high : (T,) float, optional
-        Of a band about it.
-    """
+    """One method's line."""
 
     title: str
-    method: int
+    method: int  # gives colour and dashes
+    # across, down: (T,): steps and values
     across: Floats
     down: Floats
+    # low, high: (T,): of a band about it
     low: Floats | None = None
     high: Floats | None = None
 
@@ -81,10 +62,7 @@ def convergence_chart(trace: Trace, title: str, label: str) -> Chart:
 
     Ticks stand where components died out, crosses where the weakest was removed, a ring at the one kept.
 
-    Parameters
-    ----------
-    title, label : str
-        Of the chart and of its vertical axis.
+    `title`, `label`: of the chart and of its vertical axis.
     """
     objective = np.asarray(trace.objective, dtype=float)
     iteration = np.arange(1, len(objective) + 1)
@@ -145,12 +123,7 @@ def convergence_chart(trace: Trace, title: str, label: str) -> Chart:
 def course_chart(lines: Sequence[CourseLine], title: str, across: str, up: str, *, unit: bool) -> Chart:
     """Describe lines over steps, with bands.
 
-    Parameters
-    ----------
-    title, across, up : str
-        Of the chart and of its axes.
-    unit : bool
-        Whether values lie between 0 and 1.
+    `title`, `across`, `up`: of the chart and of its axes. `unit`: whether values lie between 0 and 1.
     """
     marks: list[Mark] = []
     keys = []
@@ -211,13 +184,9 @@ def falling_axis(limit: float | None) -> Axis:
 
 @dataclass(frozen=True, eq=False)
 class StreamTruth:
-    """Sensitivity and precision after each of S steps, measured against ground truth; NaN where not known.
+    """Sensitivity and precision after each of S steps, measured against ground truth; NaN where not known."""
 
-    Attributes
-    ----------
-    sensitivity, precision : (S,) float
-    """
-
+    # sensitivity, precision: (S,)
     sensitivity: NDArray[np.floating]
     precision: NDArray[np.floating]
 
@@ -260,10 +229,7 @@ def step_in_words(
 def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> str:
     """Describe the changes expected from more annotators; empty where they are not known.
 
-    Parameters
-    ----------
-    rule : {"share", "chance"}
-        Whether how many decisions, or the chance that any does.
+    `rule`: {"share", "chance"}, whether how many decisions, or the chance that any does.
     """
     with_more = f"with {more:,} more"
     if rule == "chance":
@@ -333,16 +299,8 @@ def stream_charts(
 ) -> tuple[Chart, Chart, Chart]:
     """Describe what was found, how good it is, and what would still change.
 
-    Parameters
-    ----------
-    stopping : StoppingSettings
-        When an answer is firm.
-    outlook : {"share", "chance"}
-        Quantity of the last chart.
-    x : (S,) float
-        Position of each step.
-    axis : Axis
-        Of these.
+    `stopping`: when an answer is firm. `outlook`: {"share", "chance"}, quantity of the last chart. `x`: (S,),
+    position of each step. `axis`: of these.
     """
     return (
         _detections_chart(history, x, axis), _quality(history, truth, x, axis),

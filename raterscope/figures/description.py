@@ -23,41 +23,22 @@ Scale = Literal["linear", "root", "log", "log1p"]
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """An axis of a chart.
+    """An axis of a chart."""
 
-    Attributes
-    ----------
-    label : str
-        Quantity, with the unit.
-    low, high : float, optional
-        Ends; those that are not given follow from the marks.
-    scale : {"linear", "root", "log", "log1p"}
-        "root" is the square root with the sign of the value, "log1p" the logarithm of 1 + value, for counts
-        that may be 0.
-    padding : float
-        Room beyond both ends, as a share of the range.
-    integral : bool
-        Whether there is nothing between 1 and 2, as with iterations.
-    names : tuple of str
-        Names at 0, 1, 2 ... instead of numbers.
-    ticks : sequence of (float, str), optional
-        Values and their texts; by default round numbers, as many as there is room for.
-    falling : bool
-        Whether values fall from left to right, or upwards.
-    hidden : bool
-        Whether neither its ticks nor its label are drawn.
-    """
-
-    label: str
+    label: str  # quantity, with the unit
+    # low, high: ends; those that are not given follow from the marks
     low: float | None = None
     high: float | None = None
+    # {"linear", "root", "log", "log1p"}: "root" is the square root with the sign of the value, "log1p" the
+    # logarithm of 1 + value, for counts that may be 0
     scale: Scale = "linear"
-    padding: float = 0.03
-    integral: bool = False
-    names: tuple[str, ...] = ()
+    padding: float = 0.03  # room beyond both ends, as a share of the range
+    integral: bool = False  # whether there is nothing between 1 and 2, as with iterations
+    names: tuple[str, ...] = ()  # names at 0, 1, 2 ... instead of numbers
+    # values and their texts; by default round numbers, as many as there is room for
     ticks: Sequence[tuple[float, str]] | None = None
-    falling: bool = False
-    hidden: bool = False
+    falling: bool = False  # whether values fall from left to right, or upwards
+    hidden: bool = False  # whether neither its ticks nor its label are drawn
 
     def forward(self, values: Numbers | Sequence[float] | float) -> NDArray[np.float64]:
         """Convert values to units of the scale; NaN where they have no logarithm."""
@@ -82,21 +63,12 @@ class Axis:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Mark:
-    """Something drawn from data.
+    """Something drawn from data."""
 
-    Attributes
-    ----------
-    title : str
-        What it is the data of: "OEM". Read aloud, and part of a point's text.
-    words : callable, optional
-        ``words(index)`` describes a point; by default the title and both values.
-    pointable : bool
-        Whether its points can be pointed at and walked with the arrow keys.
-    """
-
-    title: str = ""
+    title: str = ""  # what it is the data of: "OEM". Read aloud, and part of a point's text.
+    # ``words(index)`` describes a point; by default the title and both values
     words: Callable[[int], str] | None = None
-    pointable: bool = True
+    pointable: bool = True  # whether its points can be pointed at and walked with the arrow keys
 
     @property
     def across(self) -> Numbers:
@@ -135,33 +107,19 @@ class Line(_Placed):
     ----------
     x, y : (P,) float
         NaN interrupts the line.
-    ink : str
-        A token of the theme ("accent"), or a hexadecimal colour.
-    width : float
-        Pixels.
-    dashes : tuple of float
-        Lengths of strokes and gaps in widths of the line; empty for an unbroken line.
-    dot : float or (P,) float
-        Diameter of the symbols at its points, pixels; 0 for none.
-    symbol : Symbol
-        At its points.
-    low, high : (P,) float, optional
-        Ends of an interval about it.
-    interval : {"band", "bars"}
-        Style of the interval.
-    stepped : bool
-        Whether a value holds until the next point.
     """
 
-    ink: str = "accent"
-    width: float = 1.8
+    ink: str = "accent"  # a token of the theme ("accent"), or a hexadecimal colour
+    width: float = 1.8  # pixels
+    # lengths of strokes and gaps in widths of the line; empty for an unbroken line
     dashes: tuple[float, ...] = ()
-    dot: float | Numbers = 0.0
-    symbol: Symbol = "disc"
+    dot: float | Numbers = 0.0  # float or (P,): diameter of the symbols at its points, pixels; 0 for none
+    symbol: Symbol = "disc"  # at its points
+    # low, high: (P,): ends of an interval about it
     low: Numbers | None = None
     high: Numbers | None = None
-    interval: Literal["band", "bars"] = "band"
-    stepped: bool = False
+    interval: Literal["band", "bars"] = "band"  # style of the interval
+    stepped: bool = False  # whether a value holds until the next point
     opacity: float = 1.0
 
     def extent(self) -> tuple[Sequence[Numbers], Sequence[Numbers]]:
@@ -176,40 +134,27 @@ class Points(_Placed):
     Attributes
     ----------
     x, y : (P,) float
-    size : float or (P,) float
-        Diameter, pixels.
-    width : float
-        Of the lines of a hollow symbol, a cross or a tick.
-    filled : bool
-        Else the symbol is hollow.
     """
 
     ink: str = "accent"
     symbol: Symbol = "disc"
-    size: float | Numbers = 7.0
+    size: float | Numbers = 7.0  # float or (P,): diameter, pixels
     opacity: float = 1.0
-    width: float = 1.6
-    filled: bool = True
+    width: float = 1.6  # of the lines of a hollow symbol, a cross or a tick
+    filled: bool = True  # else the symbol is hollow
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Segments(Mark):
-    """Straight pieces of lines, such as whiskers, and rules across a plot. They are not pointed at.
+    """Straight pieces of lines, such as whiskers, and rules across a plot. They are not pointed at."""
 
-    Attributes
-    ----------
-    x, y : (S, 2) float
-        Both ends of each; an infinite one is at the edge of the plot.
-    stretch : bool
-        Whether the axes have to hold it.
-    """
-
+    # x, y: (S, 2): both ends of each; an infinite one is at the edge of the plot
     x: Numbers
     y: Numbers
     ink: str = "line"
     width: float = 1.0
     dashes: tuple[float, ...] = ()
-    stretch: bool = True
+    stretch: bool = True  # whether the axes have to hold it
     pointable: bool = False
 
     @property
@@ -229,34 +174,20 @@ class Segments(Mark):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rectangles(Mark):
-    """Rectangles with sides along the axes: bars, boxes, shares, cells.
+    """Rectangles with sides along the axes: bars, boxes, shares, cells."""
 
-    Attributes
-    ----------
-    left, right, bottom, top : (R,) float
-        Edges.
-    inks : sequence of str
-        Of each one, or a single one for all.
-    filled : bool
-        Else they have an edge alone.
-    width : float
-        Of that edge, pixels.
-    labels : sequence of str
-        Texts in their middles, where they have room; shorter ones for less room in further lines.
-    gap : float
-        Between one and the next, pixels.
-    """
-
+    # left, right, bottom, top: (R,): edges
     left: Numbers
     right: Numbers
     bottom: Numbers
     top: Numbers
-    inks: Sequence[str] = ("accent",)
-    filled: bool = True
-    width: float = 1.4
+    inks: Sequence[str] = ("accent",)  # of each one, or a single one for all
+    filled: bool = True  # else they have an edge alone
+    width: float = 1.4  # of that edge, pixels
+    # texts in their middles, where they have room; shorter ones for less room in further lines
     labels: Sequence[str] = ()
     opacity: float = 1.0
-    gap: float = 0.0
+    gap: float = 0.0  # between one and the next, pixels
 
     @property
     def across(self) -> Numbers:
@@ -275,78 +206,43 @@ class Rectangles(Mark):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A text in the plot.
+    """A text in the plot."""
 
-    Attributes
-    ----------
-    x, y : float
-        Values on both axes; an infinite one is at the edge of the plot.
-    anchor : {"start", "middle", "end"}
-    shift : (float, float)
-        To the right and downwards from there, pixels.
-    """
-
+    # x, y: values on both axes; an infinite one is at the edge of the plot
     x: float
     y: float
     words: str
     ink: str = "second"
     anchor: Literal["start", "middle", "end"] = "start"
-    shift: tuple[float, float] = (0.0, 0.0)
+    shift: tuple[float, float] = (0.0, 0.0)  # to the right and downwards from there, pixels
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A row of a legend.
-
-    Attributes
-    ----------
-    ink : str
-        A token of the theme, or a hexadecimal colour.
-    symbol : Symbol, optional
-        Drawn on the line, or alone.
-    line : bool
-        Whether it has a line.
-    short : str
-        Words where there is less room.
-    value : float, optional
-        Of the vertical axis: where the row stands in a legend at the ends of lines.
-    """
+    """A row of a legend."""
 
     words: str
-    ink: str
+    ink: str  # a token of the theme, or a hexadecimal colour
     dashes: tuple[float, ...] = ()
-    symbol: Symbol | None = None
-    line: bool = True
-    short: str = ""
-    value: float | None = None
+    symbol: Symbol | None = None  # drawn on the line, or alone
+    line: bool = True  # whether it has a line
+    short: str = ""  # words where there is less room
+    value: float | None = None  # of the vertical axis: where the row stands in a legend at the ends of lines
 
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """A figure between two axes.
-
-    Attributes
-    ----------
-    marks : tuple of Mark
-        Drawn one above the other in this order.
-    legend : tuple of Key
-        With one row or none there is nothing to distinguish, and no space is used.
-    aside : str
-        A few words beside the title: "15 components, converged".
-    table : PlotTable, optional
-        The numbers that are drawn; by default a row for each point.
-    legend_at : {"right", "above", "ends"}
-        "ends" is at the right, each row as high as its value.
-    """
+    """A figure between two axes."""
 
     title: str
     x: Axis
     y: Axis
-    marks: tuple[Mark, ...] = ()
-    legend: tuple[Key, ...] = ()
+    marks: tuple[Mark, ...] = ()  # drawn one above the other in this order
+    legend: tuple[Key, ...] = ()  # with one row or none there is nothing to distinguish, and no space is used
     notes: tuple[Note, ...] = ()
-    aside: str = ""
-    table: PlotTable | None = None
+    aside: str = ""  # a few words beside the title: "15 components, converged"
+    table: PlotTable | None = None  # the numbers that are drawn; by default a row for each point
+    # "ends" is at the right, each row as high as its value
     legend_at: Literal["right", "above", "ends"] = "right"
 
     @cached_property
@@ -401,17 +297,10 @@ Column = Sequence[Any] | NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class PlotTable:
-    """The numbers behind a figure, a row for each of its marks.
+    """The numbers behind a figure, a row for each of its marks."""
 
-    Attributes
-    ----------
-    columns : tuple of str
-        Names, with the unit where there is one.
-    source : callable
-        Gives the rows, in Python's own numbers; NaN where something is not known.
-    """
-
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # names, with the unit where there is one
+    # gives the rows, in Python's own numbers; NaN where something is not known
     source: Callable[[], Iterable[tuple[Any, ...]]]
 
     @classmethod
@@ -426,12 +315,8 @@ class PlotTable:
     def of_cells(cls, axes: Mapping[str, Column], values: Mapping[str, NDArray[Any] | None]) -> Self:
         """Make a row of every cell of matrices that share their axes.
 
-        Parameters
-        ----------
-        axes : mapping of str to sequence
-            Name and positions of each axis.
-        values : mapping of str to array or None
-            Of the axes' shape, or to be broadcast to it; None leaves a column out.
+        `axes`: name and positions of each axis. `values`: of the axes' shape, or to be broadcast to it; None
+        leaves a column out.
         """
         shape = tuple(map(len, axes.values()))
         known = {name: np.broadcast_to(part, shape) for name, part in values.items() if part is not None}

@@ -267,18 +267,9 @@ def column_spans(
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Find the range that lines cover in every column of pixels.
 
-    Parameters
-    ----------
-    x : (T,) float
-        Positions of the points, never falling, from 0 to `columns`.
-    values : (T, p) float
-    stepped : bool
-        Whether a value holds until the next point; else lines lead straight from point to point.
-
-    Returns
-    -------
-    low, high : (columns, p) float
-        The least and the largest value of each line in each column.
+    `x`: (T,), positions of the points, never falling, from 0 to `columns`. `values`: (T, p). `stepped`:
+    whether a value holds until the next point; else lines lead straight from point to point. Returns `low,
+    high`, (columns, p): the least and the largest value of each line in each column.
     """
     edges = np.arange(columns + 1)
     before = np.clip(np.searchsorted(x, edges, side="right") - 1, 0, len(x) - 1)

@@ -44,75 +44,47 @@ MOST_LETTERS = 24
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """One run's curves.
-
-    Attributes
-    ----------
-    false_positive_rate, true_positive_rate : (K,) float
-        The ROC.
-    recall, precision : (L,) float
-        Empty where only the ROC is known.
-    area : float
-        Under the ROC; NaN where not known.
-    threshold : (K,) float
-        Posterior from which on each point's detections are kept, falling; then `recall` has its points too.
-        Empty where the points stand for nothing that can be chosen.
-    of : str
-        What it is the curve of, if there are several such: "frog, 12 tasks". Those of one are drawn together.
-    """
+    """One run's curves."""
 
     title: str
+    # false_positive_rate, true_positive_rate: (K,): the ROC
     false_positive_rate: Floats
     true_positive_rate: Floats
+    # recall, precision: (L,): empty where only the ROC is known
     recall: Floats
     precision: Floats
-    area: float = float("nan")
+    area: float = float("nan")  # under the ROC; NaN where not known
+    # (K,): posterior from which on each point's detections are kept, falling; then `recall` has its points
+    # too. Empty where the points stand for nothing that can be chosen.
     threshold: Floats = field(default_factory=lambda: np.empty(0))
+    # what it is the curve of, if there are several such: "frog, 12 tasks". Those of one are drawn together.
     of: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class CalibrationLine:
-    """One method's posteriors in bins.
-
-    Attributes
-    ----------
-    posterior, share : (B,) float
-        Mean posterior of each bin and the share of it that is right; NaN where it is empty.
-    count : (B,) int
-    error : float
-        Expected calibration error.
-    low, high : (B,) float, optional
-        Ends of the interval of `share`.
-    """
+    """One method's posteriors in bins."""
 
     title: str
+    # posterior, share: (B,): mean posterior of each bin and the share of it that is right; NaN where it is
+    # empty
     posterior: Floats
     share: Floats
-    count: NDArray[np.integer]
-    error: float
+    count: NDArray[np.integer]  # (B,)
+    error: float  # expected calibration error
+    # low, high: (B,): ends of the interval of `share`
     low: Floats | None = None
     high: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class BoxView:
-    """One box.
-
-    Attributes
-    ----------
-    values : (V,) float64
-        Finite, at least one.
-    faint : bool
-        Whether it is a rater, not a method.
-    starred : bool
-        Whether it differs significantly from the baseline.
-    """
+    """One box."""
 
     name: str
-    values: NDArray[np.float64]
-    faint: bool = False
-    starred: bool = False
+    values: NDArray[np.float64]  # (V,): finite, at least one
+    faint: bool = False  # whether it is a rater, not a method
+    starred: bool = False  # whether it differs significantly from the baseline
 
 
 def curve_points(curve: Curve, kind: str) -> tuple[Floats, Floats]:
@@ -125,11 +97,7 @@ def curve_points(curve: Curve, kind: str) -> tuple[Floats, Floats]:
 def curve_chart(curves: Sequence[Curve], kind: str, of: str = "") -> Chart:
     """Describe curves of runs; they differ by colour and dashes.
 
-    Parameters
-    ----------
-    kind : {"roc", "precision-recall"}
-    of : str
-        Subject of the curves, for the title.
+    `kind`: {"roc", "precision-recall"}. `of`: subject of the curves, for the title.
     """
     inks = INKS if len(curves) <= len(INKS) else (*INKS, *MORE_INKS)
     across, up = CURVE_AXES[kind]
@@ -168,11 +136,7 @@ def calibration_chart(
 ) -> Chart:
     """Describe how often posteriors are right: a dot a bin, larger for more cases.
 
-    Parameters
-    ----------
-    lines : sequence of CalibrationLine
-        The one that matters first.
-    axes : (str, str)
+    `lines`: the one that matters first.
     """
     marks: list[Mark] = [DIAGONAL]
     keys = []
@@ -225,11 +189,7 @@ def calibration_chart(
 def crowd_size_chart(curves: Sequence[tuple[str, CrowdSizeCurve]], measure: str, title: str) -> Chart:
     """Describe means over crowds drawn at random, with a standard error to each side.
 
-    Parameters
-    ----------
-    curves : sequence of (str, CrowdSizeCurve)
-        With their names.
-    measure : {"sensitivity", "precision"}
+    `curves`: with their names. `measure`: {"sensitivity", "precision"}.
     """
     marks: list[Mark] = []
     keys = []
@@ -280,18 +240,8 @@ def box_chart(
 ) -> Chart:
     """Describe boxes from quartile to quartile with the median, whiskers, and all values as dots.
 
-    Parameters
-    ----------
-    title : str
-        Quantity: "Dice against the truth".
-    unit : str
-        Empty for none.
-    aside : str
-        "8 cases".
-    across : str
-        What the names below the axis are; empty where they say it.
-    logarithmic : bool
-        Whether by powers of ten.
+    `title`: quantity: "Dice against the truth". `unit`: empty for none. `aside`: "8 cases". `across`: what
+    the names below the axis are; empty where they say it. `logarithmic`: whether by powers of ten.
     """
     marks: list[Mark] = []
     for position, box in enumerate(boxes):
@@ -326,12 +276,7 @@ def reliability_chart(
 ) -> Chart:
     """Describe a dot for each annotator, and a cross for those who are excluded.
 
-    Parameters
-    ----------
-    clicks : (R,) int
-    reliability : (R,) float
-    names : sequence of R str
-    excluded : (R,) bool
+    `clicks`: (R,). `reliability`: (R,). `names`: (R,). `excluded`: (R,).
     """
 
     def words_of(rows: NDArray[np.int64]) -> Callable[[int], str]:

@@ -29,21 +29,11 @@ DOTS = "\N{HORIZONTAL ELLIPSIS}"
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Sizes of a chart.
+    """Sizes of a chart."""
 
-    Attributes
-    ----------
-    letters : float
-        Size of its letters, pixels.
-    grid : bool
-        Whether lines lead from the ticks across the plot.
-    edge : float
-        Room at the upper and the right edge.
-    """
-
-    letters: float = 11.0
-    grid: bool = False
-    edge: float = 8.0
+    letters: float = 11.0  # size of its letters, pixels
+    grid: bool = False  # whether lines lead from the ticks across the plot
+    edge: float = 8.0  # room at the upper and the right edge
 
 
 SCREEN = Style()
@@ -95,28 +85,17 @@ class KeyRow:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Positions of everything in a chart.
-
-    Attributes
-    ----------
-    room : Box
-        All of it.
-    box : Box
-        Between the axes.
-    across, up : sequence of (float, str)
-        Pixels and texts of the ticks.
-    turned : bool
-        Whether the texts below the axis are turned.
-    """
+    """Positions of everything in a chart."""
 
     chart: Chart
     style: Style
-    room: Box
-    box: Box
+    room: Box  # all of it
+    box: Box  # between the axes
     view: View
+    # across, up: pixels and texts of the ticks
     across: Sequence[Tick]
     up: Sequence[Tick]
-    turned: bool
+    turned: bool  # whether the texts below the axis are turned
     legend: Sequence[KeyRow]
 
     def pixels(self, x: Numbers, y: Numbers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -161,18 +140,9 @@ def lay_out(
 ) -> Layout:
     """Lay a chart out.
 
-    Parameters
-    ----------
-    room : Box
-        Pixels.
-    measure : callable
-        ``measure(text, size)`` returns the width of a text.
-    view : View, optional
-        By default everything.
-    titled : bool
-        Whether the title is drawn above the plot.
-    least_left : float
-        Room for numbers at the left, so that several charts have their axes one below the other.
+    `room`: pixels. `measure`: ``measure(text, size)`` returns the width of a text. `view`: by default
+    everything. `titled`: whether the title is drawn above the plot. `least_left`: room for numbers at the
+    left, so that several charts have their axes one below the other.
     """
     view, letters, row = view or full_view(chart), style.letters, 1.55 * style.letters
 
@@ -379,21 +349,9 @@ def ticks_of(
 ) -> list[Tick]:
     """Choose the ticks of an axis; none where it is hidden.
 
-    Parameters
-    ----------
-    low, high : float
-        Ends that are shown, in units of its scale.
-    length : float
-        Pixels.
-    letters : float
-        Height of the texts.
-    measure : callable, optional
-        Gives the width of a text, where they stand side by side; else they stand one above the other.
-
-    Returns
-    -------
-    list of (float, str)
-        Positions in units of the scale, and texts.
+    `low`, `high`: ends that are shown, in units of its scale. `length`: pixels. `letters`: height of the
+    texts. `measure`: gives the width of a text, where they stand side by side; else they stand one above the
+    other. Returns positions in units of the scale, and texts.
     """
     if axis.hidden:
         return []

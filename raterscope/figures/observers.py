@@ -20,12 +20,8 @@ def bland_altman_chart(
 ) -> Chart:
     """Describe a Bland-Altman plot: differences over means, bias and limits with 95 % intervals.
 
-    Parameters
-    ----------
-    first, second : (n,) float
-        Of n >= 3 cases; differences are first minus second.
-    quantity : str
-        What was measured: "Volume".
+    `first`, `second`: (n,), of n >= 3 cases; differences are first minus second. `quantity`: what was
+    measured: "Volume".
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     limits = limits_of_agreement(a, b)
@@ -73,12 +69,7 @@ def forest_chart(
 ) -> Chart:
     """Describe a forest plot: a value with its 95 % interval for each reader, from top to bottom.
 
-    Parameters
-    ----------
-    quantity : str
-        With its unit, along the axis.
-    reference : float, optional
-        Where a line is drawn, such as no bias.
+    `quantity`: with its unit, along the axis. `reference`: where a line is drawn, such as no bias.
     """
     rows = np.arange(len(names), dtype=np.float64)
     values, low, high = (

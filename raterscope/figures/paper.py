@@ -31,14 +31,9 @@ _CELL, _LEAST_CELL = 88, 26
 
 @dataclass(frozen=True, eq=False)
 class RateTable:
-    """Table of probabilities on a page: cells that are darker for more, with the number in each.
+    """Table of probabilities on a page: cells that are darker for more, with the number in each."""
 
-    Attributes
-    ----------
-    rates : (J, L) float64
-    """
-
-    rates: NDArray[np.float64]
+    rates: NDArray[np.float64]  # (J, L)
 
     @property
     def side(self) -> int:
@@ -70,15 +65,10 @@ class RateTable:
 
 @dataclass(frozen=True, eq=False)
 class PaperChart:
-    """A chart in the size and the letters of a page.
-
-    Attributes
-    ----------
-    width, height : int
-        Pixels.
-    """
+    """A chart in the size and the letters of a page."""
 
     chart: Chart
+    # width, height: pixels
     width: int = WIDE
     height: int = HIGH
     style: Style = PAPER
@@ -100,17 +90,8 @@ def paper_line(
 ) -> Line:
     """Describe a line of a chart on paper; points that are not known are passed over.
 
-    Parameters
-    ----------
-    x, y : (P,) float
-    colour : str
-        Hexadecimal.
-    dots : bool
-        Whether its points are marked.
-    low, high : (P,) float, optional
-        Ends of an interval that is shaded about it.
-    dashes : sequence of float
-        In widths of the line; empty for an unbroken line.
+    `x`, `y`: (P,). `colour`: hexadecimal. `dots`: whether its points are marked. `low`, `high`: (P,), ends of
+    an interval that is shaded about it. `dashes`: in widths of the line; empty for an unbroken line.
     """
     known = np.isfinite(x) & np.isfinite(y)
     ends = [None if end is None else end[known] for end in (low, high)]
@@ -132,14 +113,8 @@ def line_chart(
 ) -> PaperChart:
     """Describe lines over 0 to `most` across and 0 to 1 up, or `low` to `high`.
 
-    Parameters
-    ----------
-    across, up : str
-        Names of the axes.
-    diagonal : bool
-        Whether it is drawn from (0, 0) to (1, 1).
-    low, high : float
-        Ends of the vertical axis.
+    `across`, `up`: names of the axes. `diagonal`: whether it is drawn from (0, 0) to (1, 1). `low`, `high`:
+    ends of the vertical axis.
     """
     marks: list[Mark] = [DIAGONAL] if diagonal else []
     x, y = Axis(across, 0.0, most, padding=0.0), Axis(up, low, high, padding=0.0)
@@ -177,14 +152,7 @@ def sheet(
 ) -> bytes:
     """Draw charts as one SVG file.
 
-    Parameters
-    ----------
-    legend : sequence of Key
-        Below all charts.
-    columns : int
-        Charts side by side.
-    note : str
-        A line below everything.
+    `legend`: below all charts. `columns`: charts side by side. `note`: a line below everything.
     """
     wide = max(chart.width for _, chart in charts) + _GAP
     columns = min(columns, len(charts))

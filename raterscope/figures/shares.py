@@ -34,16 +34,9 @@ def share_bars(
 ) -> Chart:
     """Describe a bar for each row, divided by its shares.
 
-    Parameters
-    ----------
-    shares : (R, C) float
-        Rows add up to 1, or are 0 where an annotator belongs to no community.
-    names : sequence of R str
-    communities : sequence of C str
-    selected : int, optional
-        The community beside which the others are dimmed.
-    inks : sequence of C str, optional
-        By default those of communities.
+    `shares`: (R, C), rows add up to 1, or are 0 where an annotator belongs to no community. `names`: (R,).
+    `communities`: (C,). `selected`: the community beside which the others are dimmed. `inks`: (C,), by
+    default those of communities.
     """
     rows, ends = np.arange(len(names)), _ends(shares)
     marks = [
@@ -118,57 +111,33 @@ NEXT = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 
 @dataclass(frozen=True, eq=False)
 class TernaryPoint:
-    """A symbol in a triangle.
+    """A symbol in a triangle."""
 
-    Attributes
-    ----------
-    shares : (3,) float64
-        Adding up to 1.
-    radius : float
-        Pixels.
-    words : str
-        Beside it.
-    """
-
-    shares: NDArray[np.float64]
+    shares: NDArray[np.float64]  # (3,): adding up to 1
     ink: str
-    radius: float = 5.0
-    words: str = ""
+    radius: float = 5.0  # pixels
+    words: str = ""  # beside it
     symbol: Symbol = "disc"
     opacity: float = 0.85
 
 
 @dataclass(frozen=True, eq=False)
 class TernaryPath:
-    """A path in a triangle.
+    """A path in a triangle."""
 
-    Attributes
-    ----------
-    shares : (S, 3) float64
-    """
-
-    shares: NDArray[np.float64]
+    shares: NDArray[np.float64]  # (S, 3)
     ink: str
     width: float = 1.6
 
 
 @dataclass(frozen=True, eq=False)
 class TernaryChart:
-    """A triangle: near a corner its share is large.
+    """A triangle: near a corner its share is large."""
 
-    Attributes
-    ----------
-    corners : tuple of three names
-        Lower left, top, lower right.
-    paths : sequence of TernaryPath
-        Drawn below the points.
-    width, height : int
-        On paper, pixels.
-    """
-
-    corners: tuple[str, str, str]
+    corners: tuple[str, str, str]  # tuple of three names: lower left, top, lower right
     points: Sequence[TernaryPoint] = ()
-    paths: Sequence[TernaryPath] = ()
+    paths: Sequence[TernaryPath] = ()  # drawn below the points
+    # width, height: on paper, pixels
     width: int = round(SIDE + NAME)
     height: int = round(SIDE * HEIGHT + TOP + BOTTOM)
 
