@@ -73,14 +73,8 @@ class Preview:
 class AnnotatorDecisions(QObject):
     """Makes the decisions on the selected annotators.
 
-    Parameters
-    ----------
-    selected : callable
-        Gives the main names of the selected annotators, the current one first.
-    shown : callable
-        ``shown(name)`` gives a name as it is shown.
-    reasons : sequence of str
-        Offered for an exclusion.
+    `selected`: gives the main names of the selected annotators, the current one first. `shown`:
+    ``shown(name)`` gives a name as it is shown. `reasons`: offered for an exclusion.
     """
 
     message = Signal(str)
@@ -146,10 +140,7 @@ class AnnotatorDecisions(QObject):
     def mark_programs(self, kinds: AbstractSet[str]) -> None:
         """Mark the selected annotators as programs; as persons if all are programs.
 
-        Parameters
-        ----------
-        kinds : set of str
-            Kinds of their annotations that were fused; without any, those of the study count.
+        `kinds`: kinds of their annotations that were fused; without any, those of the study count.
         """
         names, contents = self._needed(), self._document.contents
         if names and contents is not None:

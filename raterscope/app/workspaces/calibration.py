@@ -24,15 +24,9 @@ _WAIT = 400
 class Calibration(QObject):
     """Fills the trust panel of a run in the background.
 
-    Parameters
-    ----------
-    queue : QueueFrame
-        Its header names what contradicts the run.
-    kind : str
-        Kind of annotation.
-    costly : bool
-        Whether the comparison takes long. It then runs only if the panel is visible or something may
-        contradict the run; see `show`.
+    `queue`: its header names what contradicts the run. `kind`: kind of annotation. `costly`: whether the
+    comparison takes long. It then runs only if the panel is visible or something may contradict the run; see
+    `show`.
     """
 
     def __init__(
@@ -60,14 +54,8 @@ class Calibration(QObject):
     ) -> None:
         """Show the calibration of another run.
 
-        Parameters
-        ----------
-        items : sequence of int
-            The images or the question compared.
-        title : str
-            Title of the run's line in the plot.
-        doubtful : bool
-            Whether something is already known to contradict the run.
+        `items`: the images or the question compared. `title`: title of the run's line in the plot.
+        `doubtful`: whether something is already known to contradict the run.
         """
         previous = _key(self._run), self._items
         self._run, self._items, self._title = run, tuple(items) if run is not None else (), title

@@ -16,30 +16,16 @@ from raterscope.app.workspaces.layout import WorkspaceLayout
 
 @dataclass(frozen=True)
 class WorkspaceKind:
-    """A workspace that may not have been created yet.
+    """A workspace that may not have been created yet."""
 
-    Attributes
-    ----------
-    kind : str
-        The kind of annotation, or "annotators".
-    load : callable
-        Imports the workspace's class.
-    item : str
-        Name of one of its items.
-    fuse : str
-        Effect of Fuse, for its tooltip.
-    belongs, first_step : str
-        Title and sentence of its empty page, for a study without such annotations.
-    present : callable, optional
-        Return whether a study has something for it; by default items of the kind.
-    """
-
-    kind: str
-    load: Callable[[], Callable[[Document, Jobs, QWidget], WorkspaceLayout]]
-    item: str
-    fuse: str
+    kind: str  # the kind of annotation, or "annotators"
+    load: Callable[[], Callable[[Document, Jobs, QWidget], WorkspaceLayout]]  # imports the workspace's class
+    item: str  # name of one of its items
+    fuse: str  # effect of Fuse, for its tooltip
+    # belongs, first_step: title and sentence of its empty page, for a study without such annotations
     belongs: str
     first_step: str
+    # Return whether a study has something for it; by default items of the kind
     present: Callable[[Contents], bool] | None = None
 
     @property

@@ -16,12 +16,7 @@ from raterscope.widgets.panels.comment_field import CommentField
 class Comments(QObject):
     """Shows the comment on what is selected below the evidence, and stores a changed one as a decision.
 
-    Parameters
-    ----------
-    panel : QWidget
-        The panel of evidence.
-    subject : callable
-        Returns what is selected; only called while an item is shown.
+    `panel`: the panel of evidence. `subject`: returns what is selected; only called while an item is shown.
     """
 
     KEY = "Ctrl+M"

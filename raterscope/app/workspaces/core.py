@@ -78,10 +78,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
 
     The screen overrides what is special to its kind: `WorkspaceScreen.show_scene` and the methods after it.
 
-    Parameters
-    ----------
-    kind : str
-        Kind of annotation.
+    `kind`: kind of annotation.
     """
 
     def __init__(
@@ -205,16 +202,10 @@ class WorkspacePart(QObject, Generic[ScreenT, SessionT]):
 
 
 class WorkspacePanel(QWidget, Generic[ScreenT, SessionT]):
-    """Panel of a workspace that fills itself.
-
-    Signals
-    -------
-    run_chosen(int)
-        Number of the run to show.
-    """
+    """Panel of a workspace that fills itself."""
 
     refused = Signal(str)
-    run_chosen = Signal(object)
+    run_chosen = Signal(object)  # number of the run to show
 
     def __init__(self, core: WorkspaceCore[ScreenT, SessionT]) -> None:
         super().__init__()

@@ -43,27 +43,15 @@ class WorkspaceLayout(QWidget):
     """Queue on the left, canvas in the middle, evidence on the right, history and other parts below.
 
     It is empty until its steps from `build` are done.
-
-    Signals
-    -------
-    status_changed(str)
-        Item and run on screen.
-    message(str), refused(str)
-        Messages and errors.
-    fusing_changed(Job or None)
-        The current fusion.
-    stale_changed(str)
-        Why to fuse again; empty without a reason.
-    escaped
-        Esc was pressed and there was no mode or panel to leave.
     """
 
-    status_changed = Signal(str)
+    status_changed = Signal(str)  # item and run on screen
+    # message, refused: messages and errors
     message = Signal(str)
     refused = Signal(str)
-    fusing_changed = Signal(object)
-    stale_changed = Signal(str)
-    escaped = Signal()
+    fusing_changed = Signal(object)  # the current fusion
+    stale_changed = Signal(str)  # why to fuse again; empty without a reason
+    escaped = Signal()  # Esc was pressed and there was no mode or panel to leave
 
     PARTS = ("whole", "middle", "upper", "bottom")
     CANVAS_SCROLLS = False
@@ -92,13 +80,9 @@ class WorkspaceLayout(QWidget):
     ) -> Iterator[None]:
         """Put the regions in their places, in steps.
 
-        Parameters
-        ----------
-        below : sequence of QWidget
-            Widgets beside history and jobs at the bottom. Tabs are best filled afterwards: Qt styles all
-            that a widget holds again wherever it is put.
-        widths : sequence of int
-            Widths of the bottom's parts, the history first.
+        `below`: widgets beside history and jobs at the bottom. Tabs are best filled afterwards: Qt styles all
+        that a widget holds again wherever it is put. `widths`: widths of the bottom's parts, the history
+        first.
         """
         self.queue, self.canvas, self.evidence = queue, canvas, evidence
         self.left_tabs = QTabWidget()
@@ -169,11 +153,8 @@ class WorkspaceLayout(QWidget):
     def add_shortcuts(self, described: Sequence[ActionEntry], walked: Sequence[QWidget]) -> None:
         """Add actions to the Review menu, and those that lead through the window.
 
-        Parameters
-        ----------
-        described : sequence of (words, keys, slot)
-        walked : sequence of QWidget
-            Widgets in which Tab goes to the next disputed item, as in lists; in forms it moves the focus.
+        `described`: sequence of (words, keys, slot). `walked`: widgets in which Tab goes to the next disputed
+        item, as in lists; in forms it moves the focus.
         """
         everywhere: tuple[ActionEntry, ...] = (
             ("Next region of the window", "F6", partial(self.go_to_region, 1)),

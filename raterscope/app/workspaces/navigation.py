@@ -47,22 +47,11 @@ class Scene(Protocol):
 class Navigation(QObject):
     """Reads the scene of the current item in the study's thread, and analyses it in another.
 
-    Parameters
-    ----------
-    noun : str
-        Name of an item in the job list: "image".
-    read : callable
-        ``read(item, run, study, watch)`` returns the scene.
-    analyse : callable, optional
-        ``analyse(scene, watch)`` returns the analysis.
-
-    Signals
-    -------
-    arrived(scene, analysis)
-        The scene to show; None twice without an item.
+    `noun`: name of an item in the job list: "image". `read`: ``read(item, run, study, watch)`` returns the
+    scene. `analyse`: ``analyse(scene, watch)`` returns the analysis.
     """
 
-    arrived = Signal(object, object)
+    arrived = Signal(object, object)  # scene, analysis: the scene to show; None twice without an item
     refused = Signal(str)
 
     def __init__(
@@ -221,10 +210,7 @@ class ItemNavigation(Navigation):
     Before anything is fused the first image is on screen. Once the most disputed one is known, it replaces
     the first, unless the expert has begun to look at it.
 
-    Parameters
-    ----------
-    canvas : QWidget
-        Its wheel, mouse and key events show that the expert looks at the image.
+    `canvas`: its wheel, mouse and key events show that the expert looks at the image.
     """
 
     def __init__(
@@ -348,21 +334,11 @@ class Pixels(Protocol):
 class PixelLoader(QObject):
     """Loads the pixels of images in the background, and caches those of the latest images.
 
-    Parameters
-    ----------
-    load : callable
-        ``load(entry, path, watch)`` returns the pixels.
-
-    Signals
-    -------
-    pixels(image, pixels)
-        Pixels of the current image.
-    loading(str)
-        Progress of a slow load of the current image; empty at its end.
+    `load`: ``load(entry, path, watch)`` returns the pixels.
     """
 
-    pixels = Signal(int, object)
-    loading = Signal(str)
+    pixels = Signal(int, object)  # image, pixels: pixels of the current image
+    loading = Signal(str)  # progress of a slow load of the current image; empty at its end
     refused = Signal(str)
 
     def __init__(

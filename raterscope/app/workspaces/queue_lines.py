@@ -99,16 +99,8 @@ class QueueLines:
 
     For 10,000 images this takes longer than a frame: make it in another thread, which then hands it over.
 
-    Parameters
-    ----------
-    names : mapping of int to str
-        Names of the images.
-    unknown : Summary
-        Summary of an image without a result.
-    summaries : mapping of int to Summary
-        Summaries of the other images; there may be more than names.
-    short : mapping of str to str
-        Short names, as of earlier lines.
+    `names`: names of the images. `unknown`: summary of an image without a result. `summaries`: summaries of
+    the other images; there may be more than names. `short`: short names, as of earlier lines.
     """
 
     def __init__(

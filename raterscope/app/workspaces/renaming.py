@@ -18,19 +18,11 @@ from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
 class Renaming(WorkspacePart[Any, Any]):
     """Asks for a new name, and records it.
 
-    Parameters
-    ----------
-    selected : callable
-        Returns the name of what is selected; empty for nothing.
-
-    Signals
-    -------
-    renamed(str)
-        The study has other names: the name that is to be shown.
+    `selected`: returns the name of what is selected; empty for nothing.
     """
 
     KEY = "Ctrl+R"
-    renamed = Signal(str)
+    renamed = Signal(str)  # the study has other names: the name that is to be shown
 
     def __init__(self, core: WorkspaceCore[Any, Any], selected: Callable[[], str]) -> None:
         super().__init__(core)

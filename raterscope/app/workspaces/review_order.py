@@ -31,25 +31,14 @@ ELSEWHERE = -1
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a case that is reviewed in one go: a structure, or for other kinds the whole item.
+    """A part of a case that is reviewed in one go: a structure, or for other kinds the whole item."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the structure; empty if there is one part only.
-    total : int
-        Disputed items, including the settled ones.
-    open, skipped : int
-        Items still to be settled: not viewed yet, and skipped.
-    matter : int or None
-        Those of them on which a decision matters; None if unknown.
-    """
-
-    name: str
-    total: int
+    name: str  # name of the structure; empty if there is one part only
+    total: int  # disputed items, including the settled ones
+    # open, skipped: items still to be settled: not viewed yet, and skipped
     open: int
     skipped: int = 0
-    matter: int | None = None
+    matter: int | None = None  # those of them on which a decision matters; None if unknown
 
     @property
     def remaining(self) -> int:
@@ -64,14 +53,8 @@ class Part:
 def describe_remaining(parts: Sequence[Part], item: str, contested: int = 0) -> tuple[str, ...]:
     """Describe what remains to be settled, a line each: "3 of 24 disputed spots matter", "2 skipped".
 
-    Parameters
-    ----------
-    parts : sequence of Part
-        Parts of all units.
-    item : str
-        Name of an item, in the singular: "disputed spot".
-    contested : int
-        Number of items on which several experts differ; they come first: "7 contested".
+    `parts`: parts of all units. `item`: name of an item, in the singular: "disputed spot". `contested`:
+    number of items on which several experts differ; they come first: "7 contested".
     """
     remaining, skipped = sum(part.remaining for part in parts), sum(part.skipped for part in parts)
     matter = [part.matter for part in parts if part.matter is not None]
@@ -103,26 +86,11 @@ def next_item(
     behind. After a decision, those behind come before other units, so that an image is finished first.
     Skipped items come last, in the same order. Settled items never come.
 
-    Parameters
-    ----------
-    waiting : callable
-        ``waiting(skipped)`` lists the items of this unit still to be settled, without the current one.
-    rank : callable
-        Sort key of the items.
-    current : optional
-        Rank of the current item; None without one.
-    step : int
-        1 for the next item, -1 for the previous.
-    elsewhere : callable
-        ``elsewhere(step, skipped, finish)`` goes to the next unit with such items, and returns whether there
-        is one.
-    finish : bool
-        Whether the step follows a decision.
-
-    Returns
-    -------
-    int or None
-        The item to go to; `ELSEWHERE` if it is in another unit, None if none is left.
+    `waiting`: ``waiting(skipped)`` lists the items of this unit still to be settled, without the current one.
+    `rank`: sort key of the items. `current`: rank of the current item; None without one. `step`: 1 for the
+    next item, -1 for the previous. `elsewhere`: ``elsewhere(step, skipped, finish)`` goes to the next unit
+    with such items, and returns whether there is one. `finish`: whether the step follows a decision. Returns
+    the item to go to; `ELSEWHERE` if it is in another unit, None if none is left.
     """
     for skipped in (False, True):
         order = sorted(waiting(skipped), key=rank, reverse=step < 0)
@@ -150,14 +118,8 @@ def next_unit(
 ) -> Key | None:
     """Find the next unit with items to settle after the current one, wrapping round; None without.
 
-    Parameters
-    ----------
-    units : sequence of (key, Part)
-        Units in the order of the queue.
-    current : hashable
-        Key of the unit on screen.
-    skipped : bool
-        Whether to look for skipped items, or for the others.
+    `units`: sequence of (key, Part), units in the order of the queue. `current`: key of the unit on screen.
+    `skipped`: whether to look for skipped items, or for the others.
     """
     at = next((row for row, (key, _) in enumerate(units) if key == current), -1)
     before, after = range(max(at, 0)), range(at + 1, len(units))
@@ -173,32 +135,15 @@ Contested = Callable[[ReviewState, int], Mapping[str, str]]
 class RemainingQuestions(QObject):
     """Counts the disputed items of each question that are still to be decided, and shows it above the queue.
 
-    Parameters
-    ----------
-    kind : str
-        Kind of annotation.
-    read : callable
-        ``read(question, study)`` names the disputed items of a question; None if it is not fused. A mapping
-        gives the number of errors that a decision on each is expected to correct.
-    settled : callable
-        ``settled(review, question)`` names the decided and the skipped items.
-    contested : callable
-        ``contested(review, question)`` names the items on which several experts differ, and why.
-    noun : str
-        Name of an item.
-    tip : str
-        Definition of the decisions that matter.
-
-    Signals
-    -------
-    changed
-        The counts may have changed.
-    read
-        The disputed items were read.
+    `kind`: kind of annotation. `read`: ``read(question, study)`` names the disputed items of a question; None
+    if it is not fused. A mapping gives the number of errors that a decision on each is expected to correct.
+    `settled`: ``settled(review, question)`` names the decided and the skipped items. `contested`:
+    ``contested(review, question)`` names the items on which several experts differ, and why. `noun`: name of
+    an item. `tip`: definition of the decisions that matter.
     """
 
-    changed = Signal()
-    read = Signal()
+    changed = Signal()  # the counts may have changed
+    read = Signal()  # the disputed items were read
 
     def __init__(
         self, document: Document, runs: RunControl, queue: QueueFrame, kind: str, read: Read,

@@ -38,33 +38,16 @@ class ReviewQueue(QObject):
     Results are read a few images at a time, so that a decision never waits for all of them. If outlines of
     all can be read at once, the lines are in order before.
 
-    Parameters
-    ----------
-    kind : str
-        Kind of annotation.
-    read : callable
-        ``read(images, study, watch)`` reads the results of images, in the study's thread.
-    summarize : callable
-        ``summarize(image, result, review)`` returns a line's Summary; with None as result, that of an image
-        without any.
-    outline : callable, optional
-        ``outline(images, study, watch)`` quickly reads outlines of results, of the images that have one. It
-        is `read` where all results can be read at once.
-    nouns : (str, str)
-        Names of an item and of what is settled on it: "image" and "spot".
-    tip : str
-        Definition of the decisions that matter.
-
-    Signals
-    -------
-    ordered
-        All lines are known and in order.
-    all_read
-        The results of all lines have been read.
+    `kind`: kind of annotation. `read`: ``read(images, study, watch)`` reads the results of images, in the
+    study's thread. `summarize`: ``summarize(image, result, review)`` returns a line's Summary; with None as
+    result, that of an image without any. `outline`: ``outline(images, study, watch)`` quickly reads outlines
+    of results, of the images that have one. It is `read` where all results can be read at once. `nouns`:
+    names of an item and of what is settled on it: "image" and "spot". `tip`: definition of the decisions that
+    matter.
     """
 
-    ordered = Signal()
-    all_read = Signal()
+    ordered = Signal()  # all lines are known and in order
+    all_read = Signal()  # the results of all lines have been read
 
     def __init__(
         self,

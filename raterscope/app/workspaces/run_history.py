@@ -46,10 +46,7 @@ TONES = {
 def history(contents: Contents, cache: dict[int, HistoryEntry] | None = None) -> tuple[HistoryEntry, ...]:
     """List the latest decisions and the runs by time, the latest first.
 
-    Parameters
-    ----------
-    cache : dict, optional
-        Lines of decisions from earlier calls, which is extended.
+    `cache`: lines of decisions from earlier calls, which is extended.
     """
     cache = {} if cache is None else cache
     decisions = [decision for decision in contents.decisions[-HISTORY:] if decision.at is not None]

@@ -56,44 +56,23 @@ class Draft(Protocol):
 
 @dataclass(frozen=True)
 class FusionWork:
-    """The three steps of a run of one kind.
+    """The three steps of a run of one kind."""
 
-    Attributes
-    ----------
-    kind : str
-        Kind of annotation.
-    gather : callable
-        ``gather(items, study, watch)`` reads the input in the study's thread.
-    fuse : callable
-        ``fuse(inputs, watch=watch)`` returns the answer, in another thread.
-    keep : callable
-        ``keep(answer, study, watch)`` stores the run and returns its number.
-    """
-
-    kind: str
+    kind: str  # kind of annotation
+    # ``gather(items, study, watch)`` reads the input in the study's thread
     gather: Callable[[Sequence[int], Study, Watch], Inputs]
-    fuse: Callable[..., Answer]
+    fuse: Callable[..., Answer]  # ``fuse(inputs, watch=watch)`` returns the answer, in another thread
+    # ``keep(answer, study, watch)`` stores the run and returns its number
     keep: Callable[[Any, Study, Watch], int]
 
 
 class Fusing(QObject):
-    """Runs one fusion at a time; a new one replaces the current one.
+    """Runs one fusion at a time; a new one replaces the current one."""
 
-    Signals
-    -------
-    changed(Job or None)
-        The current fusion; None at its end.
-    partial(item, Draft)
-        Partial result of an item.
-    stored(int)
-        Number of the run that was stored.
-    message(str), refused(str)
-        Why it ended without a run.
-    """
-
-    changed = Signal(object)
-    partial = Signal(int, object)
-    stored = Signal(int)
+    changed = Signal(object)  # the current fusion; None at its end
+    partial = Signal(int, object)  # item, Draft: partial result of an item
+    stored = Signal(int)  # number of the run that was stored
+    # message, refused: why it ended without a run
     message = Signal(str)
     refused = Signal(str)
 
@@ -198,12 +177,7 @@ def _fuse(work: FusionWork, inputs: Inputs, watch: Watch) -> Answer:
 def run_to_repeat(runs: Sequence[RunEntry], chosen: int | None) -> RunEntry | None:
     """Return the run that the next fusion repeats: the chosen one, else the latest with the most items.
 
-    Parameters
-    ----------
-    runs : sequence of RunEntry
-        Runs of one kind, the oldest first.
-    chosen : int or None
-        The chosen run.
+    `runs`: runs of one kind, the oldest first. `chosen`: the chosen run.
     """
     chosen_run = next((run for run in runs if run.id == chosen), None)
     return chosen_run or max(runs, key=lambda run: (len(run.items), run.id), default=None)
@@ -212,23 +186,11 @@ def run_to_repeat(runs: Sequence[RunEntry], chosen: int | None) -> RunEntry | No
 class RunControl(QObject):
     """Connects the Fuse panel, the history and the job list of a screen with the document.
 
-    Parameters
-    ----------
-    session : Session
-        Its `chosen_run` and `run` are set here.
-    kind : str
-        Kind of annotation.
-
-    Signals
-    -------
-    changed
-        Results were added or deleted.
-    ended
-        The current fusion ended.
+    `session`: its `chosen_run` and `run` are set here. `kind`: kind of annotation.
     """
 
-    changed = Signal()
-    ended = Signal()
+    changed = Signal()  # results were added or deleted
+    ended = Signal()  # the current fusion ended
 
     def __init__(
         self, document: Document, jobs: Jobs, screen: WorkspaceScreen, session: Session[Any, Any], kind: str

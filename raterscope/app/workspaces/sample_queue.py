@@ -29,17 +29,10 @@ from raterscope.widgets.panels.queue_panel import FILTERS, QueueFrame, QueuePane
 class SampleQueue(QObject):
     """Shows the open sample of a kind in place of its queue, and leads through it.
 
-    Parameters
-    ----------
-    queue : QueueFrame
-        The queue of the workspace.
-
-    Signals
-    -------
-    chosen(item, by_hand)
-        The sampled item to go to, and whether it was selected in the list.
+    `queue`: the queue of the workspace.
     """
 
+    # item, by_hand: the sampled item to go to, and whether it was selected in the list
     chosen = Signal(object, bool)
 
     def __init__(

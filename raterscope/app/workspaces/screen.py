@@ -53,10 +53,7 @@ class WorkspaceScreen(WorkspaceLayout):
     ) -> Iterator[None]:
         """Put the regions in their places, in steps.
 
-        Parameters
-        ----------
-        below, widths
-            See `WorkspaceLayout.place_regions`.
+        `below`, `widths`: see `WorkspaceLayout.place_regions`.
         """
         self.fuse_panel = fuse_panel
         yield from self.place_regions(queue, canvas, evidence, below, widths)

@@ -24,19 +24,11 @@ class StudyQueue(QObject):
     tab of the workspace, only in gathered studies of several questions; in others, a question is finished
     before the next one.
 
-    Parameters
-    ----------
-    remaining : RemainingQuestions
-        Knows the disputed items and what is decided.
-    is_blind : callable
-        Returns whether the queue must be hidden.
-
-    Signals
-    -------
-    chosen(question, name, by_hand)
-        The item to go to, and whether it was selected in the list.
+    `remaining`: knows the disputed items and what is decided. `is_blind`: returns whether the queue must be
+    hidden.
     """
 
+    # question, name, by_hand: the item to go to, and whether it was selected in the list
     chosen = Signal(int, str, bool)
 
     def __init__(

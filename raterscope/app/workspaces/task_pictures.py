@@ -37,15 +37,9 @@ class PictureWidget(Protocol):
 
 
 class TaskPictures(QObject):
-    """Reads and caches the pictures of tasks.
+    """Reads and caches the pictures of tasks."""
 
-    Signals
-    -------
-    ready(int, QImage or None)
-        A task's picture; None if its file is missing or cannot be read.
-    """
-
-    ready = Signal(int, object)
+    ready = Signal(int, object)  # a task's picture; None if its file is missing or cannot be read
 
     def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)

@@ -92,14 +92,8 @@ class AlphaPlot(ChartPanel):
 class AgreementPlots(QObject):
     """Fills the two plots for the selected annotators, while they are visible.
 
-    Parameters
-    ----------
-    tabs : QTabWidget
-        It gets a tab for each plot.
-    names : callable
-        Gives the selected annotators: of each all names, the main name first.
-    shown : callable
-        ``shown(name)`` gives a name as it is shown.
+    `tabs`: it gets a tab for each plot. `names`: gives the selected annotators: of each all names, the main
+    name first. `shown`: ``shown(name)`` gives a name as it is shown.
     """
 
     def __init__(

@@ -26,19 +26,13 @@ SHOWN = {1: 9, 2: 3}
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """The table of annotators, as the screen shows it.
-
-    Attributes
-    ----------
-    shown : tuple of str
-        Names on screen, by row: numbers while names are hidden.
-    """
+    """The table of annotators, as the screen shows it."""
 
     table: AnnotatorTable
     unusual: Unusual
     grid: AnnotatorGrid
     queued: QueuedItems
-    shown: tuple[str, ...]
+    shown: tuple[str, ...]  # names on screen, by row: numbers while names are hidden
 
 
 def prepare(table: AnnotatorTable, hidden: bool, watch: Watch) -> Prepared:

@@ -30,18 +30,11 @@ FULLY = Weighed(1.0, "")
 
 
 class Annotators(ClicksPart):
-    """Connects the annotator table and the reliability plot with the study, which numbers the annotators.
+    """Connects the annotator table and the reliability plot with the study, which numbers the annotators."""
 
-    Signals
-    -------
-    shown_changed(set, int or None)
-        Annotators whose clicks are hidden, and the only one whose clicks are shown.
-    chosen(int or None)
-        The annotator selected in the table or the plot.
-    """
-
+    # annotators whose clicks are hidden, and the only one whose clicks are shown
     shown_changed = Signal(object, object)
-    chosen = Signal(object)
+    chosen = Signal(object)  # the annotator selected in the table or the plot
 
     def __init__(self, core: ClicksCore) -> None:
         super().__init__(core)

@@ -56,15 +56,9 @@ class SpotPosition:
 
 
 class CropShelf(QObject):
-    """Cuts requested crops; if an image is in memory, all crops of it.
+    """Cuts requested crops; if an image is in memory, all crops of it."""
 
-    Signals
-    -------
-    ready(int, QImage or None)
-        A crop; None if the image is missing or cannot be read.
-    """
-
-    ready = Signal(int, object)
+    ready = Signal(int, object)  # a crop; None if the image is missing or cannot be read
 
     def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -88,12 +82,8 @@ class CropShelf(QObject):
     def set_scale(self, radii: Sequence[float], size: float | None) -> bool:
         """Choose the width that fits most spots; returns whether all crops must be cut again.
 
-        Parameters
-        ----------
-        radii : sequence of float
-            Best half width of each spot.
-        size : float or None
-            Common pixel size in micrometres; None to use the pixels of each image.
+        `radii`: best half width of each spot. `size`: common pixel size in micrometres; None to use the
+        pixels of each image.
         """
         half = max(AT_LEAST, math.ceil(float(np.median(radii)))) if len(radii) else self.half
         if size == self._size and max(half, self.half) / min(half, self.half) <= FAR and self._crops:
@@ -207,25 +197,13 @@ class ListedSpot:
 
 
 class BatchReview(ClicksPart):
-    """Connects the grid of spots with the results of the queue and with the journal.
+    """Connects the grid of spots with the results of the queue and with the journal."""
 
-    Signals
-    -------
-    looked_at(Listed)
-        The current spot of the grid.
-    opened(int, Spot)
-        Image and spot to show on the canvas.
-    listed_elsewhere
-        Other spots are visible: listed again or scrolled.
-    left_open(list of Listed)
-        Spots that were visible and undecided while others were decided.
-    """
-
-    looked_at = Signal(object)
-    opened = Signal(int, object)
+    looked_at = Signal(object)  # the current spot of the grid
+    opened = Signal(int, object)  # image and spot to show on the canvas
     message = Signal(str)
-    listed_elsewhere = Signal()
-    left_open = Signal(object)
+    listed_elsewhere = Signal()  # other spots are visible: listed again or scrolled
+    left_open = Signal(object)  # spots that were visible and undecided while others were decided
 
     def __init__(self, core: ClicksCore, review_queue: ReviewQueue, reviewing: SpotReview) -> None:
         super().__init__(core)

@@ -131,14 +131,8 @@ class _Selected:
 class ViewLog(QObject):
     """Records spots that the expert viewed, on the canvas or in the grid, and left undecided.
 
-    Parameters
-    ----------
-    canvas : QWidget
-        While it is hidden, its spots are not viewed.
-    crops : Crops
-        Used to check that pixels are loaded: without them no spot is viewed.
-    clock : callable
-        Returns seconds.
+    `canvas`: while it is hidden, its spots are not viewed. `crops`: used to check that pixels are loaded:
+    without them no spot is viewed. `clock`: returns seconds.
     """
 
     def __init__(

@@ -37,33 +37,15 @@ ASKS = "The meaning of its columns is unknown."
 
 
 class LiveWatch(QObject):
-    """Watches one source, one step at a time: read, store, fuse, keep.
+    """Watches one source, one step at a time: read, store, fuse, keep."""
 
-    Signals
-    -------
-    changed
-        It started, waits, was paused, or ended.
-    stepped(int, Watched)
-        New result of an image, not stored yet.
-    advanced(images)
-        The results of these images are stored in the study.
-    noticed(str)
-        Notices about reading the source.
-    columns_unknown(Wish, UnknownColumns)
-        The meaning of columns must be chosen before it can continue.
-    stopped(run or None)
-        It ended, and its result is stored as a run.
-    refused(str)
-        Why it could not continue.
-    """
-
-    changed = Signal()
-    stepped = Signal(int, object)
-    advanced = Signal(object)
-    noticed = Signal(str)
-    columns_unknown = Signal(object, object)
-    stopped = Signal(object)
-    refused = Signal(str)
+    changed = Signal()  # it started, waits, was paused, or ended
+    stepped = Signal(int, object)  # new result of an image, not stored yet
+    advanced = Signal(object)  # images: the results of these images are stored in the study
+    noticed = Signal(str)  # notices about reading the source
+    columns_unknown = Signal(object, object)  # the meaning of columns must be chosen before it can continue
+    stopped = Signal(object)  # run or None: it ended, and its result is stored as a run
+    refused = Signal(str)  # why it could not continue
 
     def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -285,18 +267,10 @@ def _pair(image: int, watched: WatchedImage) -> tuple[int, WatchedImage]:
 
 
 class Replay(QObject):
-    """Replay of the clicks of one image: computes its steps in the background, and plays them.
+    """Replay of the clicks of one image: computes its steps in the background, and plays them."""
 
-    Signals
-    -------
-    changed
-        More steps are computed, or playing started or stopped.
-    moved(int)
-        Number of the step to show, from 1; 0 before the first.
-    """
-
-    changed = Signal()
-    moved = Signal(int)
+    changed = Signal()  # more steps are computed, or playing started or stopped
+    moved = Signal(int)  # number of the step to show, from 1; 0 before the first
     refused = Signal(str)
 
     def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:

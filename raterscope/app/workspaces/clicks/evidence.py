@@ -39,15 +39,9 @@ class _RunSpots:
 
 
 class OtherRuns(ClicksPart):
-    """Results of other runs for the image on screen.
+    """Results of other runs for the image on screen."""
 
-    Signals
-    -------
-    read
-        Another run was read.
-    """
-
-    read = Signal()
+    read = Signal()  # another run was read
 
     def __init__(self, core: ClicksCore) -> None:
         super().__init__(core)

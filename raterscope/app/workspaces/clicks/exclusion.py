@@ -61,15 +61,9 @@ class _Preview:
 
 
 class Exclusion(ClicksPart):
-    """Shows a preview before an annotator is excluded or down-weighted, and restores annotators.
+    """Shows a preview before an annotator is excluded or down-weighted, and restores annotators."""
 
-    Signals
-    -------
-    opened(int, Spot)
-        Image and spot of the selected change.
-    """
-
-    opened = Signal(int, object)
+    opened = Signal(int, object)  # image and spot of the selected change
     message = Signal(str)
 
     def __init__(self, core: ClicksCore, reviewing: SpotReview) -> None:

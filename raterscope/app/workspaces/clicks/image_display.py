@@ -31,18 +31,10 @@ STORED_AFTER = 400
 
 
 class ImageDisplay(ClicksPart):
-    """Renders the image on screen with the displays of its channels, and offers to change them.
+    """Renders the image on screen with the displays of its channels, and offers to change them."""
 
-    Signals
-    -------
-    rendered(int, Image)
-        Number of the image, and what to show.
-    changed
-        Displays were changed by the expert.
-    """
-
-    rendered = Signal(int, object)
-    changed = Signal()
+    rendered = Signal(int, object)  # number of the image, and what to show
+    changed = Signal()  # displays were changed by the expert
 
     def __init__(self, core: ClicksCore, loader: PixelLoader, planes: FocalPlanes) -> None:
         super().__init__(core)
@@ -191,15 +183,9 @@ _Box = tuple[slice, slice]
 
 
 class FocalPlanes(ClicksPart):
-    """Chooses the focal plane and the time of a stack, which are read in the background.
+    """Chooses the focal plane and the time of a stack, which are read in the background."""
 
-    Signals
-    -------
-    loaded(int, LoadedImage)
-        Number of the image, and the chosen plane of it.
-    """
-
-    loaded = Signal(int, object)
+    loaded = Signal(int, object)  # number of the image, and the chosen plane of it
 
     def __init__(self, core: ClicksCore, loader: PixelLoader) -> None:
         super().__init__(core)

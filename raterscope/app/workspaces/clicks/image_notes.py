@@ -131,16 +131,10 @@ WORDS = {
 
 
 class ControlMarks(ClicksPart):
-    """Marks images as controls, by key or from the menu of the image list; each mark is a decision.
-
-    Signals
-    -------
-    flag_requested(int)
-        Flag an image of the list, or remove its flag.
-    """
+    """Marks images as controls, by key or from the menu of the image list; each mark is a decision."""
 
     message = Signal(str)
-    flag_requested = Signal(int)
+    flag_requested = Signal(int)  # flag an image of the list, or remove its flag
 
     def __init__(self, core: ClicksCore) -> None:
         super().__init__(core)

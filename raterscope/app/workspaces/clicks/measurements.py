@@ -52,29 +52,16 @@ SHORTEST = 1.0
 
 
 class Measurements(ClicksPart):
-    """Draws, changes, records and lists scale, lengths and areas on the image on screen.
+    """Draws, changes, records and lists scale, lengths and areas on the image on screen."""
 
-    Attributes
-    ----------
-    measures : Measures
-        Current scales, lengths and areas.
-
-    Signals
-    -------
-    scale_changed
-        The size of a pixel changed.
-    refused(str)
-        Why a drawing was not recorded.
-    """
-
-    scale_changed = Signal()
-    refused = Signal(str)
+    scale_changed = Signal()  # the size of a pixel changed
+    refused = Signal(str)  # why a drawing was not recorded
 
     def __init__(self, core: ClicksCore) -> None:
         super().__init__(core)
         self._file_size: float | None = None
         """Micrometres a pixel by the file of the image on screen."""
-        self.measures = Measures()
+        self.measures = Measures()  # current scales, lengths and areas
         self.shapes = Shapes(core.screen.canvas, self._words_of)
         self.drawing = Drawing(core.screen.canvas, self._words)
         self.drawing.drawn.connect(self._on_drawn)

@@ -50,23 +50,13 @@ class StackPosition:
 
 @dataclass(frozen=True, eq=False)
 class LoadedImage:
-    """An image as shown, with what it can be rendered from again.
-
-    Attributes
-    ----------
-    image : array or PyramidReader
-    planes : tuple of ChannelPlane
-        Channels with the depth of the file; empty for an image that is read by tiles.
-    displays : mapping of str to ChannelDisplay
-        Displays that differ from the default.
-    position : StackPosition, optional
-        Which plane of a stack it is.
-    """
+    """An image as shown, with what it can be rendered from again."""
 
     image: Image
+    # channels with the depth of the file; empty for an image that is read by tiles
     planes: tuple[ChannelPlane, ...]
-    displays: Displays
-    position: StackPosition | None = None
+    displays: Displays  # displays that differ from the default
+    position: StackPosition | None = None  # which plane of a stack it is
 
     @property
     def nbytes(self) -> int:
@@ -93,15 +83,9 @@ def _rendered(planes: tuple[ChannelPlane, ...], displays: Displays) -> NDArray[n
 
 
 class Crops(QObject):
-    """Crops of one image, cut from memory or read in the background.
+    """Crops of one image, cut from memory or read in the background."""
 
-    Signals
-    -------
-    arrived
-        The crop that was requested last is available.
-    """
-
-    arrived = Signal()
+    arrived = Signal()  # the crop that was requested last is available
 
     def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)

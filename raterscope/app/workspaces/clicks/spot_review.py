@@ -21,29 +21,14 @@ NEAR = 20.0
 class SpotReview(QObject):
     """Spots of the image on screen, the selected one, and decisions about it.
 
-    Parameters
-    ----------
-    sample : SampleQueue
-        Leads through an acceptance sample while there is one.
-    elsewhere : callable
-        Continues with other images; see `next_item`.
-
-    Signals
-    -------
-    spots_changed
-        The spots were read again: another image, another run, a decision.
-    selected(int or None)
-        Index of the selected spot.
-    exhausted
-        No other disputed spot is left, here or on other images.
-    message(str)
-        Why nothing can be decided.
+    `sample`: leads through an acceptance sample while there is one. `elsewhere`: continues with other images;
+    see `next_item`.
     """
 
-    spots_changed = Signal()
-    selected = Signal(object)
-    exhausted = Signal()
-    message = Signal(str)
+    spots_changed = Signal()  # the spots were read again: another image, another run, a decision
+    selected = Signal(object)  # index of the selected spot
+    exhausted = Signal()  # no other disputed spot is left, here or on other images
+    message = Signal(str)  # why nothing can be decided
 
     def __init__(
         self,
@@ -177,10 +162,7 @@ class SpotReview(QObject):
     def decide(self, verb: str, label: str = "") -> None:
         """Accept, reject or skip the spot, and go to the next disputed one once that is saved.
 
-        Parameters
-        ----------
-        label : str
-            Class of an accepted spot. A spot without a decided class may get one at any time.
+        `label`: class of an accepted spot. A spot without a decided class may get one at any time.
         """
         spot = self.spot
         if self._go_on or self.is_past():  # the previous decision is not saved yet

@@ -38,52 +38,27 @@ class ClassShare(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Spot:
-    """One spot of one image.
+    """One spot of one image."""
 
-    Attributes
-    ----------
-    number : int
-        Its number on screen, from 1.
-    x, y : float
-        Position in pixels, after a move by the expert the new one.
-    covariance : (2, 2) float64
-        Square pixels; zero without a cluster.
-    posterior, low, high : float
-        Posterior probability of a structure, with its 95 % interval; NaN without a fusion.
-    votes, looked : int
-        Annotators who marked it, and who looked.
-    state : str
-        The expert's decision, else the model's: detected, rejected, or disputed.
-    cluster : int or None
-        Its index in the fusion.
-    decision : int or None
-        The decision in effect.
-    skipped : bool
-        True if the expert skipped it.
-    contested : str
-        What several experts decided differently; empty for other spots.
-    classes : tuple of ClassShare
-        In alphabetical order; () without classes.
-    label : str
-        The class that the expert decided.
-    """
-
-    number: int
+    number: int  # its number on screen, from 1
+    # x, y: position in pixels, after a move by the expert the new one
     x: float
     y: float
-    covariance: FloatArray
+    covariance: FloatArray  # (2, 2): square pixels; zero without a cluster
+    # posterior, low, high: posterior probability of a structure, with its 95 % interval; NaN without a fusion
     posterior: float
     low: float
     high: float
+    # votes, looked: annotators who marked it, and who looked
     votes: int
     looked: int
-    state: State
-    cluster: int | None
-    decision: int | None
-    skipped: bool
-    contested: str = ""
-    classes: tuple[ClassShare, ...] = ()
-    label: str = ""
+    state: State  # the expert's decision, else the model's: detected, rejected, or disputed
+    cluster: int | None  # its index in the fusion
+    decision: int | None  # the decision in effect
+    skipped: bool  # True if the expert skipped it
+    contested: str = ""  # what several experts decided differently; empty for other spots
+    classes: tuple[ClassShare, ...] = ()  # in alphabetical order; () without classes
+    label: str = ""  # the class that the expert decided
 
     @property
     def class_name(self) -> str:
@@ -126,21 +101,11 @@ class Spot:
 
 @dataclass(frozen=True)
 class Settling:
-    """State of the stop rule for an image of a stream.
+    """State of the stop rule for an image of a stream."""
 
-    Attributes
-    ----------
-    annotators : int
-        Annotators so far.
-    expected : float
-        Decisions that are expected to change with more annotators.
-    firm : bool
-        Whether the stop rule is met.
-    """
-
-    annotators: int
-    expected: float
-    firm: bool
+    annotators: int  # annotators so far
+    expected: float  # decisions that are expected to change with more annotators
+    firm: bool  # whether the stop rule is met
 
 
 class Counts(NamedTuple):

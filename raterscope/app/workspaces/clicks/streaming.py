@@ -42,15 +42,9 @@ NO_CLICKS = "No image with clicks is on screen."
 
 
 class Streaming(ClicksPart):
-    """Connects the panel and curves of a stream with the watched source or the replay.
+    """Connects the panel and curves of a stream with the watched source or the replay."""
 
-    Signals
-    -------
-    moved
-        The scene on screen must be shown again, see `with_stream_state`.
-    """
-
-    moved = Signal()
+    moved = Signal()  # the scene on screen must be shown again, see `with_stream_state`
 
     def __init__(self, core: ClicksCore, review_queue: ReviewQueue) -> None:
         super().__init__(core)

@@ -26,15 +26,9 @@ from raterscope.widgets.panels.drift_panel import ChangeLine
 
 
 class CopyingReport(LabelsPart):
-    """Lists groups of annotators who may copy, below the communities, and selects one after the other.
+    """Lists groups of annotators who may copy, below the communities, and selects one after the other."""
 
-    Signals
-    -------
-    chosen : tuple of int
-        Annotators of a group.
-    """
-
-    chosen = Signal(object)
+    chosen = Signal(object)  # annotators of a group
 
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)
@@ -230,18 +224,10 @@ UNCHANGED = "No annotator changed beyond chance. Select an annotator to plot the
 
 
 class AnnotatorDetail(LabelsPart):
-    """Connects wall, matrix, communities, similarity and drift, which show the same selection.
+    """Connects wall, matrix, communities, similarity and drift, which show the same selection."""
 
-    Signals
-    -------
-    community_chosen
-        Another community is selected, or none: `members`.
-    cell_chosen(int true, int given)
-        A cell of the matrix of the selected annotators.
-    """
-
-    community_chosen = Signal()
-    cell_chosen = Signal(int, int)
+    community_chosen = Signal()  # another community is selected, or none: `members`
+    cell_chosen = Signal(int, int)  # int true, int given: a cell of the matrix of the selected annotators
 
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)

@@ -42,15 +42,9 @@ STORED: GroupingKey = ("behaviour", "nmf")
 
 
 class Grouping(LabelsPart):
-    """Grouping shown: the run's own, or another one, computed on request and cached.
+    """Grouping shown: the run's own, or another one, computed on request and cached."""
 
-    Signals
-    -------
-    changed
-        Another grouping is shown, see `groups`.
-    """
-
-    changed = Signal()
+    changed = Signal()  # another grouping is shown, see `groups`
 
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)
@@ -245,15 +239,9 @@ def show_participation(
 
 
 class SimilarityPlot(LabelsPart):
-    """Draws the similarity of annotators while it is visible.
+    """Draws the similarity of annotators while it is visible."""
 
-    Signals
-    -------
-    chosen(tuple of int)
-        Annotators of a row.
-    """
-
-    chosen = Signal(object)
+    chosen = Signal(object)  # annotators of a row
 
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)
@@ -316,15 +304,9 @@ STOPPED = "Following the communities was cancelled."
 
 
 class CommunitiesOverTimeView(LabelsPart):
-    """Shows communities over time, and selects the annotators of a block or band.
+    """Shows communities over time, and selects the annotators of a block or band."""
 
-    Signals
-    -------
-    chosen(tuple of int)
-        Annotators of a block or a band.
-    """
-
-    chosen = Signal(object)
+    chosen = Signal(object)  # annotators of a block or a band
 
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)

@@ -46,18 +46,10 @@ class MeasuredMethod:
 
 
 class MethodTable(QWidget):
-    """Table of methods, and advice on how far to trust the model.
+    """Table of methods, and advice on how far to trust the model."""
 
-    Signals
-    -------
-    run_chosen(object)
-        Key of the selected run.
-    part_wanted
-        Votes should be down-weighted.
-    """
-
-    run_chosen = Signal(object)
-    part_wanted = Signal()
+    run_chosen = Signal(object)  # key of the selected run
+    part_wanted = Signal()  # votes should be down-weighted
 
     def __init__(self) -> None:
         super().__init__()

@@ -42,34 +42,19 @@ SORTED_FROM = 12
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A question, the run shown, and its votes; without a run, all votes.
-
-    Attributes
-    ----------
-    labels : Labels
-        Without labels that were held fixed.
-    annotator_ids : (K,) int32
-        The annotators' numbers in the study.
-    truth : (N,) int16
-        Imported truths and marked gold tasks, as indices into `classes`.
-    pictures : mapping of task to ImageEntry
-    later : int
-        Number of votes that were imported after the run.
-    excluded : Labels or None
-        The votes of annotators that the run excluded and of programs, with the numbering of `labels`.
-    programs : tuple of Program
-        Class probabilities of the run's programs, with the classes of its result.
-    """
+    """A question, the run shown, and its votes; without a run, all votes."""
 
     question: QuestionEntry
     run: RunEntry | None
     result: LabelResult | None
-    labels: Labels
-    annotator_ids: NDArray[np.int32]
-    truth: ClassArray
-    pictures: Mapping[int, ImageEntry]
-    later: int = 0
+    labels: Labels  # without labels that were held fixed
+    annotator_ids: NDArray[np.int32]  # (K,): the annotators' numbers in the study
+    truth: ClassArray  # (N,): imported truths and marked gold tasks, as indices into `classes`
+    pictures: Mapping[int, ImageEntry]  # by task
+    later: int = 0  # number of votes that were imported after the run
+    # the votes of annotators that the run excluded and of programs, with the numbering of `labels`
     excluded: Labels | None = None
+    # class probabilities of the run's programs, with the classes of its result
     programs: tuple[Program, ...] = ()
 
     @property
@@ -163,69 +148,40 @@ class Index:
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """Analysis of a question's votes and result.
-
-    Attributes
-    ----------
-    votes_of : (K,) int64
-    left_out : (K,) int64
-        Number of votes by excluded annotators, which do not count.
-    vote : (N, J) float64
-        Shares of the votes.
-    votes : (N,) int64
-        Number of votes per task.
-    entropy : (N,) float64 or None
-        Entropy of the answer, 0 to 1. This and the following are None without a result.
-    disputed : (N,) bool or None
-        See `disputes.disputed_tasks`.
-    mean, low, high : (K, J, L) float64 or None
-        Mean of the rates, with their intervals.
-    accuracy : tuple of three (K,) float64 or None
-        Expected share of correct votes of each annotator, with its interval.
-    crowd : (J, L) float64 or None
-    class_order : tuple of (J,) and (L,) int64, or None
-        Order in which classes that are confused are neighbours; None for the curator's order.
-    difference : (K,) float64 or None
-        Difference from the crowd: total variation, mean over classes.
-    moved : (K,) float64 or None
-        Change of each annotator, for a dynamic result.
-    constancy : Constancy or None
-        Test of each annotator for a change, for a dynamic result.
-    step_of : (V,) int32 or None
-        Step of each vote, for a dynamic result.
-    measured : (N,) int16
-        Truths against which the result may be measured.
-    model, crowd_vote : Assessment or None
-        Assessments of the result and of the vote.
-    err_together : bool
-        Whether annotators share errors while their votes have full weight.
-    """
+    """Analysis of a question's votes and result."""
 
     by_task: Index
     by_annotator: Index
-    votes_of: NDArray[np.int64]
-    vote: FloatArray
-    votes: NDArray[np.int64]
-    left_out: NDArray[np.int64]
+    votes_of: NDArray[np.int64]  # (K,)
+    vote: FloatArray  # (N, J): shares of the votes
+    votes: NDArray[np.int64]  # (N,): number of votes per task
+    left_out: NDArray[np.int64]  # (K,): number of votes by excluded annotators, which do not count
+    # (N,) or None: entropy of the answer, 0 to 1. This and the following are None without a result.
     entropy: FloatArray | None = None
-    disputed: NDArray[np.bool_] | None = None
+    disputed: NDArray[np.bool_] | None = None  # (N,) or None: see `disputes.disputed_tasks`
     rates: Rates | None = None
+    # mean, low, high: (K, J, L) or None: mean of the rates, with their intervals
     mean: FloatArray | None = None
     low: FloatArray | None = None
     high: FloatArray | None = None
+    # tuple of three (K,) or None: expected share of correct votes of each annotator, with its interval
     accuracy: tuple[FloatArray, FloatArray, FloatArray] | None = None
-    crowd: FloatArray | None = None
+    crowd: FloatArray | None = None  # (J, L) or None
+    # tuple of (J,) and (L,), or None: order in which classes that are confused are neighbours; None for the
+    # curator's order
     class_order: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    # (K,) or None: difference from the crowd: total variation, mean over classes
     difference: FloatArray | None = None
-    moved: FloatArray | None = None
-    constancy: Constancy | None = None
-    step_of: NDArray[np.int32] | None = None
+    moved: FloatArray | None = None  # (K,) or None: change of each annotator, for a dynamic result
+    constancy: Constancy | None = None  # test of each annotator for a change, for a dynamic result
+    step_of: NDArray[np.int32] | None = None  # (V,) or None: step of each vote, for a dynamic result
     groups: Groups | None = None
-    measured: ClassArray | None = None
+    measured: ClassArray | None = None  # (N,): truths against which the result may be measured
+    # model, crowd_vote: assessments of the result and of the vote
     model: Assessment | None = None
     crowd_vote: Assessment | None = None
     advice: tuple[str, ...] = ()
-    err_together: bool = False
+    err_together: bool = False  # whether annotators share errors while their votes have full weight
 
 
 LabelsSession = Session[Scene, Analysis]

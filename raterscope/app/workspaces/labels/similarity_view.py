@@ -67,15 +67,9 @@ def find_groups(scene: Scene, analysis: Analysis, method_key: GroupingKey, watch
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Communities at several moments.
+    """Communities at several moments."""
 
-    Attributes
-    ----------
-    over : CommunitiesOverTime
-        Communities of the last moment are numbered as in the groups.
-    """
-
-    over: CommunitiesOverTime
+    over: CommunitiesOverTime  # communities of the last moment are numbered as in the groups
     view: FlowView
     triangles: TrianglesView
 
@@ -212,34 +206,16 @@ CHUNK = 100
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """Similarity of annotators, ordered by community, several to a row if there are many.
+    """Similarity of annotators, ordered by community, several to a row if there are many."""
 
-    Attributes
-    ----------
-    values : (m, m) float
-        0 to 1; NaN on the diagonal of tasks in common.
-    edges : (C + 1,) int
-        Start and end rows of the communities.
-    rows : tuple of m arrays of annotators
-    places : (m, 2) float
-        Positions of the rows as marks of a graph.
-    links : (e, 2) int
-        Pairs of linked rows.
-    weights : (e,) float
-    label : str
-        Name of the values.
-    high : float
-        Value of the brightest colour.
-    """
-
-    values: NDArray[np.floating]
-    edges: NDArray[np.int64]
-    rows: tuple[NDArray[np.int64], ...]
-    places: NDArray[np.float64]
-    links: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    label: str
-    high: float
+    values: NDArray[np.floating]  # (m, m): 0 to 1; NaN on the diagonal of tasks in common
+    edges: NDArray[np.int64]  # (C + 1,): start and end rows of the communities
+    rows: tuple[NDArray[np.int64], ...]  # m arrays of annotators
+    places: NDArray[np.float64]  # (m, 2): positions of the rows as marks of a graph
+    links: NDArray[np.int64]  # (e, 2): pairs of linked rows
+    weights: NDArray[np.float64]  # (e,)
+    label: str  # name of the values
+    high: float  # value of the brightest colour
     title: str
 
 

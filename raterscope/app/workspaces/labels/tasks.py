@@ -31,24 +31,12 @@ DISPUTED = ("", "undecided")
 
 
 class TaskReview(LabelsPart):
-    """Connects the queue and the panel of the selected task with the journal.
+    """Connects the queue and the panel of the selected task with the journal."""
 
-    Signals
-    -------
-    selected(int or None)
-        The selected task.
-    changed
-        Decisions changed.
-    exhausted
-        Nothing is left to decide, in this or other questions.
-    message(str)
-        Why a decision was refused.
-    """
-
-    selected = Signal(object)
-    changed = Signal()
-    exhausted = Signal()
-    message = Signal(str)
+    selected = Signal(object)  # the selected task
+    changed = Signal()  # decisions changed
+    exhausted = Signal()  # nothing is left to decide, in this or other questions
+    message = Signal(str)  # why a decision was refused
 
     def __init__(
         self, core: LabelsCore, pictures: TaskPictures, elsewhere: Elsewhere, study: StudyQueue

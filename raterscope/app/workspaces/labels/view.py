@@ -197,14 +197,8 @@ def task_view(
 ) -> TaskView:
     """Return votes, answer and decision of a task.
 
-    Parameters
-    ----------
-    decided : int
-        Class or parent decided by the expert, of `Scene.decidable`; `OPEN` for none.
-    contested : str
-        What several experts decided differently.
-    blind : bool
-        Hide names, and votes until the expert has decided.
+    `decided`: class or parent decided by the expert, of `Scene.decidable`; `OPEN` for none. `contested`: what
+    several experts decided differently. `blind`: hide names, and votes until the expert has decided.
     """
     labels, fusion = scene.labels, scene.fusion
     assert labels.meaning is not None
@@ -328,16 +322,8 @@ def cell_tasks(
 ) -> GridView:
     """Return the tasks behind a cell of a confusion matrix: of a class, with a label given by annotators.
 
-    Parameters
-    ----------
-    scene : Scene
-        A scene with a result.
-    annotators : tuple of int
-        Annotators of the matrix; empty for all.
-    true, output : int
-        Class, known or most probable, and label.
-    blind : bool
-        Hide names.
+    `scene`: a scene with a result. `annotators`: annotators of the matrix; empty for all. `true`, `output`:
+    class, known or most probable, and label. `blind`: hide names.
     """
     labels, fusion = scene.labels, scene.fusion
     assert fusion is not None

@@ -45,17 +45,11 @@ WIDTH = 1.8
 
 
 class MethodComparer(MasksPart):
-    """Compares methods on request; the study keeps the figures, not the masks.
-
-    Signals
-    -------
-    outlines_changed
-        Other outlines must be drawn: see `outlines`.
-    """
+    """Compares methods on request; the study keeps the figures, not the masks."""
 
     refused = Signal(str)
     message = Signal(str)
-    outlines_changed = Signal()
+    outlines_changed = Signal()  # other outlines must be drawn: see `outlines`
 
     def __init__(self, core: MasksCore) -> None:
         super().__init__(core)

@@ -39,12 +39,7 @@ NO_MIXTURE = (
 
 
 class Raters(MasksPart):
-    """Connects rater table, matrix and dendrogram with the study; one rater or a pair is selected everywhere.
-
-    Signals
-    -------
-    chosen(str or None)
-    """
+    """Connects rater table, matrix and dendrogram with the study; one rater or a pair is selected everywhere."""
 
     chosen = Signal(object)
     pair_chosen = Signal(str, str)
@@ -215,15 +210,9 @@ _GROUND, _OTHER, _THIS = 34, 96, 235
 
 
 class Alternatives(QObject):
-    """Shows the alternative consensuses of the fusion as cards.
+    """Shows the alternative consensuses of the fusion as cards."""
 
-    Signals
-    -------
-    shown(Piece or None)
-        Consensus to draw; None for that of the fusion.
-    """
-
-    shown = Signal(object)
+    shown = Signal(object)  # consensus to draw; None for that of the fusion
 
     def __init__(self, panel: AlternativesPanel, parent: QObject | None = None) -> None:
         super().__init__(parent)

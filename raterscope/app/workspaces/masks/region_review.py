@@ -34,35 +34,16 @@ UNCOVERED = "The masks of the raters and the result of the model are visible now
 class RegionReview(QObject):
     """Disputed regions of the structure on screen, the selected one, and the consensus with decisions.
 
-    Parameters
-    ----------
-    sample : SampleQueue
-        Leads through an acceptance sample while there is one.
-    elsewhere : callable
-        Continues with other structures and cases; see `next_item`.
-
-    Signals
-    -------
-    regions_changed
-        Another case, run or structure, or a decision.
-    selected(DisputedRegion or None)
-        Another region is selected.
-    evidence_changed(DisputedRegion or None)
-        The selected region has other evidence.
-    consensus_changed
-        The consensus with decisions changed.
-    exhausted
-        No other disputed region is left, here or elsewhere.
-    message(str)
-        Why a decision was refused.
+    `sample`: leads through an acceptance sample while there is one. `elsewhere`: continues with other
+    structures and cases; see `next_item`.
     """
 
-    regions_changed = Signal()
-    selected = Signal(object)
-    evidence_changed = Signal(object)
-    consensus_changed = Signal()
-    exhausted = Signal()
-    message = Signal(str)
+    regions_changed = Signal()  # another case, run or structure, or a decision
+    selected = Signal(object)  # another region is selected
+    evidence_changed = Signal(object)  # the selected region has other evidence
+    consensus_changed = Signal()  # the consensus with decisions changed
+    exhausted = Signal()  # no other disputed region is left, here or elsewhere
+    message = Signal(str)  # why a decision was refused
 
     def __init__(
         self,

@@ -28,29 +28,15 @@ _STATES: dict[str, State] = {
 
 @dataclass(frozen=True, eq=False)
 class DisputedRegion:
-    """A disputed region with the expert's decision.
+    """A disputed region with the expert's decision."""
 
-    Attributes
-    ----------
-    number : int
-        From 1 within its structure, the most disputed first.
-    state : str
-        undecided, accepted, taken, mended or skipped.
-    rater : str
-        Rater whose mask was taken.
-    decision : int or None
-        The last decision on it.
-    contested : str
-        What several experts decided differently; empty for other regions.
-    """
-
-    number: int
+    number: int  # from 1 within its structure, the most disputed first
     structure: str
     dispute: Dispute
-    state: State = "undecided"
-    rater: str = ""
-    decision: int | None = None
-    contested: str = ""
+    state: State = "undecided"  # undecided, accepted, taken, mended or skipped
+    rater: str = ""  # rater whose mask was taken
+    decision: int | None = None  # the last decision on it
+    contested: str = ""  # what several experts decided differently; empty for other regions
 
     @property
     def unsettled(self) -> bool:

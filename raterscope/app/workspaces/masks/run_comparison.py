@@ -54,42 +54,23 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of a comparison.
-
-    Attributes
-    ----------
-    runs : tuple of RunEntry
-    images : tuple of int
-        Cases that all runs include and that have a reference.
-    shared : int
-        Number of cases that all runs include.
-    truth : bool
-        Whether the reference is the truth, else the raters' vote.
-    excluded : frozenset of str
-        Raters without a vote.
-    """
+    """Plan of a comparison."""
 
     runs: tuple[RunEntry, ...]
-    images: tuple[int, ...]
-    shared: int
-    truth: bool
-    excluded: frozenset[str]
+    images: tuple[int, ...]  # cases that all runs include and that have a reference
+    shared: int  # number of cases that all runs include
+    truth: bool  # whether the reference is the truth, else the raters' vote
+    excluded: frozenset[str]  # raters without a vote
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Input of the comparison for one case: masks of the runs by structure, and the reference.
-
-    Attributes
-    ----------
-    runs : tuple of mapping of structure to MaskRecord
-    reference : mapping of structure to masks by name
-        The truth, or the masks of all raters with a vote.
-    """
+    """Input of the comparison for one case: masks of the runs by structure, and the reference."""
 
     image: int
     grid: Grid
-    runs: tuple[Mapping[str, MaskRecord], ...]
+    runs: tuple[Mapping[str, MaskRecord], ...]  # by structure
+    # by structure: the truth, or the masks of all raters with a vote
     reference: Mapping[str, Mapping[str, MaskRecord]]
     truth: bool
 
@@ -106,25 +87,18 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Figures over cases.
-
-    Attributes
-    ----------
-    length, volume : str
-        Units: "mm" and "ml"; empty if cases differ.
-    figures : tuple of tuple of (value, low, high)
-        For each run Dice, HD95, Hausdorff distance, mean surface distance, volume difference: the mean over
-        the cases with the 5th and 95th percentiles; then the p value of its Dice against that of the first
-        run. A case in which a figure is not finite for some run counts for none.
-    counted : tuple of int
-        Number of cases of each of the first five figures.
-    """
+    """Figures over cases."""
 
     cases: int
+    # length, volume: units: "mm" and "ml"; empty if cases differ
     length: str
     volume: str
+    # tuple of tuple of (value, low, high): for each run Dice, HD95, Hausdorff distance, mean surface
+    # distance, volume difference: the mean over the cases with the 5th and 95th percentiles; then the p value
+    # of its Dice against that of the first run. A case in which a figure is not finite for some run counts
+    # for none.
     figures: tuple[tuple[Figures, ...], ...]
-    counted: tuple[int, ...]
+    counted: tuple[int, ...]  # number of cases of each of the first five figures
 
 
 def compare_runs(runs: Sequence[int], study: Study, watch: Watch) -> tuple[Plan, tuple[Measured, ...]]:
@@ -227,12 +201,8 @@ def in_words(compared: Comparison, grid: Grid) -> str:
 def summarize(measured: Sequence[Measured], structure: str | None = None) -> Summary:
     """Average the figures of cases.
 
-    Parameters
-    ----------
-    measured : sequence of Measured
-        At least one, all of the same runs.
-    structure : str, optional
-        By default all: a case's figure is then the mean over its structures.
+    `measured`: at least one, all of the same runs. `structure`: by default all: a case's figure is then the
+    mean over its structures.
     """
     selected = [case for case in measured if structure in (None, case.structure)]
     lengths = {length_unit(case.grid) for case in selected}

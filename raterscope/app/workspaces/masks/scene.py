@@ -28,31 +28,21 @@ Box = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One case: its masks, the run shown, and the settled voxels.
-
-    Attributes
-    ----------
-    missing : str
-        Why its file cannot be shown; empty otherwise.
-    masks : mapping of structure to the annotators' masks
-        Masks that the run includes; without a run, all.
-    truth : mapping of structure to MaskRecord
-    votes : mapping of structure to Votes
-    settled : mapping of `Region.voxels` to Settled
-        Settled voxels of the decisions in effect.
-    nothing : mapping of structure to annotators
-        Annotators of the case who drew nothing of the structure, in an empty mask or without a mask.
-    """
+    """One case: its masks, the run shown, and the settled voxels."""
 
     image: ImageEntry
     path: Path | None
-    missing: str
+    missing: str  # why its file cannot be shown; empty otherwise
+    # by structure: masks that the run includes; without a run, all
     masks: Mapping[str, Mapping[str, MaskRecord]]
-    truth: Mapping[str, MaskRecord]
+    truth: Mapping[str, MaskRecord]  # by structure
     run: RunEntry | None
     result: CaseResult | None
-    votes: Mapping[str, Votes] = field(default_factory=dict)
+    votes: Mapping[str, Votes] = field(default_factory=dict)  # by structure
+    # by `Region.voxels`: settled voxels of the decisions in effect
     settled: Mapping[int, Settled] = field(default_factory=dict)
+    # by structure: annotators of the case who drew nothing of the structure, in an empty mask or without a
+    # mask
     nothing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

@@ -46,25 +46,13 @@ ROOM_FOR_WORDS = 560
 
 
 class MapBar(QWidget):
-    """Bar above the slice views: structure, map over the image, probability band, opacity.
-
-    Signals
-    -------
-    map_chosen(str)
-        One of `MAPS`.
-    band_chosen(float)
-        Probability of the band around the outline of the consensus; 0 for none.
-    opacity_chosen(float)
-        Opacity of fills and maps, 0 to 1.
-    truth_chosen(bool)
-        Whether to show the truth.
-    """
+    """Bar above the slice views: structure, map over the image, probability band, opacity."""
 
     structure_chosen = Signal(str)
-    map_chosen = Signal(str)
-    band_chosen = Signal(float)
-    opacity_chosen = Signal(float)
-    truth_chosen = Signal(bool)
+    map_chosen = Signal(str)  # one of `MAPS`
+    band_chosen = Signal(float)  # probability of the band around the outline of the consensus; 0 for none
+    opacity_chosen = Signal(float)  # opacity of fills and maps, 0 to 1
+    truth_chosen = Signal(bool)  # whether to show the truth
 
     def __init__(self) -> None:
         super().__init__()

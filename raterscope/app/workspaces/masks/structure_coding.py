@@ -38,15 +38,9 @@ _SOURCES = {
 
 
 class StructureCoding(MasksPart):
-    """Asks for the code of a structure and records it.
+    """Asks for the code of a structure and records it."""
 
-    Signals
-    -------
-    refused(str)
-        Why there is no structure to describe.
-    """
-
-    refused = Signal(str)
+    refused = Signal(str)  # why there is no structure to describe
 
     def start(self, item: int | None, structure: str) -> None:
         """Ask about a structure of the case on screen."""

@@ -206,12 +206,8 @@ def local_weight(
 ) -> tuple[NDArray[np.float32], tuple[int, int]] | None:
     """Return one slice of a rater's weight or tau around a region, or of the whole window; None without one.
 
-    Returns
-    -------
-    values : (H, W) float32
-        Weight from 0 to 1, or tau.
-    corner : tuple of int
-        Row and column of its first pixel in the image.
+    Returns `values`, (H, W): weight from 0 to 1, or tau. `corner`: row and column of its first pixel in the
+    image.
     """
     fusion = scene.fusion(structure)
     layers = None if fusion is None else fusion.tau if measure == "tau" else fusion.weight
@@ -295,11 +291,7 @@ def heat_map(
 ) -> tuple[HeatMap | None, str]:
     """Make a map, or return why there is none.
 
-    Returns
-    -------
-    map : HeatMap or None
-    why : str
-        Why there is none, in a sentence; empty if there is one or none was requested.
+    Returns `map`. `why`: why there is none, in a sentence; empty if there is one or none was requested.
     """
     fusion = scene.fusion(structure)
     if name == "none":

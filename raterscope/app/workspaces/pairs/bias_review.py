@@ -51,16 +51,10 @@ STATES = {"flag": FLAGGED, "clear": CLEARED}
 
 
 class BiasReview(PairsPart):
-    """Connects the queue of annotators with the journal.
-
-    Signals
-    -------
-    exhausted
-        No other undecided annotator is left.
-    """
+    """Connects the queue of annotators with the journal."""
 
     message = Signal(str)
-    exhausted = Signal()
+    exhausted = Signal()  # no other undecided annotator is left
 
     def __init__(self, core: PairsCore, elsewhere: Elsewhere, study: Callable[[int], bool | None]) -> None:
         super().__init__(core)
@@ -235,24 +229,12 @@ MOST_KEPT = 64 * 1024**2
 
 
 class RateCut(PairsPart):
-    """Moves the cut at a false discovery rate at once, and ranks the items in the background.
+    """Moves the cut at a false discovery rate at once, and ranks the items in the background."""
 
-    Signals
-    -------
-    moved
-        The cut changed.
-    rested
-        The cut was not moved for a while.
-    ranked
-        The items are ranked again.
-    detected
-        The detectable biases at the rate are known.
-    """
-
-    moved = Signal()
-    rested = Signal()
-    ranked = Signal()
-    detected = Signal()
+    moved = Signal()  # the cut changed
+    rested = Signal()  # the cut was not moved for a while
+    ranked = Signal()  # the items are ranked again
+    detected = Signal()  # the detectable biases at the rate are known
     refused = Signal(str)
 
     def __init__(self, core: PairsCore) -> None:

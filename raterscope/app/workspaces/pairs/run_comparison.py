@@ -33,27 +33,17 @@ _OF_FLAGS = 3
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Result of a run for one question.
-
-    Attributes
-    ----------
-    annotator_ids : (p,) int32
-        The annotators' numbers in the study.
-    flagged, test : (p,) bool
-        Flags by the run's rule, and by the t test with Benjamini-Hochberg at the same rate.
-    rank : (n,) int32
-        Corrected ranks of the items; 0 for items never compared.
-    tau : (before, corrected)
-        Kendall's tau with the ground-truth ranking; NaN without one.
-    """
+    """Result of a run for one question."""
 
     run: RunEntry
     rate: float
     rule: str
-    annotator_ids: NDArray[np.int32]
+    annotator_ids: NDArray[np.int32]  # (p,): the annotators' numbers in the study
+    # flagged, test: (p,): flags by the run's rule, and by the t test with Benjamini-Hochberg at the same rate
     flagged: BoolArray
     test: BoolArray
-    rank: NDArray[np.int32]
+    rank: NDArray[np.int32]  # (n,): corrected ranks of the items; 0 for items never compared
+    # (before, corrected): Kendall's tau with the ground-truth ranking; NaN without one
     tau: tuple[float, float]
 
 

@@ -46,33 +46,18 @@ MOST_SHOWN = 60
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A question, the run shown, and its comparisons; without a run, all of them.
-
-    Attributes
-    ----------
-    annotator_ids : (p,) int32
-        The annotators' numbers in the study.
-    pictures : mapping of item to ImageEntry
-    later : int
-        Number of comparisons that were imported after the run.
-    truth : TrueRanking or None
-        The imported ground-truth ranking.
-    tasks : tuple of names
-        What the items were compared on, by the numbers in `pairs`.
-    blind : bool
-        Whether names are hidden, and the evidence on annotators until they are decided.
-    """
+    """A question, the run shown, and its comparisons; without a run, all of them."""
 
     question: PairQuestion
     run: RunEntry | None
     fusion: PairFusion | None
     pairs: Pairs
-    annotator_ids: NDArray[np.int32]
-    pictures: Mapping[int, ImageEntry]
-    later: int = 0
-    truth: TrueRanking | None = None
-    tasks: tuple[str, ...] = ()
-    blind: bool = False
+    annotator_ids: NDArray[np.int32]  # (p,): the annotators' numbers in the study
+    pictures: Mapping[int, ImageEntry]  # by item
+    later: int = 0  # number of comparisons that were imported after the run
+    truth: TrueRanking | None = None  # the imported ground-truth ranking
+    tasks: tuple[str, ...] = ()  # tuple of names: what the items were compared on, by the numbers in `pairs`
+    blind: bool = False  # whether names are hidden, and the evidence on annotators until they are decided
 
     @property
     def item(self) -> PairQuestion:
@@ -137,26 +122,17 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Annotators flagged at a false discovery rate, by the run's rule alone.
-
-    Attributes
-    ----------
-    share : (p,) float64
-        Share of draws that select each, or for the flip test 1 - q value; NaN for untested ones.
-    at : (D,) float64
-        The smallest statistic that is flagged; infinite if none is.
-    flagged : (p,) bool
-    evidence : (p,) float64
-        Sort key of the queue: the statistic, for knockoffs the share and then the mean; NaN as `share`.
-    detectable, decidable : (p,) float64 and (p,) bool, or None
-        As in `PairFusion`, at this rate; while they are computed, those of the previous rate.
-    """
+    """Annotators flagged at a false discovery rate, by the run's rule alone."""
 
     rate: float
+    # (p,): share of draws that select each, or for the flip test 1 - q value; NaN for untested ones
     share: FloatArray
-    at: FloatArray
-    flagged: BoolArray
+    at: FloatArray  # (D,): the smallest statistic that is flagged; infinite if none is
+    flagged: BoolArray  # (p,)
+    # (p,): sort key of the queue: the statistic, for knockoffs the share and then the mean; NaN as `share`
     evidence: FloatArray
+    # detectable, decidable: (p,) and (p,), or None: as in `PairFusion`, at this rate; while they are
+    # computed, those of the previous rate
     detectable: FloatArray | None
     decidable: BoolArray | None
 
@@ -183,15 +159,10 @@ def cut_at(scene: Scene, draws: SortedDraws, rate: float, previous: Cut | None =
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Ranking corrected for the biases of flagged annotators.
-
-    Attributes
-    ----------
-    before, after : (n,) int32
-        Ranks within components; 0 for items never compared.
-    """
+    """Ranking corrected for the biases of flagged annotators."""
 
     corrected: Scores
+    # before, after: (n,): ranks within components; 0 for items never compared
     before: NDArray[np.int32]
     after: NDArray[np.int32]
 
@@ -243,49 +214,28 @@ def _as_fused(scene: Scene) -> Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """Analysis of comparisons and result.
+    """Analysis of comparisons and result."""
 
-    Attributes
-    ----------
-    left, right, ties : (p,) int64
-    if_flagged : (p,) int8
-        Behaviour of each if flagged, leaning or one-sided, as an index into `BEHAVIOURS`.
-    draws : SortedDraws or None
-        None without a result, as are the following.
-    cut : Cut or None
-        Cut at the run's rate.
-    crowd_match : float
-        Share of all answers that agree with the corrected ranking.
-    match_original : (p,) float64 or None
-        Share of each annotator's answers that agree with the ranking of all answers.
-    agreement : Agreements or None
-        Agreement of the rankings with the ground truth; None without one.
-    totals : tuple of (n,) int64
-        Each item's wins, losses and ties.
-    wins : Wins or None
-        Of every two items; None for too many items.
-    swapped : mapping of annotator to Coefficient
-        Consistency of those who made a comparison with both orders of its items.
-    not_promised : str
-        Why the false discovery rate is not guaranteed; empty if it is.
-    test : (p,) bool or None
-        Annotators flagged by the t test with Benjamini-Hochberg at the run's rate.
-    """
-
+    # left, right, ties: (p,)
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     ties: NDArray[np.int64]
+    # (p,): behaviour of each if flagged, leaning or one-sided, as an index into `BEHAVIOURS`
     if_flagged: NDArray[np.int8]
-    draws: SortedDraws | None = None
-    cut: Cut | None = None
+    draws: SortedDraws | None = None  # none without a result, as are the following
+    cut: Cut | None = None  # cut at the run's rate
     index: PairIndex | None = None
-    crowd_match: float = float("nan")
+    crowd_match: float = float("nan")  # share of all answers that agree with the corrected ranking
+    # (p,) or None: share of each annotator's answers that agree with the ranking of all answers
     match_original: NDArray[np.float64] | None = None
-    not_promised: str = ""
+    not_promised: str = ""  # why the false discovery rate is not guaranteed; empty if it is
+    # (p,) or None: annotators flagged by the t test with Benjamini-Hochberg at the run's rate
     test: BoolArray | None = None
+    # agreement of the rankings with the ground truth; None without one
     agreement: RankingAgreements | None = None
-    totals: Totals | None = None
-    wins: Wins | None = None
+    totals: Totals | None = None  # tuple of (n,): each item's wins, losses and ties
+    wins: Wins | None = None  # of every two items; None for too many items
+    # consistency of those who made a comparison with both orders of its items
     swapped: Mapping[int, Coefficient] = field(default_factory=dict)
 
     @property

@@ -65,12 +65,7 @@ def listed(
 ) -> NDArray[np.int64]:
     """Return the annotators that pass a filter: contested ones first, then by the strength of the evidence.
 
-    Parameters
-    ----------
-    words : str
-        Text that the name must contain.
-    key : str
-        Key of `ANNOTATOR_FILTERS`.
+    `words`: text that the name must contain. `key`: key of `ANNOTATOR_FILTERS`.
     """
     names = scene.names
     keep = analysis.took_part.copy()

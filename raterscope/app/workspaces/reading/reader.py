@@ -43,32 +43,16 @@ class Reader(QObject):
     """An open reading file.
 
     What it shows as marked is on disk.
-
-    Signals
-    -------
-    opened : ()
-        The file is open; `assignment` and `sessions` are set.
-    refused : str
-        Why something could not be done.
-    case_shown : ()
-        Another case is shown; its pixels follow.
-    pixels_ready : object
-        Pixels of the pictures of the case on screen.
-    loading : str
-        Progress of a slow load.
-    marks_changed : ()
-        Marks or progress changed.
-    session_finished : int
     """
 
-    opened = Signal()
-    refused = Signal(str)
+    opened = Signal()  # the file is open; `assignment` and `sessions` are set
+    refused = Signal(str)  # why something could not be done
     not_opened = Signal(str)
-    case_shown = Signal()
-    pixels_ready = Signal(object)
+    case_shown = Signal()  # another case is shown; its pixels follow
+    pixels_ready = Signal(object)  # pixels of the pictures of the case on screen
     pixels_refused = Signal(str)
-    loading = Signal(str)
-    marks_changed = Signal()
+    loading = Signal(str)  # progress of a slow load
+    marks_changed = Signal()  # marks or progress changed
     session_finished = Signal(int)
 
     def __init__(self, path: Path, jobs: Jobs, parent: QObject | None = None) -> None:

@@ -32,20 +32,11 @@ _NAMED = 6
 
 
 class ReadingScreen(QWidget):
-    """The reading mode on one reading file.
-
-    Signals
-    -------
-    close_requested : ()
-    refused : str
-        Why something could not be done.
-    not_opened : str
-        Why the file could not be opened.
-    """
+    """The reading mode on one reading file."""
 
     close_requested = Signal()
-    refused = Signal(str)
-    not_opened = Signal(str)
+    refused = Signal(str)  # why something could not be done
+    not_opened = Signal(str)  # why the file could not be opened
 
     KEY_HELP = KeyHelp(
         "While reading",
@@ -360,20 +351,10 @@ SAVED_EVERY = 2.0
 class CaseClock(QObject):
     """Measures the time of the case on screen.
 
-    Parameters
-    ----------
-    active : callable
-        Returns whether the reader sees the case now.
-    clock : callable
-        Returns seconds.
-
-    Signals
-    -------
-    elapsed : (int, float)
-        A position and seconds to add to its time.
+    `active`: returns whether the reader sees the case now. `clock`: returns seconds.
     """
 
-    elapsed = Signal(int, float)
+    elapsed = Signal(int, float)  # a position and seconds to add to its time
 
     def __init__(
         self, active: Callable[[], bool], parent: QObject, clock: Callable[[], float] = time.monotonic

@@ -42,15 +42,9 @@ TOOLS = (
 
 
 class Surface(QWidget):
-    """What shows the case on screen.
+    """What shows the case on screen."""
 
-    Signals
-    -------
-    marked : (str, dict)
-        Verb and detail of an operation.
-    """
-
-    marked = Signal(str, dict)
+    marked = Signal(str, dict)  # (str, dict): verb and detail of an operation
     COMPLETES = False
     """Whether the last answer completes a case, which is then left."""
 
