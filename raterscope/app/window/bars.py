@@ -38,10 +38,7 @@ LARGE_TEXT, TAB_TIGHT = 1.4, 8
 class TopBar(QWidget):
     """Menu, study name, workspace tabs and Fuse; progress and Cancel replace Fuse while a job runs.
 
-    Parameters
-    ----------
-    workspaces : sequence of (kind, title)
-        The tabs.
+    `workspaces`: sequence of (kind, title), the tabs.
     """
 
     workspace_chosen = Signal(str)
@@ -249,12 +246,7 @@ def _named_label(name: str, text: str = "") -> QLabel:
 class ActionBar(QWidget):
     """Problem of the study, with buttons for what can be done; the first is the recommended one.
 
-    Parameters
-    ----------
-    title : str
-        Shown in front of the words; empty for none.
-    actions : sequence of str
-        The buttons' labels.
+    `title`: shown in front of the words; empty for none. `actions`: the buttons' labels.
     """
 
     def __init__(self, title: str, actions: Sequence[str], parent: QWidget | None = None) -> None:
@@ -287,14 +279,9 @@ def ask(
 ) -> QMessageBox:
     """Ask for confirmation in a box over the window, without blocking it. Esc and Return cancel.
 
-    Parameters
-    ----------
-    title, question, more : str
-        The box's title, its question, and details below it.
-    act, stay : str
-        The labels of the buttons; `stay` is the default.
-    on_done, otherwise : callable
-        Called when `act` was pressed, and when it was not.
+    `title`, `question`, `more`: the box's title, its question, and details below it. `act`, `stay`: the
+    labels of the buttons; `stay` is the default. `on_done`, `otherwise`: called when `act` was pressed, and
+    when it was not.
     """
     box = QMessageBox(window)
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

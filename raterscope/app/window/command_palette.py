@@ -47,25 +47,13 @@ from raterscope.widgets.theme import pixels, set_lengths
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """An entry of the command palette.
+    """An entry of the command palette."""
 
-    Attributes
-    ----------
-    words : str
-        Effect, or the item it goes to.
-    where : str
-        Title of its menu, or the kind of item it goes to.
-    keys : str
-        Its keyboard shortcuts as text; empty without any.
-    possible : bool
-        Whether it is enabled now.
-    """
-
-    words: str
-    where: str
+    words: str  # effect, or the item it goes to
+    where: str  # title of its menu, or the kind of item it goes to
     do: Callable[[], object]
-    keys: str = ""
-    possible: bool = True
+    keys: str = ""  # its keyboard shortcuts as text; empty without any
+    possible: bool = True  # whether it is enabled now
 
 
 def shortcut_text(action: QAction) -> str:

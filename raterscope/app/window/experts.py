@@ -28,20 +28,12 @@ _MOST = 1000
 
 @dataclass(frozen=True)
 class Preview:
-    """What a merge of the open study with another would do.
-
-    Attributes
-    ----------
-    studies : (str, str)
-        Names of the files, as the experts of `merged` are listed.
-    missing : str
-        Why a blind second read is not complete; empty if it is, and for other copies.
-    """
+    """What a merge of the open study with another would do."""
 
     path: Path
-    studies: tuple[str, str]
+    studies: tuple[str, str]  # names of the files, as the experts of `merged` are listed
     merged: MergedStudy
-    missing: str
+    missing: str  # why a blind second read is not complete; empty if it is, and for other copies
 
     def lines(self) -> list[str]:
         """Describe decisions, agreement and conflicts, a line each."""
@@ -68,15 +60,9 @@ def _of_experts(experts: Mapping[str, int]) -> str:
 
 
 class ExpertStudies(QObject):
-    """Makes copies for second readers, and merges the open study with another copy of it.
+    """Makes copies for second readers, and merges the open study with another copy of it."""
 
-    Signals
-    -------
-    message(str)
-        The outcome.
-    """
-
-    message = Signal(str)
+    message = Signal(str)  # the outcome
 
     def __init__(self, document: Document, files: FileActions, window: QWidget) -> None:
         super().__init__(window)

@@ -57,10 +57,7 @@ _ABOUT_GROUPS = "A group, such as a patient or slide, is counted over its {item}
 def menu_entries(kind: str, *, readers: bool = False) -> Iterator[tuple[str, Export, bool]]:
     """List the entries of a kind's Export menu: label, export, and whether it is de-identified.
 
-    Parameters
-    ----------
-    readers : bool
-        List those of a collected reader study too.
+    `readers`: list those of a collected reader study too.
     """
     offered = (ALL_ANNOTATORS, find_export("decisions", tuple(KINDS))) if kind == "annotators" else exports()
     for export in offered:
@@ -72,15 +69,9 @@ def menu_entries(kind: str, *, readers: bool = False) -> Iterator[tuple[str, Exp
 
 
 class StudyExporter(QObject):
-    """Asks for a file or folder, and exports to it in the study's thread.
+    """Asks for a file or folder, and exports to it in the study's thread."""
 
-    Signals
-    -------
-    message(str)
-        Exported files.
-    """
-
-    message = Signal(str)
+    message = Signal(str)  # exported files
 
     def __init__(self, document: Document, item: Callable[[], int | None], window: QWidget) -> None:
         super().__init__(window)
@@ -295,19 +286,11 @@ AT_ONCE = 10_000
 class FigureExporter(QObject):
     """Writes figures that are saved through their menus.
 
-    Parameters
-    ----------
-    item : callable
-        Returns the number of the item on screen.
-    run : callable
-        Returns the run on screen; None if nothing was fused.
-
-    Signals
-    -------
-    message(str), refused(str)
-        Written files, and failures.
+    `item`: returns the number of the item on screen. `run`: returns the run on screen; None if nothing was
+    fused.
     """
 
+    # message, refused: written files, and failures
     message = Signal(str)
     refused = Signal(str)
 

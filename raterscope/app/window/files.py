@@ -45,14 +45,9 @@ class RecentStudies(QObject):
     """Lists the recent studies, except those that are known to be missing.
 
     A thread checks whether they exist: a network drive that does not answer would block the window.
-
-    Signals
-    -------
-    changed
-        `offered` may have changed.
     """
 
-    changed = Signal()
+    changed = Signal()  # `offered` may have changed
 
     def __init__(self, jobs: Jobs, parent: QObject) -> None:
         super().__init__(parent)
@@ -110,21 +105,11 @@ INPUTS = (
 
 
 class FileActions(QObject):
-    """Asks for files and folders, and runs the commands of the menu on them.
+    """Asks for files and folders, and runs the commands of the menu on them."""
 
-    Signals
-    -------
-    message(str)
-        The outcome; empty when the message before was about another study.
-    searched
-        A search for missing images ended: earlier messages about them may be outdated.
-    reading_requested(Path)
-        A reading file is to be opened.
-    """
-
-    message = Signal(str)
-    searched = Signal()
-    reading_requested = Signal(object)
+    message = Signal(str)  # the outcome; empty when the message before was about another study
+    searched = Signal()  # a search for missing images ended: earlier messages about them may be outdated
+    reading_requested = Signal(object)  # a reading file is to be opened
 
     def __init__(
         self,
@@ -310,17 +295,10 @@ def _find_images(folder: Path, study: Study, _watch: Watch) -> str:
 
 
 class Reproduction(QObject):
-    """Asks which data to simulate or which papers to reproduce, and does it in a thread.
+    """Asks which data to simulate or which papers to reproduce, and does it in a thread."""
 
-    Signals
-    -------
-    begun(Job)
-        A simulation, which every workspace shows with Cancel.
-    message(str), refused(str)
-        The outcome, and errors.
-    """
-
-    begun = Signal(object)
+    begun = Signal(object)  # a simulation, which every workspace shows with Cancel
+    # message, refused: the outcome, and errors
     message = Signal(str)
     refused = Signal(str)
 

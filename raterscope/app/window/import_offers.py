@@ -81,12 +81,7 @@ def _guess(
 def offer_import(readings: Readings, preview: ImportPreview, study: Path | None, target: str) -> ImportOffer:
     """Describe an import for the dialog.
 
-    Parameters
-    ----------
-    study : Path or None
-        Proposed file of a new study.
-    target : str
-        Name of the open study.
+    `study`: proposed file of a new study. `target`: name of the open study.
     """
     masks = readings.attributed
     names = [

@@ -94,13 +94,9 @@ class Importer(QObject):
     """Reads files, shows what was understood, and imports it when that is confirmed.
 
     Without an open study, a new one is created with all of it, or not at all.
-
-    Signals
-    -------
-    message(str), refused(str)
-        Imported annotations, and errors.
     """
 
+    # message, refused: imported annotations, and errors
     message = Signal(str)
     refused = Signal(str)
 

@@ -52,10 +52,7 @@ FRAME = QSize(12, 42)
 class MainWindow(QMainWindow):
     """Window of one study.
 
-    Parameters
-    ----------
-    remembers : bool
-        Whether layout and recent studies are restored from the last session and kept for the next.
+    `remembers`: whether layout and recent studies are restored from the last session and kept for the next.
     """
 
     def __init__(self, *, remembers: bool = True) -> None:

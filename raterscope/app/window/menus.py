@@ -31,13 +31,7 @@ Keys = QKeySequence | QKeySequence.StandardKey
 
 
 class Menus(QObject):
-    """Menu of files, study, workspace and window.
-
-    Signals
-    -------
-    message(str)
-        Message about the result.
-    """
+    """Menu of files, study, workspace and window."""
 
     workspace_chosen = Signal(str)
     sample_requested = Signal(str)
@@ -55,7 +49,7 @@ class Menus(QObject):
     merge_requested = Signal()
     copy_requested = Signal()
     full_screen_requested = Signal()
-    message = Signal(str)
+    message = Signal(str)  # message about the result
 
     def __init__(
         self,
@@ -231,15 +225,9 @@ def _set_theme(name: str) -> None:
 
 
 class WindowActions(QObject):
-    """Actions of every workspace: shortcut sheet, command palette, guide, copy as image, full screen.
+    """Actions of every workspace: shortcut sheet, command palette, guide, copy as image, full screen."""
 
-    Signals
-    -------
-    message(str)
-        Message about the result.
-    """
-
-    message = Signal(str)
+    message = Signal(str)  # message about the result
 
     def __init__(self, document: Document, menus: Menus, window: QMainWindow) -> None:
         super().__init__(window)

@@ -40,24 +40,13 @@ _KEYS = ("pacs_address", "pacs_certificates")
 class PacsTransfer(QObject):
     """Asks what to fetch or store, and does it.
 
-    Parameters
-    ----------
-    case : callable
-        Returns the number of the case of masks on screen; None for none.
-
-    Signals
-    -------
-    message, refused : str
-    begun : Job
-        A transfer to show with Cancel.
-    fetched : list of Path
-        Folders to import.
+    `case`: returns the number of the case of masks on screen; None for none.
     """
 
     message = Signal(str)
     refused = Signal(str)
-    begun = Signal(object)
-    fetched = Signal(object)
+    begun = Signal(object)  # a transfer to show with Cancel
+    fetched = Signal(object)  # folders to import
 
     def __init__(
         self, document: Document, jobs: Jobs, case: Callable[[], int | None], window: QWidget

@@ -163,10 +163,7 @@ def apply_chosen_theme(name: str) -> None:
 def change_text_size(steps: int) -> int:
     """Make the interface's text larger, with negative steps smaller, with 0 normal; store the size.
 
-    Returns
-    -------
-    percent : int
-        The new size.
+    Returns `percent`: the new size.
     """
     percent = USUAL_PERCENT if not steps else text_percent() + steps * STEP
     percent = round(100 * min(max(percent / 100, theme.SMALLEST), theme.LARGEST))

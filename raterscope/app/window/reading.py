@@ -31,23 +31,12 @@ _TRIES, _PAUSE = 20, 0.1
 class ReadingMode(QObject):
     """Shows one reading file in the window, in place of a study.
 
-    Parameters
-    ----------
-    pages : QStackedWidget
-        Pages of the window.
-    around : tuple of QWidget
-        Bars that are hidden while a reader reads.
-
-    Signals
-    -------
-    message, refused : str
-    collected : Path
-        A collected study that may be opened.
+    `pages`: pages of the window. `around`: bars that are hidden while a reader reads.
     """
 
     message = Signal(str)
     refused = Signal(str)
-    collected = Signal(object)
+    collected = Signal(object)  # a collected study that may be opened
 
     def __init__(
         self,

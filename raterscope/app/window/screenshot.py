@@ -14,10 +14,7 @@ SETTLED = 0.5  # seconds without work
 def take(study: Path, picture: Path) -> None:
     """Open a study in an offscreen window, go to the most disputed item, and save a PNG.
 
-    Raises
-    ------
-    RuntimeError
-        If the study does not open or the picture cannot be written.
+    Raises `RuntimeError`: if the study does not open or the picture cannot be written.
     """
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     from PySide6.QtWidgets import QApplication

@@ -31,31 +31,19 @@ _numbers = count(1)
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Position of a window: study, workspace, item, and view.
-
-    Attributes
-    ----------
-    kind : str
-        Kind of the workspace.
-    item : int or None
-        Number of the item on screen in the study.
-    within : mapping
-        Selection and view in it, as the workspace describes them.
-    """
+    """Position of a window: study, workspace, item, and view."""
 
     study: Path
-    kind: str
-    item: int | None = None
+    kind: str  # kind of the workspace
+    item: int | None = None  # number of the item on screen in the study
+    # selection and view in it, as the workspace describes them
     within: Mapping[str, Any] = field(default_factory=dict)
 
 
 class SessionNote:
     """Note of one window's position, with a lock that is released when the program ends.
 
-    Parameters
-    ----------
-    folder : Path
-        Folder of the notes of all windows.
+    `folder`: folder of the notes of all windows.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -179,10 +167,7 @@ class ReopenBar(ActionBar):
 class SessionRestore(QObject):
     """Notes what the window shows, and offers to reopen it after a crash.
 
-    Parameters
-    ----------
-    folder : Path or None
-        Folder of the notes; None to write none.
+    `folder`: folder of the notes; None to write none.
     """
 
     def __init__(self, document: Document, bar: ReopenBar, folder: Path | None, window: MainWindow) -> None:

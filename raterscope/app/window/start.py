@@ -35,18 +35,10 @@ SHOWN = 5
 
 
 class StartScreen(QObject):
-    """Fills the start page and does what is chosen on it.
+    """Fills the start page and does what is chosen on it."""
 
-    Signals
-    -------
-    begun(Job)
-        A sample is being made, which the window shows with Cancel.
-    refused(str)
-        Why a sample could not be made.
-    """
-
-    begun = Signal(object)
-    refused = Signal(str)
+    begun = Signal(object)  # a sample is being made, which the window shows with Cancel
+    refused = Signal(str)  # why a sample could not be made
 
     def __init__(self, files: FileActions, recent: RecentStudies, jobs: Jobs, parent: QObject) -> None:
         super().__init__(parent)

@@ -35,10 +35,7 @@ long, and the window stops for each search."""
 def main(paths: Sequence[Path] = ()) -> int:
     """Show the window until it is closed, and return the exit status.
 
-    Raises
-    ------
-    InputError
-        If Qt can open no display.
+    Raises `InputError`: if Qt can open no display.
     """
     share_heaps()
     application = _make_application()

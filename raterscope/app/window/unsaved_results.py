@@ -41,15 +41,9 @@ class MovedBar(ActionBar):
 
 
 class MovedStudy(QObject):
-    """Continues with a study whose file was moved, renamed, deleted or replaced: in place or in a copy.
+    """Continues with a study whose file was moved, renamed, deleted or replaced: in place or in a copy."""
 
-    Signals
-    -------
-    message(str)
-        The outcome.
-    """
-
-    message = Signal(str)
+    message = Signal(str)  # the outcome
 
     def __init__(self, document: Document, bar: MovedBar, window: QWidget) -> None:
         super().__init__(window)
@@ -128,19 +122,12 @@ class UnsavedBar(ActionBar):
 
 
 class UnsavedResults(QObject):
-    """Keeps results that could not be saved, of any study, until they are saved or discarded.
+    """Keeps results that could not be saved, of any study, until they are saved or discarded."""
 
-    Signals
-    -------
-    message(str), refused(str)
-        The outcome.
-    changed
-        `summary` or `writing` changed.
-    """
-
+    # message, refused: the outcome
     message = Signal(str)
     refused = Signal(str)
-    changed = Signal()
+    changed = Signal()  # `summary` or `writing` changed
 
     def __init__(self, document: Document, jobs: Jobs, bar: UnsavedBar, window: QWidget) -> None:
         super().__init__(window)
@@ -298,15 +285,9 @@ HARDLY_BEGUN = 2.0
 
 
 class LeaveGuard(QObject):
-    """Asks for confirmation before leaving a study or closing the window stops jobs or loses results.
+    """Asks for confirmation before leaving a study or closing the window stops jobs or loses results."""
 
-    Signals
-    -------
-    message(str)
-        Sentence about the job that the window waits for.
-    """
-
-    message = Signal(str)
+    message = Signal(str)  # sentence about the job that the window waits for
 
     def __init__(
         self, document: Document, jobs: Jobs, unsaved_results: UnsavedResults, window: QWidget
