@@ -225,7 +225,7 @@ class FlowView:
 
 
 class CommunityFlow(FigurePanel):
-    """A click on a block selects the members of a community at a moment; on a band, those who move along it."""
+    """A click on a block selects the members of a community at a moment; on a band, those who move on it."""
 
     # int moment, int community: by its number within the moment; the number of communities for those in none
     block_chosen = Signal(int, int)

@@ -39,7 +39,7 @@ NO_MIXTURE = (
 
 
 class Raters(MasksPart):
-    """Connects rater table, matrix and dendrogram with the study; one rater or a pair is selected everywhere."""
+    """Connects rater table, matrix and dendrogram with the study; they share the selected rater or pair."""
 
     chosen = Signal(object)
     pair_chosen = Signal(str, str)
