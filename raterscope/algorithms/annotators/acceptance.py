@@ -46,21 +46,14 @@ class AcceptancePlan(Protocol):
 
 @dataclass(frozen=True)
 class SingleSampling:
-    """Check `size` items, and accept with at most `accept` errors.
-
-    Attributes
-    ----------
-    acceptable, unacceptable : float
-        Shares of errors: AQL and LQ.
-    lot : int, optional
-        Items in all.
-    """
+    """Check `size` items, and accept with at most `accept` errors."""
 
     size: int
     accept: int
+    # acceptable, unacceptable: shares of errors: AQL and LQ
     acceptable: float
     unacceptable: float
-    lot: int | None = None
+    lot: int | None = None  # items in all
 
     @property
     def most(self) -> int:
@@ -78,24 +71,17 @@ class SingleSampling:
 
 @dataclass(frozen=True)
 class SequentialSampling:
-    """Wald's sequential probability ratio test, which ends at `most` items.
+    """Wald's sequential probability ratio test, which ends at `most` items."""
 
-    Attributes
-    ----------
-    accept_intercept, reject_intercept, slope : float
-        Accept below slope times items minus the first, reject above slope times items plus the second.
-    acceptable, unacceptable : float
-        Shares of errors: AQL and LQ.
-    most : int
-        Items after which the errors are compared with `slope` alone.
-    """
-
+    # accept_intercept, reject_intercept, slope: accept below slope times items minus the first, reject above
+    # slope times items plus the second
     accept_intercept: float
     reject_intercept: float
     slope: float
+    # acceptable, unacceptable: shares of errors: AQL and LQ
     acceptable: float
     unacceptable: float
-    most: int
+    most: int  # items after which the errors are compared with `slope` alone
 
     def limits(self, checked: int) -> tuple[int, int]:
         """Return with how many errors to accept at most, and from how many to reject."""
@@ -159,10 +145,7 @@ class AcceptanceSettings(Settings):
 def make_plan(settings: AcceptanceSettings, lot: int | None = None) -> SingleSampling | SequentialSampling:
     """Make the plan of some settings, for a lot of known size.
 
-    Raises
-    ------
-    ValueError
-        For shares or risks out of order, and where no plan for the lot keeps both risks.
+    Raises `ValueError`: for shares or risks out of order, and where no plan for the lot keeps both risks.
 
     Examples
     --------
@@ -192,23 +175,16 @@ def single_sampling(
 ) -> SingleSampling:
     """Find the smallest sample that keeps both risks.
 
-    Parameters
-    ----------
-    acceptable, unacceptable : float
-        Shares of errors: AQL and LQ, 0 <= AQL < LQ < 1.
-    producer_risk, consumer_risk : float
-        Of rejecting at AQL, and of accepting at LQ.
-    lot : int, optional
-        Items in all; without it, it is large.
-
-    Raises
-    ------
-    ValueError
-        For shares or risks out of order, and where no plan of at most 100,000 items keeps both.
+    `acceptable`, `unacceptable`: shares of errors: AQL and LQ, 0 <= AQL < LQ < 1.
+    `producer_risk`, `consumer_risk`: of rejecting at AQL, and of accepting at LQ.
+    `lot`: items in all; without it, it is large.
+    Raises `ValueError`: for shares or risks out of order, and where no plan of at most 100,000 items keeps
+        both.
 
     Notes
     -----
     A lot of N items holds the whole number of errors that is nearest to its share.
+
 
     Examples
     --------

@@ -48,22 +48,13 @@ MISSING = -1
 
 @dataclass(frozen=True, eq=False)
 class MaskAgreement:
-    """Agreement of raters voxel by voxel, background included.
+    """Agreement of raters voxel by voxel, background included."""
 
-    Attributes
-    ----------
-    fleiss, krippendorff : float
-        Of all raters; NaN if all gave only one label.
-    voxels : int
-        Number of voxels that count: agreed background raises each figure.
-    domain : str
-        Description of these voxels.
-    """
-
+    # fleiss, krippendorff: of all raters; NaN if all gave only one label
     fleiss: float
     krippendorff: float
-    voxels: int
-    domain: str
+    voxels: int  # number of voxels that count: agreed background raises each figure
+    domain: str  # description of these voxels
 
 
 def cohen_kappa(a: ArrayLike, b: ArrayLike, weight: ArrayLike | None = None, *, power: int = 0) -> float:
@@ -71,25 +62,17 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike, weight: ArrayLike | None = None, *, 
 
     Of ordered labels near ones agree in part with a power above 0 [cohen1968]_.
 
-    Parameters
-    ----------
-    a, b : (N,) int
-        Labels from 0; units that either skipped (`MISSING`) do not count.
-    weight : (N,) array, optional
-        Number of each unit.
-    power : int
-        Labels that are d apart agree by 1 - (d / most)^power: 1 for linear, 2 for quadratic weights; with 0
-        only equal labels agree.
-
-    Returns
-    -------
-    float
-        NaN without units, or if both gave only one label.
+    `a`, `b`: (N,), labels from 0; units that either skipped (`MISSING`) do not count.
+    `weight`: (N,) array, number of each unit.
+    `power`: labels that are d apart agree by 1 - (d / most)^power: 1 for linear, 2 for quadratic weights;
+        with 0 only equal labels agree.
+    Returns NaN without units, or if both gave only one label.
 
     References
     ----------
     .. [cohen1968] J. Cohen, "Weighted kappa: nominal scale agreement provision for scaled disagreement or
        partial credit", Psychological Bulletin 70 (1968) 213-220, doi:10.1037/h0026256.
+
 
     Examples
     --------
@@ -127,25 +110,16 @@ def kappa_interval(
     Without them the interval is too narrow for few units: at 40 units and a kappa of .9 it held the true
     value in 77 % of simulations instead of 95 %, and after perfect agreement it had no width.
 
-    Parameters
-    ----------
-    a, b : (N,) int
-        Labels from 0 of units that both labelled.
-    level : float
-        Nominal coverage.
-    draws : int
-        Bootstrap samples.
-    power : int
-        As in `cohen_kappa`.
-
-    Returns
-    -------
-    low, high : float
-        NaN where kappa is not defined.
+    `a`, `b`: (N,), labels from 0 of units that both labelled.
+    `level`: nominal coverage.
+    `draws`: bootstrap samples.
+    `power`: as in `cohen_kappa`.
+    Returns `low, high`: NaN where kappa is not defined.
 
     References
     ----------
     B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap. Chapman & Hall, 1993. Section 13.3.
+
 
     Examples
     --------
@@ -177,14 +151,12 @@ def kappa_interval(
 def kappa_error(table: ArrayLike) -> float:
     """Return the large-sample standard error of Cohen's kappa, times the square root of the number of units.
 
-    Parameters
-    ----------
-    table : (K, K) float
-        Shares or counts of units by the labels of both raters.
+    `table`: (K, K), shares or counts of units by the labels of both raters.
 
     Notes
     -----
     [fleiss1969]_, equation 13 for unweighted kappa.
+
 
     Examples
     --------
@@ -206,17 +178,8 @@ def kappa_error(table: ArrayLike) -> float:
 def fleiss_kappa(ratings: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Return Fleiss' kappa: agreeing pairs of ratings beyond chance by common rates of labels.
 
-    Parameters
-    ----------
-    ratings : (N, R) int
-        Labels from 0; only units that every rater rated count.
-    weight : (N,) array, optional
-        Number of each unit.
-
-    Returns
-    -------
-    float
-        NaN with fewer than two raters, no unit that all rated, or only one label.
+    `ratings`: (N, R), labels from 0; only units that every rater rated count. `weight`: (N,) array, number of
+    each unit. Returns NaN with fewer than two raters, no unit that all rated, or only one label.
 
     Examples
     --------
@@ -237,17 +200,8 @@ def fleiss_kappa(ratings: ArrayLike, weight: ArrayLike | None = None) -> float:
 def krippendorff_alpha(ratings: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Return Krippendorff's alpha for nominal labels, 1 - observed / expected disagreement.
 
-    Parameters
-    ----------
-    ratings : (N, R) int
-        Labels from 0, or `MISSING`; units with fewer than two ratings do not count.
-    weight : (N,) array, optional
-        Number of each unit.
-
-    Returns
-    -------
-    float
-        NaN without pairs, or with only one label.
+    `ratings`: (N, R), labels from 0, or `MISSING`; units with fewer than two ratings do not count. `weight`:
+    (N,) array, number of each unit. Returns NaN without pairs, or with only one label.
 
     Examples
     --------
@@ -272,14 +226,8 @@ def mask_agreement(
 ) -> MaskAgreement:
     """Compare the raters' labels voxel by voxel; voxels with equal labels are one weighted unit.
 
-    Parameters
-    ----------
-    masks : Masks
-        Probabilities count as marked above one half.
-    domain : {"masks", "frame"}
-        Voxels that count: the box around all masks with a margin, or the whole image.
-    margin : float
-        mm.
+    `masks`: probabilities count as marked above one half. `domain`: {"masks", "frame"}, voxels that count:
+    the box around all masks with a margin, or the whole image. `margin`: mm.
 
     Examples
     --------
@@ -315,15 +263,8 @@ def voxel_units(
 def alpha_over_cases(cases: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Coefficient:
     """Return Krippendorff's alpha of the voxels of several cases, with a 95 % interval by the jackknife.
 
-    Parameters
-    ----------
-    cases : sequence of (N, R) and (N,) int64
-        As from `voxel_units`; raters may differ from case to case.
-
-    Returns
-    -------
-    Coefficient
-        Its interval is over cases, with Student's t; NaN below three of them.
+    `cases`: sequence of (N, R) and (N,), as from `voxel_units`; raters may differ from case to case. Returns
+    its interval is over cases, with Student's t; NaN below three of them.
 
     Examples
     --------
@@ -370,27 +311,16 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class ClickAgreement:
-    """Agreement of every pair of R annotators on the clusters that both could have marked.
+    """Agreement of every pair of R annotators on the clusters that both could have marked."""
 
-    Attributes
-    ----------
-    names : tuple of R str
-    clusters : (R, R) int64
-        Clusters on the images that both viewed.
-    images : (R, R) int64
-        Images that both viewed.
-    dice : (R, R) float64
-        Positive agreement: twice the clusters that both marked over the sum of the clusters of each; NaN if
-        neither marked any.
-    kappa : (R, R) float64
-        Cohen's kappa, marked or not: agreement beyond chance by their two rates of marking; NaN if both
-        marked all, or both none, or without a common image.
-    """
-
-    names: tuple[str, ...]
-    clusters: NDArray[np.int64]
-    images: NDArray[np.int64]
+    names: tuple[str, ...]  # (R,)
+    clusters: NDArray[np.int64]  # (R, R): clusters on the images that both viewed
+    images: NDArray[np.int64]  # (R, R): images that both viewed
+    # (R, R): positive agreement: twice the clusters that both marked over the sum of the clusters of each;
+    # NaN if neither marked any
     dice: FloatArray
+    # (R, R): Cohen's kappa, marked or not: agreement beyond chance by their two rates of marking; NaN if both
+    # marked all, or both none, or without a common image
     kappa: FloatArray
 
     def standing(self, measure: FloatArray) -> FloatArray:
@@ -413,12 +343,9 @@ def click_agreement(
     Only clusters count: positions that no annotator clicked, and clicks outside of clusters, are no
     agreement. Kappa is therefore lower. Raises `ValueError` for different numbers of images.
 
-    Parameters
-    ----------
-    marked : sequence of (r, M) bool
-        For each image, `Fusion.marked`: which annotator marked which cluster.
-    annotators : sequence of sequences of r str
-        For each image, the annotators who viewed it, in the order of the rows.
+    `marked`: sequence of (r, M), for each image, `Fusion.marked`: which annotator marked which cluster.
+    `annotators`: sequence of sequences of r str, for each image, the annotators who viewed it, in the order
+    of the rows.
     """
     if len(marked) != len(annotators):
         raise ValueError(f"{len(marked)} images have votes, {len(annotators)} have annotators")
@@ -457,16 +384,10 @@ def click_agreement(
 
 @dataclass(frozen=True)
 class DetectionAgreement:
-    """Agreement of the marks of two annotators.
+    """Agreement of the marks of two annotators."""
 
-    Attributes
-    ----------
-    share : Coefficient
-        Twice the matched marks over the marks of both, which is the F1 score of one against the other; NaN
-        without marks.
-    images, matched : int
-    """
-
+    # twice the matched marks over the marks of both, which is the F1 score of one against the other; NaN
+    # without marks
     share: Coefficient
     images: int
     matched: int
@@ -477,16 +398,13 @@ def detection_agreement(
 ) -> DetectionAgreement:
     """Match the marks of two annotators, image by image.
 
-    Parameters
-    ----------
-    first, second : sequence of (N, 2) float64
-        Marks on each image that both viewed.
-    radius : float
+    `first`, `second`: sequence of (N, 2), marks on each image that both viewed.
 
     Notes
     -----
     The interval is that of a ratio of sums over images, by the delta method with Student's t; NaN below three
     images.
+
 
     Examples
     --------
@@ -522,10 +440,7 @@ def masi_distances(sets: ArrayLike) -> NDArray[np.float64]:
     It is 1 - J M: J is the Jaccard index, M is 1 for equal sets, 2/3 if the one contains the other, 1/3 if
     they overlap, and 0 if they share nothing ([passonneau2006]_). Two empty sets are equal.
 
-    Parameters
-    ----------
-    sets : (S, T) bool
-        The tags of each set.
+    `sets`: (S, T), the tags of each set.
 
     Examples
     --------
@@ -547,12 +462,8 @@ def tag_agreement(task: ArrayLike, sets: ArrayLike, *, seed: int = 0) -> VoteAgr
 
     With more than `MOST_SETS` different sets, random tasks with so many are used.
 
-    Parameters
-    ----------
-    task : (V,) int
-        The task of each vote, from 0; at most one vote of an annotator on a task.
-    sets : (V, T) bool
-        The tags of each vote.
+    `task`: (V,), the task of each vote, from 0; at most one vote of an annotator on a task. `sets`: (V, T),
+    the tags of each vote.
 
     Examples
     --------

@@ -75,18 +75,10 @@ class CommonTaskSettings(FactorisationSettings):
 
 @dataclass(frozen=True, eq=False)
 class CommonTasks:
-    """Tasks that each annotator worked on.
+    """Tasks that each annotator worked on."""
 
-    Attributes
-    ----------
-    did : (M, N) SciPy sparse array, float32
-        1 if an annotator labelled a task, once or more.
-    tasks : (M,) float32
-        Number of different tasks.
-    """
-
-    did: Any
-    tasks: Float32Array
+    did: Any  # (M, N) SciPy sparse array, float32: 1 if an annotator labelled a task, once or more
+    tasks: Float32Array  # (M,): number of different tasks
 
     @cached_property
     def _doers(self) -> Any:
@@ -112,16 +104,8 @@ class CommonTasks:
 def common_tasks(task: ArrayLike, annotator: ArrayLike, tasks: int, annotators: int) -> CommonTasks:
     """Collect the tasks of each annotator from V votes.
 
-    Parameters
-    ----------
-    task, annotator : (V,) int
-    tasks, annotators : int
-        N and K.
-
-    Raises
-    ------
-    ValueError
-        For votes of different lengths, or unknown tasks or annotators.
+    `task`, `annotator`: (V,). `tasks`, `annotators`: N and K. Raises `ValueError`: for votes of different
+    lengths, or unknown tasks or annotators.
 
     Examples
     --------
@@ -166,18 +150,10 @@ def common_task_communities(
     With more than 2,000 annotators, the fifty closest links of each are factorised; the modularity is that of
     all links. The order of the annotators does not matter. Raises `ValueError` for invalid votes.
 
-    Parameters
-    ----------
-    task, annotator : (V,) int
-    tasks, annotators : int
-        N and K.
-    mean : (K, J, L) float64, optional
-        Expected confusion matrices, for the communities' prototypes.
-
-    Returns
-    -------
-    Communities
-        Prototypes of shape (C, 0, 0) without `mean`. Annotators without common tasks are not grouped.
+    `task`, `annotator`: (V,).
+    `tasks`, `annotators`: N and K.
+    `mean`: (K, J, L), expected confusion matrices, for the communities' prototypes.
+    Returns prototypes of shape (C, 0, 0) without `mean`. Annotators without common tasks are not grouped.
     """
     settings = CommonTaskSettings() if settings is None else settings
     every = common_tasks(task, annotator, tasks, annotators)
@@ -309,30 +285,20 @@ _SAME_BEHAVIOUR = 0.5
 
 @dataclass(frozen=True, eq=False)
 class CommunitiesOverTime:
-    """Communities at T moments, matched over time.
+    """Communities at T moments, matched over time."""
 
-    Attributes
-    ----------
-    moments : tuple of T Communities
-    identity : tuple of T arrays, (C_t,) int16
-        The persistent number of each community of a moment: the same at the next moment if the community
-        continues; numbers are not reused.
-    flows : tuple of T - 1 arrays, (C_t + 1, C_t+1 + 1) int64
-        Number of annotators who moved between communities, by their numbers within the two moments; the last
-        row and column count annotators in none.
-    events : (E, 4) int32
-        Moment, kind (index into `EVENTS`), persistent number, and the persistent number of the community that
-        it splits off or joins, -1 for none. Splits and beginnings belong to the later moment; ends and
-        joinings to the first moment without the community.
-    annotators : int
-        K.
-    """
-
-    moments: tuple[Communities, ...]
+    moments: tuple[Communities, ...]  # tuple of T Communities
+    # T arrays, (C_t,): the persistent number of each community of a moment: the same at the next moment if
+    # the community continues; numbers are not reused
     identity: tuple[NDArray[np.int16], ...]
+    # T - 1 arrays, (C_t + 1, C_t+1 + 1): number of annotators who moved between communities, by their numbers
+    # within the two moments; the last row and column count annotators in none
     flows: tuple[IntArray, ...]
+    # (E, 4): moment, kind (index into `EVENTS`), persistent number, and the persistent number of the
+    # community that it splits off or joins, -1 for none. Splits and beginnings belong to the later moment;
+    # ends and joinings to the first moment without the community.
     events: NDArray[np.int32]
-    annotators: int
+    annotators: int  # K
 
     @property
     def count(self) -> int:
@@ -366,12 +332,7 @@ class CommunitiesOverTime:
     def describe_events(self, names: Sequence[str], moments: Sequence[str] = ()) -> tuple[str, ...]:
         """Describe the events, a sentence each.
 
-        Parameters
-        ----------
-        names : sequence of str
-            Of the persistent numbers.
-        moments : sequence of str, optional
-            Names of the moments: "at moment 1" by default.
+        `names`: of the persistent numbers. `moments`: names of the moments: "at moment 1" by default.
         """
         messages = []
         for moment, kind, label, other in self.events.tolist():
@@ -391,12 +352,9 @@ def communities_over_time(
 
     Raises `ValueError` for moments of different annotators or classes.
 
-    Parameters
-    ----------
-    means : sequence of T arrays, (K, J, L)
-        Every annotator's expected confusion matrix as of each moment.
-    votes : sequence of T arrays, (K,)
-        Number of votes of each until then; annotators with fewer than the minimum are in no community.
+    `means`: T arrays, (K, J, L), every annotator's expected confusion matrix as of each moment. `votes`: T
+    arrays, (K,), number of votes of each until then; annotators with fewer than the minimum are in no
+    community.
     """
     shapes = {np.shape(mean) for mean in means}
     if len(shapes) > 1 or len(means) != len(votes):
@@ -418,12 +376,7 @@ def follow(moments: Sequence[Communities], annotators: int) -> CommunitiesOverTi
     members. A pair that has neither a fifth of its members nor half of its behaviour in common is not
     matched.
 
-    Parameters
-    ----------
-    moments : sequence of Communities
-        Of the same annotators.
-    annotators : int
-        K.
+    `moments`: of the same annotators. `annotators`: K.
     """
     identity: list[NDArray[np.int16]] = []
     flows: list[IntArray] = []

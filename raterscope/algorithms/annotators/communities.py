@@ -37,20 +37,11 @@ _ROWS_OF_CELLS = 2000
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """M rows in B cells.
+    """M rows in B cells."""
 
-    Attributes
-    ----------
-    cell : (M,) int64
-    centre : (B, D) float32
-        The mean of a cell's rows.
-    weight : (B,) float32
-        Number of its rows, at least one.
-    """
-
-    cell: NDArray[np.int64]
-    centre: Float32Array
-    weight: Float32Array
+    cell: NDArray[np.int64]  # (M,)
+    centre: Float32Array  # (B, D): the mean of a cell's rows
+    weight: Float32Array  # (B,): number of its rows, at least one
 
 
 def group_into_cells(rows: Float32Array, most: int, watch: Watch = silent) -> Cells:
@@ -127,13 +118,8 @@ def describe_community(
     the possible ("reasonable"), at least a fifth ("fair", or "better than guessing" if most answers are
     wrong).
 
-    Parameters
-    ----------
-    prototype : (J, L) array
-        Probabilities, rows adding up to 1.
-    classes, outputs : J and L names
-    meaning : L classes
-        Class that each output stands for, -1 for none.
+    `prototype`: (J, L) array, probabilities, rows adding up to 1. `classes`, `outputs`: J and L names.
+    `meaning`: L classes, class that each output stands for, -1 for none.
     """
     classes, outputs = _shortened(classes), _shortened(outputs)
     matrix = np.asarray(prototype, dtype=np.float64)
@@ -283,40 +269,22 @@ class CommunitySettings(FactorisationSettings):
 
 @dataclass(frozen=True, eq=False)
 class Communities:
-    """Annotators of similar behaviour: M of all annotators in C communities.
+    """Annotators of similar behaviour: M of all annotators in C communities."""
 
-    Attributes
-    ----------
-    members : (M,) int32
-        The grouped annotators, ascending; annotators with fewer votes than the minimum are excluded.
-    community : (M,) int16
-        The community with the largest participation; numbered by size, the largest 0.
-    participation : (M, C) float32
-        Participation of each annotator in each community, rows adding up to 1.
-    prototype : (C, J, L) float64
-        The mean of the members' confusion matrices weighted by participation; (C, 0, 0) if communities are
-        not of behaviour.
-    modularity : float
-        Similarity within communities beyond chance, -1 to 1.
-    method : str
-        "nmf" or "louvain".
-    scale : float
-        Of the similarity, set or estimated; 0 if there is none.
-    basis : str
-        Common property of the members: "behaviour" or "tasks".
-    notices : tuple of str
-        Messages for the user, a sentence each.
-    """
-
+    # (M,): the grouped annotators, ascending; annotators with fewer votes than the minimum are excluded
     members: NDArray[np.int32]
+    # (M,): the community with the largest participation; numbered by size, the largest 0
     community: NDArray[np.int16]
+    # (M, C): participation of each annotator in each community, rows adding up to 1
     participation: Float32Array
+    # (C, J, L): the mean of the members' confusion matrices weighted by participation; (C, 0, 0) if
+    # communities are not of behaviour
     prototype: FloatArray
-    modularity: float
-    method: str
-    scale: float = 0.0
-    notices: tuple[str, ...] = ()
-    basis: str = "behaviour"
+    modularity: float  # similarity within communities beyond chance, -1 to 1
+    method: str  # "nmf" or "louvain"
+    scale: float = 0.0  # of the similarity, set or estimated; 0 if there is none
+    notices: tuple[str, ...] = ()  # messages for the user, a sentence each
+    basis: str = "behaviour"  # common property of the members: "behaviour" or "tasks"
 
     @property
     def count(self) -> int:
@@ -344,10 +312,7 @@ class Communities:
         The paper shows this annotator's confusion matrix as the community's prototype (section 5, Fig. 3);
         `prototype` is the members' mean, which is also valid for equal participation.
 
-        Parameters
-        ----------
-        votes : (K,) array
-            Of all annotators; they decide between members of equal participation.
+        `votes`: (K,) array, of all annotators; they decide between members of equal participation.
         """
         votes_given = np.asarray(votes, dtype=np.float64)[self.members]
         own = self.community[:, None] == np.arange(self.count)
@@ -375,12 +340,8 @@ def communities(
     from the links of an even sample. The order of the annotators does not matter. Raises `ValueError` for
     matrices that are not probabilities, or a different number of votes.
 
-    Parameters
-    ----------
-    mean : (K, J, L) array
-        Expected probabilities of the outputs, as of `Confusion.mean`.
-    votes : (K,) array
-        Number of votes of each.
+    `mean`: (K, J, L) array, expected probabilities of the outputs, as of `Confusion.mean`. `votes`: (K,)
+    array, number of votes of each.
     """
     settings = CommunitySettings() if settings is None else settings
     matrices = np.asarray(mean, dtype=np.float64)
@@ -427,17 +388,8 @@ def number_communities(
 ) -> tuple[NDArray[np.int16], Float32Array, FloatArray]:
     """Order communities by size, and drop those without members.
 
-    Parameters
-    ----------
-    share : (M, C) float32
-    matrices : (M, J, L) float64
-
-    Returns
-    -------
-    community : (M,) int16
-    participation : (M, C) float32
-    prototype : (C, J, L) float64
-        Decides between communities of equal size.
+    `share`: (M, C). `matrices`: (M, J, L). Returns `community`, (M,). `participation`, (M, C). `prototype`,
+    (C, J, L): decides between communities of equal size.
     """
     used = np.unique(share.argmax(axis=1))
     share = share[:, used]

@@ -64,15 +64,10 @@ class IntraclassCorrelation:
 
 @dataclass(frozen=True)
 class LimitsOfAgreement:
-    """Bland-Altman limits of the differences between two raters, with 95 % intervals.
+    """Bland-Altman limits of the differences between two raters, with 95 % intervals."""
 
-    Attributes
-    ----------
-    bias, lower, upper : Coefficient
-        Mean difference, and the limits between which 95 % of differences are expected; in the unit of the
-        measurements.
-    """
-
+    # bias, lower, upper: mean difference, and the limits between which 95 % of differences are expected; in
+    # the unit of the measurements
     bias: Coefficient
     lower: Coefficient
     upper: Coefficient
@@ -81,21 +76,15 @@ class LimitsOfAgreement:
 def intraclass_correlation(values: ArrayLike) -> IntraclassCorrelation:
     """Measure how alike raters measure the same cases.
 
-    Parameters
-    ----------
-    values : (n, k) float
-        Of n >= 2 cases by k >= 2 raters, complete.
-
-    Raises
-    ------
-    ValueError
-        For fewer cases or raters, or values that are not finite.
+    `values`: (n, k), of n >= 2 cases by k >= 2 raters, complete. Raises `ValueError`: for fewer cases or
+    raters, or values that are not finite.
 
     Notes
     -----
     Estimates, and intervals of ICC(1,.) and ICC(3,.): [shrout1979]_, pages 423 to 425; equal to
     [mcgraw1996]_, tables 4 and 7. Their interval of ICC(2,.) is too narrow: it held the true value in 86 to
     95 % of simulations. ICC(2,.) has the generalized interval of [ionan2014]_ instead (95 %).
+
 
     Examples
     --------
@@ -130,15 +119,8 @@ def intraclass_correlation(values: ArrayLike) -> IntraclassCorrelation:
 def limits_of_agreement(first: ArrayLike, second: ArrayLike) -> LimitsOfAgreement:
     """Measure bias and limits of agreement of two raters on the same cases.
 
-    Parameters
-    ----------
-    first, second : (n,) float
-        Of n >= 2 cases; differences are first minus second.
-
-    Raises
-    ------
-    ValueError
-        For fewer cases, other lengths, or values that are not finite.
+    `first`, `second`: (n,), of n >= 2 cases; differences are first minus second. Raises `ValueError`: for
+    fewer cases, other lengths, or values that are not finite.
 
     Notes
     -----
@@ -171,10 +153,7 @@ def limit_error(cases: int) -> float:
 def within_case_variation(values: ArrayLike) -> tuple[float, float]:
     """Return the within-case standard deviation, and it as a share of the mean (coefficient of variation).
 
-    Parameters
-    ----------
-    values : (n, k) float
-        Of n cases by k raters.
+    `values`: (n, k), of n cases by k raters.
 
     Notes
     -----
@@ -189,24 +168,13 @@ def within_case_variation(values: ArrayLike) -> tuple[float, float]:
 def concordance_correlation(first: ArrayLike, second: ArrayLike) -> Coefficient:
     """Measure how closely two raters' measurements lie to the line of equality: Lin's coefficient.
 
-    Parameters
-    ----------
-    first, second : (n,) float
-        Of n >= 3 cases.
-
-    Returns
-    -------
-    Coefficient
-        NaN if one of both measured the same everywhere.
-
-    Raises
-    ------
-    ValueError
-        For fewer cases, other lengths, or values that are not finite.
+    `first`, `second`: (n,), of n >= 3 cases. Returns NaN if one of both measured the same everywhere. Raises
+    `ValueError`: for fewer cases, other lengths, or values that are not finite.
 
     Notes
     -----
     [lin1989]_, with variances divided by n; interval by Fisher's z, with the variance of [lin2000]_.
+
 
     Examples
     --------
@@ -240,15 +208,8 @@ def concordance_correlation(first: ArrayLike, second: ArrayLike) -> Coefficient:
 def repeatability(values: ArrayLike) -> Coefficient:
     """Measure the repeatability coefficient of reads: 95 % of differences between two reads are smaller.
 
-    Parameters
-    ----------
-    values : (n, m) float
-        Of n cases by m reads; NaN for a read that is missing. Cases with one read do not count.
-
-    Returns
-    -------
-    Coefficient
-        NaN without a case of two reads.
+    `values`: (n, m), of n cases by m reads; NaN for a read that is missing. Cases with one read do not count.
+    Returns NaN without a case of two reads.
 
     Notes
     -----

@@ -79,29 +79,18 @@ class FactorisationSettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Factors of a network of M annotators with C communities: about `unit * member @ link`.
+    """Factors of a network of M annotators with C communities: about `unit * member @ link`."""
 
-    Attributes
-    ----------
-    member : (M, C) float32
-    link : (C, M) float32
-    shrinkage : (C,) float64
-        The inverse variance of a community's entries (beta); large if it explains little.
-    objective : (T,) float64
-        The negative log joint probability, up to a constant, every ten iterations; it rises only by rounding.
-    unit : float
-        The typical similarity, by which the network was divided.
-    tempering : float
-        Factor of the log likelihood.
-    """
-
-    member: Float32Array
-    link: Float32Array
+    member: Float32Array  # (M, C)
+    link: Float32Array  # (C, M)
+    # (C,): the inverse variance of a community's entries (beta); large if it explains little
     shrinkage: FloatArray
+    # (T,): the negative log joint probability, up to a constant, every ten iterations; it rises only by
+    # rounding
     objective: FloatArray
     converged: bool
-    unit: float
-    tempering: float
+    unit: float  # the typical similarity, by which the network was divided
+    tempering: float  # factor of the log likelihood
 
     @property
     def participation(self) -> Float32Array:
@@ -138,19 +127,10 @@ def factorise(
     input does not matter. Raises `ValueError` for a network that is not square, or with entries other than
     numbers from 0.
 
-    Parameters
-    ----------
-    network : (M, M) float32, dense or sparse by rows
-        Symmetric and not negative; the diagonal counts.
-    watch : Watch
-        Called twice an iteration.
-    weight : (M,) float32, optional
-        Number of equal annotators that each row stands for.
-
-    Returns
-    -------
-    Factors
-        No communities for a network without links.
+    `network`: (M, M), dense or sparse by rows, symmetric and not negative; the diagonal counts.
+    `watch`: called twice an iteration.
+    `weight`: (M,), number of equal annotators that each row stands for.
+    Returns no communities for a network without links.
     """
     settings = FactorisationSettings() if settings is None else settings
     _check(network)
@@ -189,14 +169,8 @@ def join_communities(
 ) -> Float32Array:
     """Assign other annotators to fixed communities; return their participation, (A, C).
 
-    Parameters
-    ----------
-    links : (A, M) float32
-        Similarity to the annotators of the factorisation.
-    weight : (M,) float32
-        As in `factorise`.
-    start : (A, C) float32
-        Entries to start from, above 0.
+    `links`: (A, M), similarity to the annotators of the factorisation. `weight`: (M,), as in `factorise`.
+    `start`: (A, C), entries to start from, above 0.
     """
     reach = factors.link * weight
     step = _Step(reach.sum(axis=1), (factors.shrinkage / factors.tempering).astype(np.float32))
@@ -420,16 +394,9 @@ def _likeness(network: Network) -> Callable[[int], FloatArray]:
 def modularity(links: NDArray[np.float64]) -> float:
     """Return the share of links within communities less that expected by chance.
 
-    Parameters
-    ----------
-    links : (C, C) float64
-        The sum of the links from each community to each, both directions counted, without annotators' links
-        to themselves.
-
-    Returns
-    -------
-    float
-        -1 to 1; 0 for a single community and for a network without links.
+    `links`: (C, C), the sum of the links from each community to each, both directions counted, without
+    annotators' links to themselves. Returns -1 to 1; 0 for a single community and for a network without
+    links.
 
     Examples
     --------
@@ -447,12 +414,9 @@ def modularity(links: NDArray[np.float64]) -> float:
 def louvain(network: Any, seed: int = 0) -> NDArray[np.int64]:
     """Return the community of every annotator, (M,), numbered from 0, by scikit-network's Louvain.
 
-    Parameters
-    ----------
-    network : (M, M) float, dense or a SciPy sparse array
-        Symmetric and not negative; an entry of the diagonal is a link of an annotator to itself.
-    seed : int
-        Seed of the order of moves; the same network and seed give the same communities.
+    `network`: (M, M), dense or a SciPy sparse array, symmetric and not negative; an entry of the diagonal is
+    a link of an annotator to itself. `seed`: seed of the order of moves; the same network and seed give the
+    same communities.
 
     Examples
     --------

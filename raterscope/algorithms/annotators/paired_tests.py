@@ -18,25 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 
 @dataclass(frozen=True, slots=True)
 class SignedRank:
-    """Wilcoxon's test of paired differences.
+    """Wilcoxon's test of paired differences."""
 
-    Attributes
-    ----------
-    statistic : float
-        The smaller of the two sums of ranks.
-    p_value : float
-        Two-sided; NaN where no pair differs.
-    pairs, zeros : int
-        Pairs that count, and equal pairs, which are excluded.
-    median_difference : float
-        Of a - b, over all pairs.
-    """
-
-    statistic: float
-    p_value: float
+    statistic: float  # the smaller of the two sums of ranks
+    p_value: float  # two-sided; NaN where no pair differs
+    # pairs, zeros: pairs that count, and equal pairs, which are excluded
     pairs: int
     zeros: int
-    median_difference: float
+    median_difference: float  # of a - b, over all pairs
 
 
 def wilcoxon(a: ArrayLike, b: ArrayLike) -> SignedRank:
@@ -45,10 +34,7 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> SignedRank:
     Equal pairs are excluded, as by Wilcoxon; pairs with a NaN too. The distribution is exact up to 50 pairs
     without ties, else normal with the correction for ties.
 
-    Parameters
-    ----------
-    a, b : (N,) array
-        A figure of each method for each case.
+    `a`, `b`: (N,) array, a figure of each method for each case.
 
     Examples
     --------

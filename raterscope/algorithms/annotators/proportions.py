@@ -14,6 +14,7 @@ def wilson(hits: float, many: float, level: float = 0.95) -> tuple[float, float]
        Journal of the American Statistical Association 22 (1927) 209-212,
        doi:10.1080/01621459.1927.10502953.
 
+
     Examples
     --------
     >>> low, high = wilson(8, 10)

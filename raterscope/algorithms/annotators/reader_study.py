@@ -39,58 +39,36 @@ _UPPER = (1 + LEVEL) / 2
 
 @dataclass(frozen=True, eq=False)
 class ReaderResult:
-    """One reader against the others, and against their own other reads.
-
-    Attributes
-    ----------
-    bias : Coefficient
-        Mean difference from the mean of the other readers of a case; NaN below two shared cases.
-    p_value, adjusted : float
-        Of Wilcoxon's signed-rank test of these differences, and adjusted by Holm for the number of readers.
-    repeatability : Coefficient
-        Repeatability coefficient of their reads; NaN without repeated reads.
-    consistency : Coefficient
-        ICC(2,1) of their first two reads; NaN below two cases read twice.
-    limits : LimitsOfAgreement, optional
-        Of the second read minus the first; None below three cases.
-    cases, repeated : int
-        Cases read, and those read twice or more.
-    """
+    """One reader against the others, and against their own other reads."""
 
     name: str
+    # mean difference from the mean of the other readers of a case; NaN below two shared cases
     bias: Coefficient
+    # p_value, adjusted: of Wilcoxon's signed-rank test of these differences, and adjusted by Holm for the
+    # number of readers
     p_value: float
     adjusted: float
-    repeatability: Coefficient
-    consistency: Coefficient
-    limits: LimitsOfAgreement | None
+    repeatability: Coefficient  # repeatability coefficient of their reads; NaN without repeated reads
+    consistency: Coefficient  # ICC(2,1) of their first two reads; NaN below two cases read twice
+    limits: LimitsOfAgreement | None  # of the second read minus the first; None below three cases
+    # cases, repeated: cases read, and those read twice or more
     cases: int
     repeated: int
 
 
 @dataclass(frozen=True, eq=False)
 class ReaderComparison:
-    """Comparison of all readers.
-
-    Attributes
-    ----------
-    repeatability : Coefficient
-        Of all readers' repeated reads together; NaN without any.
-    variance : ReaderVariance
-        Mixed model of all reads.
-    """
+    """Comparison of all readers."""
 
     readers: tuple[ReaderResult, ...]
-    repeatability: Coefficient
-    variance: ReaderVariance
+    repeatability: Coefficient  # of all readers' repeated reads together; NaN without any
+    variance: ReaderVariance  # mixed model of all reads
 
 
 def compare_readers(values: Mapping[str, Mapping[int, float]]) -> ReaderComparison | None:
     """Compare readers, whose repeated reads are named by `read_name`.
 
-    Parameters
-    ----------
-    values : mapping of annotator to mapping of case to measurement
+    `values`: mapping of annotator to mapping of case to measurement.
 
     Notes
     -----
@@ -114,10 +92,7 @@ def compare_readers(values: Mapping[str, Mapping[int, float]]) -> ReaderComparis
 def compare_reads(values: ArrayLike, names: Sequence[str]) -> ReaderComparison:
     """Compare readers in a table of reads.
 
-    Parameters
-    ----------
-    values : (n, k, m) float
-        Of n cases by k readers by m reads; NaN for a read that is missing.
+    `values`: (n, k, m), of n cases by k readers by m reads; NaN for a read that is missing.
     """
     table = np.asarray(values, dtype=np.float64)
     known = np.isfinite(table)

@@ -41,25 +41,15 @@ _NONE = 1.1 * _LEAST
 
 @dataclass(frozen=True, eq=False)
 class ReaderVariance:
-    """Standard deviations of the terms of a mixed model, in the unit of the measurements.
+    """Standard deviations of the terms of a mixed model, in the unit of the measurements."""
 
-    Attributes
-    ----------
-    mean : Coefficient
-        Of all measurements.
-    case, reader : Coefficient
-        Between cases, and between readers' offsets; 0 without an interval where none was found.
-    interaction : Coefficient
-        Of a reader on a case, beyond both; NaN without repeated reads, where it is part of the error.
-    error : Coefficient
-        Between reads of a case by one reader; without repeated reads, with the interaction.
-    """
-
-    mean: Coefficient
+    mean: Coefficient  # of all measurements
+    # case, reader: between cases, and between readers' offsets; 0 without an interval where none was found
     case: Coefficient
     reader: Coefficient
+    # of a reader on a case, beyond both; NaN without repeated reads, where it is part of the error
     interaction: Coefficient
-    error: Coefficient
+    error: Coefficient  # between reads of a case by one reader; without repeated reads, with the interaction
     cases: int
     readers: int
     measurements: int
@@ -78,41 +68,24 @@ class ReaderVariance:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Measurements by case and reader.
+    """Measurements by case and reader."""
 
-    Attributes
-    ----------
-    mean : (n, k) float64
-        Of the reads of each cell; NaN without any.
-    count : (n, k) float64
-        Reads.
-    within : float
-        Sum of squares of reads about their cell's mean.
-    """
-
-    mean: FloatArray
-    count: FloatArray
-    within: float
+    mean: FloatArray  # (n, k): of the reads of each cell; NaN without any
+    count: FloatArray  # (n, k): reads
+    within: float  # sum of squares of reads about their cell's mean
 
 
 def reader_variance(values: ArrayLike, case: ArrayLike, reader: ArrayLike) -> ReaderVariance:
     """Fit the mixed model.
 
-    Parameters
-    ----------
-    values : (N,) float
-    case, reader : (N,) int
-        From 0; the same pair more than once for repeated reads.
-
-    Raises
-    ------
-    ValueError
-        For fewer than two cases or readers, or values that are not finite.
+    `values`: (N,). `case`, `reader`: (N,), from 0; the same pair more than once for repeated reads. Raises
+    `ValueError`: for fewer than two cases or readers, or values that are not finite.
 
     Notes
     -----
     Intervals of standard deviations: the chi-squared distribution whose degrees of freedom match the variance
     of the estimate by the curvature of the likelihood, [satterthwaite1946]_.
+
 
     Examples
     --------

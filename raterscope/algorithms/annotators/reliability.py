@@ -48,41 +48,29 @@ _LEAST_ODDS = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class PersonReliability:
-    """Reliability of P annotators in K kinds.
+    """Reliability of P annotators in K kinds."""
 
-    Attributes
-    ----------
-    kinds : tuple of K str
-    mean, spread : (K,) float64
-        Mean and standard deviation of the crowd on each kind's scale; a spread of 0 with fewer than 3
-        annotators.
-    correlation : (K, K) float64
-        Correlation that is used: 0 off the diagonal where the data do not support one.
-    raw_correlation, low, high : (K, K) float64
-        Estimated correlation with its 95 % interval; NaN if too few annotators have both kinds.
-    p_value : (K, K) float64
-        Of the test that the correlation is 0, against a positive one.
-    common : (K, K) int64
-        Annotators with estimates of both kinds.
-    value, value_low, value_high : (P, K) float64
-        Reliability with its 95 % interval, predicted where an annotator has no estimate.
-    score, score_low, score_high : (P,) float64
-        Combined reliability with its 95 % interval, in standard deviations of the crowd: the mean over the
-        kinds that an annotator has; NaN without any.
-    """
-
-    kinds: tuple[str, ...]
+    kinds: tuple[str, ...]  # (K,)
+    # mean, spread: (K,): mean and standard deviation of the crowd on each kind's scale; a spread of 0 with
+    # fewer than 3 annotators
     mean: FloatArray
     spread: FloatArray
+    # (K, K): correlation that is used: 0 off the diagonal where the data do not support one
     correlation: FloatArray
+    # raw_correlation, low, high: (K, K): estimated correlation with its 95 % interval; NaN if too few
+    # annotators have both kinds
     raw_correlation: FloatArray
     low: FloatArray
     high: FloatArray
-    p_value: FloatArray
-    common: NDArray[np.int64]
+    p_value: FloatArray  # (K, K): of the test that the correlation is 0, against a positive one
+    common: NDArray[np.int64]  # (K, K): annotators with estimates of both kinds
+    # value, value_low, value_high: (P, K): reliability with its 95 % interval, predicted where an annotator
+    # has no estimate
     value: FloatArray
     value_low: FloatArray
     value_high: FloatArray
+    # score, score_low, score_high: (P,): combined reliability with its 95 % interval, in standard deviations
+    # of the crowd: the mean over the kinds that an annotator has; NaN without any
     score: FloatArray
     score_low: FloatArray
     score_high: FloatArray
@@ -119,10 +107,8 @@ def from_counts(right: ArrayLike, total: ArrayLike) -> tuple[FloatArray, FloatAr
     With few answers the error of an annotator's own log odds depends on the estimate, which hides differences
     between annotators; the error at the crowd's mean does not.
 
-    Parameters
-    ----------
-    right, total : (P,) array
-        Right answers, or expected ones, and all answers; NaN is returned without answers.
+    `right`, `total`: (P,) array, right answers, or expected ones, and all answers; NaN is returned without
+    answers.
 
     Examples
     --------
@@ -163,16 +149,11 @@ def person_reliability(
 ) -> PersonReliability:
     """Estimate the reliability of annotators from all kinds together.
 
-    Parameters
-    ----------
-    estimate : (P, K) array
-        On a scale without bounds, larger for better: the log odds of accuracy, minus the log of a scatter.
-        NaN where an annotator has none.
-    error : (P, K) array
-        Standard errors, above 0.
-    kinds : sequence of K str
-    level : float
-        Level of the test below which a correlation is used; 0 uses none, 1 every positive one.
+    `estimate`: (P, K) array, on a scale without bounds, larger for better: the log odds of accuracy, minus
+        the log of a scatter. NaN where an annotator has none.
+    `error`: (P, K) array, standard errors, above 0.
+    `kinds`: (K,).
+    `level`: level of the test below which a correlation is used; 0 uses none, 1 every positive one.
 
     Examples
     --------

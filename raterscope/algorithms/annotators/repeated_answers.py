@@ -26,21 +26,11 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RepeatedAnswers:
-    """One person's answers to what they answered before.
+    """One person's answers to what they answered before: share [wilson1927]_ and kappa [cohen1960]_."""
 
-    Attributes
-    ----------
-    person : str
-        Empty for all together.
-    agreement : Coefficient
-        Share of equal answers, with Wilson's interval, [wilson1927]_.
-    kappa : Coefficient
-        Cohen's, of the first and the second answer, [cohen1960]_; NaN where it is not defined.
-    """
-
-    person: str
-    agreement: Coefficient
-    kappa: Coefficient
+    person: str  # empty for all together
+    agreement: Coefficient  # share of equal answers, with Wilson's interval
+    kappa: Coefficient  # Cohen's, of the first and the second answer; NaN where it is not defined
     repeats: int
 
 
@@ -49,15 +39,9 @@ def repeated_answers(
 ) -> list[RepeatedAnswers]:
     """Compare each answer with the one that the same person gave to the same subject before.
 
-    Parameters
-    ----------
-    subject, annotator, answer : (V,) int
-        In the order of the answers; reads of a person, named by `read_name`, follow each other.
-
-    Returns
-    -------
-    list of RepeatedAnswers
-        Of all together, then of each person with repeats, the most repeats first; empty without any.
+    `subject`, `annotator`, `answer`: (V,), in the order of the answers; reads of a person, named by
+    `read_name`, follow each other. Returns of all together, then of each person with repeats, the most
+    repeats first; empty without any.
     """
     first, second, who, people = _repeats(subject, annotator, answer, names)
     if not len(first):
@@ -110,17 +94,11 @@ def _compare(person: str, first: IntArray, second: IntArray) -> RepeatedAnswers:
 
 @dataclass(frozen=True)
 class PairConsistency:
-    """How one person answers a comparison again.
+    """How one person answers a comparison again."""
 
-    Attributes
-    ----------
-    person : str
-        Empty for all together.
-    same, swapped : Coefficient
-        Share of equal choices where the items had the same sides as before, and where they had changed sides.
-    """
-
-    person: str
+    person: str  # empty for all together
+    # same, swapped: share of equal choices where the items had the same sides as before, and where they had
+    # changed sides
     same: Coefficient
     swapped: Coefficient
     same_repeats: int
@@ -137,18 +115,10 @@ def pair_consistency(
 ) -> list[PairConsistency]:
     """Compare each comparison with the one that the same person made of the same two items before.
 
-    Parameters
-    ----------
-    annotator, left, right : (E,) int
-    choice : (E,) float
-        Above 0 for the left item, below for the right one, 0 for a tie.
-    task : (E,) int, optional
-        What the items were compared on; only comparisons on the same task are repeats.
-
-    Returns
-    -------
-    list of PairConsistency
-        Of all together, then of each person with repeats, the most repeats first; empty without any.
+    `annotator`, `left`, `right`: (E,).
+    `choice`: (E,), above 0 for the left item, below for the right one, 0 for a tie.
+    `task`: (E,), what the items were compared on; only comparisons on the same task are repeats.
+    Returns of all together, then of each person with repeats, the most repeats first; empty without any.
     """
     lefts, rights = np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)
     turned = lefts > rights

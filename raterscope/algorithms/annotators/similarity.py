@@ -46,12 +46,7 @@ def fitting_scale(roots: Float32Array, classes: int, watch: Watch = silent) -> f
     is therefore at most the inverse of an annotator's distance to the tenth nearest (in a crowd below a
     hundred, to the nearest tenth), by the median over at most a thousand annotators.
 
-    Parameters
-    ----------
-    roots : (M, J * L) float32
-        As from `roots_of`; the thousand are chosen by their order.
-    classes : int
-        J.
+    `roots`: (M, J * L), as from `roots_of`; the thousand are chosen by their order. `classes`: J.
     """
     near = max(1, min(10, len(roots) // 10))
     if len(roots) <= near:
@@ -84,22 +79,10 @@ def hellinger_similarity(mean: ArrayLike, scale: float = SCALE) -> Float32Array:
     of 1, as published, nearly all similarities are near 1 and only two of five planted communities are found;
     hence `scale`.
 
-    Parameters
-    ----------
-    mean : (M, J, L) array
-        The expected probabilities of the outputs, rows adding up to 1.
-    scale : float
-        Above 0.
-
-    Returns
-    -------
-    (M, M) float32
-        Symmetric, with 1 on the diagonal.
-
-    Raises
-    ------
-    ValueError
-        For matrices that are not probabilities.
+    `mean`: (M, J, L) array, the expected probabilities of the outputs, rows adding up to 1.
+    `scale`: above 0.
+    Returns (M, M): symmetric, with 1 on the diagonal.
+    Raises `ValueError`: for matrices that are not probabilities.
 
     Examples
     --------
@@ -118,18 +101,11 @@ def hellinger_similarity(mean: ArrayLike, scale: float = SCALE) -> Float32Array:
 
 @dataclass(frozen=True, eq=False)
 class CaseAgreement:
-    """Similarity of the raters of one case.
+    """Similarity of the raters of one case."""
 
-    Attributes
-    ----------
-    annotators : tuple of R names
-        Raters of this case. The same name is the same rater in every case.
-    similarity : (R, R) float64
-        1 for equal raters, 0 for raters without agreement: the probability that they follow the same
-        consensus (`same_consensus`), or their Dice score. NaN if it is not defined.
-    """
-
-    annotators: tuple[str, ...]
+    annotators: tuple[str, ...]  # (R,): raters of this case. The same name is the same rater in every case.
+    # (R, R): 1 for equal raters, 0 for raters without agreement: the probability that they follow the same
+    # consensus (`same_consensus`), or their Dice score. NaN if it is not defined.
     similarity: NDArray[np.float64]
 
     def __post_init__(self) -> None:
@@ -147,27 +123,17 @@ class CaseAgreement:
 
 @dataclass(frozen=True, eq=False)
 class RaterTree:
-    """Hierarchical clustering of raters.
+    """Hierarchical clustering of raters."""
 
-    Attributes
-    ----------
-    names : tuple of n names
-        In alphabetical order.
-    distance : (n, n) float64
-        One minus the mean similarity over the common cases; NaN for a pair without any.
-    common : (n, n) int64
-        Cases that both annotated.
-    linkage : (n - 1, 4) float64
-        As in SciPy: each row joins two clusters (a rater has its number, the cluster of row i the number n +
-        i) at a height, with the number of raters. A height above 1 joins clusters without a common case.
-    order : (n,) int64
-        The leaves from left to right, for a dendrogram without crossing branches.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # (n,): in alphabetical order
+    # (n, n): one minus the mean similarity over the common cases; NaN for a pair without any
     distance: NDArray[np.float64]
-    common: NDArray[np.int64]
+    common: NDArray[np.int64]  # (n, n): cases that both annotated
+    # (n - 1, 4): as in SciPy: each row joins two clusters (a rater has its number, the cluster of row i the
+    # number n + i) at a height, with the number of raters. A height above 1 joins clusters without a common
+    # case.
     linkage: NDArray[np.float64]
+    # (n,): the leaves from left to right, for a dendrogram without crossing branches
     order: NDArray[np.int64]
     notices: tuple[str, ...] = ()
 
@@ -187,10 +153,8 @@ def same_consensus(responsibilities: Sequence[NDArray[np.float64]]) -> NDArray[n
 
     A rater follows the consensus with the highest responsibility, as in the paper's section 4.3.
 
-    Parameters
-    ----------
-    responsibilities : sequence of (P,) float64
-        Of each consensus, as in the alternatives of a mixture; at least one.
+    `responsibilities`: sequence of (P,), of each consensus, as in the alternatives of a mixture; at least
+    one.
 
     Examples
     --------
@@ -212,10 +176,7 @@ def cluster_raters(cases: Sequence[CaseAgreement]) -> RaterTree:
     Clusters are joined by complete linkage, at the largest distance between them. A pair without a common
     case has the distance 2, larger than any other, and is joined last.
 
-    Raises
-    ------
-    ValueError
-        Without raters.
+    Raises `ValueError`: without raters.
     """
     names = tuple(sorted({name for case in cases for name in case.annotators}))
     if not names:

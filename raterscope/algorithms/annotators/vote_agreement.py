@@ -54,26 +54,16 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class VoteAgreement:
-    """Agreement of annotators on tasks.
+    """Agreement of annotators on tasks."""
 
-    Attributes
-    ----------
-    percent : Coefficient
-        Share of pairs of votes on a task that agree, weighted unless nominal.
-    fleiss, gwet, krippendorff : Coefficient
-        Fleiss' kappa; Gwet's AC1, or AC2 on another scale than nominal; Krippendorff's alpha.
-    tasks : int
-        Tasks with two votes or more.
-    votes : int
-        Their votes.
-    """
-
-    percent: Coefficient
+    percent: Coefficient  # share of pairs of votes on a task that agree, weighted unless nominal
+    # fleiss, gwet, krippendorff: Fleiss' kappa; Gwet's AC1, or AC2 on another scale than nominal;
+    # Krippendorff's alpha
     fleiss: Coefficient
     gwet: Coefficient
     krippendorff: Coefficient
-    tasks: int
-    votes: int
+    tasks: int  # tasks with two votes or more
+    votes: int  # their votes
 
 
 def vote_agreement(
@@ -94,23 +84,14 @@ def vote_agreement(
     of answers: else the interval of few tasks is too narrow (20 tasks with a rare answer: it held the true
     alpha in 70 % of simulations).
 
-    Parameters
-    ----------
-    task, answer : (V,) int
-        The task and the answer of each vote, from 0; at most one vote of an annotator on a task.
-    answers : int
-        Number of possible answers.
-    scale : {"nominal", "ordinal", "linear", "interval"}
-        Of the answers, in their order.
-    values : sequence of float, optional
-        Of the answers on a linear or interval scale; by default 0, 1, 2 ...
-    apart : (J, J) float64, optional
-        Distances of answers, 0 to 1, instead of those of a scale: for alpha as they are, else as weights.
-
-    Raises
-    ------
-    ValueError
-        If the scale is unknown, or the numbers of votes or values differ.
+    `task`, `answer`: (V,), the task and the answer of each vote, from 0; at most one vote of an annotator on
+        a task.
+    `answers`: number of possible answers.
+    `scale`: {"nominal", "ordinal", "linear", "interval"}, of the answers, in their order.
+    `values`: of the answers on a linear or interval scale; by default 0, 1, 2 ...
+    `apart`: (J, J), distances of answers, 0 to 1, instead of those of a scale: for alpha as they are, else as
+        weights.
+    Raises `ValueError`: if the scale is unknown, or the numbers of votes or values differ.
 
     Notes
     -----
@@ -118,6 +99,7 @@ def vote_agreement(
     to 3.12 (weighted); alpha: [krippendorff2018]_, section 12.3. On an ordinal scale kappa and AC2 use
     Gwet's ordinal weights, and alpha its ordinal metric; on a linear scale all use absolute differences, on
     an interval scale squared ones.
+
 
     Examples
     --------
@@ -158,12 +140,7 @@ def agreement_by_annotator(
     The interval is Wilson's for as many votes as give the observed variance over tasks. NaN for an annotator
     without a task that others answered.
 
-    Parameters
-    ----------
-    task, answer, annotator : (V,) int
-        A vote each, one of an annotator on a task.
-    annotators : int
-        K.
+    `task`, `answer`, `annotator`: (V,), a vote each, one of an annotator on a task. `annotators`: K.
 
     Examples
     --------
@@ -231,11 +208,9 @@ def _block_sums(
 ) -> FloatArray:  # fmt: skip
     """Sum what the coefficients need over blocks of tasks.
 
-    Returns
-    -------
-    (B, 4 + 2 J) float64
-        Tasks with votes; tasks with two votes or more, their shares of agreeing pairs and distances of
-        pairs; shares of answers over all tasks; numbers of answers over tasks with two votes or more.
+    Returns (B, 4 + 2 J): tasks with votes; tasks with two votes or more, their shares of agreeing pairs and
+    distances of pairs; shares of answers over all tasks; numbers of answers over tasks with two votes or
+    more.
     """
     several = totals >= 2
     answers = counts.shape[1]

@@ -17,10 +17,8 @@ def checked_weights(
 ) -> FloatArray | None:
     """Check the weights of annotators, (K,); None where all count fully.
 
-    Raises
-    ------
-    RefusedError
-        Of the given class, for weights that are not above 0 and at most 1, one for each annotator.
+    Raises `RefusedError`: of the given class, for weights that are not above 0 and at most 1, one for each
+    annotator.
     """
     if values is None:
         return None
