@@ -24,36 +24,19 @@ MAXIMUM_CELLS = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """N clicks relative to their centre, sorted by cell and, within a cell, by position.
+    """N clicks relative to their centre, sorted by cell and, within a cell, by position."""
 
-    Attributes
-    ----------
-    x, y : (N,) float64
-        Position less `centre`.
-    annotator : (N,) int64
-        Index of the annotator among the sorted names.
-    rank : (R,) int64
-        That index, for the annotators in the order of the input.
-    weights : (R,) float64
-        Weight of each annotator, in the order of their names; empty where all count fully.
-    order : (N,) int64
-        Row among the clicks of the input.
-    centre : (x, y)
-    start : (cells + 1,) int64
-        First click of each cell, row by row.
-    grid : (5,) float64
-        Left, top, side, columns, rows.
-    """
-
+    # x, y: (N,): position less `centre`
     x: FloatArray
     y: FloatArray
-    annotator: IntArray
-    rank: IntArray
+    annotator: IntArray  # (N,): index of the annotator among the sorted names
+    rank: IntArray  # (R,): that index, for the annotators in the order of the input
+    # (R,): weight of each annotator, in the order of their names; empty where all count fully
     weights: FloatArray
-    order: IntArray
-    centre: FloatArray
-    start: IntArray
-    grid: FloatArray
+    order: IntArray  # (N,): row among the clicks of the input
+    centre: FloatArray  # (x, y)
+    start: IntArray  # (cells + 1,): first click of each cell, row by row
+    grid: FloatArray  # (5,): left, top, side, columns, rows
 
     def __len__(self) -> int:
         return len(self.x)
@@ -130,36 +113,16 @@ VISITS = 400_000
 
 @dataclass(frozen=True)
 class CrowdModel:
-    """Parameters of the crowd model.
+    """Parameters of the crowd model."""
 
-    Attributes
-    ----------
-    scatter : float
-        Click scatter to begin with, pixels.
-    learn_scatter : bool
-        Whether it is refined.
-    resolution : float
-        Lower bound of the scatter.
-    once : bool
-        Whether an annotator marks an object at most once.
-    own_hands : bool
-        Whether every annotator has an own offset and scatter.
-    floor : float
-        Smallest eigenvalue of a covariance, as a share of the squared scatter.
-    reliability : float
-        Share of clicks that are no outliers to begin with.
-    most : int
-        Components to begin with at most.
-    """
-
-    scatter: float
-    learn_scatter: bool
-    resolution: float
-    once: bool
-    own_hands: bool
-    floor: float
-    reliability: float | FloatArray
-    most: int
+    scatter: float  # click scatter to begin with, pixels
+    learn_scatter: bool  # whether it is refined
+    resolution: float  # lower bound of the scatter
+    once: bool  # whether an annotator marks an object at most once
+    own_hands: bool  # whether every annotator has an own offset and scatter
+    floor: float  # smallest eigenvalue of a covariance, as a share of the squared scatter
+    reliability: float | FloatArray  # share of clicks that are no outliers to begin with
+    most: int  # components to begin with at most
     lower_bound: int
     max_rounds: int
 
@@ -468,12 +431,7 @@ def fit_crowd(
     component, and updates the annotators' parameters. The rounds end when one removes nothing. Within a round
     every removal raises the evidence.
 
-    Parameters
-    ----------
-    annotators : int
-        R.
-    area : float
-        Of the image.
+    `annotators`: R. `area`: of the image.
     """
     crowd = Crowd(cells, annotators, area, model)
     done, words = 0.0, "choosing initial clusters"

@@ -326,11 +326,8 @@ def prune(
     Components within `near` adapt by at most `rounds` rounds of EM; nothing else moves. A component is tried
     again only after another one within reach was removed.
 
-    Returns
-    -------
-    tuple of (int, int, float)
-        Position in `order` reached after about `budget` pairs, the number of components removed, and the
-        evidence gained.
+    Returns position in `order` reached after about `budget` pairs, the number of components removed, and the
+    evidence gained.
     """
     small_code()
     first, last, click, message, total = pairs.first, pairs.last, pairs.click, pairs.message, pairs.total
@@ -435,13 +432,9 @@ def survey(
 
     The sums are of each annotator's own clicks, whatever the weight.
 
-    Parameters
-    ----------
-    seen : (R, 3) float64
-        Added to: expected sums of distances from components along x and y, and of squared Mahalanobis
-        distances less the annotator's offset.
-    nearest, strongest : (N,) int64, float64
-        Component with the largest message so far, and that message.
+    `seen`: (R, 3) float64, added to: expected sums of distances from components along x and y, and of squared
+    Mahalanobis distances less the annotator's offset. `nearest`, `strongest`: (N,) int64, float64, component
+    with the largest message so far, and that message.
     """
     small_code()
     value = 0.0

@@ -65,18 +65,10 @@ def unseen_chance(rate: FloatArray, joins: FloatArray, worth: FloatArray) -> tup
     1), and with certainty if it has none. Sums over v are therefore values of the marks' generating function.
     The mark of an annotator of weight w exists with chance w.
 
-    Parameters
-    ----------
-    rate : (R, K) float64
-        Chance that each annotator marks a structure at each node.
-    joins : (Q,) float64
-    worth : (R,) float64
-        Weight of each annotator.
-
-    Returns
-    -------
-    unseen : (Q, K) float64
-    marked : (Q, R, K) float64
+    `rate`: (R, K) float64, chance that each annotator marks a structure at each node.
+    `joins`: (Q,) float64.
+    `worth`: (R,) float64, weight of each annotator.
+    Returns `unseen`, (Q, K). `marked`, (Q, R, K).
     """
     stray, weight = 1 - joins[:, None], worth[:, None]
     counted = weight * rate
@@ -107,23 +99,13 @@ SETTLED = 0.005
 
 @dataclass(frozen=True, eq=False)
 class ImageModel:
-    """Vote model of an image, fitted to its fusion.
-
-    Attributes
-    ----------
-    looks : ClusterPosteriors
-        Of the M clusters.
-    honesty : StructureShare
-        Share of clusters that are structures among those that look like one.
-    ratio : (M,) float64
-        Ratio between the odds that the run reported and those of the model.
-    """
+    """Vote model of an image, fitted to its fusion."""
 
     problem: Problem
     state: State
-    looks: ClusterPosteriors
-    honesty: StructureShare
-    ratio: FloatArray
+    looks: ClusterPosteriors  # of the M clusters
+    honesty: StructureShare  # share of clusters that are structures among those that look like one
+    ratio: FloatArray  # (M,): ratio between the odds that the run reported and those of the model
 
     @property
     def rate(self) -> FloatArray:
@@ -150,12 +132,8 @@ class ImageModel:
 def image_model(problem: Problem, fusion: Fusion, *, reported: bool = True) -> ImageModel:
     """Fit the vote model to an image's fusion, including the structures that have no cluster.
 
-    Parameters
-    ----------
-    problem : Problem
-        The votes of the fusion with a prior.
-    reported : bool
-        Whether the fusion's posteriors are those of a vote model, which this one then agrees with.
+    `problem`: the votes of the fusion with a prior. `reported`: whether the fusion's posteriors are those of
+    a vote model, which this one then agrees with.
     """
     levels, level = joining_levels(fusion)
     donors = donors_of(problem, level, len(levels))

@@ -29,28 +29,16 @@ def density_pairs(
 ) -> int:
     """List pi_m N(x; mu_m, Sigma_m) for every component and every click within its gate.
 
-    Parameters
-    ----------
-    x, y : (N,) float64
-        Clicks sorted by cell.
-    cell_start : (cells + 1,) int64
-    grid : (5,) float64
-        Left, top, side of a cell, columns, rows.
-    mean, covariance, weight : (M, 2), (M, 3), (M,) float64
-        The covariance as xx, xy, yy. Components of weight 0 are skipped.
-    gate : float
-        Largest squared Mahalanobis distance that is listed.
-    start : (M + 1,) int64
-        Filled with where each component's pairs begin.
-    click, value : (capacity,) int32, float64
-        Filled with the pairs.
-    total : (N,) float64
-        Filled with the sums over components.
-
-    Returns
-    -------
-    int
-        Number of pairs. Only those that fit the capacity were listed.
+    `x`, `y`: (N,) float64, clicks sorted by cell.
+    `cell_start`: (cells + 1,) int64.
+    `grid`: (5,) float64, left, top, side of a cell, columns, rows.
+    `mean`, `covariance`, `weight`: (M, 2), (M, 3), (M,) float64, the covariance as xx, xy, yy. Components of
+        weight 0 are skipped.
+    `gate`: largest squared Mahalanobis distance that is listed.
+    `start`: (M + 1,) int64, filled with where each component's pairs begin.
+    `click`, `value`: (capacity,) int32, float64, filled with the pairs.
+    `total`: (N,) float64, filled with the sums over components.
+    Returns number of pairs. Only those that fit the capacity were listed.
     """
     left, top, side = grid[0], grid[1], grid[2]
     columns, rows = int(grid[3]), int(grid[4])
@@ -97,25 +85,14 @@ def mix(
 ) -> float:
     """Compute inlier probabilities and expected counts (eqs. 8 and 12), and the logarithm of eq. 4.
 
-    Parameters
-    ----------
-    total : (N,) float64
-        Density of the mixture at each click.
-    annotator : (N,) int64
-    worth : (R,) float64
-        Weight of each annotator; empty if all are 1.
-    reliability : (R,) float64
-    uniform : float
-        Density of outliers; 0 for a mixture without them.
-    inlier : (N,) float64
-        Filled with the probability of being no outlier.
-    count : (R,) float64
-        Filled with each annotator's expected number of inliers, without weights.
-
-    Returns
-    -------
-    float
-        Log likelihood, each annotator by weight.
+    `total`: (N,) float64, density of the mixture at each click.
+    `annotator`: (N,) int64.
+    `worth`: (R,) float64, weight of each annotator; empty if all are 1.
+    `reliability`: (R,) float64.
+    `uniform`: density of outliers; 0 for a mixture without them.
+    `inlier`: (N,) float64, filled with the probability of being no outlier.
+    `count`: (R,) float64, filled with each annotator's expected number of inliers, without weights.
+    Returns log likelihood, each annotator by weight.
     """
     likelihood = 0.0
     count[:] = 0.0
@@ -153,22 +130,15 @@ def maximise(
 
     Components are updated one after the other: clicks of one that eq. 15 annihilates are free for the next.
 
-    Parameters
-    ----------
-    x, y, start, click, value, total
-        As `density_pairs` left them; without the annihilated components afterwards.
-    annotator, worth, reliability, uniform
-        As `mix` takes them.
-    least : float
-        A component with no more support than this is annihilated: its clicks are free. Below 0: none is.
-    floor, ceiling : float
-        Smallest and largest eigenvalue that a covariance may have.
-    mean, covariance : (M, 2), (M, 3) float64
-        Replaced. Components with no support keep theirs.
-    support : (M,) float64
-        Filled with the expected number of clicks of each component, each by how much its annotator counts.
-    spread : (M, 3) float64
-        Filled with the sums of squares about the new mean: xx, xy, yy.
+    `x`, `y`, `start`, `click`, `value`, `total`: as `density_pairs` left them; without the annihilated
+        components afterwards.
+    `annotator`, `worth`, `reliability`, `uniform`: as `mix` takes them.
+    `least`: a component with no more support than this is annihilated: its clicks are free. Below 0: none is.
+    `floor`, `ceiling`: smallest and largest eigenvalue that a covariance may have.
+    `mean`, `covariance`: (M, 2), (M, 3) float64, replaced. Components with no support keep theirs.
+    `support`: (M,) float64, filled with the expected number of clicks of each component, each by how much its
+        annotator counts.
+    `spread`: (M, 3) float64, filled with the sums of squares about the new mean: xx, xy, yy.
     """
     for m in range(len(support)):
         count, sum_x, sum_y, sum_xx, sum_xy, sum_yy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -215,15 +185,11 @@ def count_pairs(
 ) -> None:
     """Count pairs of clicks by distance, of one annotator and of two, each by the weights of the two.
 
-    Parameters
-    ----------
-    x, y, annotator : (N,) float64, float64, int64
-    worth : (R,) float64, or None
-        Weight of each annotator.
-    edges : (2,) float64
-        Logarithms of the first bin's lower and the last bin's upper squared distance.
-    same, other : (bins,) int64; float64 with `worth`
-        Added to; nearer pairs go to the first bin, farther ones to none.
+    `x`, `y`, `annotator`: (N,) float64, float64, int64.
+    `worth`: (R,) float64, or None, weight of each annotator.
+    `edges`: (2,) float64, logarithms of the first bin's lower and the last bin's upper squared distance.
+    `same`, `other`: (bins,) int64; float64 with `worth`, added to; nearer pairs go to the first bin, farther
+        ones to none.
     """
     small_code()
     bins = len(same)

@@ -102,21 +102,13 @@ votes."""
 
 @dataclass(frozen=True, eq=False)
 class Review:
-    """Clusters of an image that the expert viewed; similar ones (within a few percent) are counted together.
+    """Clusters of an image that the expert viewed; similar ones (within a few %) are counted together."""
 
-    Attributes
-    ----------
-    log_odds, look : (K,) float64
-        Log odds of the share of votes, and probability of looking like a structure.
-    outcome : (K,) int64
-        1 where accepted, 0 where rejected, -1 where left without a decision.
-    times : (K,) float64
-        Clusters of that kind; those left count by the probability that the expert passed them.
-    """
-
+    # log_odds, look: (K,): log odds of the share of votes, and probability of looking like a structure
     log_odds: FloatArray
     look: FloatArray
-    outcome: IntArray
+    outcome: IntArray  # (K,): 1 where accepted, 0 where rejected, -1 where left without a decision
+    # (K,): clusters of that kind; those left count by the probability that the expert passed them
     times: FloatArray
 
 
@@ -130,15 +122,9 @@ def reviews_of(
 
     Returns them twice: with the looks that EM estimated before and after the decisions.
 
-    Parameters
-    ----------
-    judged : sequence of (Problem, EMResult)
-    log_odds_of : sequence of (M,) float64
-        Log odds of the share of votes on the clusters of each image.
-    honest : sequence of (M,) float64
-        Expected h before any decision.
-    undecided : sequence of (M,) float64, optional
-        Probability that each cluster looks like a structure, had nothing been decided.
+    `log_odds_of`: sequence of (M,) float64, log odds of the share of votes on the clusters of each image.
+    `honest`: sequence of (M,) float64, expected h before any decision. `undecided`: sequence of (M,) float64,
+    probability that each cluster looks like a structure, had nothing been decided.
     """
     apart = [
         looks(problem, ascent.state, clamped=False)[0].present
@@ -190,14 +176,9 @@ def _passed(
 
     It is zero for decided clusters. The ways of viewing are weighted by their description lengths.
 
-    Parameters
-    ----------
-    known : sequence of (M,) bool
-        Clusters of each image that are decided.
-    truth : sequence of (M,) float64
-        The decisions.
-    chance : sequence of (M,) float64
-        Probability of a structure before any decision.
+    `known`: sequence of (M,) bool, clusters of each image that are decided. `truth`: sequence of (M,)
+    float64, the decisions. `chance`: sequence of (M,) float64, probability of a structure before any
+    decision.
     """
     every, distance = np.concatenate(known), [abs(probability - 0.5) for probability in chance]
     if np.count_nonzero(every) < FEWEST_IN_ORDER:
@@ -331,29 +312,15 @@ TINY = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class ScoredClusters:
-    """N clusters of a run on the images that a program searched.
+    """N clusters of a run on the images that a program searched."""
 
-    Attributes
-    ----------
-    searched : sequence of (M,) bool
-        Clusters of each image that are included: all, or none.
-    rank : (N,) float64
-        Rank of the score among all detections, between 0 and 1; one half without a detection.
-    tied : (N,) float64
-        Share of the detections with the same score; 0 where no other has it.
-    detected : (N,) bool
-        True where the program has a detection.
-    log_odds : (N,) float64
-        Log odds of the share of votes.
-    known, truth : (N,)
-        Decided clusters, and the decisions.
-    """
-
-    searched: Sequence[BoolArray]
+    searched: Sequence[BoolArray]  # sequence of (M,): clusters of each image that are included: all, or none
+    # (N,): rank of the score among all detections, between 0 and 1; one half without a detection
     rank: FloatArray
-    tied: FloatArray
-    detected: BoolArray
-    log_odds: FloatArray
+    tied: FloatArray  # (N,): share of the detections with the same score; 0 where no other has it
+    detected: BoolArray  # (N,): True where the program has a detection
+    log_odds: FloatArray  # (N,): log odds of the share of votes
+    # known, truth: (N,): decided clusters, and the decisions
     known: BoolArray
     truth: FloatArray
 
@@ -366,28 +333,18 @@ class ScoredClusters:
 
 @dataclass(frozen=True, eq=False)
 class ScoreFit:
-    """Likelihood ratios of the scores.
+    """Likelihood ratios of the scores."""
 
-    Attributes
-    ----------
-    ratio : sequence of (T, M) float64
-        Of the clusters of each image, for T nodes of d, e and c; 1 on an image that the program did not
-        search.
-    node_weight : (T,) float64
-        Posterior of the nodes.
-    """
-
+    # sequence of (T, M): of the clusters of each image, for T nodes of d, e and c; 1 on an image that the
+    # program did not search
     ratio: Sequence[FloatArray]
-    node_weight: FloatArray
+    node_weight: FloatArray  # (T,): posterior of the nodes
 
 
 def gather_scores(problems: Sequence[Problem], log_odds_of: Sequence[FloatArray]) -> ScoredClusters | None:
     """Rank the scores of a run; None where no image has any.
 
-    Parameters
-    ----------
-    log_odds_of : sequence of (M,) float64
-        Log odds of the share of votes on the clusters of each image.
+    `log_odds_of`: sequence of (M,) float64, log odds of the share of votes on the clusters of each image.
     """
     scores = [problem.score for problem in problems if problem.score is not None]
     if not sum(map(len, scores)):
@@ -417,10 +374,7 @@ def gather_scores(problems: Sequence[Problem], log_odds_of: Sequence[FloatArray]
 def fit_scores(clusters: ScoredClusters, posterior: FloatArray) -> ScoreFit:
     """Estimate the likelihood ratios of the scores.
 
-    Parameters
-    ----------
-    posterior : (N,) float64
-        Of each cluster by its votes; decided clusters follow the decision.
+    `posterior`: (N,) float64, of each cluster by its votes; decided clusters follow the decision.
     """
     decided = clusters.truth * (1 - 2 * MISTAKEN) + MISTAKEN
     chance, worth = np.where(clusters.known, decided, posterior), clusters.worth

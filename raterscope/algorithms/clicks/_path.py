@@ -47,73 +47,42 @@ Form = Literal["corrected", "thesis", "refreshed", "literal"]
 
 @dataclass(frozen=True)
 class Path:
-    """Rules of a path of EM.
+    """Rules of a path of EM."""
 
-    Attributes
-    ----------
-    criterion : str
-        Score of an iteration: the observed likelihood with the penalties of eq. 16, eq. 16 itself, the
-        thesis's cost, or the message length (thesis, section 2.2).
-    penalty : float
-        Clicks that eq. 15 takes from each component: L/4 or L/2.
-    floor, ceiling : float
-        Smallest and largest eigenvalue of a covariance, square pixels.
-    lower_bound, max_iterations, tolerance, initial_reliability
-        Mmin, Tmax, epsilon and p0 of Algorithm 1.
-    form : str
-        Form of Algorithm 1, see the module.
-    outliers : bool
-        Whether there are any.
-    """
-
+    # score of an iteration: the observed likelihood with the penalties of eq. 16, eq. 16 itself, the thesis's
+    # cost, or the message length (thesis, section 2.2)
     criterion: Criterion
-    penalty: float
+    penalty: float  # clicks that eq. 15 takes from each component: L/4 or L/2
+    # floor, ceiling: smallest and largest eigenvalue of a covariance, square pixels
     floor: float
     ceiling: float
+    # lower_bound, max_iterations, tolerance, initial_reliability: Mmin, Tmax, epsilon and p0 of Algorithm 1
     lower_bound: int
     max_iterations: int
     tolerance: float
     initial_reliability: float
-    form: Form = "corrected"
-    outliers: bool = True
+    form: Form = "corrected"  # form of Algorithm 1, see the module
+    outliers: bool = True  # whether there are any
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Parameters of the mixture.
+    """Parameters of the mixture."""
 
-    Attributes
-    ----------
-    mean : (M, 2) float64
-        About the cells' centre.
-    covariance : (M, 3) float64
-        xx, xy, yy.
-    weight : (M,) float64
-    reliability : (R,) float64
-        As the cells number the annotators.
-    origin : (M,) int64
-        Initial index of each component.
-    """
-
-    mean: FloatArray
-    covariance: FloatArray
-    weight: FloatArray
-    reliability: FloatArray
-    origin: IntArray
+    mean: FloatArray  # (M, 2): about the cells' centre
+    covariance: FloatArray  # (M, 3): xx, xy, yy
+    weight: FloatArray  # (M,)
+    reliability: FloatArray  # (R,): as the cells number the annotators
+    origin: IntArray  # (M,): initial index of each component
 
 
 @dataclass(frozen=True, eq=False)
 class _Best:
-    """The best parameters so far.
-
-    Attributes
-    ----------
-    former : (State, (M,) bool), optional
-        In the literal form the parameters whose posteriors belong to them (eq. 18), and which of these M
-        components are still there.
-    """
+    """The best parameters so far."""
 
     state: State
+    # (State, (M,)): in the literal form the parameters whose posteriors belong to them (eq. 18), and which of
+    # these M components are still there
     former: tuple[State, BoolArray] | None = None
 
 
@@ -221,17 +190,11 @@ def walk(
 ) -> Clustering:
     """Follow the path from initial means, relative to the cells' centre; return the best clustering on it.
 
-    Parameters
-    ----------
-    reliability : (R,) float64
-        p0 of each annotator, as the cells number them.
-    uniform : float
-        f_U, one over the image's area.
-    mean : (M0, 2) float64
-    covariance : (3,) float64
-        Initial covariance of every component: xx, xy, yy.
-    scatter : float
-        Stored with the result.
+    `reliability`: (R,) float64, p0 of each annotator, as the cells number them.
+    `uniform`: f_U, one over the image's area.
+    `mean`: (M0, 2) float64.
+    `covariance`: (3,) float64, initial covariance of every component: xx, xy, yy.
+    `scatter`: stored with the result.
     """
     initial = len(mean)
     state = State(

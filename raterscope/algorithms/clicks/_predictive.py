@@ -56,23 +56,12 @@ TINY = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class PredictedChanges:
-    """Predicted changes on an image of M clusters, for each of D draws.
+    """Predicted changes on an image of M clusters, for each of D draws."""
 
-    Attributes
-    ----------
-    chance : (D, M) float64
-        That each cluster's decision changes.
-    structures : (D,) float64
-        Expected new detections of structures that have no cluster.
-    meetings : float
-        Expected new detections of artefacts and of clicks that meet by chance.
-    shape : float
-        Shape of the Gamma distribution of the rate of these: clusters that depend on a single mark, plus one.
-    """
-
-    chance: FloatArray
-    structures: FloatArray
-    meetings: float
+    chance: FloatArray  # (D, M): that each cluster's decision changes
+    structures: FloatArray  # (D,): expected new detections of structures that have no cluster
+    meetings: float  # expected new detections of artefacts and of clicks that meet by chance
+    # shape of the Gamma distribution of the rate of these: clusters that depend on a single mark, plus one
     shape: float
 
     @property
@@ -114,14 +103,8 @@ def draw_changes(
 ) -> PredictedChanges:
     """Draw parameters and votes of newcomers; return what they change.
 
-    Parameters
-    ----------
-    chances : FindingChances
-        Of the image, for that number of newcomers.
-    expected : Changes
-        Expected changes with EM's estimates.
-    threshold : float
-        Posterior from which on a cluster is detected.
+    `chances`: of the image, for that number of newcomers. `expected`: expected changes with EM's estimates.
+    `threshold`: posterior from which on a cluster is detected.
     """
     annotators, clusters = len(crowd.rate), len(crowd.looks.chance)
     if not annotators or not clusters:

@@ -51,14 +51,7 @@ TINY = 1e-300
 def count_chances(rate: FloatArray) -> FloatArray:
     """Return the Poisson binomial distribution of the number of marks.
 
-    Parameters
-    ----------
-    rate : (R, ...) float64
-        Chance that each annotator marks.
-
-    Returns
-    -------
-    (R + 1, ...) float64
+    `rate`: (R, ...) float64, chance that each annotator marks. Returns (R + 1, ...).
     """
     chance = np.zeros((len(rate) + 1, *rate.shape[1:]))
     chance[0] = 1.0
@@ -79,19 +72,10 @@ def later_detection_chance(
 ) -> FloatArray:
     """Return the chance that a structure is found now and with more annotators.
 
-    Parameters
-    ----------
-    joins : (Q,) float64
-        Chance that a further click joins.
-    annotators, more : int
-        R and k.
-    crowd : float, optional
-        Effective number of annotators; by default R.
-
-    Returns
-    -------
-    (Q, R + 1, k + 1) float64
-        By marks now and marks of the newcomers.
+    `joins`: (Q,) float64, chance that a further click joins.
+    `annotators`, `more`: R and k.
+    `crowd`: effective number of annotators; by default R.
+    Returns (Q, R + 1, k + 1): by marks now and marks of the newcomers.
     """
     from scipy.special import ndtr, ndtri
 
@@ -122,18 +106,10 @@ AGAIN = 3.0
 
 @dataclass(frozen=True, eq=False)
 class Newcomers:
-    """Annotators who might mark the image next, drawn from the crowd or known from other images.
+    """Annotators who might mark the image next, drawn from the crowd or known from other images."""
 
-    Attributes
-    ----------
-    rate : (k, K) float64
-        Chance that each marks a structure at each node.
-    stray : (k,) float64
-        Chance that each marks another position.
-    """
-
-    rate: FloatArray
-    stray: FloatArray
+    rate: FloatArray  # (k, K): chance that each marks a structure at each node
+    stray: FloatArray  # (k,): chance that each marks another position
 
     def __len__(self) -> int:
         return len(self.stray)
@@ -141,29 +117,19 @@ class Newcomers:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Expected changes by further annotators on an image of M clusters.
+    """Expected changes by further annotators on an image of M clusters."""
 
-    Attributes
-    ----------
-    chance : (M,) float64
-        That each cluster's decision changes.
-    structures, meetings : float
-        Expected detections where there is no cluster: structures; artefacts and clicks that meet by chance.
-    missed, variance : float
-        Expected structures without a cluster, and how uncertain their number is.
-    arrivals : (k + 1, K) float64
-        New detections of structures at each node, were the newcomers' marks on each that many.
-    blurred : float
-        Part of `structures` that clustering merged and may separate.
-    """
-
-    chance: FloatArray
+    chance: FloatArray  # (M,): that each cluster's decision changes
+    # structures, meetings: expected detections where there is no cluster: structures; artefacts and clicks
+    # that meet by chance
     structures: float
     meetings: float
+    # missed, variance: expected structures without a cluster, and how uncertain their number is
     missed: float
     variance: float
+    # (k + 1, K): new detections of structures at each node, were the newcomers' marks on each that many
     arrivals: FloatArray
-    blurred: float
+    blurred: float  # part of `structures` that clustering merged and may separate
 
     @property
     def appearing(self) -> float:
@@ -173,46 +139,21 @@ class Changes:
 
 @dataclass(frozen=True, eq=False)
 class FindingChances:
-    """Chances that newcomers find structures, for Q levels of clusters that are found equally easily.
-
-    Attributes
-    ----------
-    more : int
-        Newcomers, k.
-    level : (M,) int64
-        Of each cluster.
-    chance : (Q, R + k + 1) float64
-        Chance that a structure is found, by its number of marks.
-    chance_of_both : (Q, R + 1, k + 1) float64
-        Chance that it is found both now and later, by marks now and marks of newcomers.
-    marks : (R + 1, K) float64
-        Chance of each number of marks on a structure at a node.
-    strays : (R + 1,) float64
-        The same on an artefact.
-    lured : (R + 1, L) float64
-        The same on an artefact at each node of its attraction.
-    artefacts : (L,) float64
-        Artefacts, those that were not found included.
-    structures : (Q, K) float64
-        Structures, those that were not found included.
-    seen_chance : (Q, K) float64
-        Chance that they are found.
-    marginal : float
-        Clusters that depend on a single mark, plus one.
-    """
+    """Chances that newcomers find structures, for Q levels of clusters that are found equally easily."""
 
     fusion: Fusion
-    more: int
-    level: IntArray
-    chance: FloatArray
+    more: int  # newcomers, k
+    level: IntArray  # (M,): of each cluster
+    chance: FloatArray  # (Q, R + k + 1): chance that a structure is found, by its number of marks
+    # (Q, R + 1, k + 1): chance that it is found both now and later, by marks now and marks of newcomers
     chance_of_both: FloatArray
-    marks: FloatArray
-    strays: FloatArray
-    lured: FloatArray
-    artefacts: FloatArray
-    structures: FloatArray
-    seen_chance: FloatArray
-    marginal: float
+    marks: FloatArray  # (R + 1, K): chance of each number of marks on a structure at a node
+    strays: FloatArray  # (R + 1,): the same on an artefact
+    lured: FloatArray  # (R + 1, L): the same on an artefact at each node of its attraction
+    artefacts: FloatArray  # (L,): artefacts, those that were not found included
+    structures: FloatArray  # (Q, K): structures, those that were not found included
+    seen_chance: FloatArray  # (Q, K): chance that they are found
+    marginal: float  # clusters that depend on a single mark, plus one
 
 
 def finding_chances(crowd: ImageModel, fusion: Fusion, more: int) -> FindingChances:
@@ -263,12 +204,8 @@ def predict_changes(
 ) -> Changes:
     """Sum over the numbers of marks that newcomers may make on clusters and on other positions.
 
-    Parameters
-    ----------
-    chances : FindingChances
-        Of the image, for the same number of newcomers.
-    threshold : float
-        Posterior from which on a cluster is detected.
+    `chances`: of the image, for the same number of newcomers. `threshold`: posterior from which on a cluster
+    is detected.
     """
     fusion, structures, seen_chance = chances.fusion, chances.structures, chances.seen_chance
     annotators, more = len(crowd.rate), chances.more
@@ -346,10 +283,8 @@ def _new_detection_chance(
     The odds of a structure depend on who marked the cluster, through the sums of two log odds over these
     annotators: of a mark on a structure, and of a stray click. The sums are approximately normal.
 
-    Returns
-    -------
-    structure, meeting, artefact : (R + k + 1,) float64
-        Of a cluster of marks on a structure, of stray clicks that met by chance, and of marks on an artefact.
+    Returns `structure, meeting, artefact`, (R + k + 1,): of a cluster of marks on a structure, of stray
+    clicks that met by chance, and of marks on an artefact.
     """
     from scipy.special import betaln, ndtr
 
@@ -394,20 +329,11 @@ def drawn_sums(
     share. The moments are those of independent draws with that number on average (rejective sampling,
     [hajek1964]_).
 
-    Parameters
-    ----------
-    tilt : (T,) float64
-        Log odds of a mark.
-    worth : (T,) float64
-        Weight of each annotator.
-    values : (V, T) float64
-    number : (N,) float64
-        Marks.
-
-    Returns
-    -------
-    mean : (V, N) float64
-    covariance : (V, V, N) float64
+    `tilt`: (T,) float64, log odds of a mark.
+    `worth`: (T,) float64, weight of each annotator.
+    `values`: (V, T) float64.
+    `number`: (N,) float64, marks.
+    Returns `mean`, (V, N). `covariance`, (V, V, N).
     """
     tilt = tilt + np.log(np.maximum(worth, EDGE))
     level = np.linspace(-20 - tilt.max(), 20 - tilt.min(), LEVELS)
@@ -423,12 +349,8 @@ def drawn_sums(
 def predict_votes(crowd: ImageModel, newcomers: Newcomers) -> tuple[FloatArray, FloatArray]:
     """Predict the votes on each of M clusters.
 
-    Returns
-    -------
-    come : (M, k + 1) float64
-        Chance of every number of newcomers' marks.
-    posterior : (M, k + 1) float64
-        Probability of a structure after them.
+    Returns `come`, (M, k + 1): chance of every number of newcomers' marks. `posterior`, (M, k + 1):
+    probability of a structure after them.
     """
     more = len(newcomers)
     structure = crowd.looks.structure @ count_chances(newcomers.rate).T

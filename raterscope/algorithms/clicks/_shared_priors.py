@@ -88,39 +88,25 @@ class ArtefactAttraction:
 
 @dataclass(frozen=True, eq=False)
 class CrossImagePriors:
-    """Prior of each image's annotators from the other images, and the image's difference from them.
+    """Prior of each image's annotators from the other images, and the image's difference from them."""
 
-    Attributes
-    ----------
-    odds, lure : (R,) float64
-        Log odds of a mark on a structure and on an artefact, at node 0.
-    seen : (R,) float64
-        Structures that each annotator saw on the other images.
-    votes, clusters : float
-        Upper bounds of the weight of the other images, in votes of an annotator and in clusters.
-    """
-
+    # odds, lure: (R,): log odds of a mark on a structure and on an artefact, at node 0
     odds: FloatArray
     lure: FloatArray
-    seen: FloatArray
+    seen: FloatArray  # (R,): structures that each annotator saw on the other images
+    # votes, clusters: upper bounds of the weight of the other images, in votes of an annotator and in
+    # clusters
     votes: float
     clusters: float
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """Prior of each image's annotators from other images, and its weight.
-
-    Attributes
-    ----------
-    structures : (I, K) float64
-    artefacts : (I, L) float64
-        Of the other images by node of ease.
-    """
+    """Prior of each image's annotators from other images, and its weight."""
 
     lessons: CrossImagePriors
-    structures: FloatArray
-    artefacts: FloatArray
+    structures: FloatArray  # (I, K)
+    artefacts: FloatArray  # (I, L): of the other images by node of ease
 
 
 def prior_attraction(annotators: int) -> ArtefactAttraction:
@@ -252,20 +238,11 @@ def _ease(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
     """Estimate the ease of n images with R annotators each, from their marks on structures.
 
-    Parameters
-    ----------
-    odds, hits, worth : (n, R) float64
-        Log odds of a mark, marks, and weight of each annotator.
-    number : (n,) float64
-        Structures of each image.
-    shift, share : (K,) float64
-
-    Returns
-    -------
-    ease : (n,) float64
-        Log odds on the image's structures less those predicted from the others.
-    expected, variance : (n, R) float64
-        Mean and variance of the marks, at that ease.
+    `odds`, `hits`, `worth`: (n, R) float64, log odds of a mark, marks, and weight of each annotator.
+    `number`: (n,) float64, structures of each image.
+    `shift`, `share`: (K,) float64.
+    Returns `ease`, (n,): log odds on the image's structures less those predicted from the others. `expected,
+        variance`, (n, R): mean and variance of the marks, at that ease.
     """
     ease = np.zeros(len(number))
     expected, variance = np.zeros(odds.shape), np.zeros(odds.shape)

@@ -37,26 +37,17 @@ TRIALS = 4
 
 @dataclass(frozen=True, eq=False)
 class CrowdMemory:
-    """State of the crowd model in addition to its clustering: M components and R annotators.
+    """State of the crowd model in addition to its clustering: M components and R annotators."""
 
-    Attributes
-    ----------
-    weight, support : (M,) float64
-        Odds that an annotator of ability 1 marks the component, and the marks it has.
-    offset : (R, 2) float64
-    precision, ability, outliers : (R,) float64
-        Of each annotator's scatter, marks and stray clicks.
-    habits : Habits
-        Estimated when all clicks were last clustered.
-    """
-
+    # weight, support: (M,): odds that an annotator of ability 1 marks the component, and the marks it has
     weight: FloatArray
     support: FloatArray
-    offset: FloatArray
+    offset: FloatArray  # (R, 2)
+    # precision, ability, outliers: (R,): of each annotator's scatter, marks and stray clicks
     precision: FloatArray
     ability: FloatArray
     outliers: FloatArray
-    habits: Habits
+    habits: Habits  # estimated when all clicks were last clustered
 
 
 def refit(
@@ -77,21 +68,10 @@ def update_model(
 ) -> tuple[Clustering, CrowdMemory, IntArray]:
     """Update the crowd model with new clicks.
 
-    Parameters
-    ----------
-    marks : Clicks
-        The clicks that were clustered before come first.
-    before : Clustering
-        Its first components are the model's.
-    known : (R,) float64, optional
-        Initial reliability of new annotators, as in `oem`.
-
-    Returns
-    -------
-    clustering : Clustering
-    memory : CrowdMemory
-    origin : (M,) int64
-        Where each component stood before; -1 for one that opened.
+    `marks`: the clicks that were clustered before come first.
+    `before`: its first components are the model's.
+    `known`: (R,) float64, initial reliability of new annotators, as in `oem`.
+    Returns `clustering`. `memory`. `origin`, (M,): where each component stood before; -1 for one that opened.
     """
     words = f"following {len(memory.weight)} components"
 
@@ -224,20 +204,11 @@ def continue_clustering(
 ) -> tuple[Clustering, IntArray]:
     """Cluster all clicks, initialised by eqs. 35 to 37.
 
-    Parameters
-    ----------
-    marks : Clicks
-        The clicks that were clustered before come first.
-    components : int
-        Its first components are continued.
-    known : (R,) float64, optional
-        The p0 of new annotators, see `oem`; that of the settings where it is NaN.
-
-    Returns
-    -------
-    clustering : Clustering
-    origin : (M,) int64
-        Where each component stood before; -1 for one that began at a new click.
+    `marks`: the clicks that were clustered before come first.
+    `components`: its first components are continued.
+    `known`: (R,) float64, the p0 of new annotators, see `oem`; that of the settings where it is NaN.
+    Returns `clustering`. `origin`, (M,): where each component stood before; -1 for one that began at a new
+        click.
     """
     new, scatter = marks.points[len(before.inlier) :], before.scatter
     cells = sort_into_cells(marks, 3 * scatter)

@@ -90,12 +90,8 @@ def log_ratio(counts: Sequence[FloatArray], crowds: Sequence[float]) -> float:
     The histogram's log likelihood is reduced by one half for each class. The votes of a larger crowd count as
     those of `BELIEVED` annotators.
 
-    Parameters
-    ----------
-    counts : sequence of (M,) float64
-        Annotators who marked each cluster of each image.
-    crowds : sequence of float
-        All annotators of each.
+    `counts`: sequence of (M,) float64, annotators who marked each cluster of each image. `crowds`: all
+    annotators of each.
     """
     observed, expected = np.zeros(BINS), np.zeros((len(ARTEFACTS), BINS))
     for count, crowd in zip(counts, crowds, strict=True):
@@ -154,14 +150,9 @@ def known_shares(
 ) -> FloatArray:
     """Return the log probability (A, B) of prior knowledge on the run, by level and slope.
 
-    Parameters
-    ----------
-    problems : sequence of Problem
-        Of the images.
-    looks : sequence of (M,) float64
-        Probability that each cluster looks like a structure, without any decisions.
-    chances : sequence of (A, B, M) float64
-        Chance that a cluster that looks like a structure is one.
+    `problems`: of the images. `looks`: sequence of (M,) float64, probability that each cluster looks like a
+    structure, without any decisions. `chances`: sequence of (A, B, M) float64, chance that a cluster that
+    looks like a structure is one.
     """
     structures = [chance @ look for chance, look in zip(chances, looks, strict=True)]
     zero = np.zeros(chances[0].shape[:2]) if chances else np.zeros((1, 1))
@@ -247,32 +238,20 @@ TINY = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class StructureShare:
-    """Chance that clusters of one image that look like structures are structures.
+    """Chance that clusters of one image that look like structures are structures."""
 
-    Attributes
-    ----------
-    weight : (C, B) float64
-        Posterior at the nodes of the level, offset included, and the slope; empty if all clusters that look
-        like structures are.
-    shift : float
-        Log odds that are added to those of a share, see `SPARSE`.
-    doubted : float
-        Weight of the looks without decisions: the decisions turned out as expected, are few, or were recorded
-        by their outcome.
-    ratio : (T, M) float64
-        Likelihood ratio of the score of each cluster, for T relations between scores and structures; empty
-        without scores.
-    node_weight : (T,) float64
-        Posterior of these.
-    before : (C, B) float64
-        As `weight`, without any decisions.
-    """
-
+    # (C, B): posterior at the nodes of the level, offset included, and the slope; empty if all clusters that
+    # look like structures are
     weight: FloatArray
-    shift: float = 0.0
+    shift: float = 0.0  # log odds that are added to those of a share, see `SPARSE`
+    # weight of the looks without decisions: the decisions turned out as expected, are few, or were recorded
+    # by their outcome
     doubted: float = 0.0
+    # (T, M): likelihood ratio of the score of each cluster, for T relations between scores and structures;
+    # empty without scores
     ratio: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    node_weight: FloatArray = field(default_factory=lambda: np.empty(0))
+    node_weight: FloatArray = field(default_factory=lambda: np.empty(0))  # (T,): posterior of these
+    # (C, B): as `weight`, without any decisions
     before: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
     def mean(self, share: FloatArray) -> FloatArray:
@@ -331,20 +310,11 @@ def estimate_structure_share(
 ) -> list[StructureShare]:
     """Estimate h on each image of a run from the decisions on all of them.
 
-    Parameters
-    ----------
-    judged : sequence of (Problem, EMResult)
-        Of each image, with the result of EM.
-    undecided : sequence of (M,) float64, optional
-        Probability that each cluster looks like a structure, without any decisions; it orders the clusters
-        where there is no record of what the expert viewed.
-    loss : float
-        Log probability of the votes that EM lost by fitting the decisions.
-
-    Returns
-    -------
-    list of StructureShare
-        An image without artefacts in its prior has h = 1 everywhere.
+    `judged`: of each image, with the result of EM.
+    `undecided`: sequence of (M,) float64, probability that each cluster looks like a structure, without any
+        decisions; it orders the clusters where there is no record of what the expert viewed.
+    `loss`: log probability of the votes that EM lost by fitting the decisions.
+    Returns an image without artefacts in its prior has h = 1 everywhere.
     """
     shifts = [_shift(problem, ascent) for problem, ascent in judged]
     absent = absent_probability([problem for problem, _ in judged if problem.prior.places])
@@ -406,10 +376,7 @@ def decision_weight(decisions: int, surprise: float = 0.0) -> float:
     Decisions that turn out as expected leave the undecided clusters as they were; decisions that contradict
     the votes soon have full weight.
 
-    Parameters
-    ----------
-    surprise : float
-        Log Bayes factor of the answer with decisions.
+    `surprise`: log Bayes factor of the answer with decisions.
 
     Examples
     --------

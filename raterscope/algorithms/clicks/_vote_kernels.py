@@ -16,71 +16,35 @@ FLUSH = 16
 
 
 class StackedVotes(NamedTuple):
-    """Votes of I images, one behind the other: M clusters and R annotators in all.
+    """Votes of I images, one behind the other: M clusters and R annotators in all."""
 
-    Attributes
-    ----------
-    clusters, annotators : (I + 1,) int64
-        First cluster and first annotator of each image.
-    first : (M + 1,) int32
-        First vote on each cluster.
-    annotator : (votes,) int32
-        Who marked each cluster, counted within the image.
-    count : (M,) float64
-        Number of these annotators, by weight.
-    weighted : (I,) bool
-        Whether some annotator of the image does not count fully.
-    weights : (R,) float64
-        Weight of each annotator.
-    drawn : (M,) float64
-        Tempered log probability of the votes on an artefact.
-    rest : (M,) float64
-        The remaining part, on an artefact or a structure.
-    known : (M,) bool
-        Clusters whose known truth is held fixed.
-    truth : (M,) float64
-        There 1 or 0.
-    trust : (I,) float64
-        Tempering: power of the likelihood of votes.
-    """
-
+    # clusters, annotators: (I + 1,): first cluster and first annotator of each image
     clusters: Array
     annotators: Array
-    first: Array
-    annotator: Array
-    count: Array
-    weighted: Array
-    weights: Array
-    drawn: Array
-    rest: Array
-    known: Array
-    truth: Array
-    trust: Array
+    first: Array  # (M + 1,): first vote on each cluster
+    annotator: Array  # (votes,): who marked each cluster, counted within the image
+    count: Array  # (M,): number of these annotators, by weight
+    weighted: Array  # (I,): whether some annotator of the image does not count fully
+    weights: Array  # (R,): weight of each annotator
+    drawn: Array  # (M,): tempered log probability of the votes on an artefact
+    rest: Array  # (M,): the remaining part, on an artefact or a structure
+    known: Array  # (M,): clusters whose known truth is held fixed
+    truth: Array  # (M,): there 1 or 0
+    trust: Array  # (I,): tempering: power of the likelihood of votes
 
 
 class StackedPrior(NamedTuple):
-    """Priors of I images with R annotators in all.
+    """Priors of I images with R annotators in all."""
 
-    Attributes
-    ----------
-    hit, miss, quiet, false : (R,) float64
-        Votes of the prior of the annotators' rates.
-    kinds : (I, 3) float64
-    places : (I,) float64
-        `Prior.places`.
-    share : (I, K) float64
-    strength : (I,) float64
-        Weight of `share`.
-    """
-
+    # hit, miss, quiet, false: (R,): votes of the prior of the annotators' rates
     hit: Array
     miss: Array
     quiet: Array
     false: Array
-    kinds: Array
-    places: Array
-    share: Array
-    strength: Array
+    kinds: Array  # (I, 3)
+    places: Array  # (I,): `Prior.places`
+    share: Array  # (I, K)
+    strength: Array  # (I,): weight of `share`
 
 
 class StackedState(NamedTuple):
@@ -186,13 +150,8 @@ def weigh(
 ) -> None:
     """Compute the log probability of each cluster's votes (eqs. 21, 22).
 
-    Parameters
-    ----------
-    votes : StackedVotes
-    odds, chance : (R,) float64
-    shift : (K,) float64
-    structure, by_chance : (M, K), (M,) float64
-        Written: as a structure at each node, and as clicks that met by chance.
+    `odds`, `chance`: (R,) float64. `shift`: (K,) float64. `structure`, `by_chance`: (M, K), (M,) float64,
+    written: as a structure at each node, and as clicks that met by chance.
     """
     small_code()
     for i in range(len(votes.trust)):
@@ -262,18 +221,11 @@ def tally(
 ) -> None:  # fmt: skip
     """Add up posteriors of a range of clusters.
 
-    Parameters
-    ----------
-    begin, end : int
-        The range.
-    first : (M + 1,), annotator : (votes,) int32
-        Annotators who marked each cluster.
-    structure, artefact, by_chance
-        Posteriors: (M, K), (M,), (M,) float64.
-    hits, false : (R,) float64
-        Added to: each annotator's marks on structures, and on what met by chance.
-    sums : (1, K + 2) float64
-        Added to: structures at each node, artefacts, chance.
+    `begin`, `end`: the range.
+    `first`: (M + 1,), annotator : (votes,) int32, annotators who marked each cluster.
+    `structure`, `artefact`, `by_chance`: posteriors: (M, K), (M,), (M,) float64.
+    `hits`, `false`: (R,) float64, added to: each annotator's marks on structures, and on what met by chance.
+    `sums`: (1, K + 2) float64, added to: structures at each node, artefacts, chance.
     """
     small_code()
     nodes = structure.shape[1]
@@ -293,19 +245,13 @@ def tally(
 def newton(own: int, hit: Array, nodes: Array, shift: Array, total: Array, odds: Array) -> None:
     """Maximise over the log odds of a mark of R annotators, by Newton's method.
 
-    Parameters
-    ----------
-    own : int
-        The first annotator's place in `odds`.
-    hit : (R,) float64
-        Marks, including those of the prior.
-    nodes : (R or 1, K or more) float64
-        Clusters at each node: those that each annotator saw, or that all saw.
-    shift : (K,) float64
-    total : (R,) float64
-        Marks and omissions of the prior, at shift 0.
-    odds : (R or more,) float64
-        To begin with; overwritten.
+    `own`: the first annotator's place in `odds`.
+    `hit`: (R,) float64, marks, including those of the prior.
+    `nodes`: (R or 1, K or more) float64, clusters at each node: those that each annotator saw, or that all
+        saw.
+    `shift`: (K,) float64.
+    `total`: (R,) float64, marks and omissions of the prior, at shift 0.
+    `odds`: (R or more,) float64, to begin with; overwritten.
     """
     lift, chances = np.empty(len(shift)), np.empty(len(shift))
     for k in range(len(shift)):
@@ -428,33 +374,19 @@ def ascend(
     An image has converged if its last E step gained less than the tolerance. Its parameters are then those of
     that step; otherwise they are updated after it.
 
-    Parameters
-    ----------
-    begin, end : int
-        Range of images, of I.
-    most : (I,) int64
-        E steps at most; 0 to leave an image as it is.
-    tolerance : float
-        Relative gain at which to end.
-    starts : bool
-        Whether to begin with an M step from `start`; the state is then only written.
-    start : (M,) float64
-        Initial posteriors of a structure.
-    votes : StackedVotes
-    prior : StackedPrior
-    shift : (K,) float64
-    state : StackedState
-        To begin with; overwritten.
-    looks : StackedPosteriors
-        Written: posteriors of the last E step.
-    former : (I,) float64
-        Objective of the last E step, of an earlier call; NaN at the first one. Overwritten.
-    objective : (I, N) float64
-        Written: the objective of each E step.
-    steps : (I,) int64
-        Written: number of E steps.
-    converged : (I,) bool
-        Written.
+    `begin`, `end`: range of images, of I.
+    `most`: (I,) int64, E steps at most; 0 to leave an image as it is.
+    `tolerance`: relative gain at which to end.
+    `starts`: whether to begin with an M step from `start`; the state is then only written.
+    `start`: (M,) float64, initial posteriors of a structure.
+    `shift`: (K,) float64.
+    `state`: to begin with; overwritten.
+    `looks`: written: posteriors of the last E step.
+    `former`: (I,) float64, objective of the last E step, of an earlier call; NaN at the first one.
+        Overwritten.
+    `objective`: (I, N) float64, written: the objective of each E step.
+    `steps`: (I,) int64, written: number of E steps.
+    `converged`: (I,) bool, written.
     """
     small_code()
     kinds = state.kinds
@@ -488,27 +420,16 @@ def draw(
     The sum over the nodes of a structure depends only on its number of votes and the odds of their
     annotators.
 
-    Parameters
-    ----------
-    begin, end : int
-        Range of draws, of D.
-    first, annotator
-        As for `tally`.
-    counts : (L,) float64
-        The different counts of votes.
-    level : (M,) int64
-        Index into `counts` of each cluster.
-    worth : (R,) float64
-        Weights; empty where all count fully.
-    artefact, rest, trust
-        As `drawn`, `rest`, `trust` of `StackedVotes`.
-    odds, chance : (D * R,) float64
-    kinds : (D, 3) float64
-        Logarithms.
-    shift, share : (K,) float64
-        The share's logarithm.
-    drawn : (D, M) float64
-        Written.
+    `begin`, `end`: range of draws, of D.
+    `first`, `annotator`: as for `tally`.
+    `counts`: (L,) float64, the different counts of votes.
+    `level`: (M,) int64, index into `counts` of each cluster.
+    `worth`: (R,) float64, weights; empty where all count fully.
+    `artefact`, `rest`, `trust`: as `drawn`, `rest`, `trust` of `StackedVotes`.
+    `odds`, `chance`: (D * R,) float64.
+    `kinds`: (D, 3) float64, logarithms.
+    `shift`, `share`: (K,) float64, the share's logarithm.
+    `drawn`: (D, M) float64, written.
     """
     small_code()
     nodes, quiet, at = np.empty(len(counts)), np.empty(len(shift)), np.empty(len(shift))

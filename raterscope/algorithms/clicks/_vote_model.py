@@ -58,45 +58,26 @@ FIRST_STEPS = 32
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Prior of the vote model, as counts of votes or clusters.
+    """Prior of the vote model, as counts of votes or clusters."""
 
-    Attributes
-    ----------
-    hit, miss : (R,) float64
-        Votes of each annotator on structures.
-    quiet, false : (R,) float64
-        Votes of each annotator on chance meetings.
-    kinds : (3,) float64
-        Clusters that are structures, artefacts, chance. Without artefacts the second is zero.
-    places : float
-        Number of positions where clicks may meet by chance, with the chances that `quiet` and `false` give;
-        zero when both shares and chances are estimated.
-    artefact : (float, float)
-        Beta distribution of the share of annotators that an artefact attracts.
-    shift : (K,) float64
-        Nodes of the log odds by which structures differ.
-    share : (K,) float64
-        Expected share of structures at each node.
-    strength : float
-        Weight of `share`, in clusters.
-    trust : float
-        Power of the likelihood by which votes distinguish structures from artefacts.
-    expected, expected_error : float, optional
-        Expected share of clusters that are structures, where it is known from elsewhere, and half of its 95 %
-        interval.
-    """
-
+    # hit, miss: (R,): votes of each annotator on structures
     hit: FloatArray
     miss: FloatArray
+    # quiet, false: (R,): votes of each annotator on chance meetings
     quiet: FloatArray
     false: FloatArray
+    # (3,): clusters that are structures, artefacts, chance. Without artefacts the second is zero.
     kinds: FloatArray
+    # number of positions where clicks may meet by chance, with the chances that `quiet` and `false` give;
+    # zero when both shares and chances are estimated
     places: float
-    artefact: tuple[float, float]
-    shift: FloatArray
-    share: FloatArray
-    strength: float
-    trust: float
+    artefact: tuple[float, float]  # Beta distribution of the share of annotators that an artefact attracts
+    shift: FloatArray  # (K,): nodes of the log odds by which structures differ
+    share: FloatArray  # (K,): expected share of structures at each node
+    strength: float  # weight of `share`, in clusters
+    trust: float  # power of the likelihood by which votes distinguish structures from artefacts
+    # expected, expected_error: expected share of clusters that are structures, where it is known from
+    # elsewhere, and half of its 95 % interval
     expected: float | None = None
     expected_error: float | None = None
 
@@ -126,24 +107,12 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Parameters.
+    """Parameters."""
 
-    Attributes
-    ----------
-    odds : (R,) float64
-        Log odds of a mark on a structure at shift 0.
-    chance : (R,) float64
-        Chance of a mark where clicks met by chance.
-    kinds : (3,) float64
-        Shares of structures, artefacts, chance; or their numbers.
-    share : (K,) float64
-        Share of structures at each node.
-    """
-
-    odds: FloatArray
-    chance: FloatArray
-    kinds: FloatArray
-    share: FloatArray
+    odds: FloatArray  # (R,): log odds of a mark on a structure at shift 0
+    chance: FloatArray  # (R,): chance of a mark where clicks met by chance
+    kinds: FloatArray  # (3,): shares of structures, artefacts, chance; or their numbers
+    share: FloatArray  # (K,): share of structures at each node
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,10 +172,7 @@ def without_decisions(problem: Problem) -> Problem:
 def lost_log_probability(problem: Problem, ascent: EMResult, undecided: EMResult) -> float:
     """Return the log probability of the votes that EM lost by fitting the decisions on an image.
 
-    Parameters
-    ----------
-    ascent, undecided : EMResult
-        Results of EM with and without the decisions.
+    `ascent`, `undecided`: results of EM with and without the decisions.
     """
     bare = without_decisions(problem)
     return looks(bare, undecided.state)[1] - looks(bare, ascent.state)[1]
@@ -258,15 +224,9 @@ def run_em(
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """Votes of I images, one behind the other, and their priors, for compiled loops over the images.
+    """Votes of I images, one behind the other, and their priors, for compiled loops over the images."""
 
-    Attributes
-    ----------
-    problems : sequence of Problem
-        Of the images; of all of them the priors have the same nodes.
-    """
-
-    problems: Sequence[Problem]
+    problems: Sequence[Problem]  # of the images; of all of them the priors have the same nodes
     votes: StackedVotes
     prior: StackedPrior
 
@@ -365,21 +325,13 @@ class Stack:
 
 @dataclass(frozen=True, eq=False)
 class StackedEMResult:
-    """Result of EM on each image of a stack.
-
-    Attributes
-    ----------
-    looks : ClusterPosteriors
-        Of all clusters, one image behind the other.
-    objective : list of (steps,) float64
-    converged : (I,) bool
-    """
+    """Result of EM on each image of a stack."""
 
     stack: Stack
-    looks: ClusterPosteriors
+    looks: ClusterPosteriors  # of all clusters, one image behind the other
     state: StackedState
-    objective: list[FloatArray]
-    converged: BoolArray
+    objective: list[FloatArray]  # list of (steps,)
+    converged: BoolArray  # (I,)
 
     def image(self, index: int) -> EMResult:
         """Return the result of one image."""
@@ -398,12 +350,8 @@ def ascend(
 ) -> StackedEMResult:
     """Iterate as `run_em` does on each image of a stack, in compiled code.
 
-    Parameters
-    ----------
-    start : (M,) float64 or StackedState
-        Initial posteriors of a structure, or the parameters.
-    iterations, tolerance
-        As for `run_em`.
+    `start`: (M,) float64 or StackedState, initial posteriors of a structure, or the parameters. `iterations`,
+    `tolerance`: as for `run_em`.
     """
     from raterscope.algorithms.clicks import _vote_kernels as kernels
 
@@ -573,17 +521,11 @@ def log_odds(
 ) -> FloatArray:
     """Maximise over annotators' log odds of a mark by Newton's method.
 
-    Parameters
-    ----------
-    hits : (R,) float64
-        Marks of each annotator.
-    nodes : (K,) or (R, K) float64
-        Clusters by node: those that all saw, or that each saw.
-    shift : (K,) float64
-    prior : two (R,) float64
-        Marks and omissions at shift 0 that are added.
-    odds : (R,) float64
-        To begin with.
+    `hits`: (R,) float64, marks of each annotator.
+    `nodes`: (K,) or (R, K) float64, clusters by node: those that all saw, or that each saw.
+    `shift`: (K,) float64.
+    `prior`: two (R,) float64, marks and omissions at shift 0 that are added.
+    `odds`: (R,) float64, to begin with.
     """
     from raterscope.algorithms.clicks._vote_kernels import newton
 

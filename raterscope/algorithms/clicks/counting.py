@@ -51,17 +51,10 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 def expected_count(posterior: FloatArray, low: FloatArray, high: FloatArray) -> tuple[float, float, float]:
     """Return the expected number of structures among M spots, and a 95 % interval of their number.
 
-    Parameters
-    ----------
-    posterior : (M,) float64
-        Probability that each spot is a structure; 0 or 1 where the truth is known.
-    low, high : (M,) float64
-        Ends of the posterior's 95 % interval; NaN where there is none.
-
-    Returns
-    -------
-    estimate, low, high : float
-        The sum of the posteriors, and whole numbers between which the number lies in at least 95 % of cases.
+    `posterior`: (M,), probability that each spot is a structure; 0 or 1 where the truth is known. `low`,
+    `high`: (M,), ends of the posterior's 95 % interval; NaN where there is none. Returns `estimate, low,
+    high`: the sum of the posteriors, and whole numbers between which the number lies in at least 95 % of
+    cases.
 
     Examples
     --------
@@ -80,14 +73,7 @@ def expected_count(posterior: FloatArray, low: FloatArray, high: FloatArray) -> 
 def count_distribution(posterior: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Return the distribution of the number of structures among M spots.
 
-    Parameters
-    ----------
-    posterior, low, high : (M,) float64
-        As of `expected_count`.
-
-    Returns
-    -------
-    (M + 1,) float64
+    `posterior`, `low`, `high`: (M,), as of `expected_count`. Returns (M + 1,).
 
     Examples
     --------
@@ -146,16 +132,8 @@ class Rate:
 def dispersion(counts: FloatArray) -> float:
     """Return the overdispersion of the counts of fields, relative to a Poisson distribution.
 
-    Parameters
-    ----------
-    counts : (n,) float64
-        Parasites expected on each field.
-
-    Returns
-    -------
-    float
-        Variance over mean, which is 1 for a Poisson distribution; at least 1, and 1 for fewer than two
-        fields.
+    `counts`: (n,), parasites expected on each field. Returns variance over mean, which is 1 for a Poisson
+    distribution; at least 1, and 1 for fewer than two fields.
 
     Examples
     --------
@@ -175,17 +153,8 @@ def per_field(chance: FloatArray, fields: int, spread: float = 1.0) -> Rate:
     Parasites cluster and films have uneven thickness. A count that varies `spread` times as much as by chance
     carries the information of one that is `spread` times smaller (quasi-Poisson).
 
-    Parameters
-    ----------
-    chance : (m + 1,) float64
-        Probability that there are 0 ... m parasites on all fields together.
-    spread : float
-        See `dispersion`.
-
-    Raises
-    ------
-    ValueError
-        Without a field.
+    `chance`: (m + 1,), probability that there are 0 ... m parasites on all fields together. `spread`: see
+    `dispersion`. Raises `ValueError`: without a field.
     """
     return _per_amount(chance, float(fields), spread, "fields")
 
@@ -193,19 +162,10 @@ def per_field(chance: FloatArray, fields: int, spread: float = 1.0) -> Rate:
 def per_volume(chance: FloatArray, microlitres: float, spread: float = 1.0) -> Rate:
     """Return the parasites per microlitre of the volume examined.
 
-    Parameters
-    ----------
-    chance : (M,) float64
-        Probability that each detection is a parasite.
-    microlitres : float
-        Volume examined; see `volume_of`.
-    spread : float
-        As of `per_field`.
-
-    Raises
-    ------
-    ValueError
-        Without a volume.
+    `chance`: (M,), probability that each detection is a parasite.
+    `microlitres`: volume examined; see `volume_of`.
+    `spread`: as of `per_field`.
+    Raises `ValueError`: without a volume.
 
     Examples
     --------
@@ -222,21 +182,11 @@ def per_leukocyte(chance: FloatArray, leukocytes: float, times: float = 1.0, spr
 
     Leukocytes are counted too: their number varies by chance like that of parasites.
 
-    Parameters
-    ----------
-    chance : (m + 1,) float64
-        Probability that there are 0 ... m parasites where the leukocytes were counted.
-    leukocytes : float
-        Counted.
-    times : float
-        Number of leukocytes to which the parasites are related.
-    spread : float
-        Of the parasites, see `dispersion`.
-
-    Raises
-    ------
-    ValueError
-        Without a leukocyte.
+    `chance`: (m + 1,), probability that there are 0 ... m parasites where the leukocytes were counted.
+    `leukocytes`: counted.
+    `times`: number of leukocytes to which the parasites are related.
+    `spread`: of the parasites, see `dispersion`.
+    Raises `ValueError`: without a leukocyte.
 
     Examples
     --------
@@ -263,20 +213,11 @@ def per_leukocyte(chance: FloatArray, leukocytes: float, times: float = 1.0, spr
 def infected_share(chance: FloatArray, red_cells: float, spread: float = 1.0) -> Rate:
     """Return the share of red cells that are infected, each counted once, on a thin film.
 
-    Parameters
-    ----------
-    chance : (m + 1,) float64
-        Probability that 0 ... m of the red cells are infected.
-    red_cells : float
-        Counted, infected ones included.
-    spread : float
-        Of the parasites, see `dispersion`; the cells carry the information of `spread` times fewer
+    `chance`: (m + 1,), probability that 0 ... m of the red cells are infected.
+    `red_cells`: counted, infected ones included.
+    `spread`: of the parasites, see `dispersion`; the cells carry the information of `spread` times fewer
         (quasi-binomial).
-
-    Raises
-    ------
-    ValueError
-        Where there are fewer red cells than infected ones are expected.
+    Raises `ValueError`: where there are fewer red cells than infected ones are expected.
     """
     from scipy.special import betainc
 
@@ -325,12 +266,8 @@ def _refuse(amount: float, name: str) -> None:
 def _rate(chance: FloatArray, below: Callable[[float, FloatArray], FloatArray], unit: float) -> Rate:
     """Return the mean and the ends of the mixture's interval.
 
-    Parameters
-    ----------
-    below : callable
-        ``below(rate, numbers)`` returns the probability of a smaller rate for each number of parasites.
-    unit : float
-        The rate that one parasite stands for.
+    `below`: ``below(rate, numbers)`` returns the probability of a smaller rate for each number of parasites.
+    `unit`: the rate that one parasite stands for.
     """
     chance = np.asarray(chance, dtype=np.float64)
     number = np.flatnonzero(chance > _NEGLIGIBLE).astype(np.float64)

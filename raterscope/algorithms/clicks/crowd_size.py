@@ -75,42 +75,24 @@ class CrowdSizeSettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class CrowdSizeCurve:
-    """Performance of one method with K sizes of crowd.
+    """Performance of one method with K sizes of crowd."""
 
-    Attributes
-    ----------
-    method : str
-        "OEM as published, majority vote"; after clustering without the detector.
-    stage : {"clustering", "detection"}
-    annotators : (K,) int64
-        R.
-    sensitivity, precision : (K,) float64
-        Means over draws and images where they are defined; NaN without any.
-    sensitivity_error, precision_error : (K,) float64
-        Standard errors of these over draws; NaN for fewer than two.
-    draws : (K,) int64
-        Number of crowds measured.
-    """
-
-    method: str
-    stage: str
-    annotators: IntArray
+    method: str  # "OEM as published, majority vote"; after clustering without the detector
+    stage: str  # {"clustering", "detection"}
+    annotators: IntArray  # (K,): R
+    # sensitivity, precision: (K,): means over draws and images where they are defined; NaN without any
     sensitivity: FloatArray
     precision: FloatArray
+    # sensitivity_error, precision_error: (K,): standard errors of these over draws; NaN for fewer than two
     sensitivity_error: FloatArray
     precision_error: FloatArray
-    draws: IntArray
+    draws: IntArray  # (K,): number of crowds measured
 
 
 def first_annotators(clicks: Clicks, order: Sequence[int], count: int) -> Clicks:
     """Keep the clicks of the first annotators in an order.
 
-    Parameters
-    ----------
-    order : sequence of int
-        Numbers of annotators, each once.
-    count : int
-        R.
+    `order`: numbers of annotators, each once. `count`: R.
     """
     chosen = np.asarray(order, dtype=np.int64)[:count]
     rank = np.full(len(clicks.annotators), -1)
@@ -138,12 +120,7 @@ def crowd_sizes(settings: CrowdSizeSettings, annotators: int) -> tuple[int, ...]
 def methods_of(plan: FusionPlan, *, published: bool) -> dict[str, dict[str, FusionPlan]]:
     """Return the plans by name of the clustering and by name of the method after detection.
 
-    Parameters
-    ----------
-    plan : FusionPlan
-        The chosen one.
-    published : bool
-        Whether to include the methods of the paper.
+    `plan`: the chosen one. `published`: whether to include the methods of the paper.
     """
     methods = {CHOSEN: {CHOSEN: plan}}
     if published:
@@ -173,20 +150,11 @@ def measure_crowd_sizes(
     Each image is fused alone, without learning across images. A cluster or a detection matches a true
     position within the radius, one to one.
 
-    Parameters
-    ----------
-    images : sequence of (Clicks, (T, 2) float64)
-        Clicks of an image, and its true positions.
-    radius : float
-        Pixels.
-    plan : FusionPlan, optional
-        The chosen method.
-
-    Returns
-    -------
-    tuple of CrowdSizeCurve
-        Of every method after clustering, then after detection. An image counts only for crowds that it has
-        enough annotators for.
+    `images`: sequence of (Clicks, (T, 2)), clicks of an image, and its true positions.
+    `radius`: pixels.
+    `plan`: the chosen method.
+    Returns of every method after clustering, then after detection. An image counts only for crowds that it
+        has enough annotators for.
 
     Examples
     --------

@@ -44,85 +44,54 @@ _LOW, _HIGH = 0.025, 0.975
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """V binary decisions of R annotators on M clusters, in order of time.
+    """V binary decisions of R annotators on M clusters, in order of time."""
 
-    Attributes
-    ----------
-    annotator, cluster : (V,) int
-    yes : (V,) bool
-    annotators, clusters : int
-        R and M.
-    """
-
+    # annotator, cluster: (V,)
     annotator: np.ndarray
     cluster: np.ndarray
-    yes: BoolArray
+    yes: BoolArray  # (V,)
+    # annotators, clusters: R and M
     annotators: int
     clusters: int
 
 
 @dataclass(frozen=True, eq=False)
 class DecisionCourse:
-    """Estimates of the methods after each of T steps.
+    """Estimates of the methods after each of T steps."""
 
-    Attributes
-    ----------
-    repeated : bool
-        Whether a step is one more decision of each annotator; else further annotators join.
-    at : (T,) int64
-        Decisions of each annotator, or annotators, after the step.
-    estimated : tuple of str
-        The methods of `METHODS` that estimate rates: three, without Newton where annotators join.
-    sensitivity, specificity : (3, T, R) float64
-        By these methods; NaN before an annotator decides.
-    low, high : (2, T, R) float64
-        95 % interval of both rates, from the Beta distributions of recursive EM.
-    prevalence : (3, T) float64
-    states : tuple of T DecisionState
-        Of recursive EM; their annotators are `order[:len]`.
-    order : (R,) int64
-        The annotators in order of joining.
-    posterior : (3, T, M) float64
-    """
-
-    repeated: bool
-    at: np.ndarray
+    repeated: bool  # whether a step is one more decision of each annotator; else further annotators join
+    at: np.ndarray  # (T,): decisions of each annotator, or annotators, after the step
+    # the methods of `METHODS` that estimate rates: three, without Newton where annotators join
     estimated: tuple[str, ...]
+    # sensitivity, specificity: (3, T, R): by these methods; NaN before an annotator decides
     sensitivity: FloatArray
     specificity: FloatArray
+    # low, high: (2, T, R): 95 % interval of both rates, from the Beta distributions of recursive EM
     low: FloatArray
     high: FloatArray
-    prevalence: FloatArray
+    prevalence: FloatArray  # (3, T)
+    # tuple of T DecisionState: of recursive EM; their annotators are `order[:len]`
     states: tuple[DecisionState, ...]
-    order: np.ndarray
-    posterior: FloatArray
+    order: np.ndarray  # (R,): the annotators in order of joining
+    posterior: FloatArray  # (3, T, M)
 
 
 @dataclass(frozen=True, eq=False)
 class CourseAccuracy:
-    """Accuracy of a course on clusters whose truth is known.
+    """Accuracy of a course on clusters whose truth is known."""
 
-    Attributes
-    ----------
-    methods : tuple of str
-        Keys of `METHODS`; the errors of rates are those of methods that estimate rates.
-    wrong, sensitivity, precision : (K, T) float64
-        Share of wrong decisions, of structures found, and of detections that are structures.
-    error : (3, E, T) float64
-        Mean squared errors of the estimated sensitivities, specificities and the prevalence, by the E methods
-        that estimate rates.
-    score : (K, n) float64
-        Posterior of the n known clusters after the last step.
-    truth : (n,) bool
-    """
-
+    # keys of `METHODS`; the errors of rates are those of methods that estimate rates
     methods: tuple[str, ...]
+    # wrong, sensitivity, precision: (K, T): share of wrong decisions, of structures found, and of detections
+    # that are structures
     wrong: FloatArray
     sensitivity: FloatArray
     precision: FloatArray
+    # (3, E, T): mean squared errors of the estimated sensitivities, specificities and the prevalence, by the
+    # E methods that estimate rates
     error: FloatArray
-    score: FloatArray
-    truth: BoolArray
+    score: FloatArray  # (K, n): posterior of the n known clusters after the last step
+    truth: BoolArray  # (n,)
 
 
 def follow_decisions(
@@ -130,10 +99,7 @@ def follow_decisions(
 ) -> DecisionCourse:
     """Follow the estimates of recursive EM, incremental Newton and batch EM as decisions come.
 
-    Raises
-    ------
-    ClicksError
-        Without decisions, or for more annotators times clusters than `LARGEST`.
+    Raises `ClicksError`: without decisions, or for more annotators times clusters than `LARGEST`.
 
     Examples
     --------
@@ -167,13 +133,10 @@ def measure_course(
 ) -> CourseAccuracy | None:
     """Measure a course by known clusters; None unless both structures and others are known.
 
-    Parameters
-    ----------
-    truth : (M,) int
-        1 for a structure, 0 for none, below 0 where it is not known.
-    rates : sensitivities (R,), specificities (R,) and prevalence, optional
-        True rates, if known, as in a simulation. By default the rates of each annotator's own decisions on
-        known clusters; estimates from the same decisions are naturally close to these.
+    `truth`: (M,), 1 for a structure, 0 for none, below 0 where it is not known. `rates`: sensitivities (R,),
+    specificities (R,) and prevalence, True rates, if known, as in a simulation. By default the rates of each
+    annotator's own decisions on known clusters; estimates from the same decisions are naturally close to
+    these.
     """
     known = truth >= 0
     true = truth[known] == 1

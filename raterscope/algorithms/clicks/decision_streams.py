@@ -50,27 +50,15 @@ class DecisionSettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class DecisionState:
-    """State of R annotators and M clusters after some steps.
+    """State of R annotators and M clusters after some steps."""
 
-    Attributes
-    ----------
-    step : int
-        Steps taken.
-    sensitivity, specificity : (R,) float64
-        One half without decisions.
-    prevalence : float
-        Share of clusters that are structures.
-    posterior : (M,) float64
-        Probability that the cluster is a structure, given all decisions.
-    yes, asked : (R, M) float64
-        Number of yes decisions, and of all decisions, of each annotator on each cluster.
-    """
-
-    step: int
+    step: int  # steps taken
+    # sensitivity, specificity: (R,): one half without decisions
     sensitivity: FloatArray
     specificity: FloatArray
-    prevalence: float
-    posterior: FloatArray
+    prevalence: float  # share of clusters that are structures
+    posterior: FloatArray  # (M,): probability that the cluster is a structure, given all decisions
+    # yes, asked: (R, M): number of yes decisions, and of all decisions, of each annotator on each cluster
     yes: FloatArray
     asked: FloatArray
 
@@ -86,17 +74,8 @@ def recursive_em(
 ) -> DecisionState:
     """Add one decision of every annotator on every cluster, by one EM iteration (thesis, Algorithm 4).
 
-    Parameters
-    ----------
-    state : DecisionState
-        Of R annotators and M clusters.
-    decisions : (R, M) array_like
-        1 for a structure, 0 for none, NaN where the annotator was not asked.
-
-    Raises
-    ------
-    ClicksError
-        For another shape or other values.
+    `state`: of R annotators and M clusters. `decisions`: (R, M) array_like, 1 for a structure, 0 for none,
+    NaN where the annotator was not asked. Raises `ClicksError`: for another shape or other values.
     """
     return _step(_count(state, decisions), settings or DecisionSettings())
 
@@ -109,22 +88,11 @@ def admit_annotators(
     The newcomers' rates start from their decisions and the last posteriors; those of the first annotators
     from the share of yes decisions.
 
-    Parameters
-    ----------
-    state : DecisionState
-        Of R annotators and M clusters.
-    decisions : (K, M) array_like
-        Of the newcomers: 1 for a structure, 0 for none, NaN where the annotator was not asked.
-
-    Returns
-    -------
-    DecisionState
-        Of R + K annotators, the newcomers last.
-
-    Raises
-    ------
-    ClicksError
-        For another number of clusters or other values.
+    `state`: of R annotators and M clusters.
+    `decisions`: (K, M) array_like, of the newcomers: 1 for a structure, 0 for none, NaN where the annotator
+        was not asked.
+    Returns of R + K annotators, the newcomers last.
+    Raises `ClicksError`: for another number of clusters or other values.
     """
     settings = settings or DecisionSettings()
     newcomers = np.shape(decisions)[0] if np.ndim(decisions) == 2 else 0
@@ -152,17 +120,8 @@ def incremental_newton(
     which is too large for few decisions: a full first step would move rates to their bounds, from where they
     hardly return.
 
-    Parameters
-    ----------
-    state : DecisionState
-        Of R annotators and M clusters.
-    decisions : (R, M) array_like
-        1 for a structure, 0 for none, NaN where the annotator was not asked.
-
-    Raises
-    ------
-    ClicksError
-        For another shape or other values.
+    `state`: of R annotators and M clusters. `decisions`: (R, M) array_like, 1 for a structure, 0 for none,
+    NaN where the annotator was not asked. Raises `ClicksError`: for another shape or other values.
     """
     settings = settings or DecisionSettings()
     state = _count(state, decisions)
@@ -199,17 +158,8 @@ def batch_em(
 
     It starts from the share of yes decisions on a cluster.
 
-    Parameters
-    ----------
-    state : DecisionState
-        Only its decisions count.
-    look : callable
-        Called at every iteration; it may raise an exception to stop.
-
-    Returns
-    -------
-    DecisionState
-        At the same step.
+    `state`: only its decisions count. `look`: called at every iteration; it may raise an exception to stop.
+    Returns at the same step.
     """
     settings = settings or DecisionSettings()
     state = _restart(state, settings)
@@ -231,11 +181,7 @@ def map_rule(
 ) -> FloatArray:
     """Return the (M,) posteriors under known rates, with the least error (thesis, eq. 3.12).
 
-    Parameters
-    ----------
-    state : DecisionState
-        For its decisions.
-    sensitivity, specificity : (R,) float64
+    `state`: for its decisions. `sensitivity`, `specificity`: (R,).
     """
     return _posterior(_with_rates(state, (sensitivity, specificity, prevalence)))
 

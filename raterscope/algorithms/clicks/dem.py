@@ -46,10 +46,7 @@ class DEMSettings(Settings):
     def departures(self) -> tuple[str, ...]:
         """List the differences from Algorithm 2 of the OEM-DEM paper.
 
-        Returns
-        -------
-        tuple of str
-            Clauses for the methods text of a report.
+        Returns clauses for the methods text of a report.
         """
         departures = ["rates stay 1e-6 away from 0 and 1"]
         if self.prior != "none":
@@ -147,16 +144,8 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
     structures from artefacts as those of 64 would, see `_vote_model`. An annotator of weight w counts as w
     annotators with the same votes.
 
-    Parameters
-    ----------
-    votes : Votes
-        Of R annotators on M clusters.
-
-    Returns
-    -------
-    Detection
-        `objective` is the log posterior of the best ascent (log likelihood without a prior), which never
-        falls; or, by the settings, Q_d, which may fall.
+    `votes`: of R annotators on M clusters. Returns `objective` is the log posterior of the best ascent (log
+    likelihood without a prior), which never falls; or, by the settings, Q_d, which may fall.
 
     Notes
     -----
@@ -165,10 +154,12 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
     stay 1e-6 away from 0 and 1, and a rate without data (0/0) is one half. `DEMSettings.departures` lists the
     differences of the settings.
 
+
     References
     ----------
     .. [dawid1979] A. P. Dawid and A. M. Skene, "Maximum likelihood estimation of observer error-rates using
        the EM algorithm", Journal of the Royal Statistical Society C 28 (1979) 20-28, doi:10.2307/2346806.
+
 
     Examples
     --------
@@ -220,14 +211,8 @@ def judge_alone(
 def mix_looks(problem: Problem, ascent: EMResult, undecided: ClusterPosteriors, doubted: float) -> EMResult:
     """Mix the looks of undecided clusters with those that they had without any decisions.
 
-    Parameters
-    ----------
-    ascent : EMResult
-        Result of EM with the decisions.
-    undecided : ClusterPosteriors
-        Of the same clusters, without any decisions.
-    doubted : float
-        Weight of these.
+    `ascent`: result of EM with the decisions. `undecided`: of the same clusters, without any decisions.
+    `doubted`: weight of these.
     """
     weight = np.where(problem.known, 0.0, doubted)
     looks = ascent.looks
@@ -264,10 +249,7 @@ def highest_ascent(
 ) -> tuple[EMResult, str]:
     """Run EM from every start; return the ascent with the highest objective, and the name of its start.
 
-    Parameters
-    ----------
-    starts : mapping of name to (M,) float64 or State
-        Initial posteriors, or the state of an earlier ascent.
+    `starts`: by name, initial posteriors, or the state of an earlier ascent.
     """
     ascents = {
         name: run_em(
@@ -473,15 +455,7 @@ class RecursiveSettings(Settings):
 def recursive(votes: Votes, settings: RecursiveSettings | None = None, watch: Watch = silent) -> Detection:
     """Detect structures in one pass over the annotators, in their order.
 
-    Parameters
-    ----------
-    votes : Votes
-        Of R annotators on M clusters.
-
-    Returns
-    -------
-    Detection
-        `objective` is the log posterior after each annotator.
+    `votes`: of R annotators on M clusters. Returns `objective` is the log posterior after each annotator.
 
     Examples
     --------
@@ -513,23 +487,10 @@ def detect_online(
 ) -> tuple[Detection, ClusterPosteriors]:
     """Update a detection with new votes, by one EM iteration from the last state.
 
-    Parameters
-    ----------
-    votes : Votes
-        All votes so far, of R annotators on M clusters, with new annotators, votes and clusters.
-    previous : ClusterPosteriors, optional
-        Result of the last call, mapped to the present clusters by `carry_posteriors`; None at first.
-
-    Returns
-    -------
-    detection : Detection
-    looks : ClusterPosteriors
-        For the next call.
-
-    Raises
-    ------
-    ClicksError
-        When `previous` is of another number of clusters.
+    `votes`: all votes so far, of R annotators on M clusters, with new annotators, votes and clusters.
+    `previous`: result of the last call, mapped to the present clusters by `carry_posteriors`; None at first.
+    Returns `detection`. `looks`: for the next call.
+    Raises `ClicksError`: when `previous` is of another number of clusters.
     """
     settings = RecursiveSettings() if settings is None else settings
     if previous is not None and len(previous.chance) != votes.marked.shape[1]:
@@ -543,17 +504,8 @@ def detect_online(
 def carry_posteriors(previous: ClusterPosteriors, origin: IntArray) -> ClusterPosteriors:
     """Map looks to other clusters.
 
-    Parameters
-    ----------
-    previous : ClusterPosteriors
-        Of the former clusters.
-    origin : (M,) int64
-        Former index of each present cluster; -1 for a new one.
-
-    Returns
-    -------
-    ClusterPosteriors
-        NaN for new clusters.
+    `previous`: of the former clusters. `origin`: (M,), former index of each present cluster; -1 for a new
+    one. Returns NaN for new clusters.
     """
     parts = (previous.structure, previous.artefact, previous.chance)
     # -1 takes the row that is put last

@@ -50,39 +50,22 @@ ROUNDS = 5
 
 @dataclass(frozen=True, eq=False)
 class Experience:
-    """Expected votes of A annotators on I images.
+    """Expected votes of A annotators on I images."""
 
-    Attributes
-    ----------
-    annotators : tuple of A names
-        Rising.
-    hits, lured : (A,) float64
-        Marks on structures, and on other clusters.
-    structures : (A, K) float64
-        Structures on the images that each annotator saw, by node of ease.
-    artefacts : (A, L) float64
-        Artefacts, by node of allure.
-    inliers, outliers : (A,) float64
-        Marks in clusters, and outside of clusters.
-    ease : (K,) float64
-        Structures of all images by node.
-    allure : (L,) float64
-        Artefacts of all images, by node.
-    votes, clusters : float
-        Upper bounds of the weight of an annotator's votes on other images, and of clusters, from the
-        differences between images.
-    """
-
-    annotators: tuple[str, ...]
+    annotators: tuple[str, ...]  # (A,): rising
     images: int
+    # hits, lured: (A,): marks on structures, and on other clusters
     hits: FloatArray
     lured: FloatArray
-    structures: FloatArray
-    artefacts: FloatArray
+    structures: FloatArray  # (A, K): structures on the images that each annotator saw, by node of ease
+    artefacts: FloatArray  # (A, L): artefacts, by node of allure
+    # inliers, outliers: (A,): marks in clusters, and outside of clusters
     inliers: FloatArray
     outliers: FloatArray
-    ease: FloatArray
-    allure: FloatArray
+    ease: FloatArray  # (K,): structures of all images by node
+    allure: FloatArray  # (L,): artefacts of all images, by node
+    # votes, clusters: upper bounds of the weight of an annotator's votes on other images, and of clusters,
+    # from the differences between images
     votes: float
     clusters: float
 
@@ -106,10 +89,7 @@ class Experience:
     def reliability(self, names: Sequence[str]) -> FloatArray:
         """Return the share of each of n annotators' marks in clusters (eq. 12 over the images).
 
-        Returns
-        -------
-        (n,) float64
-            NaN for annotators without a mark on these images.
+        Returns (n,): NaN for annotators without a mark on these images.
         """
         rows = self.rows(names)
         reliability = np.full(len(rows), np.nan)
@@ -128,18 +108,10 @@ def experience_of(
 ) -> Experience:
     """Gather the experience with annotators on some images.
 
-    Parameters
-    ----------
-    annotators : sequence of names
-        For each fusion, the names of its annotators, in its order; the same name is the same annotator.
-    weights : sequence of (R,) float64 or None, optional
-        For each fusion, the weights of its annotators (`Clicks.weights`). They affect the counts of
-        structures; an annotator's own counts use all marks.
-
-    Returns
-    -------
-    Experience
-        The same for any order of the images.
+    `annotators`: sequence of names, for each fusion, the names of its annotators, in its order; the same name
+    is the same annotator. `weights`: sequence of (R,) or None, for each fusion, the weights of its annotators
+    (`Clicks.weights`). They affect the counts of structures; an annotator's own counts use all marks. Returns
+    the same for any order of the images.
     """
     gathered = _gather(fusions, annotators, weights)
     return Experience.none() if gathered is None else gathered.experience(watch)
@@ -156,14 +128,7 @@ def experiences_of(
 
     Its weight is estimated once, from all images.
 
-    Parameters
-    ----------
-    fusions, annotators, watch, weights
-        As for `experience_of`.
-
-    Returns
-    -------
-    list of Experience
+    `fusions`, `annotators`, `watch`, `weights`: as for `experience_of`.
     """
     gathered = _gather(fusions, annotators, weights)
     if gathered is None:
@@ -260,12 +225,8 @@ def _gather(
 def apply_experience(problem: Problem, annotators: Sequence[str], experience: Experience) -> Problem:
     """Return the problem of an image with the prior from experience.
 
-    Parameters
-    ----------
-    problem : Problem
-        With the crowd's prior; any other stays as it is.
-    annotators : sequence of names
-        Of the image.
+    `problem`: with the crowd's prior; any other stays as it is. `annotators`: sequence of names, of the
+    image.
     """
     if not experience.images or not problem.prior.places:
         return problem
@@ -276,12 +237,7 @@ def apply_experience(problem: Problem, annotators: Sequence[str], experience: Ex
 def advice_for(prior: Prior, annotators: Sequence[str], experience: Experience) -> Advice:
     """Convert experience to the advice that a prior is made of.
 
-    Parameters
-    ----------
-    prior : Prior
-        Of the image alone.
-    annotators : sequence of names
-        Unknown annotators are treated as average.
+    `prior`: of the image alone. `annotators`: sequence of names, unknown annotators are treated as average.
     """
     rows = experience.rows(annotators)
     tally = Tally(

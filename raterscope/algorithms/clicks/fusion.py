@@ -239,14 +239,8 @@ def conclude(
 ) -> Fusion:
     """Continue a fusion from the clusters of the merged marks: detections and rates of the annotators.
 
-    Parameters
-    ----------
-    mark : (N,) int64
-        For every click, its row among the marks.
-    detect : callable
-        Detector of the votes.
-    rated : bool
-        Whether the annotators are rated.
+    `mark`: (N,), for every click, its row among the marks. `detect`: detector of the votes. `rated`: whether
+    the annotators are rated.
     """
     bounds = (assignment.outlier_threshold, assignment.vote_coverage)
     chosen = votes_of(marks, clustering, *bounds)
@@ -278,10 +272,8 @@ def learns_across_images(plan: FusionPlan) -> bool:
 def isolation_notice(plan: FusionPlan, fused: int, images: int) -> str | None:
     """State that images were fused without others to learn from; None where there are none.
 
-    Parameters
-    ----------
-    fused, images : int
-        Number of images used by the run, including those of earlier runs, and of images with clicks.
+    `fused`, `images`: number of images used by the run, including those of earlier runs, and of images with
+    clicks.
     """
     missing = images - fused
     if missing <= 0 or not learns_across_images(plan):
@@ -342,25 +334,13 @@ def learn_from_each_other(
 
 @dataclass(frozen=True, eq=False)
 class SharedVotes:
-    """Votes of those images of a run that can learn from each other.
+    """Votes of those images of a run that can learn from each other."""
 
-    Attributes
-    ----------
-    images : list of int
-        Indices of the images in the run.
-    annotators : list of names
-        For each image, the names of its annotators.
-    posteriors : list of (M,) float64
-        Of each image alone.
-    problems : list of Problem
-        Empty until `prepare`.
-    """
-
-    images: list[int]
+    images: list[int]  # indices of the images in the run
     votes: list[Votes]
-    annotators: list[tuple[str, ...]]
-    posteriors: list[FloatArray]
-    problems: list[Problem] = field(default_factory=list)
+    annotators: list[tuple[str, ...]]  # list of names: for each image, the names of its annotators
+    posteriors: list[FloatArray]  # list of (M,): of each image alone
+    problems: list[Problem] = field(default_factory=list)  # empty until `prepare`
 
     def prepare(self, plan: FusionPlan) -> None:
         """Prepare the votes once, if several selections of the images are to learn here."""
@@ -416,17 +396,8 @@ def _with_detection(clicks: Clicks, fusion: Fusion, plan: FusionPlan, detection:
 def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan, watch: Watch = silent) -> Fusion:
     """Update a fusion with the spots known now; its clusters stay, and known structures are added.
 
-    Parameters
-    ----------
-    clicks : Clicks
-        The same clicks, with the spots known now.
-    plan : FusionPlan
-        As before.
-
-    Returns
-    -------
-    Fusion
-        The same object if no known spot changed.
+    `clicks`: the same clicks, with the spots known now. `plan`: as before. Returns the same object if no
+    known spot changed.
     """
     marks, mark = clicks.merged()
     bounds = (plan.assignment.outlier_threshold, plan.assignment.vote_coverage)
@@ -455,12 +426,7 @@ def rates_of(clicks: Clicks, votes: BoolArray, detection: Detection) -> Annotato
     reliability, and with a prior of two votes at the mean of all annotators for sensitivity. `Fusion`
     computes the precision, see `precision_of`.
 
-    Parameters
-    ----------
-    clicks : Clicks
-        The marks that were clustered, duplicates merged.
-    votes : (N,) bool
-        As from `votes_of`.
+    `clicks`: the marks that were clustered, duplicates merged. `votes`: (N,), as from `votes_of`.
     """
     counts = clicks.counts()
     return _rates(

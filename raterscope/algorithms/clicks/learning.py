@@ -92,23 +92,13 @@ def learn(
     recorded ones, and few decisions may change the explanation of the whole crowd. To that degree, or if the
     decisions turned out as expected, looks without decisions are used (`decision_weight`).
 
-    Parameters
-    ----------
-    votes : sequence of Votes
-        Of two or more images that `can_share`.
-    annotators : sequence of names
-        For each image, the names of its annotators; the same name is the same annotator.
-    posteriors : sequence of (M,) float64
-        Of each image judged alone.
-    rated : bool
-        As for `judge`.
-    problems : sequence of Problem, optional
-        Of the images, as `problem_of` gives them.
-
-    Returns
-    -------
-    list of Detection
-        The same for any order of the images.
+    `votes`: of two or more images that `can_share`.
+    `annotators`: sequence of names, for each image, the names of its annotators; the same name is the same
+        annotator.
+    `posteriors`: sequence of (M,), of each image judged alone.
+    `rated`: as for `judge`.
+    `problems`: of the images, as `problem_of` gives them.
+    Returns the same for any order of the images.
     """
     order = sorted(range(len(votes)), key=lambda i: _content(votes[i], annotators[i]))
     names = {name: row for row, name in enumerate(sorted({name for image in annotators for name in image}))}
@@ -162,12 +152,8 @@ def _average_starts(
 ) -> tuple[list[Problem], list[EMResult]]:
     """Run the rounds from all sides, including the majority vote, and average.
 
-    Returns
-    -------
-    problems : list of Problem
-        With the priors of the best side.
-    ascents : list of EMResult
-        Results of EM with them; the looks are means over the sides.
+    Returns `problems`: with the priors of the best side. `ascents`: results of EM with them; the looks are
+    means over the sides.
     """
     majority = [
         (2 * problem.count >= problem.crowd - EDGE).astype(np.float64) for problem in run.stack.problems
@@ -251,14 +237,8 @@ def _score(ascent: StackedEMResult) -> float:
 def _vote_likelihood(stack: Stack, chance: FloatArray, kinds: FloatArray) -> float:
     """Return the log likelihood of all votes and decisions, each image's predicted by the others.
 
-    Parameters
-    ----------
-    stack : Stack
-        Of the images, with the priors from the others.
-    chance : (R,) float64
-        Of all annotators, one image behind the other: their rates of chance meetings.
-    kinds : (I, 3) float64
-        Of the images.
+    `stack`: of the images, with the priors from the others. `chance`: (R,), of all annotators, one image
+    behind the other: their rates of chance meetings. `kinds`: (I, 3), of the images.
     """
     from raterscope.algorithms.clicks._vote_kernels import StackedState
 

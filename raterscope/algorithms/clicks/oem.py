@@ -132,10 +132,7 @@ class OEMSettings(MixtureSettings):
     def departures(self) -> tuple[str, ...]:
         """List the differences from Algorithm 1 of the OEM-DEM paper.
 
-        Returns
-        -------
-        tuple of str
-            Clauses for the methods text of a report.
+        Returns clauses for the methods text of a report.
         """
         if uses_evidence(self):
             return ("a model of the crowd and its evidence replace Algorithm 1",)
@@ -206,20 +203,11 @@ def oem(
 ) -> Clustering:
     """Cluster the clicks of one image (OEM-DEM paper, Algorithm 1).
 
-    Parameters
-    ----------
-    clicks : Clicks
-        N clicks of R annotators; one mark for each annotator and position (`Clicks.merged`).
-    watch : Watch
-        Called with every iteration.
-    reliability : (R,) float64, optional
-        Each annotator's p0, for example the reliability on another image (section 4); that of the settings
-        where it is NaN. It is clipped to .01 and .99; estimates may leave this range.
-
-    Returns
-    -------
-    Clustering
-        Empty without clicks or clusters.
+    `clicks`: N clicks of R annotators; one mark for each annotator and position (`Clicks.merged`).
+    `watch`: called with every iteration.
+    `reliability`: (R,), each annotator's p0, for example the reliability on another image (section 4); that
+        of the settings where it is NaN. It is clipped to .01 and .99; estimates may leave this range.
+    Returns empty without clicks or clusters.
 
     Notes
     -----
@@ -237,6 +225,7 @@ def oem(
     All other settings follow a corrected path, which also differs in the initial scatter and number, the
     order of annihilation and the stop rule: `OEMSettings.departures` lists all differences of the settings.
     By default a model of the crowd is fitted instead.
+
 
     Examples
     --------
@@ -419,22 +408,13 @@ MEDIAN_OF_RAYLEIGH = math.sqrt(2 * math.log(2))
 
 @dataclass(frozen=True)
 class Habits:
-    """Habits of a crowd: its scatter, and repeated clicks on one object.
+    """Habits of a crowd: its scatter, and repeated clicks on one object."""
 
-    Attributes
-    ----------
-    scatter : float
-        Standard deviation of a click around its object along an axis, pixels.
-    repeats : float
-        Rate at which annotators click again near their own click, relative to other annotators' rate: near 0
-        if objects are marked once, 1 if clicks are independent.
-    resolution : float
-        Standard deviation from rounding, the lower bound of a scatter.
-    """
-
-    scatter: float
+    scatter: float  # standard deviation of a click around its object along an axis, pixels
+    # rate at which annotators click again near their own click, relative to other annotators' rate: near 0 if
+    # objects are marked once, 1 if clicks are independent
     repeats: float
-    resolution: float
+    resolution: float  # standard deviation from rounding, the lower bound of a scatter
 
 
 def learn_habits(clicks: Clicks) -> Habits:

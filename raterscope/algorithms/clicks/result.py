@@ -19,16 +19,7 @@ the posteriors of a good crowd little. Before any decision, annotators are unkno
 def interval(right: FloatArray, wrong: FloatArray, prior: float, other: float) -> FloatArray:
     """Return mean, 2.5 and 97.5 percent of a Beta posterior; NaN without counts.
 
-    Parameters
-    ----------
-    right, wrong : (R,) float64
-        Expected counts.
-    prior, other : float
-        Counts of the prior.
-
-    Returns
-    -------
-    (R, 3) float64
+    `right`, `wrong`: (R,), expected counts. `prior`, `other`: counts of the prior. Returns (R, 3).
     """
     from scipy.special import betaincinv
 
@@ -55,19 +46,10 @@ def precision_of(hit: FloatArray, marks: IntArray, spread: FloatArray) -> FloatA
     its clusters, and `LEVELS` times as large as their intervals. The interval is rounded outwards to whole
     marks: it holds 1 for annotators whose marks are all right, which the Beta distribution never does.
 
-    Parameters
-    ----------
-    hit : (R,) float64
-        Sum of the posteriors.
-    marks : (R,) int64
-        Marks made, duplicates merged.
-    spread : (R,) float64
-        Sum of the standard deviations of the posteriors.
-
-    Returns
-    -------
-    (R, 3) float64
-        Estimate, low, high; NaN without marks.
+    `hit`: (R,), sum of the posteriors.
+    `marks`: (R,), marks made, duplicates merged.
+    `spread`: (R,), sum of the standard deviations of the posteriors.
+    Returns (R, 3): estimate, low, high; NaN without marks.
     """
     from scipy.special import betaincinv
 
@@ -153,21 +135,11 @@ class Clustering:
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """Which of R annotators marked which of M clusters, sparse, sorted by cluster.
+    """Which of R annotators marked which of M clusters, sparse, sorted by cluster."""
 
-    Attributes
-    ----------
-    first : (M + 1,) int32
-        First mark of each cluster.
-    annotator : (marks,) int32
-        Who marked each cluster, rising within a cluster.
-    annotators : int
-        R.
-    """
-
-    first: NDArray[np.int32]
-    annotator: NDArray[np.int32]
-    annotators: int
+    first: NDArray[np.int32]  # (M + 1,): first mark of each cluster
+    annotator: NDArray[np.int32]  # (marks,): who marked each cluster, rising within a cluster
+    annotators: int  # R
 
     @classmethod
     def of(cls, marked: BoolArray) -> Marks:
@@ -288,26 +260,14 @@ class Detection:
 
 @dataclass(frozen=True, eq=False)
 class SpotClasses:
-    """Classes of M clusters: C classes, voted by R annotators.
+    """Classes of M clusters: C classes, voted by R annotators."""
 
-    Attributes
-    ----------
-    names : tuple of C names
-    posterior : (M, C) float64
-        Probability of each class, given that the cluster is a structure; rows add up to 1.
-    votes : (M, C) int64
-        Annotators who gave each class.
-    known : (M,) int64
-        Class that was held fixed, -1 elsewhere.
-    accuracy : (R,) float64
-        Expected share of an annotator's classes that are right; NaN without votes.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # (C,)
+    # (M, C): probability of each class, given that the cluster is a structure; rows add up to 1
     posterior: FloatArray
-    votes: IntArray
-    known: IntArray
-    accuracy: FloatArray
+    votes: IntArray  # (M, C): annotators who gave each class
+    known: IntArray  # (M,): class that was held fixed, -1 elsewhere
+    accuracy: FloatArray  # (R,): expected share of an annotator's classes that are right; NaN without votes
 
     def label(self) -> IntArray:
         """Return the most probable class of each cluster, (M,)."""

@@ -27,15 +27,10 @@ NO_CLUSTER = -1
 
 @dataclass(frozen=True, eq=False)
 class ChangedDecisions:
-    """Positions with a detection in only one of two fusions of an image, the most certain changes first.
+    """Positions with a detection in only one of two fusions of an image, the most certain changes first."""
 
-    Attributes
-    ----------
-    before, after : (K,) int64
-        The cluster there in the fusion with all clicks and in that with fewer; `NO_CLUSTER` if there is none.
-        One of the two is detected and the other is not.
-    """
-
+    # before, after: (K,): the cluster there in the fusion with all clicks and in that with fewer;
+    # `NO_CLUSTER` if there is none. One of the two is detected and the other is not.
     before: IntArray
     after: IntArray
 
@@ -46,13 +41,7 @@ class ChangedDecisions:
 def changed_decisions(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) -> ChangedDecisions:
     """Compare two fusions of an image, detected or not, cluster by cluster.
 
-    Parameters
-    ----------
-    before : Fusion
-        Of N clicks.
-    after : Fusion
-        Of the remaining clicks, in the same order.
-    kept : (N,) bool
+    `before`: of N clicks. `after`: of the remaining clicks, in the same order. `kept`: (N,).
     """
     moved = same_clusters(before, after, kept)
     old, new = before.detection, after.detection
@@ -78,20 +67,9 @@ def same_clusters(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) -> Int
     Clicks count by their probability of being inliers in both. The matching is one to one, with the largest
     number of common clicks.
 
-    Parameters
-    ----------
-    before, after, kept
-        As in `changed_decisions`.
-
-    Returns
-    -------
-    (M,) int64
-        For each cluster of `before` that of `after`, `NO_CLUSTER` without a common click.
-
-    Raises
-    ------
-    ValueError
-        If the clicks are not those of the fusions.
+    `before`, `after`, `kept`: as in `changed_decisions`. Returns (M,): for each cluster of `before` that of
+    `after`, `NO_CLUSTER` without a common click. Raises `ValueError`: if the clicks are not those of the
+    fusions.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -140,10 +118,7 @@ FEWEST_AGAINST = 2
 def decision_notice(fusions: Sequence[Fusion]) -> str | None:
     """State how many decisions contradict the votes; None if no more than the posteriors predict.
 
-    Parameters
-    ----------
-    fusions : sequence of Fusion
-        Of all images of the run.
+    `fusions`: of all images of the run.
     """
     from scipy.special import pdtrc
 
@@ -171,10 +146,7 @@ def decision_notice(fusions: Sequence[Fusion]) -> str | None:
 def absence_notice(fusions: Sequence[Fusion]) -> str | None:
     """State that the detections of a run may all be artefacts; None if votes or decisions rule that out.
 
-    Parameters
-    ----------
-    fusions : sequence of Fusion
-        Of all images of the run.
+    `fusions`: of all images of the run.
     """
     detected = sum(int((fusion.detection.detected & (fusion.verdict < 0)).sum()) for fusion in fusions)
     accepted = any(bool(((fusion.verdict == 1) & (fusion.votes >= FEWEST)).any()) for fusion in fusions)
@@ -197,10 +169,7 @@ def score_notice(fusions: Sequence[Fusion]) -> str | None:
     They do if most detected spots have no detection of the program, or if spots with high scores are detected
     less often than those with low scores, beyond chance.
 
-    Parameters
-    ----------
-    fusions : sequence of Fusion
-        Of all images of the run.
+    `fusions`: of all images of the run.
     """
     scored = [(fusion.score, fusion.detection.detected) for fusion in fusions if fusion.score is not None]
     if not scored:
@@ -234,16 +203,8 @@ LIMIT = 0.02
 def halves_of(clicks: Sequence[Clicks], plan: FusionPlan) -> list[list[int]]:
     """Divide images into halves: two halves for each way, the same for any order of images and clicks.
 
-    Parameters
-    ----------
-    clicks : sequence of Clicks
-        Of each image.
-    plan : FusionPlan
-
-    Returns
-    -------
-    list of list of int
-        Indices of the images of each half; empty with a plan that does not learn across images.
+    `clicks`: of each image. Returns indices of the images of each half; empty with a plan that does not learn
+    across images.
     """
     if len(clicks) < 2 or not isinstance(plan.detection, DEMSettings) or not learns_across_images(plan):
         return []
@@ -292,24 +253,12 @@ def add_half_detections(
 ) -> list[Fusion]:
     """Add to fusions the detections from fusing half of the images at a time.
 
-    Parameters
-    ----------
-    clicks : sequence of Clicks
-        Of each image.
-    alone : sequence of Fusion
-        Of each image by itself.
-    learnt : sequence of Fusion
-        Of all images together, see `learn_from_each_other`.
-    plan : FusionPlan
-        Plan of both.
-    watch : Watch
-    shared : SharedVotes, optional
-        Of these images, as `share_votes` gives them.
-
-    Returns
-    -------
-    list of Fusion
-        `learnt` with `Fusion.halves`; unchanged with a plan that does not learn across images.
+    `clicks`: of each image.
+    `alone`: of each image by itself.
+    `learnt`: of all images together, see `learn_from_each_other`.
+    `plan`: plan of both.
+    `shared`: of these images, as `share_votes` gives them.
+    Returns `learnt` with `Fusion.halves`; unchanged with a plan that does not learn across images.
     """
     halves = halves_of(clicks, plan)
     if not halves:
@@ -335,10 +284,7 @@ def depends_on_grouping(fusion: Fusion) -> BoolArray:
 def grouping_notice(fusions: Sequence[Fusion]) -> str | None:
     """State how many decisions of a run depend on which images are fused together; None if few do.
 
-    Parameters
-    ----------
-    fusions : sequence of Fusion
-        Of all images of the run, as `add_half_detections` gives them.
+    `fusions`: of all images of the run, as `add_half_detections` gives them.
     """
     known = [fusion for fusion in fusions if len(fusion.halves)]
     if not known:
@@ -362,10 +308,7 @@ def grouping_notice(fusions: Sequence[Fusion]) -> str | None:
 def run_notices(fusions: Sequence[Fusion]) -> list[str]:
     """Return all notices: `absence_notice`, `decision_notice`, `score_notice` and `grouping_notice`.
 
-    Parameters
-    ----------
-    fusions : sequence of Fusion
-        Of all images of the run.
+    `fusions`: of all images of the run.
     """
     givers = (absence_notice, decision_notice, score_notice, grouping_notice)
     notices = [give(fusions) for give in givers]

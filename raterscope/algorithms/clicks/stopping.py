@@ -43,43 +43,23 @@ from raterscope.algorithms.settings import Settings, choice, integer, number
 
 @dataclass(frozen=True, eq=False)
 class StreamHistory:
-    """The S steps of a stream on one image.
+    """The S steps of a stream on one image."""
 
-    Attributes
-    ----------
-    annotators, clicks : (S,) int64
-        Numbers after each step.
-    detections : (S,) int64
-        After each step.
-    changed : (S,) int64
-        Decisions that the step changed.
-    expected : (S,) float64
-        Decisions expected to change with the further annotators of the stop rule.
-    chance : (S,) float64
-        Probability that any decision changes.
-    sensitivity, precision : (S, 3) float64
-        Of the detections: estimate, low, high.
-    firm : (S,) bool
-        Whether the stop rule needs no more annotators.
-    refreshed : (S,) bool
-        Whether the step clustered all clicks again.
-    coming : (S,) float64
-        Expected changes that are new detections. 0 in histories of earlier versions.
-    interval : (S, 2) float64
-        95 % interval of the number of decisions that change. NaN in histories of earlier versions.
-    """
-
+    # annotators, clicks: (S,): numbers after each step
     annotators: IntArray
     clicks: IntArray
-    detections: IntArray
-    changed: IntArray
-    expected: FloatArray
-    chance: FloatArray
+    detections: IntArray  # (S,): after each step
+    changed: IntArray  # (S,): decisions that the step changed
+    expected: FloatArray  # (S,): decisions expected to change with the further annotators of the stop rule
+    chance: FloatArray  # (S,): probability that any decision changes
+    # sensitivity, precision: (S, 3): of the detections: estimate, low, high
     sensitivity: FloatArray
     precision: FloatArray
-    firm: BoolArray
-    refreshed: BoolArray
+    firm: BoolArray  # (S,): whether the stop rule needs no more annotators
+    refreshed: BoolArray  # (S,): whether the step clustered all clicks again
+    # (S,): expected changes that are new detections. 0 in histories of earlier versions
     coming: FloatArray = field(default_factory=lambda: np.empty(0))
+    # (S, 2): 95 % interval of the number of decisions that change. NaN in histories of earlier versions.
     interval: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
 
     def __post_init__(self) -> None:
@@ -169,45 +149,22 @@ class ExpectedChanges:
     """Expected changes by k more annotators on an image of M clusters.
 
     A decision changes when a detection appears or vanishes.
-
-    Attributes
-    ----------
-    more : int
-        k.
-    detections : int
-        Now.
-    chance : (M,) float64
-        Probability that the cluster's decision changes or the cluster vanishes.
-    appearing : float
-        Expected number of detections where there is no cluster now.
-    fresh : float
-        Probability that any such detection appears.
-    expected : float
-        Expected number of decisions that change.
-    any : float
-        Probability that any decision changes.
-    missed : float
-        Expected number of structures without a cluster.
-    sensitivity, precision : (3,) float64
-        Of the present detections: estimate and 95 % interval. Sensitivity is relative to the structures that
-        annotators like these could find. NaN without a detection.
-    coming : float
-        Expected changes that are new detections. 0 in results of earlier versions.
-    interval : (2,) float64
-        95 % interval of the number of decisions that change. NaN in results of earlier versions.
     """
 
-    more: int
-    detections: int
-    chance: FloatArray
-    appearing: float
-    fresh: float
-    expected: float
-    any: float
-    missed: float
+    more: int  # k
+    detections: int  # now
+    chance: FloatArray  # (M,): probability that the cluster's decision changes or the cluster vanishes
+    appearing: float  # expected number of detections where there is no cluster now
+    fresh: float  # probability that any such detection appears
+    expected: float  # expected number of decisions that change
+    any: float  # probability that any decision changes
+    missed: float  # expected number of structures without a cluster
+    # sensitivity, precision: (3,): of the present detections: estimate and 95 % interval. Sensitivity is
+    # relative to the structures that annotators like these could find. NaN without a detection.
     sensitivity: FloatArray
     precision: FloatArray
-    coming: float = 0.0
+    coming: float = 0.0  # expected changes that are new detections. 0 in results of earlier versions
+    # (2,): 95 % interval of the number of decisions that change. NaN in results of earlier versions.
     interval: FloatArray = field(default_factory=lambda: np.full(2, np.nan))
 
     @property
@@ -234,16 +191,10 @@ def predict_outlook(
     are drawn from their posterior, and so are the newcomers' votes, see `_predictive`. The draws are the same
     each time.
 
-    Parameters
-    ----------
-    clicks : Clicks
-        N clicks of R annotators.
-    fusion : Fusion
-        Their fusion.
-    plan : DetectionPlan
-        Plan of the fusion.
-    experience : Experience, optional
-        Experience on other images, if the fusion used it.
+    `clicks`: N clicks of R annotators.
+    `fusion`: their fusion.
+    `plan`: plan of the fusion.
+    `experience`: experience on other images, if the fusion used it.
     """
     settings = StoppingSettings() if settings is None else settings
     watch(0.0, "looking ahead")
@@ -283,12 +234,7 @@ def is_settled(outlook: ExpectedChanges, history: StreamHistory, settings: Stopp
     therefore also limits the decisions that the last annotators changed: as many annotators as are predicted,
     as far as the history reaches.
 
-    Parameters
-    ----------
-    outlook : ExpectedChanges
-        With the same settings.
-    history : StreamHistory
-        Up to now. The paper's rule needs a minimum of steps.
+    `outlook`: with the same settings. `history`: up to now. The paper's rule needs a minimum of steps.
     """
     if settings.rule == "unchanged":
         last = history.changed[-settings.unchanged :]
@@ -302,12 +248,8 @@ def is_settled(outlook: ExpectedChanges, history: StreamHistory, settings: Stopp
 def count_recent_changes(history: StreamHistory, annotators: int, steps: int | None = None) -> int:
     """Count the decisions that the last annotators changed, up to a step, without the first step.
 
-    Parameters
-    ----------
-    annotators : int
-        Number of last annotators; a step that began with an earlier one does not count.
-    steps : int, optional
-        Count at this step, from 1; at the last one by default.
+    `annotators`: number of last annotators; a step that began with an earlier one does not count. `steps`:
+    count at this step, from 1; at the last one by default.
     """
     counts, changed = history.annotators[:steps], history.changed[:steps]
     if len(counts) < 2:
@@ -320,10 +262,7 @@ def count_changes(before: Fusion, after: Fusion) -> int:
 
     A detection is the same within two click scatters, one to one.
 
-    Parameters
-    ----------
-    before, after : Fusion
-        Of one image.
+    `before`, `after`: of one image.
     """
     old, new = (fusion.clustering.mean[fusion.detection.detected] for fusion in (before, after))
     reach = SAME * _scatter(before if len(old) else after)
@@ -431,29 +370,14 @@ DOUBT = 5.0
 
 @dataclass(frozen=True, eq=False)
 class RankedAnnotators:
-    """C annotators who may mark an image next, the most informative first.
+    """C annotators who may mark an image next, the most informative first."""
 
-    Attributes
-    ----------
-    annotators : tuple of C names
-    gain : (C,) float64
-        Wrong decisions that the clicks of each are expected to correct.
-    sensitivity : (C,) float64
-        Expected on this image.
-    reliability : (C,) float64
-        Expected share of marks that are part of a cluster.
-    images : int
-        Number of images behind the experience.
-    gain_of_new : float
-        The same for a new annotator who resembles those of this image.
-    """
-
-    annotators: tuple[str, ...]
-    gain: FloatArray
-    sensitivity: FloatArray
-    reliability: FloatArray
-    images: int
-    gain_of_new: float
+    annotators: tuple[str, ...]  # (C,)
+    gain: FloatArray  # (C,): wrong decisions that the clicks of each are expected to correct
+    sensitivity: FloatArray  # (C,): expected on this image
+    reliability: FloatArray  # (C,): expected share of marks that are part of a cluster
+    images: int  # number of images behind the experience
+    gain_of_new: float  # the same for a new annotator who resembles those of this image
 
     def __len__(self) -> int:
         return len(self.annotators)
@@ -471,17 +395,10 @@ class RankedAnnotators:
 
 @dataclass(frozen=True, eq=False)
 class RankedImages:
-    """M images, the one most in need of another annotator first.
+    """M images, the one most in need of another annotator first."""
 
-    Attributes
-    ----------
-    image : (M,) int64
-    gain : (M,) float64
-        Wrong decisions that another annotator is expected to correct.
-    """
-
-    image: IntArray
-    gain: FloatArray
+    image: IntArray  # (M,)
+    gain: FloatArray  # (M,): wrong decisions that another annotator is expected to correct
 
 
 def rank_annotators(
@@ -497,14 +414,8 @@ def rank_annotators(
     Experience gives an annotator's ability on other images relative to the others; annotators who marked this
     image show how easy it is. Annotators with little experience are treated as average.
 
-    Parameters
-    ----------
-    clicks : Clicks
-        On the image so far; their annotators are excluded.
-    experience : Experience
-        On other images.
-    annotators : collection of str, optional
-        Candidates; by default all annotators of `experience`.
+    `clicks`: on the image so far; their annotators are excluded. `experience`: on other images. `annotators`:
+    collection of str, candidates; by default all annotators of `experience`.
     """
     visited = frozenset(clicks.annotators)
     free = [
@@ -537,10 +448,7 @@ def rank_images(
 ) -> RankedImages:
     """Rank images by the wrong decisions that one more annotator would correct.
 
-    Parameters
-    ----------
-    fusions : sequence of Fusion
-        Of each.
+    `fusions`: of each.
     """
     gain = np.zeros(len(fusions))
     threshold = threshold_of(plan.detection)

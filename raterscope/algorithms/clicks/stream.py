@@ -85,10 +85,7 @@ class StreamPlan:
     def make(cls, texts: Mapping[str, str] | None = None) -> Self:
         """Make a plan from `field=value` pairs of a command line.
 
-        Raises
-        ------
-        SettingsError
-            For an unknown setting, or a value out of range.
+        Raises `SettingsError`: for an unknown setting, or a value out of range.
         """
         names = {spec.name for spec in StreamSettings.specs()}
         own = {name: text for name, text in (texts or {}).items() if name in names}
@@ -99,10 +96,7 @@ class StreamPlan:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Make a plan from what `as_dict` gave.
 
-        Raises
-        ------
-        SettingsError
-            For names and values that are not known here.
+        Raises `SettingsError`: for names and values that are not known here.
         """
         plan = FusionPlan.from_dict(values)
         return cls._joined(plan, StreamSettings.from_dict(values.get("stream", {})))
@@ -129,51 +123,28 @@ class StreamPlan:
 
 @dataclass(frozen=True, eq=False)
 class StreamMemory:
-    """Memory of a stream from step to step, in addition to its fusion.
+    """Memory of a stream from step to step, in addition to its fusion."""
 
-    Attributes
-    ----------
-    components : int
-        Number of clusters from clicks, the first ones of the fusion; the others are spots that the expert
-        added.
-    origin : (M,) int64
-        Index of each cluster in the previous fusion; -1 for new ones and for the expert's.
-    refreshed : bool
-        Whether the step clustered all clicks again.
-    marks, annotators : int
-        Numbers at the last clustering of all clicks: clicks, duplicates merged, and annotators.
-    crowd : CrowdMemory, optional
-        If the criterion is the evidence.
-    votes : State, optional
-        State of DEM.
-    start : str
-        Start of DEM at step 0: in the published version, new clusters use it (eq. 39).
-    """
-
+    # number of clusters from clicks, the first ones of the fusion; the others are spots that the expert added
     components: int
+    # (M,): index of each cluster in the previous fusion; -1 for new ones and for the expert's
     origin: IntArray
-    refreshed: bool
+    refreshed: bool  # whether the step clustered all clicks again
+    # marks, annotators: numbers at the last clustering of all clicks: clicks, duplicates merged, and
+    # annotators
     marks: int
     annotators: int
-    crowd: CrowdMemory | None
-    votes: State
-    start: str
+    crowd: CrowdMemory | None  # if the criterion is the evidence
+    votes: State  # state of DEM
+    start: str  # start of DEM at step 0: in the published version, new clusters use it (eq. 39)
 
 
 @dataclass(frozen=True, eq=False)
 class StreamState:
-    """State of a stream.
+    """State of a stream."""
 
-    Attributes
-    ----------
-    step : int
-        Number of batches of clicks since the first.
-    fusion : Fusion
-        Of all clicks so far.
-    """
-
-    step: int
-    fusion: Fusion
+    step: int  # number of batches of clicks since the first
+    fusion: Fusion  # of all clicks so far
     memory: StreamMemory
 
     @property
@@ -191,13 +162,8 @@ def begin_stream(
 ) -> StreamState:
     """Fuse the first clicks of a stream, as `fuse` does (Algorithm 3, line 1).
 
-    Parameters
-    ----------
-    clicks : Clicks
-        May be empty.
-    experience : Experience, optional
-        On other images, as for `fuse`. With a plan that carries reliabilities, clustering starts from the
-        annotators' reliabilities on those images (section 4).
+    `clicks`: may be empty. `experience`: on other images, as for `fuse`. With a plan that carries
+    reliabilities, clustering starts from the annotators' reliabilities on those images (section 4).
     """
     plan = StreamPlan() if plan is None else plan
     known = _carried_reliability(clicks, plan, experience)
@@ -215,20 +181,11 @@ def advance_stream(
 ) -> StreamState:
     """Update a stream with new clicks (Algorithm 3, lines 4 to 8).
 
-    Parameters
-    ----------
-    clicks : Clicks
-        All so far: first those of the state and its annotators, in the same order, then new ones, if any.
-        Weights do not change.
-    plan : StreamPlan, optional
-        As before.
-    experience : Experience, optional
-        On other images, as for `begin_stream`.
-
-    Raises
-    ------
-    ClicksError
-        If the clicks do not begin with those of the state.
+    `clicks`: all so far: first those of the state and its annotators, in the same order, then new ones, if
+        any. Weights do not change.
+    `plan`: as before.
+    `experience`: on other images, as for `begin_stream`.
+    Raises `ClicksError`: if the clicks do not begin with those of the state.
     """
     plan = StreamPlan() if plan is None else plan
     marks, mark = clicks.merged()
@@ -390,17 +347,8 @@ def share_streams(
 ) -> list[StreamState]:
     """Let images that were fused alone learn from each other; return them as streams.
 
-    Parameters
-    ----------
-    alone : sequence of StreamState
-        Of each image, as from `restart_stream`.
-    others : sequence of (Clicks, Fusion), optional
-        Images that are not streams, with their fusions by the same plan: they count too.
-
-    Returns
-    -------
-    list of StreamState
-        With the decisions of a fusion of all the images.
+    `alone`: of each image, as from `restart_stream`. `others`: images that are not streams, with their
+    fusions by the same plan: they count too. Returns with the decisions of a fusion of all the images.
     """
     fusions = learn_from_each_other(
         [*clicks, *(other for other, _ in others)],
