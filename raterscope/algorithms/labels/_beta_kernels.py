@@ -20,19 +20,11 @@ def interpolate(
 ) -> None:
     """Interpolate the logit of a quantile between six by six nodes (Lagrange's polynomials).
 
-    Parameters
-    ----------
-    first, second : (M,) float64
-        Parameters of Beta distributions.
-    table : (T, T) float64
-        Logits of the quantile at exp(log(least) + i * step).
-    least, most : float
-        Range of the parameters; NaN for distributions outside.
-    step : float
-    weights : (2, 6) float64
-        Overwritten.
-    end : (M,) float64
-        Overwritten with the quantiles.
+    `first`, `second`: (M,) float64, parameters of Beta distributions.
+    `table`: (T, T) float64, logits of the quantile at exp(log(least) + i * step).
+    `least`, `most`: range of the parameters; NaN for distributions outside.
+    `weights`: (2, 6) float64, overwritten.
+    `end`: (M,) float64, overwritten with the quantiles.
     """
     origin = math.log(least)
     for m in range(len(first)):

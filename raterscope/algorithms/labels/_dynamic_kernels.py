@@ -46,15 +46,9 @@ def digamma(x: float) -> float:
 def _observe(chance: Array, output: int, own: Array, rest: Array, noise: Array) -> None:
     """Filter one vote.
 
-    Parameters
-    ----------
-    chance : (J,) float64
-        Of each class for the task.
-    output : int
-    own, rest : (M, J) float64
-        Pseudo-counts of each output, and of all others; overwritten.
-    noise : (M,) float64
-        q of this step; overwritten by that of the next.
+    `chance`: (J,) float64, of each class for the task. `own`, `rest`: (M, J) float64, pseudo-counts of each
+    output, and of all others; overwritten. `noise`: (M,) float64, q of this step; overwritten by that of the
+    next.
     """
     outputs, classes = own.shape
     for m in range(outputs):
@@ -91,25 +85,14 @@ def _smooth(
 ) -> bool:
     """Smooth one step backwards.
 
-    Parameters
-    ----------
-    later : bool
-        Whether there is a later step.
-    own, rest : (M, J) float64
-        State of the filter after this step.
-    noise : (M,) float64
-        q of the later step.
-    logit, variance : (M, J) float64
-        Smoothed mean and variance of the log odds at the later step; overwritten by those of this step.
-    alpha : (L, J) float64
-        The corresponding pseudo-counts (eq. 77); overwritten where they change.
-    fresh : (L,) bool
-        Set to False where they change.
-
-    Returns
-    -------
-    bool
-        Whether anything changed.
+    `later`: whether there is a later step.
+    `own`, `rest`: (M, J) float64, state of the filter after this step.
+    `noise`: (M,) float64, q of the later step.
+    `logit`, `variance`: (M, J) float64, smoothed mean and variance of the log odds at the later step;
+        overwritten by those of this step.
+    `alpha`: (L, J) float64, the corresponding pseudo-counts (eq. 77); overwritten where they change.
+    `fresh`: (L,) bool, set to False where they change.
+    Returns whether anything changed.
     """
     changed = False
     outputs, classes = own.shape
@@ -146,12 +129,8 @@ def _share_out(logit: Array, variance: Array, shown: Array) -> None:
     variances, pi (1 - pi) / total, to that of the Beta distributions, (pi (1 - pi))^2 times the variance of
     the log odds. If all of these have the same total, as without noise, the total is kept.
 
-    Parameters
-    ----------
-    logit, variance : (L, J) float64
-        As of `_smooth`.
-    shown : (L, J) float64
-        Filled with the pseudo-counts.
+    `logit`, `variance`: (L, J) float64, as of `_smooth`. `shown`: (L, J) float64, filled with the
+    pseudo-counts.
     """
     outputs, classes = logit.shape
     for j in range(classes):
@@ -213,26 +192,16 @@ def follow(
     With two outputs one determines the other. With more, `steps` and `final` are filled from `_share_out`,
     but `logs` are those of eqs. 77 and 78.
 
-    Parameters
-    ----------
-    prior : (J, L) float64
-    start : (K + 1,) int64
-        The steps of each annotator.
-    order : (K,) int64
-        Annotators; `first` to `last` are processed.
-    first, last : int
-    task : (V,) int32
-    label : (V,) int16
-        Of each step.
-    posterior : (N, J) float64
-    logs : (V, J) float64
-        Filled with the expected logarithm of the probability of the vote (eq. 78).
-    steps : (V, J, L) float32
-        Filled with the smoothed pseudo-counts, unless empty.
-    final : (K, J, L) float64
-        Filled with those of the last step.
-    halt : (1,) bool
-        Stops the kernel when it is set.
+    `prior`: (J, L) float64.
+    `start`: (K + 1,) int64, the steps of each annotator.
+    `order`: (K,) int64, annotators; `first` to `last` are processed.
+    `task`: (V,) int32.
+    `label`: (V,) int16, of each step.
+    `posterior`: (N, J) float64.
+    `logs`: (V, J) float64, filled with the expected logarithm of the probability of the vote (eq. 78).
+    `steps`: (V, J, L) float32, filled with the smoothed pseudo-counts, unless empty.
+    `final`: (K, J, L) float64, filled with those of the last step.
+    `halt`: (1,) bool, stops the kernel when it is set.
     """
     classes, outputs = prior.shape
     many = 1 if outputs == 2 else outputs
@@ -307,26 +276,14 @@ def settle(
 ) -> float:
     """Update the tasks' probabilities (eq. 87).
 
-    Parameters
-    ----------
-    start : (N + 1,) int64
-    slot : (V,) int32
-        The votes on task i are the steps `place[start[i]]` to `place[start[i + 1]]`.
-    known : (N,) int16
-        Tasks with a known class, and those without votes, stay unchanged.
-    shares : (J,) float64
-        Expected logarithms of the classes' shares.
-    logs : (V, J) float64
-        As of `follow`.
-    first, last : int
-        Range of tasks.
-    posterior : (N, J) float64
-        Overwritten.
-
-    Returns
-    -------
-    float
-        The largest change of a probability.
+    `start`: (N + 1,) int64.
+    `slot`: (V,) int32, the votes on task i are the steps `place[start[i]]` to `place[start[i + 1]]`.
+    `known`: (N,) int16, tasks with a known class, and those without votes, stay unchanged.
+    `shares`: (J,) float64, expected logarithms of the classes' shares.
+    `logs`: (V, J) float64, as of `follow`.
+    `first`, `last`: range of tasks.
+    `posterior`: (N, J) float64, overwritten.
+    Returns the largest change of a probability.
     """
     classes = len(shares)
     x = np.empty(classes)
@@ -369,23 +326,13 @@ def _observe_jointly(
 ) -> None:
     """Filter one vote for one output (eqs. 41-62).
 
-    Parameters
-    ----------
-    chance : (J,) float64
-        Of each class for the task: h.
-    hit : bool
-        Whether the vote is this output.
-    state : (J,) float64
-        The mean of w; overwritten.
-    covariance : (J, J) float64
-        P; overwritten.
-    noise : (M,) float64
-        q of this step at `m`; overwritten by that of the next.
-    gain : (J,) float64
-        K; filled.
-    moved : (3,) float64
-        Filled with r_prior, with the change of eta by it, and with 1 - r_post / r_prior.
-    m : int
+    `chance`: (J,) float64, of each class for the task: h.
+    `hit`: whether the vote is this output.
+    `state`: (J,) float64, the mean of w; overwritten.
+    `covariance`: (J, J) float64, P; overwritten.
+    `noise`: (M,) float64, q of this step at `m`; overwritten by that of the next.
+    `gain`: (J,) float64, K; filled.
+    `moved`: (3,) float64, filled with r_prior, with the change of eta by it, and with 1 - r_post / r_prior.
     """
     classes = len(chance)
     for j in range(classes):
@@ -423,16 +370,10 @@ def _observe_jointly(
 def _adjoint(chance: Array, gain: Array, moved: Array, lead: Array, spread: Array, product: Array) -> None:
     """Update the adjoint state and covariance by one vote (eqs. 65, 68).
 
-    Parameters
-    ----------
-    chance, gain, moved
-        As of `_observe`.
-    lead : (J,) float64
-        lambda; overwritten.
-    spread : (J, J) float64
-        Lambda; overwritten.
-    product : (J,) float64
-        Workspace for Lambda K.
+    `chance`, `gain`, `moved`: as of `_observe`.
+    `lead`: (J,) float64, lambda; overwritten.
+    `spread`: (J, J) float64, Lambda; overwritten.
+    `product`: (J,) float64, workspace for Lambda K.
     """
     classes = len(chance)
     gained = moved[2]

@@ -10,16 +10,11 @@ from raterscope.algorithms.labels._pooled_kernels import normalise
 def add_counts(first: int, last: int, votes: Array, posterior: Array, counts: Array) -> None:
     """Add the expected votes on some tasks to the counts.
 
-    Parameters
-    ----------
-    first, last : int
-        Tasks between which to count.
-    votes : tuple
-        `start` (N + 1,) int64, and the annotator (V,) int32 and the label (V,) int16 of each vote, sorted by
-        task: the votes on task i are `start[i]` to `start[i + 1]`.
-    posterior : (N, J) float64
-    counts : (K, L, J) float64
-        Added to.
+    `first`, `last`: tasks between which to count.
+    `votes`: `start` (N + 1,) int64, and the annotator (V,) int32 and the label (V,) int16 of each vote,
+        sorted by task: the votes on task i are `start[i]` to `start[i + 1]`.
+    `posterior`: (N, J) float64.
+    `counts`: (K, L, J) float64, added to.
     """
     start, annotator, label = votes
     for i in range(first, last):
@@ -35,26 +30,14 @@ def expect_subtypes(
 ) -> tuple[float, float]:
     """Compute the joint probabilities of class and subtype of some tasks.
 
-    Parameters
-    ----------
-    first, last : int
-        Tasks.
-    votes : as in `add_counts`
-    known : (N,) int16
-        The class of a task where it is known, negative elsewhere.
-    subtypes : int
-        M.
-    logs : (J M,) float64
-        Expected logarithms of the classes' shares times those of their subtypes.
-    rates : (K, L, J M) float64
-        Expected logarithms of the annotators' rates.
-    joint : (N, J M) float64
-        Overwritten for tasks with votes.
-
-    Returns
-    -------
-    evidence, change : float
-        Sum of the logarithms of the normalisers, and of the absolute changes.
+    `first`, `last`: tasks.
+    `votes`: as in `add_counts`.
+    `known`: (N,) int16, the class of a task where it is known, negative elsewhere.
+    `subtypes`: M.
+    `logs`: (J M,) float64, expected logarithms of the classes' shares times those of their subtypes.
+    `rates`: (K, L, J M) float64, expected logarithms of the annotators' rates.
+    `joint`: (N, J M) float64, overwritten for tasks with votes.
+    Returns `evidence, change`: sum of the logarithms of the normalisers, and of the absolute changes.
     """
     start, annotator, label = votes
     columns = len(logs)
@@ -93,16 +76,10 @@ def temper_subtypes(
 ) -> None:
     """Compute the classes' probabilities of some tasks with the votes' design effect.
 
-    Parameters
-    ----------
-    first, last : int
-    votes, subtypes, logs, rates : as in `expect_subtypes`
-    correlation : float
-        The logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation.
-    answer : (N, J) float64
-        Overwritten for tasks with votes.
-    many : (N,) float64 or None
-        Weighted numbers of votes, if annotators have weights.
+    `votes`, `subtypes`, `logs`, `rates`: as in `expect_subtypes`.
+    `correlation`: the logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation.
+    `answer`: (N, J) float64, overwritten for tasks with votes.
+    `many`: (N,) float64 or None, weighted numbers of votes, if annotators have weights.
     """
     start, annotator, label = votes
     columns = len(logs)

@@ -23,15 +23,10 @@ def count_votes(task: Array, count: Array) -> None:
 def place_votes(task: Array, annotator: Array, label: Array, outputs: int, slot: Array, pair: Array) -> None:
     """Pack votes and sort them by task.
 
-    Parameters
-    ----------
-    task, annotator : (V,) int32
-    label : (V,) int16
-    outputs : int
-    slot : (N,) int64
-        Position of the next vote on each task; incremented.
-    pair : (all votes,) uint32
-        annotator * outputs + label; filled.
+    `task`, `annotator`: (V,) int32.
+    `label`: (V,) int16.
+    `slot`: (N,) int64, position of the next vote on each task; incremented.
+    `pair`: (all votes,) uint32, annotator * outputs + label; filled.
     """
     for v in range(len(task)):
         at = slot[task[v]]
@@ -43,14 +38,10 @@ def place_votes(task: Array, annotator: Array, label: Array, outputs: int, slot:
 def sum_votes(task: Array, annotator: Array, label: Array, weight: Array, total: Array) -> None:
     """Sum a weight of each class over votes.
 
-    Parameters
-    ----------
-    task, annotator : (V,) int32
-    label : (V,) int16
-    weight : (N, J) float64
-        Of tasks.
-    total : (K, L, J) float64
-        Added to.
+    `task`, `annotator`: (V,) int32.
+    `label`: (V,) int16.
+    `weight`: (N, J) float64, of tasks.
+    `total`: (K, L, J) float64, added to.
     """
     for v in range(len(task)):
         own, row = total[annotator[v], label[v]], weight[task[v]]
@@ -117,21 +108,11 @@ def _risen(prior: float, at_prior: float, count: float) -> tuple[float, float]:
 def expect_row(prior: Array, at_prior: Array, counts: Array, present: Array, logs: Array) -> float:
     """Compute the expected logarithms of a Dirichlet distribution (eqs. 18, 23).
 
-    Parameters
-    ----------
-    prior, counts : (L,) float64
-        Its parameters are their sum.
-    at_prior : (L + 1,) float64
-        As `log_gammas` returns them.
-    present : (M,) int64
-        Outputs that may have counts; the logarithms of others are not computed.
-    logs : (L,) float64
-        Filled there.
-
-    Returns
-    -------
-    float
-        ln B(prior + counts) - ln B(prior): the row's part of the lower bound.
+    `prior`, `counts`: (L,) float64, its parameters are their sum.
+    `at_prior`: (L + 1,) float64, as `log_gammas` returns them.
+    `present`: (M,) int64, outputs that may have counts; the logarithms of others are not computed.
+    `logs`: (L,) float64, filled there.
+    Returns ln B(prior + counts) - ln B(prior): the row's part of the lower bound.
     """
     total, risen, bound = prior.sum(), 0.0, 0.0
     for m in present:
@@ -150,23 +131,12 @@ def expect(
 ) -> float:
     """Compute the expected logarithms of annotators' rates (eqs. 22, 23), of the outputs that each used.
 
-    Parameters
-    ----------
-    prior, at_prior : (J, L) and (J, L + 1) float64
-        The second as `log_gammas` returns them.
-    counts : (P, K * L, J) float64
-        Votes counted in P parts; their sum is written to the first.
-    present : (K * L,) bool
-        Outputs that an annotator used.
-    first, last : int
-        Range of annotators.
-    weights : (K * L, J) float64
-        Overwritten where present.
-
-    Returns
-    -------
-    float
-        The annotators' part of the lower bound.
+    `prior`, `at_prior`: (J, L) and (J, L + 1) float64, the second as `log_gammas` returns them.
+    `counts`: (P, K * L, J) float64, votes counted in P parts; their sum is written to the first.
+    `present`: (K * L,) bool, outputs that an annotator used.
+    `first`, `last`: range of annotators.
+    `weights`: (K * L, J) float64, overwritten where present.
+    Returns the annotators' part of the lower bound.
     """
     classes, outputs = prior.shape
     bound = 0.0
@@ -193,18 +163,10 @@ def _sum_up(counts: Array, rows: Array) -> None:
 def maximise_row(smoothing: float, counts: Array, logs: Array) -> float:
     """Compute the maximum likelihood rates.
 
-    Parameters
-    ----------
-    smoothing : float
-        Added to every count.
-    counts : (L,) float64
-    logs : (L,) float64
-        Logarithms of the present rates; overwritten by those of the new ones.
-
-    Returns
-    -------
-    float
-        Contribution of the counts to the expected log likelihood under the present rates.
+    `smoothing`: added to every count.
+    `counts`: (L,) float64.
+    `logs`: (L,) float64, logarithms of the present rates; overwritten by those of the new ones.
+    Returns contribution of the counts to the expected log likelihood under the present rates.
     """
     total, likelihood = 0.0, 0.0
     for m in range(len(counts)):
@@ -250,22 +212,12 @@ def number_repeats(
 ) -> bool:
     """Count, for every vote on some tasks, the annotator's earlier votes on the same task.
 
-    Parameters
-    ----------
-    first, last : int
-        Range of tasks, called in order.
-    start, annotator, label : as in `place`
-    seen : (K,) int64
-        -1 to begin with. Overwritten: the last vote of each annotator.
-    present : (K, L) int64
-        -1 to begin with. Overwritten: the last vote of each annotator for each output.
-    again, labels : (V,) int32
-        Overwritten: number of earlier votes, and of those with the same output.
-
-    Returns
-    -------
-    bool
-        True if there are any.
+    `first`, `last`: range of tasks, called in order.
+    `start`, `annotator`, `label`: as in `place`.
+    `seen`: (K,) int64, -1 to begin with. Overwritten: the last vote of each annotator.
+    `present`: (K, L) int64, -1 to begin with. Overwritten: the last vote of each annotator for each output.
+    `again`, `labels`: (V,) int32, overwritten: number of earlier votes, and of those with the same output.
+    Returns True if there are any.
     """
     repeated = False
     for i in range(first, last):
@@ -294,18 +246,12 @@ def place(
 ) -> None:
     """Count the votes on some tasks.
 
-    Parameters
-    ----------
-    first, last : int
-        Tasks between which to count; those with votes have a class.
-    start : (N + 1,) int64
-        The votes of task i are `start[i]` to `start[i + 1]`.
-    annotator, label : (V,) int32, int16
-    state : (N,) int16
-    cells : (K, L, J) int32
-        Votes of each annotator for each output on tasks of each class. Added to.
-    rows : (K, J) int32
-        Their sums over outputs. Added to.
+    `first`, `last`: tasks between which to count; those with votes have a class.
+    `start`: (N + 1,) int64, the votes of task i are `start[i]` to `start[i + 1]`.
+    `annotator`, `label`: (V,) int32, int16.
+    `state`: (N,) int16.
+    `cells`: (K, L, J) int32, votes of each annotator for each output on tasks of each class. Added to.
+    `rows`: (K, J) int32, their sums over outputs. Added to.
     """
     for i in range(first, last):
         for v in range(start[i], start[i + 1]):
@@ -335,28 +281,18 @@ def sweep(
 ) -> None:
     """Draw the classes of some tasks one after the other, each given all others.
 
-    Parameters
-    ----------
-    first, last : int
-        Positions in `tasks` between which to draw.
-    tasks : (M,) int64
-        Tasks with votes and without a known class.
-    start, annotator, label : as in `place`
-    again, output : (V,) or (0,) int32
-        Number of earlier votes of the annotator on the task, and of those with the same output; empty without
-        any.
-    prior : (L, J) float64
-    prior_rows : (J,) float64
-    share : float
-        Pseudo-counts of a class's share.
-    uniform : (last - first,) float64
-        Random numbers, 0 to 1.
-    state, cells, rows : as in `place`
-        Updated.
-    shares : (J,) int64
-        Tasks of each class. Updated.
-    chance : (M, J) float64
-        Overwritten with each task's probabilities given all other tasks' classes.
+    `first`, `last`: positions in `tasks` between which to draw.
+    `tasks`: (M,) int64, tasks with votes and without a known class.
+    `start`, `annotator`, `label`: as in `place`.
+    `again`, `output`: (V,) or (0,) int32, number of earlier votes of the annotator on the task, and of those
+        with the same output; empty without any.
+    `prior`: (L, J) float64.
+    `prior_rows`: (J,) float64.
+    `share`: pseudo-counts of a class's share.
+    `uniform`: (last - first,) float64, random numbers, 0 to 1.
+    `state`, `cells`, `rows`: as in `place`, updated.
+    `shares`: (J,) int64, tasks of each class. Updated.
+    `chance`: (M, J) float64, overwritten with each task's probabilities given all other tasks' classes.
     """
     classes = len(shares)
     repeated = len(again) > 0
@@ -405,10 +341,7 @@ def sweep(
 def mean_of_samples(mean: Array, chance: Array, count: int) -> tuple[float, float]:
     """Add a sample to the running mean of `count` samples.
 
-    Returns
-    -------
-    (float, float)
-        The sum and the largest of the changes.
+    Returns the sum and the largest of the changes.
     """
     total, most = 0.0, 0.0
     for m in range(mean.shape[0]):

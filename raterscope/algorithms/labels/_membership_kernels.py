@@ -14,13 +14,7 @@ _TINY = 1e-12
 def spread(first: int, last: int, start: Array, posterior: Array, share: Array) -> None:
     """Copy the posterior of some tasks to their votes.
 
-    Parameters
-    ----------
-    first, last : int
-    start : (N + 1,) int64
-    posterior : (N, J) float32
-    share : (V, J) float32
-        Overwritten.
+    `start`: (N + 1,) int64. `posterior`: (N, J) float32. `share`: (V, J) float32, overwritten.
     """
     small_code()
     for i in range(first, last):
@@ -44,24 +38,13 @@ def membership_sweep(
 ) -> float:
     """Update the apparent class of each vote on some tasks, one vote after the other.
 
-    Parameters
-    ----------
-    first, last : int
-    votes, known : as in `_pooled_kernels.expect`
-    model : tuple
-        `above` and `below` of `_pooled_kernels.weigh_pairs`, updated with every vote.
-    mixture : (J,) float64
-        Prior of a task's mixture.
-    share : (V, J) float32
-        Probability of each vote's apparent class. Overwritten.
-    total : (N, J) float64
-        Its sum over the votes on a task. Overwritten.
-    each_class, weights : as in `_pooled_kernels.expect`
-
-    Returns
-    -------
-    float
-        Sum over the tasks of the changes of their expected mixtures.
+    `votes`, `known`: as in `_pooled_kernels.expect`.
+    `model`: `above` and `below` of `_pooled_kernels.weigh_pairs`, updated with every vote.
+    `mixture`: (J,) float64, prior of a task's mixture.
+    `share`: (V, J) float32, probability of each vote's apparent class. Overwritten.
+    `total`: (N, J) float64, its sum over the votes on a task. Overwritten.
+    `each_class`, `weights`: as in `_pooled_kernels.expect`.
+    Returns sum over the tasks of the changes of their expected mixtures.
     """
     start, pair, owner = votes
     above, below = model
@@ -137,17 +120,11 @@ def membership_without_truth(
 ) -> None:
     """Estimate the mixtures of known tasks from their votes, each without its own known class.
 
-    Parameters
-    ----------
-    tasks : (M,) int64
-    votes, model, mixture, share, total : as in `membership_sweep`
-        Unchanged except for rounding.
-    begin : (M, J) float64
-        Probabilities of the apparent classes before the first sweep.
-    sweeps : int
-    answer : (M, J) float64
-        Summed probabilities of the votes' apparent classes. Overwritten.
-    weights : as in `membership_sweep`
+    `tasks`: (M,) int64.
+    `votes`, `model`, `mixture`, `share`, `total`: as in `membership_sweep`, unchanged except for rounding.
+    `begin`: (M, J) float64, probabilities of the apparent classes before the first sweep.
+    `answer`: (M, J) float64, summed probabilities of the votes' apparent classes. Overwritten.
+    `weights`: as in `membership_sweep`.
     """
     start, pair, owner = votes
     above, below = model

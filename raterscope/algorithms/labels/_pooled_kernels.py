@@ -25,15 +25,9 @@ _BETWEEN = 8
 def count_pairs(first: int, last: int, votes: Array, posterior: Array, counts: Array) -> None:
     """Add the expected votes on some tasks to the counts.
 
-    Parameters
-    ----------
-    first, last : int
-    votes : tuple
-        `start` (N + 1,) int64, the pair (V,) int32 of each vote, sorted by task, and the annotator (P,) int32
-        of each pair. Pairs are those of an annotator and an output that occur.
-    posterior : (N, J) float64
-    counts : (P, J) float64
-        Added to.
+    `votes`: `start` (N + 1,) int64, the pair (V,) int32 of each vote, sorted by task, and the annotator (P,)
+    int32 of each pair. Pairs are those of an annotator and an output that occur. `posterior`: (N, J) float64.
+    `counts`: (P, J) float64, added to.
     """
     start, pair, _ = votes
     end = len(pair) - 1
@@ -59,24 +53,15 @@ def sum_pairs(
 ) -> None:
     """Sum the counts of some annotators.
 
-    Parameters
-    ----------
-    first, last : int
-        Annotators.
-    begin : (K + 1,) int64
-        The pairs of annotator k are `begin[k]` to `begin[k + 1]`.
-    output, meaning : (P,) int16, (L,) int16
-        Output of each pair, and the class that each output stands for; negative for none.
-    counts : (S, P, J) float64
-        Of S parts. Their sum is written to the first.
-    rows : (K, J) float64
-        Overwritten: sums over outputs.
-    right : (K, J) float64
-        Overwritten: those of the outputs that stand for the class.
-    own : (P,) float64
-        Overwritten: expected wrong votes.
-    together : (L, J) float64
-        Added to.
+    `first`, `last`: annotators.
+    `begin`: (K + 1,) int64, the pairs of annotator k are `begin[k]` to `begin[k + 1]`.
+    `output`, `meaning`: (P,) int16, (L,) int16, output of each pair, and the class that each output stands
+        for; negative for none.
+    `counts`: (S, P, J) float64, of S parts. Their sum is written to the first.
+    `rows`: (K, J) float64, overwritten: sums over outputs.
+    `right`: (K, J) float64, overwritten: those of the outputs that stand for the class.
+    `own`: (P,) float64, overwritten: expected wrong votes.
+    `together`: (L, J) float64, added to.
     """
     small_code()
     classes = counts.shape[2]
@@ -104,15 +89,7 @@ def sum_pairs(
 def normalise(logs: Array) -> float:
     """Turn logarithms into probabilities, in place.
 
-    Parameters
-    ----------
-    logs : (J,) float64
-        Overwritten.
-
-    Returns
-    -------
-    evidence : float
-        Logarithm of their sum.
+    `logs`: (J,) float64, overwritten. Returns `evidence`: logarithm of their sum.
     """
     most = logs[0]
     for j in range(1, len(logs)):
@@ -132,21 +109,13 @@ def weigh_pairs(
 ) -> None:
     """Compute numerators and denominators of the annotators' expected rates.
 
-    Parameters
-    ----------
-    begin : (K + 1,) int64
-        As in `sum_pairs`.
-    base : (P, J) float32
-        Prior mean of the rates.
-    strength : float
-        Votes that it counts as.
-    counts : (P, J) float64
-    rows : (K, J) float64
-        Their sums over outputs.
-    above : (P, J) floating
-        Overwritten.
-    below : (K, J) floating
-        Overwritten.
+    `begin`: (K + 1,) int64, as in `sum_pairs`.
+    `base`: (P, J) float32, prior mean of the rates.
+    `strength`: votes that it counts as.
+    `counts`: (P, J) float64.
+    `rows`: (K, J) float64, their sums over outputs.
+    `above`: (P, J) floating, overwritten.
+    `below`: (K, J) floating, overwritten.
     """
     for k in range(len(rows)):
         for j in range(rows.shape[1]):
@@ -170,17 +139,12 @@ def _multiply(
 ) -> None:
     """Multiply rates of some votes, without the votes' own contribution, up to a common factor.
 
-    Parameters
-    ----------
-    first, last : int
-        Votes.
-    votes : as in `count_pairs`
-    above, below : as in `weigh_pairs`
-    own : (J,) floating
-        A vote's share of both.
-    product : (J,) float64
-        Multiplied.
-    each_class, weights : as in `expect`
+    `first`, `last`: votes.
+    `votes`: as in `count_pairs`.
+    `above`, `below`: as in `weigh_pairs`.
+    `own`: (J,) floating, a vote's share of both.
+    `product`: (J,) float64, multiplied.
+    `each_class`, `weights`: as in `expect`.
     """
     _, pair, owner = votes
     least = above.dtype.type(_TINY)
@@ -219,28 +183,17 @@ def expect(
 ) -> tuple[float, float]:
     """Compute the classes' probabilities of some tasks, each vote's own contribution removed from its rates.
 
-    Parameters
-    ----------
-    first, last : int
-    votes : as in `count_pairs`
-    known : (N,) int16
-    model : tuple
-        `above` and `below` of `weigh_pairs`.
-    shares : (J,) float64
-    posterior : (N, J) floating
-        Overwritten for tasks with votes. A known class counts as the vote of an annotator with error rate
-        `_DOUBT`: a single mistake must not change the annotators' rates.
-    counts : (P, J) float64
-        The expected votes are added, without weights.
-    each_class : tuple of J numbers, or (J,) array
-        Of a tuple the length is known when the kernel is compiled: loops over few classes are unrolled.
-    weights : (K,) float64 or None
-        Of the annotators. For None the kernel is compiled without them.
-
-    Returns
-    -------
-    total, largest : float
-        Sum of all changes, and the largest one.
+    `votes`: as in `count_pairs`.
+    `known`: (N,) int16.
+    `model`: `above` and `below` of `weigh_pairs`.
+    `shares`: (J,) float64.
+    `posterior`: (N, J) floating, overwritten for tasks with votes. A known class counts as the vote of an
+        annotator with error rate `_DOUBT`: a single mistake must not change the annotators' rates.
+    `counts`: (P, J) float64, the expected votes are added, without weights.
+    `each_class`: tuple of J numbers, or (J,) array, of a tuple the length is known when the kernel is
+        compiled: loops over few classes are unrolled.
+    `weights`: (K,) float64 or None, of the annotators. For None the kernel is compiled without them.
+    Returns `total, largest`: sum of all changes, and the largest one.
     """
     start, pair, owner = votes
     above, below = model
@@ -300,16 +253,11 @@ def temper(
     The logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation; see `expect`. With
     weights n is their sum, at least 1.
 
-    Parameters
-    ----------
-    first, last : int
-    votes, model, shares : as in `expect`
-    correlations : (R,) float64
-    posterior : (N, J) floating
-        As fitted.
-    answers : (R, N, J) floating
-        Overwritten for tasks with votes.
-    weights : as in `expect`
+    `votes`, `model`, `shares`: as in `expect`.
+    `correlations`: (R,) float64.
+    `posterior`: (N, J) floating, as fitted.
+    `answers`: (R, N, J) floating, overwritten for tasks with votes.
+    `weights`: as in `expect`.
     """
     start, pair, owner = votes
     above, below = model
@@ -363,19 +311,13 @@ def score_correlation(
 ) -> None:
     """Add the log-likelihood of each vote on some tasks, predicted from the other votes on its task.
 
-    Parameters
-    ----------
-    first, last : int
-        Positions in `tasks`.
-    tasks : (M,) int64
-        Tasks of unknown class with two votes or more.
-    votes, model, shares, posterior : as in `temper`
-    correlations : (R,) float64
-    most_votes : int
-        Votes of the task with the most.
-    scores : (R,) float64
-        Added to.
-    weights : as in `expect`
+    `first`, `last`: positions in `tasks`.
+    `tasks`: (M,) int64, tasks of unknown class with two votes or more.
+    `votes`, `model`, `shares`, `posterior`: as in `temper`.
+    `correlations`: (R,) float64.
+    `most_votes`: votes of the task with the most.
+    `scores`: (R,) float64, added to.
+    `weights`: as in `expect`.
     """
     small_code()
     start, pair, owner = votes
@@ -443,23 +385,16 @@ def fill_base(
 ) -> None:
     """Compute the prior mean of some annotators' rates.
 
-    Parameters
-    ----------
-    first, last : int
-        Annotators.
-    begin, output, meaning : as in `sum_pairs`
-    hit : (K, J) float64
-        Probability of the outputs that stand for a class.
-    right, wrong : (L, J) float64
-        The crowd's shares of the outputs that stand for a class, and of those that do not.
-    own : (P,) float64
-        Expected wrong votes.
-    weight : float
-        Number of votes that `wrong` counts as.
-    total : (K, J) float64
-        Overwritten: weight and own wrong votes of the outputs that do not stand for the class.
-    base : (P, J) float32
-        Overwritten.
+    `first`, `last`: annotators.
+    `begin`, `output`, `meaning`: as in `sum_pairs`.
+    `hit`: (K, J) float64, probability of the outputs that stand for a class.
+    `right`, `wrong`: (L, J) float64, the crowd's shares of the outputs that stand for a class, and of those
+        that do not.
+    `own`: (P,) float64, expected wrong votes.
+    `weight`: number of votes that `wrong` counts as.
+    `total`: (K, J) float64, overwritten: weight and own wrong votes of the outputs that do not stand for the
+        class.
+    `base`: (P, J) float32, overwritten.
     """
     small_code()
     classes = hit.shape[1]
@@ -488,10 +423,7 @@ def fill_base(
 def beta_binomial(right: Array, votes: Array, mean: float, strength: float) -> float:
     """Compute the log-likelihood of annotators' right votes under Beta distributed skills.
 
-    Parameters
-    ----------
-    right, votes : (K,) float64
-    mean, strength : float
+    `right`, `votes`: (K,) float64.
     """
     first, second = mean * strength, (1.0 - mean) * strength
     both = math.lgamma(first + second) - math.lgamma(first) - math.lgamma(second)
@@ -510,15 +442,10 @@ def beta_binomial(right: Array, votes: Array, mean: float, strength: float) -> f
 def polya(rows: Array, begin: Array, base: Array, counts: Array, strength: float) -> float:
     """Compute the log-likelihood of some rows of counts under Dirichlet distributed rates.
 
-    Parameters
-    ----------
-    rows : (R, 2) int64
-        Annotator and class of each row.
-    begin : (K + 1,) int64
-        As in `sum_pairs`.
-    base : (P, J) float32
-    counts : (P, J) float64
-    strength : float
+    `rows`: (R, 2) int64, annotator and class of each row.
+    `begin`: (K + 1,) int64, as in `sum_pairs`.
+    `base`: (P, J) float32.
+    `counts`: (P, J) float64.
     """
     score, at_rest = 0.0, math.lgamma(strength)
     for r in range(len(rows)):

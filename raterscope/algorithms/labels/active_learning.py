@@ -45,24 +45,15 @@ for no more than a tenth of all (of fewer than ten annotators, for an equal shar
 
 @dataclass(frozen=True, eq=False)
 class NextVotes:
-    """M votes to ask for, the most informative first.
+    """M votes to ask for, the most informative first."""
 
-    Attributes
-    ----------
-    task : (M,) int32
-    annotator : (M,) int32
-        Annotator to ask; `OPEN` for a new annotator, if all others voted on the task or have enough tasks.
-    gain : (M,) float64
-        Expected information gain of the vote about the task's class, in bits; of further votes on the same
-        task what they are expected to add.
-    gain_of_new : (M,) float64
-        The same for a new annotator with the prior's rates.
-    """
-
-    task: IndexArray
+    task: IndexArray  # (M,)
+    # (M,): annotator to ask; `OPEN` for a new annotator, if all others voted on the task or have enough tasks
     annotator: IndexArray
+    # (M,): expected information gain of the vote about the task's class, in bits; of further votes on the
+    # same task what they are expected to add
     gain: FloatArray
-    gain_of_new: FloatArray
+    gain_of_new: FloatArray  # (M,): the same for a new annotator with the prior's rates
 
     def __len__(self) -> int:
         return len(self.task)
@@ -70,27 +61,15 @@ class NextVotes:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Limits within which votes are asked for.
+    """Limits within which votes are asked for."""
 
-    Attributes
-    ----------
-    cost : (K,) float64, optional
-        Cost of a vote of each annotator, above 0; by default 1. A new annotator costs the median.
-    most : (K,) int64, optional
-        Votes to ask each annotator for, at most; by default `usual_load`.
-    tasks : (N,) bool, optional
-        Tasks to ask for; by default all.
-    per_task : int
-        Votes to ask for on one task, at most.
-    spend : float
-        Cost of all votes, at most.
-    """
-
+    # (K,): cost of a vote of each annotator, above 0; by default 1. A new annotator costs the median.
     cost: FloatArray | None = None
+    # (K,): votes to ask each annotator for, at most; by default `usual_load`
     most: NDArray[np.int64] | None = None
-    tasks: NDArray[np.bool_] | None = None
-    per_task: int = 1
-    spend: float = math.inf
+    tasks: NDArray[np.bool_] | None = None  # (N,): tasks to ask for; by default all
+    per_task: int = 1  # votes to ask for on one task, at most
+    spend: float = math.inf  # cost of all votes, at most
 
 
 def expected_information(posterior: FloatArray, rates: FloatArray) -> FloatArray:
@@ -98,17 +77,8 @@ def expected_information(posterior: FloatArray, rates: FloatArray) -> FloatArray
 
     With m = p . pi^(k), the distribution of the next output, it is H(m) - sum_j p_j H(pi_j^(k)).
 
-    Parameters
-    ----------
-    posterior : (M, J) float64
-    rates : (K, J, L) float64
-        Probabilities of the next output: the means of the confusion matrices' Dirichlet distributions, which
-        are exact for a single vote.
-
-    Returns
-    -------
-    (M, K) float64
-        Bits.
+    `posterior`: (M, J). `rates`: (K, J, L), probabilities of the next output: the means of the confusion
+    matrices' Dirichlet distributions, which are exact for a single vote. Returns (M, K): bits.
     """
     annotators, classes, outputs = rates.shape
     flat = np.ascontiguousarray(rates.transpose(1, 0, 2)).reshape(classes, annotators * outputs)
@@ -138,22 +108,12 @@ def next_votes(
     remaining tasks, fifteen times those asked for and at least 1500, are evaluated with all annotators.
     With fewer tasks the result is exact.
 
-    Parameters
-    ----------
-    labels : Labels
-        The labels that were fused.
-    count : int
-        Votes to ask for, at most.
-    annotators : collection of str, optional
-        Candidates by name; by default all annotators with votes. A name without votes counts as a new
-        annotator.
-    terms : Terms, optional
-        Loads and costs of the annotators, and the tasks to ask for.
-
-    Returns
-    -------
-    NextVotes
-        Empty if all tasks are certain.
+    `labels`: the labels that were fused.
+    `count`: votes to ask for, at most.
+    `annotators`: collection of str, candidates by name; by default all annotators with votes. A name without
+        votes counts as a new annotator.
+    `terms`: loads and costs of the annotators, and the tasks to ask for.
+    Returns empty if all tasks are certain.
 
     Examples
     --------
@@ -196,15 +156,9 @@ def next_votes(
 def usual_load(count: int, votes: NDArray[np.integer], annotators: int) -> NDArray[np.int64]:
     """Return for how many votes each annotator is asked at most by default, (K,); see `next_votes`.
 
-    Parameters
-    ----------
-    count : int
-        Votes to ask for.
-    votes : (K,) integer
-        Votes of each annotator so far. Who gave many may give many again: with equal loads, a crowd whose
-        few heavy annotators are its best would lose accuracy.
-    annotators : int
-        Number of annotators who can be asked.
+    `count`: votes to ask for. `votes`: (K,) integer, votes of each annotator so far. Who gave many may give
+    many again: with equal loads, a crowd whose few heavy annotators are its best would lose accuracy.
+    `annotators`: number of annotators who can be asked.
     """
     equal = 1 / max(1, annotators)
     so_far = votes / max(1, int(votes.sum()))

@@ -95,16 +95,10 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """A rule for annotators with weights: their counts, and the logarithms of their rates, are multiplied.
-
-    Attributes
-    ----------
-    rule : Rule
-    weights : (K,) float64
-    """
+    """A rule for annotators with weights: their counts, and the logarithms of their rates, are multiplied."""
 
     rule: Rule
-    weights: FloatArray
+    weights: FloatArray  # (K,)
 
     @property
     def accelerated(self) -> bool:
@@ -133,21 +127,11 @@ class Weighted:
 
 @dataclass(frozen=True, eq=False)
 class Alternated:
-    """Result of the iterations.
+    """Result of the iterations."""
 
-    Attributes
-    ----------
-    posterior : (N, J) float64
-        Of tasks with votes or a known class; arbitrary elsewhere.
-    counts : (K, J, L) float64
-        Expected numbers of votes.
-    total : (J,) float64
-        Expected numbers of tasks.
-    """
-
-    posterior: FloatArray
-    counts: FloatArray
-    total: FloatArray
+    posterior: FloatArray  # (N, J): of tasks with votes or a known class; arbitrary elsewhere
+    counts: FloatArray  # (K, J, L): expected numbers of votes
+    total: FloatArray  # (J,): expected numbers of tasks
     trace: LabelTrace
 
 
@@ -168,20 +152,12 @@ def alternate(
     Where updates converge slowly, the remaining distance is many times the last change. Accelerated updates,
     which are few, therefore go on to a tenth of `tolerance`.
 
-    Parameters
-    ----------
-    standing : (L, J) float64
-        Initial share of a vote that each output is for each class.
-    share : float
-        Initial pseudo-votes for every class of a task.
-    iterations : int
-        At most.
-    name : str
-        Of the objective.
-    fusion : callable
-        Makes partial results from copies of the present state.
-    weights : (K,) float64, optional
-        Of the annotators, as `Labels.weights`.
+    `standing`: (L, J), initial share of a vote that each output is for each class.
+    `share`: initial pseudo-votes for every class of a task.
+    `iterations`: at most.
+    `name`: of the objective.
+    `fusion`: makes partial results from copies of the present state.
+    `weights`: (K,), of the annotators, as `Labels.weights`.
     """
     if weights is not None:
         rule = Weighted(rule, weights)
@@ -225,10 +201,7 @@ def alternate(
 class _Passes:
     """Passes over tasks and annotators, in pieces for several threads, and their tables.
 
-    Parameters
-    ----------
-    report : callable
-        Called before every round of pieces; it may raise.
+    `report`: called before every round of pieces; it may raise.
     """
 
     def __init__(
@@ -369,10 +342,7 @@ class _Extrapolation:
     def update(self, before: float) -> tuple[float, float]:
         """Update as `_Passes.update`, from extrapolated logarithms after three records.
 
-        Parameters
-        ----------
-        before : float
-            Present objective. A step that would lower it is undone.
+        `before`: present objective. A step that would lower it is undone.
         """
         if len(self._states) < 3:
             return self._passes.update()

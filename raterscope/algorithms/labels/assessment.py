@@ -28,71 +28,42 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class ClassCurve:
-    """One class against all others.
-
-    Attributes
-    ----------
-    count : int
-        Judged tasks that are of the class.
-    threshold : (T,) float64
-        Tasks with at least this posterior count as the class; falling, the first is infinite.
-    false_positive_rate, sensitivity : (T,) float64
-        NaN throughout where no judged task is of another class, or of this one.
-    area : float
-        Area under the ROC curve (AUC); NaN without a curve.
-    calibration : Calibration
-        Of the class's posterior.
-    """
+    """One class against all others."""
 
     name: str
-    count: int
+    count: int  # judged tasks that are of the class
+    # (T,): tasks with at least this posterior count as the class; falling, the first is infinite
     threshold: FloatArray
+    # false_positive_rate, sensitivity: (T,): NaN throughout where no judged task is of another class, or of
+    # this one
     false_positive_rate: FloatArray
     sensitivity: FloatArray
-    area: float
-    calibration: Calibration
+    area: float  # area under the ROC curve (AUC); NaN without a curve
+    calibration: Calibration  # of the class's posterior
 
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """Quality of posteriors on the tasks whose class is known.
+    """Quality of posteriors on the tasks whose class is known."""
 
-    Attributes
-    ----------
-    classes : tuple of J names
-    judged : int
-        Number of tasks with known truth.
-    accuracy, accuracy_low, accuracy_high : float
-        Share of judged tasks whose most probable class is the true one, and its Wilson interval of 95 %.
-        Where m classes are equally probable and the true one is among them, the task counts for 1/m.
-    log_loss : float
-        Mean of -ln posterior of the true class, in nats.
-    brier : float
-        Mean over tasks of the summed squares of posterior minus truth, 0 to 2.
-    area : float
-        Mean of the classes' AUC, with equal weights; NaN without two classes among the truths.
-    curves : tuple of J ClassCurve
-    confusion : (J, J) int64
-        Judged tasks by true class (row) and most probable class (column), of equal ones the first.
-    calibration : Calibration
-        Of the most probable class's posterior: how often it is right. `error` is the expected calibration
-        error.
-    right : (judged,) float64
-        1 where a judged task's most probable class is right, 0 where it is wrong, 1/m where the true class
-        is one of m equally probable ones; in the tasks' order.
-    """
-
-    classes: tuple[str, ...]
-    judged: int
+    classes: tuple[str, ...]  # (J,)
+    judged: int  # number of tasks with known truth
+    # accuracy, accuracy_low, accuracy_high: share of judged tasks whose most probable class is the true one,
+    # and its Wilson interval of 95 %. Where m classes are equally probable and the true one is among them,
+    # the task counts for 1/m.
     accuracy: float
     accuracy_low: float
     accuracy_high: float
-    log_loss: float
-    brier: float
-    area: float
-    curves: tuple[ClassCurve, ...]
+    log_loss: float  # mean of -ln posterior of the true class, in nats
+    brier: float  # mean over tasks of the summed squares of posterior minus truth, 0 to 2
+    area: float  # mean of the classes' AUC, with equal weights; NaN without two classes among the truths
+    curves: tuple[ClassCurve, ...]  # tuple of J ClassCurve
+    # (J, J): judged tasks by true class (row) and most probable class (column), of equal ones the first
     confusion: NDArray[np.int64]
+    # of the most probable class's posterior: how often it is right. `error` is the expected calibration error
     calibration: Calibration
+    # (judged,): 1 where a judged task's most probable class is right, 0 where it is wrong, 1/m where the true
+    # class is one of m equally probable ones; in the tasks' order
     right: FloatArray
 
 
@@ -103,17 +74,10 @@ def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -
     AUC of more than two classes is the mean of the one-against-the-rest AUCs; with two classes both are
     equal.
 
-    Parameters
-    ----------
-    posterior : (N, J) float64
-    truth : (N,) int16
-        True classes, `OPEN` where not known.
-    classes : tuple of J names
-
-    Returns
-    -------
-    Assessment or None
-        None where no truth is known.
+    `posterior`: (N, J).
+    `truth`: (N,), True classes, `OPEN` where not known.
+    `classes`: (J,).
+    Returns none where no truth is known.
 
     Examples
     --------
@@ -155,15 +119,8 @@ def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -
 def compare_accuracy(first: Assessment, second: Assessment) -> tuple[int, int, float]:
     """Compare two assessments of the same tasks (exact McNemar's test; a sign test with ties).
 
-    Returns
-    -------
-    (int, int, float)
-        Tasks on which the first has more credit, on which the second has more, and the two-sided p-value.
-
-    Raises
-    ------
-    ValueError
-        When different numbers of tasks were judged.
+    Returns tasks on which the first has more credit, on which the second has more, and the two-sided p-value.
+    Raises `ValueError`: when different numbers of tasks were judged.
     """
     from scipy.special import bdtr
 
@@ -187,20 +144,13 @@ def mean_curve(
 
     Vertical steps of a curve stay vertical in the mean, so that its area is the mean of the areas.
 
+    `curves`: sequence of ((T,), (T,)), places, none less than the one before, from 0 to 1, and heights.
+    Returns ((M,), (M,)): each place twice: as it is reached, and as it is left.
+
     References
     ----------
     .. [fawcett2006] T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27 (2006)
        861-874, doi:10.1016/j.patrec.2005.10.010.
-
-    Parameters
-    ----------
-    curves : sequence of ((T,) float64, (T,) float64)
-        Places, none less than the one before, from 0 to 1, and heights.
-
-    Returns
-    -------
-    ((M,) float64, (M,) float64)
-        Each place twice: as it is reached, and as it is left.
     """
     at = np.unique(np.concatenate([across for across, _ in curves]))
     reached, leaving = np.zeros(len(at)), np.zeros(len(at))
@@ -296,21 +246,12 @@ def advice(
     mean probability of the most probable classes is above the accuracy (for the pooled consensus, below it
     too).
 
-    Parameters
-    ----------
-    labels : Labels
-        Input of the fusion, its repeated votes resolved or not.
-    model, vote : Assessment, optional
-        Of the fusion and of the majority vote, on the same tasks with a known truth that was kept from both.
-    tempering : Tempering, optional
-        Of a fusion in which votes count in full.
-    rates : Rates, optional
-        The annotators', where they are at hand.
-
-    Returns
-    -------
-    tuple of str
-        Empty where nothing speaks against it, and for methods that are votes themselves.
+    `labels`: input of the fusion, its repeated votes resolved or not.
+    `model`, `vote`: of the fusion and of the majority vote, on the same tasks with a known truth that was
+        kept from both.
+    `tempering`: of a fusion in which votes count in full.
+    `rates`: the annotators', where they are at hand.
+    Returns empty where nothing speaks against it, and for methods that are votes themselves.
     """
     if fusion.algorithm in _VOTES or not len(labels):
         return ()

@@ -17,21 +17,11 @@ SEPARATOR = "/"
 
 @dataclass(frozen=True, eq=False)
 class ClassTree:
-    """Classes as leaves of a tree.
+    """Classes as leaves of a tree."""
 
-    Attributes
-    ----------
-    paths : tuple of J tuples of str
-        The parts of each class's name.
-    parents : tuple of P str
-        The first parts, in the order of the classes.
-    parent : (J,) int64
-        Parent of each class.
-    """
-
-    paths: tuple[tuple[str, ...], ...]
-    parents: tuple[str, ...]
-    parent: NDArray[np.int64]
+    paths: tuple[tuple[str, ...], ...]  # tuple of J tuples of str: the parts of each class's name
+    parents: tuple[str, ...]  # (P,): the first parts, in the order of the classes
+    parent: NDArray[np.int64]  # (J,): parent of each class
 
     def nodes_above(self, index: int) -> tuple[str, ...]:
         """Return the names of the nodes with several classes above a class, the nearest first.
@@ -93,21 +83,11 @@ def class_tree(classes: tuple[str, ...]) -> ClassTree | None:
 
 @dataclass(frozen=True)
 class TreeLine:
-    """A line of an unfolded tree.
+    """A line of an unfolded tree."""
 
-    Attributes
-    ----------
-    path : tuple of str
-        Of the node; the whole name of a class.
-    index : int
-        Class, -1 for a node with several.
-    children : tuple of int
-        Classes below a node.
-    """
-
-    path: tuple[str, ...]
-    index: int
-    children: tuple[int, ...] = ()
+    path: tuple[str, ...]  # of the node; the whole name of a class
+    index: int  # class, -1 for a node with several
+    children: tuple[int, ...] = ()  # classes below a node
 
 
 def unfolded_lines(
@@ -115,12 +95,7 @@ def unfolded_lines(
 ) -> list[TreeLine]:
     """List nodes and classes, those with the largest sums first, and what is below unfolded nodes.
 
-    Parameters
-    ----------
-    order : sequence of J int
-        Classes in their order within a node.
-    shares : (J,) float
-    unfolded : frozenset of paths
+    `order`: (J,), classes in their order within a node. `shares`: (J,). `unfolded`: frozenset of paths.
     """
 
     def visit(classes: list[int], depth: int) -> list[TreeLine]:
@@ -149,18 +124,9 @@ _OPTIMAL = 300
 def similar_order(rates: FloatArray, meaning: ClassArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Order classes and answers by how often they are confused: average linkage of the mutual rates.
 
-    Parameters
-    ----------
-    rates : (J, L) float
-        Probability of each answer where a class is true.
-    meaning : (L,) int
-        Class that each answer stands for, negative for none.
-
-    Returns
-    -------
-    classes : (J,) int64
-    outputs : (L,) int64
-        Answers in the order of their classes; those that stand for none last.
+    `rates`: (J, L), probability of each answer where a class is true. `meaning`: (L,), class that each answer
+    stands for, negative for none. Returns `classes`, (J,). `outputs`, (L,): answers in the order of their
+    classes; those that stand for none last.
     """
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform

@@ -40,38 +40,22 @@ _ROUNDS = 10
 
 @dataclass(frozen=True, eq=False)
 class FairConsensus:
-    """Log probabilities of the classes from which votes can be removed.
+    """Log probabilities of the classes from which votes can be removed."""
 
-    Attributes
-    ----------
-    cluster : (K,) int64
-        Set of suspects of each annotator, -1 for none. Each set counts as one annotator.
-    weight : (K,) float64
-        Weight of each vote of an annotator.
-    rates : (K, J, L) float64
-        Logarithms.
-    posterior : (N, J) float64
-    own : dict of cluster to (N, J) float64
-        Contribution of the set.
-    """
-
+    # (K,): set of suspects of each annotator, -1 for none. Each set counts as one annotator.
     cluster: NDArray[np.int64]
-    weight: FloatArray
-    rates: FloatArray
-    posterior: FloatArray
-    own: dict[int, FloatArray]
+    weight: FloatArray  # (K,): weight of each vote of an annotator
+    rates: FloatArray  # (K, J, L): logarithms
+    posterior: FloatArray  # (N, J)
+    own: dict[int, FloatArray]  # by cluster: contribution of the set
 
     def without(
         self, pair: tuple[int, int], task: NDArray[np.integer], labels: tuple[NDArray[np.integer], ...]
     ) -> FloatArray:
         """Return the probabilities on some tasks, (n, J), without the votes of a pair and of their sets.
 
-        Parameters
-        ----------
-        pair : tuple of two annotators
-        task : (n,) integer
-        labels : tuple of two (n,) integer
-            Their votes on these tasks.
+        `pair`: tuple of two annotators. `task`: (n,) integer. `labels`: tuple of two (n,) integer, their
+        votes on these tasks.
         """
         remaining = self.posterior[task]
         for turn, (annotator, label) in enumerate(zip(pair, labels, strict=True)):
@@ -93,18 +77,10 @@ def find_suspects(
     s_2, for any classes. A ring of copiers agrees better within, but not with others. A ring of most
     annotators looks like good annotators instead, see `_outvoting`.
 
-    Parameters
-    ----------
-    pairs : (P, 2) int32
-    common, same : (P,) float64
-        Common tasks, and those on which both agree.
-    first : (M,) int64
-        The votes that count.
-
-    Returns
-    -------
-    ((K,) int64, bool)
-        Set of each annotator, -1 for none, and whether the sets outvote the rest.
+    `pairs`: (P, 2).
+    `common`, `same`: (P,), common tasks, and those on which both agree.
+    `first`: (M,), the votes that count.
+    Returns ((K,), bool): set of each annotator, -1 for none, and whether the sets outvote the rest.
     """
     people = len(labels.annotators)
     cluster = np.full(people, -1, dtype=np.int64)
@@ -131,19 +107,8 @@ def skill_excess(
 ) -> tuple[FloatArray, NDArray[np.bool_], NDArray[np.bool_]] | None:
     """Compare the agreement of pairs with that of their skills; None if no skill can be estimated.
 
-    Parameters
-    ----------
-    deviations : float
-        Standard deviations beyond the expected agreement.
-
-    Returns
-    -------
-    (P,) float64
-        Chance-corrected agreement.
-    (P,) bool
-        Whether it is far beyond the product of the skills.
-    (P,) bool
-        Whether both skills are known.
+    `deviations`: standard deviations beyond the expected agreement. Returns (P,): chance-corrected agreement.
+    (P,): whether it is far beyond the product of the skills. (P,): whether both skills are known.
     """
     people = len(labels.annotators)
     use = np.bincount(labels.label, minlength=len(labels.outputs)) / max(len(labels), 1)
@@ -234,13 +199,7 @@ def fair_consensus(
 ) -> FairConsensus:
     """Estimate classes and rates by expectation-maximisation, each set of suspects as one annotator.
 
-    Parameters
-    ----------
-    fusion : LabelFusion
-        Its known tasks are held fixed.
-    first : (M,) int64
-        The votes that count.
-    cluster : (K,) int64
+    `fusion`: its known tasks are held fixed. `first`: (M,), the votes that count. `cluster`: (K,).
     """
     assert labels.meaning is not None
     people, tasks = len(labels.annotators), len(labels.tasks)
@@ -305,26 +264,13 @@ _SMOOTHING = 5.0
 
 @dataclass(frozen=True, eq=False)
 class Copying:
-    """Pairs of annotators who copy one another, or a third.
+    """Pairs of annotators who copy one another, or a third."""
 
-    Attributes
-    ----------
-    pairs : (P, 2) int32
-    common : (P,) int64
-        Tasks with votes of both.
-    same : (P,) int64
-        Tasks on which both agree.
-    expected : (P,) float64
-        Expected agreement of independent annotators.
-    outvoting : bool
-        True if copying cannot be separated from a mistake shared by the rest.
-    """
-
-    pairs: NDArray[np.int32]
-    common: NDArray[np.int64]
-    same: NDArray[np.int64]
-    expected: FloatArray
-    outvoting: bool = False
+    pairs: NDArray[np.int32]  # (P, 2)
+    common: NDArray[np.int64]  # (P,): tasks with votes of both
+    same: NDArray[np.int64]  # (P,): tasks on which both agree
+    expected: FloatArray  # (P,): expected agreement of independent annotators
+    outvoting: bool = False  # True if copying cannot be separated from a mistake shared by the rest
 
     @property
     def share(self) -> FloatArray:
@@ -377,10 +323,7 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
     gave to a task. If most annotators agree, they are suspects if the others agree with each other against
     them. Only their own pairs are then tested: too few annotators remain to test the others.
 
-    Parameters
-    ----------
-    labels : Labels
-        Input of the fusion. Of repeated votes the first counts.
+    `labels`: input of the fusion. Of repeated votes the first counts.
     """
     if not has_own_matrices(labels):
         return _copying([], outvoting=False)

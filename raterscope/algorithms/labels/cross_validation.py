@@ -26,21 +26,13 @@ Run = Callable[[Labels, Watch], LabelFusion]
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """Result of cross-validation.
+    """Result of cross-validation."""
 
-    Attributes
-    ----------
-    posterior : (N, J) float64
-        Tasks with known truth: from the run without it. Other tasks: from the run with all truths held fixed.
-    fold : (N,) int16
-        The fold of the task's truth; `OPEN` where the truth is not known.
-    fusion : LabelFusion
-        The run with all truths held fixed.
-    """
-
+    # (N, J): tasks with known truth: from the run without it. Other tasks: from the run with all truths held
+    # fixed.
     posterior: FloatArray
-    fold: NDArray[np.int16]
-    fusion: LabelFusion
+    fold: NDArray[np.int16]  # (N,): the fold of the task's truth; `OPEN` where the truth is not known
+    fusion: LabelFusion  # the run with all truths held fixed
 
 
 def cross_validate(
@@ -51,21 +43,11 @@ def cross_validate(
     See the paper's section 4. Every class is distributed evenly over the folds. `Labels.known` stays known in
     each run, except for the tasks of the held-out fold.
 
-    Parameters
-    ----------
-    truth : (N,) int16
-        True classes, `OPEN` where not known.
-    run : callable
-        ``run(labels, watch)`` returns a `LabelFusion`.
-    folds : int
-        At least 2; at most the number of truths.
-    seed : int
-        Of the draw of the folds.
-
-    Raises
-    ------
-    LabelsError
-        When fewer than two truths are known, or fewer than two folds are asked for.
+    `truth`: (N,), True classes, `OPEN` where not known.
+    `run`: ``run(labels, watch)`` returns a `LabelFusion`.
+    `folds`: at least 2; at most the number of truths.
+    `seed`: of the draw of the folds.
+    Raises `LabelsError`: when fewer than two truths are known, or fewer than two folds are asked for.
     """
     fold, known = deal_folds(labels, truth, folds, seed)
     share = 1 / (int(fold.max()) + 2)
@@ -79,17 +61,9 @@ def deal_folds(
 ) -> tuple[NDArray[np.int16], ClassArray]:
     """Divide the tasks of known truth into folds, every class evenly.
 
-    Returns
-    -------
-    fold : (N,) int16
-        `OPEN` where the truth is not known.
-    known : (N,) int16
-        Known classes without a held-out fold: the truths, and `Labels.known`.
-
-    Raises
-    ------
-    LabelsError
-        When fewer than two truths are known, or fewer than two folds are asked for.
+    Returns `fold`, (N,): `OPEN` where the truth is not known. `known`, (N,): known classes without a held-out
+    fold: the truths, and `Labels.known`. Raises `LabelsError`: when fewer than two truths are known, or fewer
+    than two folds are asked for.
     """
     truth = np.asarray(truth, dtype=np.int16)
     if truth.shape != (len(labels.tasks),):
@@ -112,17 +86,8 @@ def predict_folds(
 ) -> FloatArray:
     """Predict the tasks of every fold by the run without their truths.
 
-    Parameters
-    ----------
-    fold, known : (N,) int16
-        As from `deal_folds`.
-    run : callable
-        ``run(labels, watch)`` returns a `LabelFusion`.
-
-    Returns
-    -------
-    (N, J) float64
-        NaN for tasks in no fold.
+    `fold`, `known`: (N,), as from `deal_folds`. `run`: ``run(labels, watch)`` returns a `LabelFusion`.
+    Returns (N, J): NaN for tasks in no fold.
     """
     posterior = np.full((len(fold), len(labels.classes)), np.nan)
     folds = int(fold.max()) + 1
@@ -145,32 +110,19 @@ def _folds(truth: ClassArray, judged: NDArray[np.int64], folds: int, seed: int) 
 
 @dataclass(frozen=True, eq=False)
 class ExclusionPreview:
-    """Effect of an exclusion of annotators.
+    """Effect of an exclusion of annotators."""
 
-    Attributes
-    ----------
-    task : (M,) int64
-        Tasks that get another class, the most certain changes first.
-    before, after : (M,) int16
-        Their most probable classes.
-    lost : (Q,) int64
-        Tasks that would lose all votes and have no known class.
-    votes : int
-        Number of excluded votes.
-    accuracy_before, accuracy_after : float
-        On the tasks with a given truth, including lost ones; NaN without truths.
-    fusion : LabelFusion
-        Result of the others' votes.
-    """
-
-    task: NDArray[np.int64]
+    task: NDArray[np.int64]  # (M,): tasks that get another class, the most certain changes first
+    # before, after: (M,): their most probable classes
     before: ClassArray
     after: ClassArray
-    lost: NDArray[np.int64]
-    votes: int
+    lost: NDArray[np.int64]  # (Q,): tasks that would lose all votes and have no known class
+    votes: int  # number of excluded votes
+    # accuracy_before, accuracy_after: on the tasks with a given truth, including lost ones; NaN without
+    # truths
     accuracy_before: float
     accuracy_after: float
-    fusion: LabelFusion
+    fusion: LabelFusion  # result of the others' votes
 
 
 def preview_exclusion(
@@ -184,25 +136,13 @@ def preview_exclusion(
 ) -> ExclusionPreview:
     """Fuse again without some annotators, or with another weight, and list the tasks that change.
 
-    Parameters
-    ----------
-    labels : Labels
-        Input of the fusion.
-    fusion : LabelFusion
-        The result with all annotators.
-    annotators : collection of str
-        Names of the excluded annotators.
-    run : callable
-        ``run(labels, watch)``: the fusion with its settings.
-    truth : (N,) int16, optional
-        True classes, `OPEN` where not known.
-    weight : float, optional
-        New weight of the annotators; None excludes them.
-
-    Returns
-    -------
-    ExclusionPreview
-        Lost tasks are not among those that get another class.
+    `labels`: input of the fusion.
+    `fusion`: the result with all annotators.
+    `annotators`: collection of str, names of the excluded annotators.
+    `run`: ``run(labels, watch)``: the fusion with its settings.
+    `truth`: (N,), True classes, `OPEN` where not known.
+    `weight`: new weight of the annotators; None excludes them.
+    Returns lost tasks are not among those that get another class.
     """
     fewer = labels.reweighed(annotators, weight)
     after = run(fewer, watch)

@@ -41,50 +41,24 @@ _FEW_CLASSES = 6
 
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """Votes sorted by task, the pairs of annotator and output that occur, and what outputs stand for.
+    """Votes sorted by task, the pairs of annotator and output that occur, and what outputs stand for."""
 
-    Attributes
-    ----------
-    start : (N + 1,) int64
-        The votes on task i are `start[i]` to `start[i + 1]`.
-    pair : (V,) int32
-        The pair of each vote.
-    begin : (K + 1,) int64
-        The pairs of annotator k are `begin[k]` to `begin[k + 1]`.
-    owner, output : (P,) int32, (P,) int16
-        Annotator and output of each pair.
-    known : (N,) int16
-    meaning : (L,) int16
-        The class that each output stands for, `OPEN` for none.
-    stands : (L, J) bool
-        The same as a table.
-    use : (L,) float64
-        Share of each output among the votes.
-    votes : (K,) float64
-        Number of votes, multiplied by the annotator's weight.
-    prior : (J, L) float64, optional
-    parts : tuple of tuples of (first, last)
-        Spans of tasks in parts with counts of their own.
-    ordinal : OrdinalTypes, optional
-        Grid of the annotators' parameters for ordered classes.
-    weights : (K,) float64, optional
-        As `Labels.weights`.
-    """
-
-    start: NDArray[np.int64]
-    pair: IndexArray
-    begin: NDArray[np.int64]
+    start: NDArray[np.int64]  # (N + 1,): the votes on task i are `start[i]` to `start[i + 1]`
+    pair: IndexArray  # (V,): the pair of each vote
+    begin: NDArray[np.int64]  # (K + 1,): the pairs of annotator k are `begin[k]` to `begin[k + 1]`
+    # owner, output: (P,), (P,): annotator and output of each pair
     owner: IndexArray
     output: ClassArray
-    known: ClassArray
-    meaning: ClassArray
-    stands: NDArray[np.bool_]
-    use: FloatArray
-    votes: FloatArray
-    prior: FloatArray | None
+    known: ClassArray  # (N,)
+    meaning: ClassArray  # (L,): the class that each output stands for, `OPEN` for none
+    stands: NDArray[np.bool_]  # (L, J): the same as a table
+    use: FloatArray  # (L,): share of each output among the votes
+    votes: FloatArray  # (K,): number of votes, multiplied by the annotator's weight
+    prior: FloatArray | None  # (J, L)
+    # tuple of tuples of (first, last): spans of tasks in parts with counts of their own
     parts: tuple[Spans, ...]
-    ordinal: OrdinalTypes | None = None
-    weights: FloatArray | None = None
+    ordinal: OrdinalTypes | None = None  # grid of the annotators' parameters for ordered classes
+    weights: FloatArray | None = None  # (K,): as `Labels.weights`
 
     @property
     def by_task(self) -> tuple[NDArray[np.int64], IndexArray, IndexArray]:
@@ -200,18 +174,10 @@ def run_parts(
 ) -> list[Result]:
     """Run a kernel on the spans of each part in their order, several parts at a time.
 
-    Parameters
-    ----------
-    parts : tuple of tuples of (first, last)
-    run : callable
-        Takes the number of the part, the first task, and the one after the last.
-    report : callable
-        Called several times a second; it may raise.
-
-    Returns
-    -------
-    list
-        The results of all spans in their order.
+    `parts`: tuple of tuples of (first, last).
+    `run`: takes the number of the part, the first task, and the one after the last.
+    `report`: called several times a second; it may raise.
+    Returns the results of all spans in their order.
     """
     stopped = Event()
 

@@ -37,14 +37,9 @@ _SEEN = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class RowsOverTime:
-    """One annotator's confusion matrix after each of S votes.
+    """One annotator's confusion matrix after each of S votes."""
 
-    Attributes
-    ----------
-    mean, low, high : (S, J, L) float64
-        Expected probabilities, and the ends of their credible intervals.
-    """
-
+    # mean, low, high: (S, J, L): expected probabilities, and the ends of their credible intervals
     mean: FloatArray
     low: FloatArray
     high: FloatArray
@@ -52,15 +47,10 @@ class RowsOverTime:
 
 @dataclass(frozen=True, eq=False)
 class AlignedRows:
-    """Rows of confusion matrices after each of S votes.
+    """Rows of confusion matrices after each of S votes."""
 
-    Attributes
-    ----------
-    informed : (S, J) float64
-        Expected number of votes so far on tasks of each class. Rows of several classes are comparable at
-        steps with equal numbers.
-    """
-
+    # (S, J): expected number of votes so far on tasks of each class. Rows of several classes are comparable
+    # at steps with equal numbers.
     informed: FloatArray
 
     def step(self, true: int, votes: float) -> int:
@@ -74,26 +64,13 @@ class AlignedRows:
 
 @dataclass(frozen=True, eq=False)
 class ChangePoint:
-    """Change point of a row of a confusion matrix, valid until the next one.
+    """Change point of a row of a confusion matrix, valid until the next one."""
 
-    Attributes
-    ----------
-    step : int
-        The annotator's first vote of the new row, from 0.
-    true : int
-        The class of the row, or `RIGHT`.
-    size : float
-        Total variation distance between the rows before and after, 0 to 1.
-    evidence : float
-        Natural logarithm of the Bayes factor for a change.
-    before, after : (L,) float64
-        The rows, by the votes since the previous change point and until the next one.
-    """
-
-    step: int
-    true: int
-    size: float
-    evidence: float
+    step: int  # the annotator's first vote of the new row, from 0
+    true: int  # the class of the row, or `RIGHT`
+    size: float  # total variation distance between the rows before and after, 0 to 1
+    evidence: float  # natural logarithm of the Bayes factor for a change
+    # before, after: (L,): the rows, by the votes since the previous change point and until the next one
     before: FloatArray
     after: FloatArray
 
@@ -108,10 +85,7 @@ class ChangePoint:
 def row_over_time(drift: Drift, annotator: int, level: float = 0.95) -> RowsOverTime:
     """Return an annotator's confusion matrix after each vote, with credible intervals.
 
-    Parameters
-    ----------
-    level : float
-        Share of the probability within the interval, by the Beta distribution of one entry of a row.
+    `level`: share of the probability within the interval, by the Beta distribution of one entry of a row.
     """
     alpha = drift.alpha[drift.steps(annotator)]
     changed = np.ones(len(alpha), dtype=bool)  # most votes leave all as it was
@@ -131,25 +105,12 @@ def align_rows(drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int
 def confusion_at(fusion: LabelFusion, *, share: float | None = None, votes: int | None = None) -> Confusion:
     """Return every annotator's confusion matrix at a moment.
 
-    Parameters
-    ----------
-    fusion : LabelFusion
-        Of a dynamic model.
-    share : float, optional
-        The moment as a share of each annotator's own history, 0 to 1.
-    votes : int, optional
-        Or as the number of each annotator's votes until then, at least 1; annotators with fewer votes count
-        at their last one.
-
-    Returns
-    -------
-    Confusion
-        Annotators without votes have the prior.
-
-    Raises
-    ------
-    ValueError
-        Without a drift, or unless one of `share` and `votes` is given and within its range.
+    `fusion`: of a dynamic model.
+    `share`: the moment as a share of each annotator's own history, 0 to 1.
+    `votes`: or as the number of each annotator's votes until then, at least 1; annotators with fewer votes
+        count at their last one.
+    Returns annotators without votes have the prior.
+    Raises `ValueError`: without a drift, or unless one of `share` and `votes` is given and within its range.
     """
     drift, prior = fusion.drift, fusion.confusion.prior
     if drift is None:
@@ -179,15 +140,7 @@ def change_points(
     [scott1974]_). Without a change, such a factor occurs at most once in a hundred cases (Markov's
     inequality), for any length. A gradual drift appears as one or several steps.
 
-    Parameters
-    ----------
-    fusion : LabelFusion
-        Its probabilities weight the votes.
-
-    Returns
-    -------
-    tuple of ChangePoint
-        By step.
+    `fusion`: its probabilities weight the votes. Returns by step.
 
     References
     ----------
@@ -267,10 +220,7 @@ def row_movement(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArra
     It is the largest total variation distance, over classes, between the row of the first third of the votes
     on the class and that of the last third, less two standard deviations of each probability.
 
-    Returns
-    -------
-    (K,) float64
-        0 to 1; 0 for annotators without movement beyond chance, or with too few votes.
+    Returns (K,): 0 to 1; 0 for annotators without movement beyond chance, or with too few votes.
     """
     largest = np.zeros(len(labels.annotators))
     for counts in _thirds(drift, labels, fusion):
@@ -287,10 +237,7 @@ def accuracy_trend(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatAr
     From the first third of the votes on each class to the last one, with classes weighted by their shares,
     independent of the order of the tasks.
 
-    Returns
-    -------
-    (K,) float64
-        -1 to 1; 0 without votes.
+    Returns (K,): -1 to 1; 0 without votes.
     """
     assert labels.meaning is not None
     grown = np.zeros(len(labels.annotators))
@@ -351,20 +298,11 @@ _SAMPLES = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Constancy:
-    """The test of K annotators.
+    """The test of K annotators."""
 
-    Attributes
-    ----------
-    p : (K,) float64
-        Probability of as much change by chance; NaN for annotators who are not tested.
-    step : (K,) int64
-        The annotator's first vote after the most probable change, from 0.
-    before, after : (K,) float64
-        Share of right votes before and after it, by the posterior.
-    """
-
-    p: FloatArray
-    step: NDArray[np.int64]
+    p: FloatArray  # (K,): probability of as much change by chance; NaN for annotators who are not tested
+    step: NDArray[np.int64]  # (K,): the annotator's first vote after the most probable change, from 0
+    # before, after: (K,): share of right votes before and after it, by the posterior
     before: FloatArray
     after: FloatArray
 
@@ -384,10 +322,7 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
     splits ([andrews1994]_), compared with its distribution for a Brownian bridge. Falls count nearly twice as
     much as rises, and are therefore found more often.
 
-    Parameters
-    ----------
-    labels : Labels
-        Input of the fusion.
+    `labels`: input of the fusion.
 
     References
     ----------

@@ -82,30 +82,17 @@ class DynamicSettings(PriorSettings):
 
 @dataclass(frozen=True, eq=False)
 class _Steps:
-    """Votes in the order of the steps, and the steps of each task.
+    """Votes in the order of the steps, and the steps of each task."""
 
-    Attributes
-    ----------
-    start : (K + 1,) int64
-        The steps of each annotator.
-    order : (K,) int64
-        Annotators with votes, those with the most first.
-    vote, task : (V,) int32
-    label : (V,) int16
-    task_start : (N + 1,) int64
-    place : (V,) int32
-        The steps of task i are `place[task_start[i]]` to `place[task_start[i + 1]]`.
-    known : (N,) int16
-    """
-
-    start: NDArray[np.int64]
-    order: NDArray[np.int64]
+    start: NDArray[np.int64]  # (K + 1,): the steps of each annotator
+    order: NDArray[np.int64]  # (K,): annotators with votes, those with the most first
+    # vote, task: (V,)
     vote: IndexArray
     task: IndexArray
-    label: ClassArray
-    task_start: NDArray[np.int64]
-    place: IndexArray
-    known: ClassArray
+    label: ClassArray  # (V,)
+    task_start: NDArray[np.int64]  # (N + 1,)
+    place: IndexArray  # (V,): the steps of task i are `place[task_start[i]]` to `place[task_start[i + 1]]`
+    known: ClassArray  # (N,)
 
 
 def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watch = silent) -> LabelFusion:
@@ -141,16 +128,9 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
     crowds gain one percent of right tasks, but crowds in which most annotators drift or jump lose half to one
     percent.
 
-    Returns
-    -------
-    LabelFusion
-        With `drift`; the confusion matrices are those of each annotator's last vote. In the form "paper" the
-        rates of more than two outputs are the paper's shares of alphas, with their bias.
-
-    Raises
-    ------
-    LabelsError
-        When the matrices of all steps would not fit into memory.
+    Returns with `drift`; the confusion matrices are those of each annotator's last vote. In the form "paper"
+    the rates of more than two outputs are the paper's shares of alphas, with their bias. Raises
+    `LabelsError`: when the matrices of all steps would not fit into memory.
 
     Examples
     --------

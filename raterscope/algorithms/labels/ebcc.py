@@ -140,20 +140,9 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
     estimated by mean-field variational Bayes. Starts with a lower bound that falls behind end early. Known
     tasks are held fixed.
 
-    Parameters
-    ----------
-    labels : Labels
-        Its prior is not used.
-
-    Returns
-    -------
-    LabelFusion
-        The trace is that of the best start. `confusion` has expected counts plus the default prior.
-
-    Raises
-    ------
-    LabelsError
-        When rates or joint probabilities would not fit into memory.
+    `labels`: its prior is not used. Returns the trace is that of the best start. `confusion` has expected
+    counts plus the default prior. Raises `LabelsError`: when rates or joint probabilities would not fit into
+    memory.
 
     Examples
     --------
@@ -204,21 +193,11 @@ def tempered_subtypes(
     Initially a task is distributed over the subtypes of a class by a binomial distribution in the class's
     share of the votes. Nothing is random, and the order of tasks does not matter.
 
-    Parameters
-    ----------
-    labels : Labels
-        Repeated votes settled.
-    share : (N, J) float64
-        The smoothed vote, known tasks held fixed.
-    correlation : float
-        The logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation.
-    tolerance : float
-        Of the tasks' probabilities, on average.
-
-    Returns
-    -------
-    (N, J) float64 or None
-        Known tasks are predicted without their own class. None with too many rates.
+    `labels`: repeated votes settled.
+    `share`: (N, J), the smoothed vote, known tasks held fixed.
+    `correlation`: the logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation.
+    `tolerance`: of the tasks' probabilities, on average.
+    Returns (N, J) or None: known tasks are predicted without their own class. None with too many rates.
     """
     from raterscope.algorithms.labels._ebcc_kernels import add_counts, temper_subtypes
 

@@ -74,15 +74,8 @@ def exclude_unvoted(labels: Labels, fusion: LabelFusion) -> LabelFusion:
     confident cases of that class, and in more of them than of any class with votes. Elsewhere its probability
     is reduced to just below that of the most probable class with votes.
 
-    Parameters
-    ----------
-    labels : Labels
-        Input of the fusion, its repeated votes resolved or not.
-
-    Returns
-    -------
-    LabelFusion
-        With a notice of the tasks of either kind.
+    `labels`: input of the fusion, its repeated votes resolved or not. Returns with a notice of the tasks of
+    either kind.
     """
     doubtful = unvoted_tasks(labels, fusion)
     if not len(doubtful):
@@ -126,14 +119,7 @@ def _support(
 ) -> NDArray[np.int64]:
     """Count the votes on confident cases of each class with the same annotators and labels.
 
-    Parameters
-    ----------
-    votes, row : (M,) int64
-        Votes on the uncertain tasks, and the row of the task of each.
-
-    Returns
-    -------
-    (rows, J) int64
+    `votes`, `row`: (M,), votes on the uncertain tasks, and the row of the task of each. Returns (rows, J).
     """
     assert labels.meaning is not None
     tasks, outputs = len(fusion.posterior), len(fusion.outputs)
@@ -281,20 +267,14 @@ class QuestionSettings(Settings):
 
 @dataclass(frozen=True)
 class LabelPlan(Plan):
-    """Algorithm of `LABELLERS` that fuses labels, with its settings; see `Plan`.
-
-    Attributes
-    ----------
-    about : QuestionSettings
-        Settings of the question.
-    """
+    """Algorithm of `LABELLERS` that fuses labels, with its settings; see `Plan`."""
 
     catalogue = LABELLERS
     noun = "algorithm for labels"
 
     algorithm: str = "pooled"
     settings: Settings = field(default_factory=PooledSettings)
-    about: QuestionSettings = field(default_factory=QuestionSettings)
+    about: QuestionSettings = field(default_factory=QuestionSettings)  # settings of the question
 
     @classmethod
     def make(cls, algorithm: str | None = None, texts: Mapping[str, str] | None = None) -> Self:
@@ -309,10 +289,7 @@ class LabelPlan(Plan):
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Make a plan from what `as_dict` gave; see `Plan.from_dict`.
 
-        Raises
-        ------
-        SettingsError
-            For unknown names or values, or without the use of truths.
+        Raises `SettingsError`: for unknown names or values, or without the use of truths.
         """
         about = values.get("about")
         if not isinstance(about, Mapping):
@@ -371,15 +348,8 @@ def fuse(
 ) -> LabelResult:
     """Fuse the votes on a question, and group the annotators.
 
-    Parameters
-    ----------
-    labels : Labels
-        Their known classes are held fixed with any plan.
-    plan : LabelPlan, optional
-        By default the pooled consensus.
-    truth : (N,) int16, optional
-        Known truths, used as in the plan; `OPEN` where there is none.
-    watch : Watch
+    `labels`: their known classes are held fixed with any plan. `plan`: by default the pooled consensus.
+    `truth`: (N,), known truths, used as in the plan; `OPEN` where there is none.
 
     Examples
     --------
@@ -426,12 +396,8 @@ def find_communities(
 ) -> Communities:
     """Group the annotators of a question by behaviour or by common tasks.
 
-    Parameters
-    ----------
-    mean : (K, J, L) float64
-        Expected confusion matrices, see `rates_of`.
-    settings : QuestionSettings
-        Its `communities` must not be "no".
+    `mean`: (K, J, L), expected confusion matrices, see `rates_of`. `settings`: its `communities` must not be
+    "no".
     """
     if settings.communities == "tasks":
         many = len(labels.tasks), len(labels.annotators)

@@ -75,39 +75,19 @@ FLOOR = 1e-4
 
 @dataclass(eq=False)
 class Fit:
-    """Rates of a model: prior mean and strength, expected counts, and parameters of the crowd.
+    """Rates of a model: prior mean and strength, expected counts, and parameters of the crowd."""
 
-    Attributes
-    ----------
-    counts : (P, J) float64
-        Expected votes of each pair of annotator and output, by class.
-    rows : (K, J) float64
-        Their sums over outputs.
-    base : (P, J) float32
-        Prior mean of the rates.
-    strength : float
-        Votes that it counts as.
-    skill : tuple of two floats
-        The crowd's mean skill, and the votes that it counts as.
-    shares : (J,) float64
-    accuracy : (K, J) float64
-        Prior mean of the outputs that stand for a class, together.
-    right, wrong : (L, J) float64
-        The crowd's shares of the outputs that stand for a class, and of those that do not.
-    ordinal : OrdinalAnnotators, optional
-        For ordered classes, in place of the accuracies and shares.
-    """
-
-    counts: FloatArray
-    rows: FloatArray
-    base: NDArray[np.float32]
-    strength: float
-    skill: tuple[float, float]
-    shares: FloatArray
-    accuracy: FloatArray
+    counts: FloatArray  # (P, J): expected votes of each pair of annotator and output, by class
+    rows: FloatArray  # (K, J): their sums over outputs
+    base: NDArray[np.float32]  # (P, J): prior mean of the rates
+    strength: float  # votes that it counts as
+    skill: tuple[float, float]  # tuple of two floats: the crowd's mean skill, and the votes that it counts as
+    shares: FloatArray  # (J,)
+    accuracy: FloatArray  # (K, J): prior mean of the outputs that stand for a class, together
+    # right, wrong: (L, J): the crowd's shares of the outputs that stand for a class, and of those that do not
     right: FloatArray
     wrong: FloatArray
-    ordinal: OrdinalAnnotators | None = None
+    ordinal: OrdinalAnnotators | None = None  # for ordered classes, in place of the accuracies and shares
 
     def tables(self, crowd: Crowd, dtype: Any = None) -> tuple[FloatArray, FloatArray]:
         """Return numerators (P, J) and denominators (K, J) of the expected rates; by default of its type."""
@@ -151,18 +131,11 @@ def dawid_skene(
 
     A large crowd is first fitted to a part of its tasks, unless the posterior is that of a similar fit.
 
-    Parameters
-    ----------
-    posterior : (N, J) floating
-        Initial posterior; overwritten.
-    by_class : bool
-        Estimate an accuracy for each class.
-    tolerance : float
-        Of the change of a task's probabilities, summed over the classes and averaged over the tasks.
-    show : callable, optional
-        Makes a partial result from a posterior.
-    like : Fit, optional
-        Of the posterior; used with a large crowd.
+    `posterior`: (N, J) floating, initial posterior; overwritten.
+    `by_class`: estimate an accuracy for each class.
+    `tolerance`: of the change of a task's probabilities, summed over the classes and averaged over the tasks.
+    `show`: makes a partial result from a posterior.
+    `like`: of the posterior; used with a large crowd.
     """
     words = "fitting hierarchical Dawid-Skene" + ("" if by_class else ", one skill an annotator")
     fit = _Rounds(crowd, by_class, words)
@@ -189,12 +162,7 @@ def dawid_skene(
 class _Rounds:
     """Rounds of a fit, each over all tasks of a crowd.
 
-    Parameters
-    ----------
-    words : str
-        For the watch.
-    like : Fit, optional
-        To start from.
+    `words`: for the watch. `like`: to start from.
     """
 
     def __init__(self, crowd: Crowd, by_class: bool, words: str, like: Fit | None = None) -> None:
@@ -234,11 +202,7 @@ class _Rounds:
     def expect(self, fit: Fit, posterior: FloatArray, watch: Watch) -> tuple[FloatArray, float, float]:
         """Update the tasks by the rates of a fit.
 
-        Returns
-        -------
-        counts : (S, P, J) float64
-        mean, largest : float
-            The tasks' changes.
+        Returns `counts`, (S, P, J). `mean, largest`: the tasks' changes.
         """
         from raterscope.algorithms.labels._pooled_kernels import expect
 

@@ -68,21 +68,11 @@ def independence(
 
     Known classes are not used, so that the result does not depend on decisions.
 
-    Parameters
-    ----------
-    labels : Labels
-        Repeated votes settled.
-    correlation : float
-        Of the tempered likelihood.
-    mixture : float
-        Prior strength of a task's mixture in the alternative.
-    tolerance : float
-        Of the fits; see `dawid_skene`.
-
-    Returns
-    -------
-    float
-        `PRIOR` if the votes carry no information.
+    `labels`: repeated votes settled.
+    `correlation`: of the tempered likelihood.
+    `mixture`: prior strength of a task's mixture in the alternative.
+    `tolerance`: of the fits; see `dawid_skene`.
+    Returns `PRIOR` if the votes carry no information.
     """
     labels = thin_tasks(replace(labels, known=None))
     if not len(labels):
@@ -177,9 +167,7 @@ def _categories(probability: FloatArray, generator: np.random.Generator) -> NDAr
 def _agreement(votes: NDArray[np.integer], posterior: FloatArray) -> float:
     """Sum the pairs of equal wrong votes on a task, less those expected from the crowd's confusions.
 
-    Parameters
-    ----------
-    votes, posterior : (N, J)
+    `votes`, `posterior`: (N, J).
     """
     confusions = posterior.T @ votes
     np.fill_diagonal(confusions, 0.0)

@@ -44,26 +44,15 @@ def mixed_membership(
 ) -> tuple[FloatArray, Fit]:
     """Fit the model from an initial posterior.
 
-    Parameters
-    ----------
-    posterior : (N, J) float64
-    mixture : float
-        Prior strength of a task's mixture.
-    judged : (M,) int64, optional
-        Known tasks with votes whose mixture is predicted without their class.
-    unheld : (M, J) float64, optional
-        Their initial probabilities.
-    like : Fit, optional
-        Of the initial posterior. With it, the rounds end by the tolerance.
-    tolerance : float
-        Of the change of a task's expected mixture, summed over the classes and averaged over the tasks.
-
-    Returns
-    -------
-    mean : (N, J) float64
-        Each task's expected mixture; for a judged task, the one without its own class.
-    fit : Fit
-        Rates given the apparent class.
+    `posterior`: (N, J).
+    `mixture`: prior strength of a task's mixture.
+    `judged`: (M,), known tasks with votes whose mixture is predicted without their class.
+    `unheld`: (M, J), their initial probabilities.
+    `like`: of the initial posterior. With it, the rounds end by the tolerance.
+    `tolerance`: of the change of a task's expected mixture, summed over the classes and averaged over the
+        tasks.
+    Returns `mean`, (N, J): each task's expected mixture; for a judged task, the one without its own class.
+        `fit`: rates given the apparent class.
     """
     from raterscope.algorithms.labels._membership_kernels import membership_sweep, membership_without_truth
 

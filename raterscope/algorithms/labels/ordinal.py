@@ -67,17 +67,10 @@ _FINE = 9
 
 @dataclass(frozen=True, eq=False)
 class OrdinalTypes:
-    """Grid of annotators' parameters.
+    """Grid of annotators' parameters."""
 
-    Attributes
-    ----------
-    rates : (G, J, L) float64
-        Probability of each vote for each class.
-    prior : (G,) float64
-    """
-
-    rates: FloatArray
-    prior: FloatArray
+    rates: FloatArray  # (G, J, L): probability of each vote for each class
+    prior: FloatArray  # (G,)
 
 
 @lru_cache(maxsize=4)
@@ -184,11 +177,7 @@ def detect_order(
     sum of their distances is compared with that of all other orders, or of 2,000 random ones (a permutation
     test).
 
-    Parameters
-    ----------
-    task, label : (V,) int
-    meaning : (L,) int
-        The class that each output stands for.
+    `task`, `label`: (V,). `meaning`: (L,), the class that each output stands for.
     """
     many = len(classes)
     if not _DETECTED <= many <= MOST_GRADES or tuple(outputs) != tuple(classes):
@@ -224,19 +213,11 @@ def detect_order(
 
 @dataclass(eq=False)
 class OrdinalAnnotators:
-    """Distribution of annotators' parameters.
-
-    Attributes
-    ----------
-    mixture : (G,) float64
-        Of the crowd.
-    weights : (K, G) float32
-        Of each annotator.
-    """
+    """Distribution of annotators' parameters."""
 
     types: OrdinalTypes
-    mixture: FloatArray
-    weights: NDArray[np.float32]
+    mixture: FloatArray  # (G,): of the crowd
+    weights: NDArray[np.float32]  # (K, G): of each annotator
 
     @classmethod
     def begin(cls, types: OrdinalTypes, annotators: int) -> OrdinalAnnotators:
@@ -249,13 +230,8 @@ class OrdinalAnnotators:
     ) -> None:
         """Estimate the distributions (an EM step).
 
-        Parameters
-        ----------
-        owner, output : (P,) int
-            Annotator and output of each pair.
-        counts : (P, J) float64
-            Expected votes of each pair, by class.
-        votes : (K,) float64
+        `owner`, `output`: (P,), annotator and output of each pair. `counts`: (P, J), expected votes of each
+        pair, by class. `votes`: (K,).
         """
         scores = np.tile(np.log(self.mixture).astype(np.float32), (len(votes), 1))
         logs = np.log(self.types.rates).astype(np.float32)

@@ -44,14 +44,8 @@ def ordinal_weight(
 
     Known classes are not used, so that the result does not depend on decisions.
 
-    Parameters
-    ----------
-    labels : Labels
-        Of ordered classes; repeated votes settled.
-    correlation : float
-        Of the votes on a task, for the predictions.
-    tolerance : float
-        Of the fits; see `dawid_skene`.
+    `labels`: of ordered classes; repeated votes settled. `correlation`: of the votes on a task, for the
+    predictions. `tolerance`: of the fits; see `dawid_skene`.
     """
     labels = thin_tasks(replace(labels, known=None), _TERMS)
     if not len(labels):

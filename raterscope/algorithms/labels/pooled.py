@@ -169,16 +169,9 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     to all of them. The others start from it and end by the tolerance, and tables have single precision.
     Probabilities then differ by 0.001 on average from those of fits to all tasks from the vote.
 
-    Returns
-    -------
-    LabelFusion
-        `trace` has the changes of the first Dawid-Skene model, or of the one that did not converge.
-        `confusion` has expected counts given the pooled posterior, on top of the crowd's mean rates.
-
-    Raises
-    ------
-    LabelsError
-        When the confusion matrices would not fit into memory.
+    Returns `trace` has the changes of the first Dawid-Skene model, or of the one that did not converge.
+    `confusion` has expected counts given the pooled posterior, on top of the crowd's mean rates. Raises
+    `LabelsError`: when the confusion matrices would not fit into memory.
 
     Examples
     --------

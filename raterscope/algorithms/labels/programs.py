@@ -49,40 +49,22 @@ _GAIN = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Class probabilities of a program on N tasks.
-
-    Attributes
-    ----------
-    probability : (N, J) float64
-        Rows add up to 1; NaN for a task that the program did not judge.
-    """
+    """Class probabilities of a program on N tasks."""
 
     name: str
-    probability: FloatArray
+    probability: FloatArray  # (N, J): rows add up to 1; NaN for a task that the program did not judge
 
 
 @dataclass(frozen=True, eq=False)
 class ProgramWeights:
-    """Weights of programs in a consensus.
+    """Weights of programs in a consensus."""
 
-    Attributes
-    ----------
-    names : tuple of P names
-    weight : (P,) float64
-        Power of each program's probabilities; 0 if they are not used.
-    offset : (J,) float64
-        Correction of each class.
-    gain : float
-        Mean log likelihood of the votes on held-out tasks, above that of the classes' shares; nats a task.
-    error : float
-        Its standard error.
-    """
-
-    names: tuple[str, ...]
-    weight: FloatArray
-    offset: FloatArray
+    names: tuple[str, ...]  # (P,)
+    weight: FloatArray  # (P,): power of each program's probabilities; 0 if they are not used
+    offset: FloatArray  # (J,): correction of each class
+    # mean log likelihood of the votes on held-out tasks, above that of the classes' shares; nats a task
     gain: float
-    error: float
+    error: float  # its standard error
 
     def log_odds(self, program: Program, task: int, leading: int, shares: FloatArray) -> float:
         """Return what a program weighs for a class of a task, as log odds; NaN if it did not judge it.
@@ -132,23 +114,11 @@ def combine(
 ) -> tuple[LabelFusion, ProgramWeights]:
     """Combine the consensus of a crowd with the class probabilities of programs.
 
-    Parameters
-    ----------
-    fusion : LabelFusion
-        Of the votes alone.
-    programs : sequence of Program
-        With the tasks and classes of the fusion.
-
-    Returns
-    -------
-    fusion : LabelFusion
-        With a notice. The same consensus if the programs do not predict the votes of the crowd.
-    weights : ProgramWeights
-
-    Raises
-    ------
-    LabelsError
-        For probabilities of another shape.
+    `fusion`: of the votes alone.
+    `programs`: with the tasks and classes of the fusion.
+    Returns `fusion`: with a notice. The same consensus if the programs do not predict the votes of the crowd.
+        `weights`.
+    Raises `LabelsError`: for probabilities of another shape.
     """
     combined, weights = _combine(fusion, programs, watch)
     if programs:

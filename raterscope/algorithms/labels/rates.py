@@ -39,16 +39,8 @@ def credible(confusion: Confusion, level: float = 0.95) -> tuple[FloatArray, Flo
     One entry of a Dirichlet distributed row has a Beta distribution with parameters alpha_jl and sum_m
     alpha_jm - alpha_jl; the interval has equal tails.
 
-    Parameters
-    ----------
-    confusion : Confusion
-    level : float
-        Share of the probability within, between 0 and 1.
-
-    Returns
-    -------
-    low, high : (K, J, L) float64
-        With a single output both are one.
+    `level`: share of the probability within, between 0 and 1. Returns `low, high`, (K, J, L): with a single
+    output both are one.
     """
     alpha = confusion.alpha
     rest = alpha.sum(axis=2, keepdims=True) - alpha
@@ -107,42 +99,26 @@ class Rates:
     """Confusion matrices and accuracies of K annotators, with their uncertainty.
 
     For very many classes all annotators have the counts of the crowd; see `has_own_matrices`.
-
-    Attributes
-    ----------
-    counts : (K, J, L) float64
-        Votes weighted by the probability Q of the class.
-    doubt, shift : (K, J, L) float64
-        Variance of the counts by independent errors of the labels, and their derivative by the logarithm of
-        the power of the posterior; see `estimate_rates`.
-    prior : (K, J, L) float64
-        Expected probabilities without the annotator's own row.
-    strength : float
-        Number of votes that `prior` counts as.
-    votes : (K,) float64
-        Number of votes that count: for annotators who change, those that refer to the time in question.
-    given : (K,) float64
-        Number of all votes of the annotator.
-    right, right_doubt, right_shift : (K,) float64
-        Expected number of right votes, its variance and its derivative, as for the counts.
-    skill : tuple of two floats
-        The crowd's accuracy, and the number of votes that it counts as.
-    time : str
-        The time that the rates refer to: "all votes" or "the last vote".
     """
 
-    counts: FloatArray
+    counts: FloatArray  # (K, J, L): votes weighted by the probability Q of the class
+    # doubt, shift: (K, J, L): variance of the counts by independent errors of the labels, and their
+    # derivative by the logarithm of the power of the posterior; see `estimate_rates`
     doubt: FloatArray
     shift: FloatArray
-    prior: FloatArray
-    strength: float
+    prior: FloatArray  # (K, J, L): expected probabilities without the annotator's own row
+    strength: float  # number of votes that `prior` counts as
+    # (K,): number of votes that count: for annotators who change, those that refer to the time in question
     votes: FloatArray
-    given: FloatArray
+    given: FloatArray  # (K,): number of all votes of the annotator
+    # right, right_doubt, right_shift: (K,): expected number of right votes, its variance and its derivative,
+    # as for the counts
     right: FloatArray
     right_doubt: FloatArray
     right_shift: FloatArray
+    # tuple of two floats: the crowd's accuracy, and the number of votes that it counts as
     skill: tuple[float, float]
-    time: str = "all votes"
+    time: str = "all votes"  # the time that the rates refer to: "all votes" or "the last vote"
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -244,12 +220,7 @@ class Rates:
 def fold_rates(rates: Rates, parent: NDArray[np.integer]) -> Rates:
     """Sum the classes of each parent, and the outputs, which are the classes.
 
-    Parameters
-    ----------
-    rates : Rates
-        Of one annotator, or several together: K is 1.
-    parent : (J,) int
-        Parent of each class.
+    `rates`: of one annotator, or several together: K is 1. `parent`: (J,), parent of each class.
     """
     children = (parent[:, None] == np.arange(int(parent.max()) + 1)).astype(np.float64)
     counts, doubt, shift = (
@@ -275,15 +246,8 @@ def rates_of(
     For a dynamic model they refer to each annotator's last vote: the last matrix gives the number of votes of
     each class that still count.
 
-    Parameters
-    ----------
-    labels : Labels
-        Input of the fusion; repeated votes all count.
-    fusion : LabelFusion
-    excluded : Labels, optional
-        The excluded votes, with the same numbers of tasks and annotators. These annotators are measured by
-        the others' consensus.
-    watch : Watch
+    `labels`: input of the fusion; repeated votes all count. `excluded`: the excluded votes, with the same
+    numbers of tasks and annotators. These annotators are measured by the others' consensus.
     """
     last = None if fusion.drift is None else fusion.confusion.counts()
 
@@ -326,23 +290,12 @@ def estimate_rates(
     consensus. Other models of crowds are overconfident; D is then the mean of the posterior and the smoothed
     vote.
 
-    Parameters
-    ----------
-    labels : Labels
-    posterior : (N, J) float64
-        0 and 1 where the class is known.
-    excluded : Labels, optional
-        Votes of excluded annotators. The prior is not estimated from them.
-    last : (K, J, L) float64, optional
-        Counts that replace the votes', for annotators who change; excluded annotators keep all their votes.
-    calibrated : bool
-        Whether the posterior is that of the pooled consensus.
-    watch : Watch
-
-    Returns
-    -------
-    Rates
-        Annotators without votes have the crowd's.
+    `posterior`: (N, J), 0 and 1 where the class is known.
+    `excluded`: votes of excluded annotators. The prior is not estimated from them.
+    `last`: (K, J, L), counts that replace the votes', for annotators who change; excluded annotators keep all
+        their votes.
+    `calibrated`: whether the posterior is that of the pooled consensus.
+    Returns annotators without votes have the crowd's.
     """
     assert labels.meaning is not None
     stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]

@@ -27,31 +27,17 @@ from raterscope.algorithms.labels.task_votes import weighted_counts
 
 @dataclass(frozen=True, eq=False)
 class LabelResult:
-    """Result of a run on one question.
-
-    Attributes
-    ----------
-    fusion : LabelFusion
-    truths : str
-        Use of known truths, a key of `fusion.TRUTHS`.
-    communities : Communities or None
-        Communities of the annotators; None if not requested.
-    programs : ProgramWeights or None
-        Weights of programs; None without programs.
-    """
+    """Result of a run on one question."""
 
     fusion: LabelFusion
-    truths: str
-    communities: Communities | None = None
-    programs: ProgramWeights | None = None
+    truths: str  # use of known truths, a key of `fusion.TRUTHS`
+    communities: Communities | None = None  # communities of the annotators; None if not requested
+    programs: ProgramWeights | None = None  # weights of programs; None without programs
 
     def reordered(self, order: NDArray[np.int64]) -> LabelResult:
         """Put the annotators into another order: first the one now at `order[0]`, and so on.
 
-        Parameters
-        ----------
-        order : (K,) int64
-            Every annotator once.
+        `order`: (K,), every annotator once.
         """
         fusion, groups = self.fusion, self.communities
         alpha = distinct(fusion.confusion.alpha)
@@ -82,18 +68,13 @@ def make_fusion(
 ) -> LabelFusion:
     """Make the result of a method.
 
-    Parameters
-    ----------
-    labels : Labels
-        The labels that were fused, without repeated votes.
-    posterior : (N, J) float64
-        Overwritten: known tasks get 0 and 1, tasks without votes the classes' shares.
-    notices : iterable of str
-        Further notices; those on tasks and annotators without votes, classes without votes, and a single
-        annotator are added.
-    shares : (J,) float64, optional
-        By default the mean of the posterior over tasks with votes or known; equal where there is none.
-    weight : (K,) float64, optional
+    `labels`: the labels that were fused, without repeated votes.
+    `posterior`: (N, J), overwritten: known tasks get 0 and 1, tasks without votes the classes' shares.
+    `notices`: further notices; those on tasks and annotators without votes, classes without votes, and a
+        single annotator are added.
+    `shares`: (J,), by default the mean of the posterior over tasks with votes or known; equal where there is
+        none.
+    `weight`: (K,).
     """
     tasks, classes = len(labels.tasks), len(labels.classes)
     votes = labels.votes_of_tasks().astype(np.int32)
@@ -126,11 +107,7 @@ def make_fusion(
 def count_confusion(labels: Labels, posterior: FloatArray, prior: FloatArray) -> Confusion:
     """Count each annotator's outputs by class, weighted by a posterior (eq. 10), plus a prior.
 
-    Parameters
-    ----------
-    posterior : (N, J) float64
-    prior : (J, L) float64
-        Pseudo-counts.
+    `posterior`: (N, J). `prior`: (J, L), pseudo-counts.
     """
     people = len(labels.annotators)
     if has_own_matrices(labels):

@@ -29,26 +29,13 @@ from raterscope.algorithms.settings import Settings, choice, integer, switch
 
 @dataclass(frozen=True, eq=False)
 class Subsample:
-    """Some of the tasks, with all their votes.
+    """Some of the tasks, with all their votes."""
 
-    Attributes
-    ----------
-    labels : Labels
-        Tasks and annotators renumbered; annotators without a vote on these tasks are excluded.
-    truth : (n,) int16
-    tasks : (n,) int64
-        Numbers of the tasks in the original labels.
-    annotators : (k,) int64
-        Numbers of the annotators in the original labels.
-    experienced : int
-        Number of annotators with enough votes of each class.
-    """
-
-    labels: Labels
-    truth: ClassArray
-    tasks: NDArray[np.int64]
-    annotators: NDArray[np.int64]
-    experienced: int
+    labels: Labels  # tasks and annotators renumbered; annotators without a vote on these tasks are excluded
+    truth: ClassArray  # (n,)
+    tasks: NDArray[np.int64]  # (n,): numbers of the tasks in the original labels
+    annotators: NDArray[np.int64]  # (k,): numbers of the annotators in the original labels
+    experienced: int  # number of annotators with enough votes of each class
 
 
 def subsample(
@@ -60,17 +47,8 @@ def subsample(
     least `least_experienced` of them voted, with or without known truth; then all votes on it count,
     including those of other annotators.
 
-    Parameters
-    ----------
-    truth : (N,) int16
-        True classes, `OPEN` where not known.
-    class_votes : int
-        Repeated votes on one task count once.
-
-    Raises
-    ------
-    LabelsError
-        If no task is selected.
+    `truth`: (N,), True classes, `OPEN` where not known. `class_votes`: repeated votes on one task count once.
+    Raises `LabelsError`: if no task is selected.
 
     Examples
     --------
@@ -160,29 +138,16 @@ class FoldedSettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class FoldedMethod:
-    """Predictions of one method for held-out tasks.
-
-    Attributes
-    ----------
-    pooled : Assessment
-        Of the predictions of all folds together.
-    by_fold : tuple of Assessment or None
-        Of each fold separately.
-    low, high : (J + 1,) float64
-        Interval of each class's pooled AUC, then of their mean; see `area_interval`.
-    seconds : float
-        Of all folds together.
-    posterior : (n, J) float64
-        Of the n tasks of known truth, each from the run without it.
-    """
+    """Predictions of one method for held-out tasks."""
 
     name: str
-    pooled: Assessment
-    by_fold: tuple[Assessment | None, ...]
+    pooled: Assessment  # of the predictions of all folds together
+    by_fold: tuple[Assessment | None, ...]  # of each fold separately
+    # low, high: (J + 1,): interval of each class's pooled AUC, then of their mean; see `area_interval`
     low: FloatArray
     high: FloatArray
-    seconds: float
-    posterior: FloatArray
+    seconds: float  # of all folds together
+    posterior: FloatArray  # (n, J): of the n tasks of known truth, each from the run without it
 
     def areas(self, true: int | None = None) -> FloatArray:
         """Return the AUC of each fold, of a class or the mean of classes; NaN where there is none."""
@@ -204,28 +169,19 @@ class FoldedMethod:
 
 @dataclass(frozen=True, eq=False)
 class FoldedCurves:
-    """ROC curves of several methods on the same folds.
-
-    Attributes
-    ----------
-    classes : tuple of J names
-    tasks, annotators, votes : int
-        Numbers of the labels that were fused; fewer than all for a subsample.
-    truth, fold : (n,) int16
-        Class and fold of the tasks of known truth among them.
-    failed : tuple of str
-        Methods that cannot be used here, with the reason, a sentence each.
-    """
+    """ROC curves of several methods on the same folds."""
 
     settings: FoldedSettings
-    classes: tuple[str, ...]
+    classes: tuple[str, ...]  # (J,)
+    # tasks, annotators, votes: numbers of the labels that were fused; fewer than all for a subsample
     tasks: int
     annotators: int
     votes: int
+    # truth, fold: (n,): class and fold of the tasks of known truth among them
     truth: ClassArray
     fold: NDArray[np.int16]
     methods: tuple[FoldedMethod, ...]
-    failed: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()  # methods that cannot be used here, with the reason, a sentence each
 
     @property
     def truths(self) -> int:
@@ -260,22 +216,10 @@ def folded_curves(
 
     All methods have the same folds, with every class distributed evenly.
 
-    Parameters
-    ----------
-    truth : (N,) int16
-        True classes, `OPEN` where not known.
-    plans : mapping of method to LabelPlan, optional
-        Settings of some methods; others have their defaults.
-
-    Returns
-    -------
-    FoldedCurves
-        A method that cannot be used on these labels is named in `failed`.
-
-    Raises
-    ------
-    LabelsError
-        For fewer than two truths, and where the subsample has no task.
+    `truth`: (N,), True classes, `OPEN` where not known.
+    `plans`: by method, settings of some methods; others have their defaults.
+    Returns a method that cannot be used on these labels is named in `failed`.
+    Raises `LabelsError`: for fewer than two truths, and where the subsample has no task.
 
     Examples
     --------
@@ -329,11 +273,7 @@ def judge_folds(
 ) -> FoldedMethod:
     """Assess the predictions of a method for n tasks of known truth, together and by fold.
 
-    Parameters
-    ----------
-    posterior : (n, J) float64
-    truth, fold : (n,) int16
-    classes : tuple of J names
+    `posterior`: (n, J). `truth`, `fold`: (n,). `classes`: (J,).
     """
     pooled = assess(posterior, truth, classes)
     assert pooled is not None
@@ -355,16 +295,7 @@ def area_interval(
     the smaller class ([clopper1934]_). In 2,000 simulated data sets with AUC 0.6 to 0.99 and classes of 5 to
     450 tasks, 90 to 97 % of the intervals covered the AUC.
 
-    Parameters
-    ----------
-    posterior : (n, J) float64
-    truth : (n,) int
-        All known.
-
-    Returns
-    -------
-    low, high : (J + 1,) float64
-        NaN where there is no AUC.
+    `posterior`: (n, J). `truth`: (n,), all known. Returns `low, high`, (J + 1,): NaN where there is no AUC.
 
     References
     ----------

@@ -42,23 +42,16 @@ _LEAST_ROUNDS = 5
 
 @dataclass(eq=False)
 class SharedConfusion:
-    """Fit of the model.
+    """Fit of the model."""
 
-    Attributes
-    ----------
-    logs : (L, J) float64
-        Logarithms of the shares of wrong labels; of the shares of right ones where an output stands for the
-        class.
-    right, wrong : (V,) float64
-        Logarithms of the probability of each vote's annotator to be right and wrong, without this vote.
-    shares : (J,) float64
-        Of the classes.
-    """
-
+    # (L, J): logarithms of the shares of wrong labels; of the shares of right ones where an output stands for
+    # the class
     logs: FloatArray
+    # right, wrong: (V,): logarithms of the probability of each vote's annotator to be right and wrong,
+    # without this vote
     right: FloatArray
     wrong: FloatArray
-    shares: FloatArray
+    shares: FloatArray  # (J,): of the classes
 
 
 def fit_shared(

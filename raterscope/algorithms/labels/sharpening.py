@@ -55,15 +55,10 @@ def sharpen(
 ) -> FloatArray:
     """Raise probabilities to powers estimated from known tasks of similar confidence, (N, J).
 
-    Parameters
-    ----------
-    posterior : (N, J) float64
-    known : (M, J) float64
-        Of tasks of known class, predicted without it.
-    truth : (M,) int16
-        Their classes.
-    judged : (M,) int64
-        Their numbers.
+    `posterior`: (N, J).
+    `known`: (M, J), of tasks of known class, predicted without it.
+    `truth`: (M,), their classes.
+    `judged`: (M,), their numbers.
     """
     confidence = _confidence(posterior)
     covered = _coverage(_confidence(known), np.delete(confidence, judged))

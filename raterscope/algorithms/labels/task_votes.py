@@ -28,21 +28,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class TaskVotes:
-    """V votes on N tasks, sorted by task; votes on one task keep their order.
+    """V votes on N tasks, sorted by task; votes on one task keep their order."""
 
-    Attributes
-    ----------
-    start : (N + 1,) int64
-        The votes on task i are `start[i]` to `start[i + 1]`.
-    pair : (V,) uint32
-        annotator * outputs + label.
-    known : (N,) int16
-        The class of a task where it is known, `OPEN` elsewhere.
-    """
-
-    start: NDArray[np.int64]
-    pair: NDArray[np.uint32]
-    known: NDArray[np.int16]
+    start: NDArray[np.int64]  # (N + 1,): the votes on task i are `start[i]` to `start[i + 1]`
+    pair: NDArray[np.uint32]  # (V,): annotator * outputs + label
+    known: NDArray[np.int16]  # (N,): the class of a task where it is known, `OPEN` elsewhere
     annotators: int
     classes: int
     outputs: int
@@ -65,18 +55,10 @@ def run_spans(
 ) -> list[Result]:
     """Run a kernel on spans of tasks that do not affect each other, several at a time.
 
-    Parameters
-    ----------
-    spans : tuple of (first, last)
-    run : callable
-        Takes the first task and the one after the last. It releases the GIL while it computes.
-    report : callable
-        Called before each round of spans and several times a second; it may raise.
-
-    Returns
-    -------
-    list
-        The results in the order of the spans, for any number of threads.
+    `spans`: tuple of (first, last).
+    `run`: takes the first task and the one after the last. It releases the GIL while it computes.
+    `report`: called before each round of spans and several times a second; it may raise.
+    Returns the results in the order of the spans, for any number of threads.
     """
     if len(spans) < 2 or _THREADS == 1:
         results = []
@@ -101,10 +83,7 @@ def run_spans(
 def sort_by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
     """Sort votes by task (counting sort).
 
-    Raises
-    ------
-    LabelsError
-        When the annotators' confusion matrices would not fit into memory.
+    Raises `LabelsError`: when the annotators' confusion matrices would not fit into memory.
     """
     from raterscope.algorithms.labels._ibcc_kernels import count_votes, place_votes
 
@@ -137,10 +116,7 @@ def class_shares(labels: Labels, prior: FloatArray) -> FloatArray:
     An output counts for the class with its highest rate in the prior. Among equal classes, it counts for the
     one it stands for; otherwise for each in equal parts, or for none if all classes are equal.
 
-    Parameters
-    ----------
-    prior : (J, L) float64
-        Pseudo-counts of a confusion matrix.
+    `prior`: (J, L), pseudo-counts of a confusion matrix.
     """
     assert labels.meaning is not None
     rates = (prior / prior.sum(axis=1, keepdims=True)).T

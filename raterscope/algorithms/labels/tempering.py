@@ -49,21 +49,11 @@ _LEAST = 1e-9
 
 @dataclass(frozen=True)
 class Tempering:
-    """Weight of a vote, and the gain in predicting held-out votes.
+    """Weight of a vote, and the gain in predicting held-out votes."""
 
-    Attributes
-    ----------
-    power : float
-        Weight of a vote, of `POWERS`; 1 for nearly independent votes.
-    gain : float
-        Log-likelihood of the held-out votes with this power less that with power 1, in nats.
-    votes : int
-        Number of held-out votes.
-    """
-
-    power: float
-    gain: float
-    votes: int
+    power: float  # weight of a vote, of `POWERS`; 1 for nearly independent votes
+    gain: float  # log-likelihood of the held-out votes with this power less that with power 1, in nats
+    votes: int  # number of held-out votes
 
     @property
     def dependent(self) -> bool:
@@ -85,12 +75,8 @@ def choose_tempering(labels: Labels, fusion: LabelFusion, watch: Watch = silent)
     held-out vote is predicted from that posterior and its annotator's expected rates without the vote's own
     count. Known tasks, and tasks with a single vote, do not count.
 
-    Parameters
-    ----------
-    labels : Labels
-        The labels that were fused, without repeated votes.
-    fusion : LabelFusion
-        By a model with a prior of the annotators, not tempered.
+    `labels`: the labels that were fused, without repeated votes. `fusion`: by a model with a prior of the
+    annotators, not tempered.
     """
     votes = _held_out(labels, fusion)
     if not len(votes):
@@ -135,20 +121,11 @@ def choose_tempering(labels: Labels, fusion: LabelFusion, watch: Watch = silent)
 def tempered(labels: Labels, fusion: LabelFusion, power: float) -> LabelFusion:
     """Weight each vote by the same power, with the annotators' rates unchanged.
 
-    Parameters
-    ----------
-    labels : Labels
-        The labels that were fused, without repeated votes.
-    fusion : LabelFusion
-        By a model with a prior of the annotators.
-    power : float
-        Of the likelihood of each vote, above 0 and at most 1.
-
-    Returns
-    -------
-    LabelFusion
-        Its posterior is proportional to share_j exp(power sum_votes E[ln pi_jl]), with its `power`.
-        Known tasks, and those without votes, stay as they are.
+    `labels`: the labels that were fused, without repeated votes.
+    `fusion`: by a model with a prior of the annotators.
+    `power`: of the likelihood of each vote, above 0 and at most 1.
+    Returns its posterior is proportional to share_j exp(power sum_votes E[ln pi_jl]), with its `power`. Known
+        tasks, and those without votes, stay as they are.
     """
     open_tasks = (fusion.known == OPEN) & (fusion.votes > 0)
     rates = _Rates(labels, fusion)

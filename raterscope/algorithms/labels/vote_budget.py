@@ -96,10 +96,7 @@ def assign_votes(
 ) -> NextVotes:
     """Distribute a budget of votes over tasks and annotators; see `next_votes`.
 
-    Parameters
-    ----------
-    prices : mapping of annotator to Price, optional
-        By default all cost 1.
+    `prices`: by default all cost 1.
     """
     budget, prices = budget or BudgetSettings(), prices or {}
     voted = labels.votes_of_annotators() > 0
@@ -136,15 +133,9 @@ def vote_ranks(labels: Labels, order: NDArray[np.integer]) -> IndexArray:
 
 @dataclass(frozen=True)
 class VoteGain:
-    """Gain of accuracy from more votes on each task, with a 95 % interval.
+    """Gain of accuracy from more votes on each task, with a 95 % interval."""
 
-    Attributes
-    ----------
-    more : float
-        Further votes per task.
-    """
-
-    more: float
+    more: float  # further votes per task
     gain: float
     low: float
     high: float
@@ -152,31 +143,18 @@ class VoteGain:
 
 @dataclass(frozen=True, eq=False)
 class VoteCurve:
-    """Accuracy with S numbers of votes per task.
+    """Accuracy with S numbers of votes per task."""
 
-    Attributes
-    ----------
-    most : (S,) int64
-        Votes of each task, at most.
-    votes : (S,) float64
-        Votes per task, mean.
-    expected : (S, 3) float64
-        Expected accuracy by the model, mean over draws, with the interval in which the accuracy lies with
-        95 % probability if the posteriors are right.
-    accuracy : (S, 3) float64
-        On gold tasks, mean over draws, with Wilson's interval; NaN without gold tasks.
-    judged : int
-        Number of gold tasks.
-    gains : tuple of VoteGain
-        Of one more vote per task, and of twice the votes; empty with fewer than `LEAST_CURVE` votes per task.
-    """
-
-    most: NDArray[np.int64]
-    votes: FloatArray
+    most: NDArray[np.int64]  # (S,): votes of each task, at most
+    votes: FloatArray  # (S,): votes per task, mean
+    # (S, 3): expected accuracy by the model, mean over draws, with the interval in which the accuracy lies
+    # with 95 % probability if the posteriors are right
     expected: FloatArray
+    # (S, 3): on gold tasks, mean over draws, with Wilson's interval; NaN without gold tasks
     accuracy: FloatArray
-    judged: int
+    judged: int  # number of gold tasks
     draws: int
+    # of one more vote per task, and of twice the votes; empty with fewer than `LEAST_CURVE` votes per task
     gains: tuple[VoteGain, ...] = ()
 
 
@@ -185,12 +163,8 @@ def measure_vote_curve(
 ) -> VoteCurve:
     """Fuse random votes of each task, up to several numbers of them, and measure the accuracy.
 
-    Parameters
-    ----------
-    truth : (N,) int16
-        Classes of gold tasks, `OPEN` elsewhere; those that are held fixed are not measured.
-    run : callable
-        ``run(labels, watch)``: the fusion with its settings.
+    `truth`: (N,), classes of gold tasks, `OPEN` elsewhere; those that are held fixed are not measured. `run`:
+    ``run(labels, watch)``: the fusion with its settings.
     """
     draws = (settings or CostSettings()).draws
     judged = np.flatnonzero(_unseen(labels, truth) != OPEN)
@@ -228,14 +202,8 @@ def extrapolate_gain(
 ) -> tuple[VoteGain, ...]:
     """Predict what one more vote per task, and twice the votes, gain from what half of the votes lose.
 
-    Parameters
-    ----------
-    every : LabelFusion
-        Of all votes; its posteriors judge the answers of each half.
-    run : callable
-        ``run(labels, watch)``: the fusion with its settings.
-    draws : int
-        Random halves.
+    `every`: of all votes; its posteriors judge the answers of each half. `run`: ``run(labels, watch)``: the
+    fusion with its settings. `draws`: random halves.
     """
     number = labels.votes_of_tasks()
     voted = number > 0
@@ -263,35 +231,23 @@ def extrapolate_gain(
 
 @dataclass(frozen=True)
 class StopReplay:
-    """Result of giving each task no more votes once it has enough.
+    """Result of giving each task no more votes once it has enough."""
 
-    Attributes
-    ----------
-    limit : float
-        Of the posterior.
-    stopped, tasks : int
-        Tasks that stopped, and tasks with votes.
-    used, votes : int
-        Votes until then, and all votes.
-    stated : float
-        Error of the stopped tasks by the posteriors of all votes; NaN without gold tasks, because votes do
-        not reveal errors that annotators share.
-    error, low, high : float
-        Error measured on the gold tasks among them, with Wilson's interval; NaN without any.
-    judged : int
-        Number of these gold tasks.
-    """
-
-    limit: float
+    limit: float  # of the posterior
+    # stopped, tasks: tasks that stopped, and tasks with votes
     stopped: int
     tasks: int
+    # used, votes: votes until then, and all votes
     used: int
     votes: int
+    # error of the stopped tasks by the posteriors of all votes; NaN without gold tasks, because votes do not
+    # reveal errors that annotators share
     stated: float
+    # error, low, high: error measured on the gold tasks among them, with Wilson's interval; NaN without any
     error: float
     low: float
     high: float
-    judged: int
+    judged: int  # number of these gold tasks
 
 
 def replay_stopping(
