@@ -54,21 +54,12 @@ def cores_of(
     A core has one peak in depth within the radius, and its slopes. A peak is higher by `height` than the
     saddles to deeper ones.
 
-    Parameters
-    ----------
-    voxels : (N,) int64
-        Flat indices of the voxels in a box of `shape`.
-    depth : (N,) float32
-    shape : (slices, rows, columns)
-    tolerance, height, radius : float
-        mm; `height` is at most `tolerance`.
-    points : callable
-        Returns the positions, (n, 3) mm, of voxels.
-
-    Returns
-    -------
-    cores : (N,) int32
-    count : int
+    `voxels`: (N,) int64, flat indices of the voxels in a box of `shape`.
+    `depth`: (N,) float32.
+    `shape`: (slices, rows, columns).
+    `tolerance`, `height`, `radius`: mm; `height` is at most `tolerance`.
+    `points`: returns the positions, (n, 3) mm, of voxels.
+    Returns `cores`, (N,). `count`.
     """
     from raterscope.algorithms.masks import _flood_kernels as kernels
 
@@ -169,18 +160,12 @@ def nearest_cores(
 ) -> Int32Array:  # fmt: skip
     """Return the number of each voxel's nearest core, the lower one in a tie; 0 beyond `reach`.
 
-    Parameters
-    ----------
-    voxels : (N,) int64
-    cores : (N,) int32
-        0 for a voxel of no core.
-    shape : (slices, rows, columns)
-    steps : (row, column)
-        mm.
-    slices_at : (slices,) float64
-        mm.
-    reach : float
-        mm.
+    `voxels`: (N,) int64.
+    `cores`: (N,) int32, 0 for a voxel of no core.
+    `shape`: (slices, rows, columns).
+    `steps`: (row, column), mm.
+    `slices_at`: (slices,) float64, mm.
+    `reach`: mm.
     """
     from raterscope.algorithms.masks import _flood_kernels as kernels
 

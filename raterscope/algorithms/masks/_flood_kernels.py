@@ -65,21 +65,14 @@ def join(
     The peak of a component is its deepest voxel. Where two components meet, the lower peak fails unless it is
     higher by `height` than the meeting point. Peaks of equal depth share the result.
 
-    Parameters
-    ----------
-    order : (N,) int32
-        Numbers of the voxels; those from `begin` to `end` are added.
-    voxels : (N,) int64
-    depth : (N,) float32
-    index : (Z, Y, X) int32
-    parent : (N,) int32
-        Trees of the components; -1 for a voxel that is not added yet.
-    top : (N,) int32
-        The peak of the component with this root.
-    fate : (N,) int32
-        Trees of peaks that share the result.
-    failed : (N,) bool
-        Result of each root.
+    `order`: (N,) int32, numbers of the voxels; those from `begin` to `end` are added.
+    `voxels`: (N,) int64.
+    `depth`: (N,) float32.
+    `index`: (Z, Y, X) int32.
+    `parent`: (N,) int32, trees of the components; -1 for a voxel that is not added yet.
+    `top`: (N,) int32, the peak of the component with this root.
+    `fate`: (N,) int32, trees of peaks that share the result.
+    `failed`: (N,) bool, result of each root.
     """
     slices, rows, columns = index.shape
     for k in range(begin, end):
@@ -153,24 +146,14 @@ def flood(
 ) -> tuple[int, int]:  # fmt: skip
     """Flood unmarked neighbours from markers, the deepest voxel first (a watershed).
 
-    Parameters
-    ----------
-    rank : (N,) int64
-        Of the voxels' depths, 0 the deepest; equal depths have one rank.
-    voxels : (N,) int64
-    index : (Z, Y, X) int32
-    marker : (N,) int32
-        0 where unmarked; below 0 for voxels that are not flooded.
-    keys, items : (N,) int64 and int32
-        A heap of the voxels to spread from: rank, then age.
-    size, age : int
-        Number of voxels in the heap, and age of the youngest.
-    most : int
-        Voxels to spread from in this call.
-
-    Returns
-    -------
-    size, age
+    `rank`: (N,) int64, of the voxels' depths, 0 the deepest; equal depths have one rank.
+    `voxels`: (N,) int64.
+    `index`: (Z, Y, X) int32.
+    `marker`: (N,) int32, 0 where unmarked; below 0 for voxels that are not flooded.
+    `keys`, `items`: (N,) int64 and int32, a heap of the voxels to spread from: rank, then age.
+    `size`, `age`: number of voxels in the heap, and age of the youngest.
+    `most`: voxels to spread from in this call.
+    Returns size, age.
     """
     slices, rows, columns = index.shape
     for _ in range(most):
@@ -226,18 +209,11 @@ def _scan_row(core: Array, step: float, far: float, square: Array) -> None:
 def nearest_in_plane(cores: Array, steps: Array, far: float, begin: int, end: int, square: Array) -> None:
     """Fill in each voxel's nearest core of its slice; in a tie, the lower number.
 
-    Parameters
-    ----------
-    cores : (Z, Y, X) int32
-        Numbers of the cores, 0 for none; becomes that of the nearest one.
-    steps : (2,) float64
-        mm from row to row and from column to column.
-    far : float
-        Squared distance, mm², beyond which a core does not count.
-    begin, end : int
-        Slices to fill in.
-    square : (Z, Y, X) float32
-        Filled with the squared distances; inf where there is no core.
+    `cores`: (Z, Y, X) int32, numbers of the cores, 0 for none; becomes that of the nearest one.
+    `steps`: (2,) float64, mm from row to row and from column to column.
+    `far`: squared distance, mm², beyond which a core does not count.
+    `begin`, `end`: slices to fill in.
+    `square`: (Z, Y, X) float32, filled with the squared distances; inf where there is no core.
     """
     _, rows, columns = cores.shape
     first, last = np.empty(rows, np.int64), np.empty(rows, np.int64)
@@ -287,16 +263,11 @@ def nearest_across_slices(
 ) -> None:  # fmt: skip
     """Return the nearest core of each listed voxel across all slices, 0 for none within the root of `far`.
 
-    Parameters
-    ----------
-    square, cores : (Z, Y, X)
-        Results of `nearest_in_plane`.
-    slices_at : (Z,) float64
-        mm across the slices, in order.
-    voxels : (N,) int64
-    begin, end : int
-        Range of voxels of the list.
-    out : (N,) int32
+    `square`, `cores`: (Z, Y, X), results of `nearest_in_plane`.
+    `slices_at`: (Z,) float64, mm across the slices, in order.
+    `voxels`: (N,) int64.
+    `begin`, `end`: range of voxels of the list.
+    `out`: (N,) int32.
     """
     slices, rows, columns = cores.shape
     for i in range(begin, end):

@@ -50,41 +50,23 @@ Labels = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class RaterErrors:
-    """Errors of the raters of an image, for the search for groups.
+    """Errors of the raters of an image, for the search for groups."""
 
-    Attributes
-    ----------
-    products : (P, P) float64
-        Sums over the voxels of the products of two raters' errors from their mean, mm², without the raters'
-        biases.
-    places : float
-        Effective number of independent positions.
-    """
-
+    # (P, P): sums over the voxels of the products of two raters' errors from their mean, mm², without the
+    # raters' biases
     products: FloatArray
-    places: float
+    places: float  # effective number of independent positions
     voxels: int
 
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """One grouping of the raters, fitted.
+    """One grouping of the raters, fitted."""
 
-    Attributes
-    ----------
-    groups : (P,) intp
-        Numbered from 0 in the order of their first rater.
-    score : float
-        Log evidence, nats.
-    variance : (P,) float64
-        mm² for each voxel.
-    apart : float
-        Mean square difference of the two nearest groups' means, over that of two raters of one group.
-    """
-
-    groups: Labels
-    score: float
-    variance: FloatArray
+    groups: Labels  # (P,) intp: numbered from 0 in the order of their first rater
+    score: float  # log evidence, nats
+    variance: FloatArray  # (P,): mm² for each voxel
+    # mean square difference of the two nearest groups' means, over that of two raters of one group
     apart: float
 
 
@@ -96,14 +78,8 @@ def rater_errors(
     A rater's bias, a constant shift of the contour, is removed by least squares: a slightly larger contour is
     not another outline.
 
-    Parameters
-    ----------
-    distances : (P, Z, Y, X) float32
-        Signed distances, mm, within `clip`.
-    spacing : (slice, row, column)
-        mm.
-    use : (Z, Y, X) bool
-        Voxels that count.
+    `distances`: (P, Z, Y, X) float32, signed distances, mm, within `clip`. `spacing`: (slice, row, column),
+    mm. `use`: (Z, Y, X) bool, voxels that count.
     """
     raters = len(distances)
     mean = np.zeros(distances.shape[1:], dtype=np.float32)

@@ -28,42 +28,22 @@ _LEAST_DOF, _MOST_DOF = 0.05, 1e4
 
 @dataclass(eq=False)
 class MulticlassFit:
-    """State of the iteration, in log-ratios of d structures to the background.
+    """State of the iteration, in log-ratios of d structures to the background."""
 
-    Attributes
-    ----------
-    data : (P, C, d) float32
-    weight : (C,) float32
-        Voxels of each column; 0 where settled.
-    mean : (C, d) float32
-        Of q(T).
-    spread : (C, d, d) float32
-        Covariance of q(T).
-    bias : (P, d) float64
-    doubt : (P, d, d) float64
-        Covariance of q(b).
-    sigma : (P, d, d) float64
-    dof : (P,) float64
-    priors : sequence of SpatialPrior
-        One of each structure, or none.
-    objective : list of float
-        The lower bound after each iteration.
-    """
-
-    data: Float32Array
-    weight: Float32Array
+    data: Float32Array  # (P, C, d)
+    weight: Float32Array  # (C,): voxels of each column; 0 where settled
     likelihood: Likelihood
     floor: float
     recentre: bool
-    mean: Float32Array
-    spread: Float32Array
-    bias: FloatArray
-    doubt: FloatArray
-    sigma: FloatArray
-    dof: FloatArray
+    mean: Float32Array  # (C, d): of q(T)
+    spread: Float32Array  # (C, d, d): covariance of q(T)
+    bias: FloatArray  # (P, d)
+    doubt: FloatArray  # (P, d, d): covariance of q(b)
+    sigma: FloatArray  # (P, d, d)
+    dof: FloatArray  # (P,)
     beta: float
-    priors: Sequence[SpatialPrior] = ()
-    objective: list[float] = field(default_factory=list)
+    priors: Sequence[SpatialPrior] = ()  # one of each structure, or none
+    objective: list[float] = field(default_factory=list)  # the lower bound after each iteration
     converged: bool = False
 
     @property
@@ -335,12 +315,8 @@ def _learn_dof(state: MulticlassFit, report: Callable[[float], None]) -> None:
 def shares(state: MulticlassFit, check: Check) -> tuple[Float32Array, Float32Array]:
     """Return the raters' shares and scales at each column.
 
-    Returns
-    -------
-    share : (P, C) float32
-        Each rater's part: the trace of the rater's precision times the covariance.
-    tau : (P, C) float32
-        E[tau].
+    Returns `share`, (P, C): each rater's part: the trace of the rater's precision times the covariance.
+    `tau`, (P, C): e[tau].
     """
     shared = np.empty(state.data.shape[:2], dtype=np.float32)
     tau = np.empty_like(shared)

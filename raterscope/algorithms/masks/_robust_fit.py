@@ -16,23 +16,12 @@ from raterscope.algorithms.progress import Check, Watch, no_check, parts_of, rep
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """C different columns of P distances.
+    """C different columns of P distances."""
 
-    Attributes
-    ----------
-    data : (P, C) float32
-    weight : (C,) float32
-        Voxels of each.
-    state : (C,) int8
-        1 where settled as inside, -1 as outside, 0 otherwise.
-    row : (N,) int32, optional
-        Each voxel's column; None where voxels and columns are the same.
-    """
-
-    data: Float32Array
-    weight: Float32Array
-    state: NDArray[np.int8]
-    row: NDArray[np.int32] | None
+    data: Float32Array  # (P, C)
+    weight: Float32Array  # (C,): voxels of each
+    state: NDArray[np.int8]  # (C,): 1 where settled as inside, -1 as outside, 0 otherwise
+    row: NDArray[np.int32] | None  # (N,): each voxel's column; None where voxels and columns are the same
 
     def spread(self, values: NDArray[Any], check: Check = no_check) -> NDArray[Any]:
         """Expand (..., C) values of columns to the (..., N) voxels."""
@@ -123,13 +112,6 @@ class SpatialPrior:
     The bumps are products of bumps along the axes, so that the matrix of eq. 22 is a Kronecker product: it
     is diagonal in the product of the axes' singular vectors, and the exact update of eqs. 22 and 23 becomes
     three small products of matrices.
-
-    Attributes
-    ----------
-    mean : (N,) float32
-        Prior mean of T at every voxel.
-    variance : float
-        Sigma_T.
     """
 
     def __init__(
@@ -145,10 +127,10 @@ class SpatialPrior:
         ]
         z, y, x = (axis.power for axis in self._axes)
         self._power = z[:, None, None] * y[:, None] * x
-        self.variance = max(variance, floor)
+        self.variance = max(variance, floor)  # Sigma_T
         self._alpha = 1.0 / max(float(np.var(t, dtype=np.float64)), 1e-12)
         self._spread = 0.0
-        self.mean = np.empty(t.size, dtype=np.float32)
+        self.mean = np.empty(t.size, dtype=np.float32)  # (N,): prior mean of T at every voxel
         self._bound = 0.0
         self._set_weights(t, check)
 
@@ -221,12 +203,7 @@ def update_together(
 ) -> None:
     """Update the priors of K maps, which share alpha and Sigma_T (eqs. 22 to 25).
 
-    Parameters
-    ----------
-    maps : sequence of (N,) arrays
-        Means of q(T).
-    totals : sequence of float
-        Sum of the variances of each over the voxels.
+    `maps`: sequence of (N,) arrays, means of q(T). `totals`: sum of the variances of each over the voxels.
     """
     own = []
     for prior, t, total in zip(priors, maps, totals, strict=True):
@@ -256,56 +233,32 @@ _TINY = 1e-12
 
 @dataclass(frozen=True)
 class Likelihood:
-    """One of the four likelihoods.
+    """One of the four likelihoods."""
 
-    Attributes
-    ----------
-    kind : int
-        As the kernels count them.
-    dof : float
-        Initial degrees of freedom or shape; NaN if there are none.
-    learn : bool
-        Whether to estimate them.
-    table : (2, n) float64
-        Table of `double_pareto.table`, for the double Pareto with q(tau) q(z); else empty.
-    """
-
-    kind: int
-    dof: float = math.nan
-    learn: bool = False
+    kind: int  # as the kernels count them
+    dof: float = math.nan  # initial degrees of freedom or shape; NaN if there are none
+    learn: bool = False  # whether to estimate them
+    # (2, n): table of `double_pareto.table`, for the double Pareto with q(tau) q(z); else empty
     table: FloatArray = field(default_factory=lambda: np.empty((2, 0)), compare=False)
 
 
 @dataclass(eq=False)
 class Fit:
-    """State of the iteration, in logits.
-
-    Attributes
-    ----------
-    t, s : (C,) float32 or float64
-        Mean and variance of q(T).
-    rater : (4, P) float64
-        Bias, its variance, Sigma, degrees of freedom.
-    beta : float
-        Precision of the biases' prior.
-    weights : (P,) float64, optional
-        As `Masks.weights`.
-    objective : list of float
-        The lower bound after each iteration.
-    """
+    """State of the iteration, in logits."""
 
     columns: Columns
     likelihood: Likelihood
     floor: float
     recentre: bool
+    # t, s: (C,) or float64: mean and variance of q(T)
     t: Float32Array | FloatArray
     s: Float32Array | FloatArray
-    rater: FloatArray
-    beta: float
+    rater: FloatArray  # (4, P): bias, its variance, Sigma, degrees of freedom
+    beta: float  # precision of the biases' prior
     prior: SpatialPrior | None = None
-    objective: list[float] = field(default_factory=list)
+    objective: list[float] = field(default_factory=list)  # the lower bound after each iteration
     converged: bool = False
-    weights: FloatArray | None = None
+    weights: FloatArray | None = None  # (P,): as `Masks.weights`
 
     def weighed(self, values: FloatArray) -> FloatArray:
         """Multiply values of the raters, (P,), by their weights."""

@@ -42,25 +42,13 @@ def merge(
 ) -> tuple[int, int]:
     """Replace each voxel's `row` by a number of its pair of `row` and `bits`, counted by first voxels.
 
-    Parameters
-    ----------
-    bits : (N,) uint32
-        Values of one more rater.
-    row : (N,) int32
-        Numbers of the earlier raters' values.
-    begin, end : int
-        Range of voxels.
-    table : (2^k,) int32
-        Numbers of the pairs, -1 where free.
-    parents, values : (2^(k-1),) int32 and uint32
-        The pairs.
-    used : int
-        Pairs in the table.
-
-    Returns
-    -------
-    used, stopped
-        `stopped` is before `end` if the table is half full.
+    `bits`: (N,) uint32, values of one more rater.
+    `row`: (N,) int32, numbers of the earlier raters' values.
+    `begin`, `end`: range of voxels.
+    `table`: (2^k,) int32, numbers of the pairs, -1 where free.
+    `parents`, `values`: (2^(k-1),) int32 and uint32, the pairs.
+    `used`: pairs in the table.
+    Returns used, stopped: `stopped` is before `end` if the table is half full.
     """
     before, number = np.int32(-1), np.int32(-1)
     for n in range(begin, end):

@@ -13,14 +13,11 @@ def pattern_evidence(
 ) -> None:
     """Fill in log prior_k + sum_p weight_p log theta[p, k, label_p] for each pattern.
 
-    Parameters
-    ----------
-    labels : (M, P) uint8
-    theta : (P, K, K) float64
-        The probability that a rater gives the last index if the middle one is true.
-    prior : (K,) float64
-    evidence : (M, K) float64
-    weights : (P,) float64 or None
+    `labels`: (M, P) uint8.
+    `theta`: (P, K, K) float64, the probability that a rater gives the last index if the middle one is true.
+    `prior`: (K,) float64.
+    `evidence`: (M, K) float64.
+    `weights`: (P,) float64 or None.
     """
     log_theta, log_prior = np.log(theta), np.log(prior)
     for m in range(labels.shape[0]):
@@ -40,18 +37,10 @@ def maximise(labels: Array, total: Array, theta: Array) -> float:
 
     The rates of a class without weight do not change.
 
-    Parameters
-    ----------
-    labels : (M, P) uint8
-    total : (M, K) float64
-        Expected voxels of each pattern and class.
-    theta : (P, K, K) float64
-        Overwritten.
-
-    Returns
-    -------
-    float
-        The largest change of a rate.
+    `labels`: (M, P) uint8.
+    `total`: (M, K) float64, expected voxels of each pattern and class.
+    `theta`: (P, K, K) float64, overwritten.
+    Returns the largest change of a rate.
     """
     patterns, raters = labels.shape
     classes = total.shape[1]
@@ -90,27 +79,16 @@ def run_patterns(
 ) -> tuple[int, bool]:
     """Iterate the E and the M step over patterns.
 
-    Parameters
-    ----------
-    labels : (M, P) uint8
-    settled : (M,) int8
-        A settled class, or less than 0.
-    count : (M,) float64
-    prior : (K,) float64
-    tolerance : float
-        Convergence: largest change of a rate.
-    theta : (P, K, K) float64
-        Initial rates; overwritten.
-    posterior : (M, K) float64
-        Filled with that of the last E step.
-    objective : (T,) float64
-        Filled with the log likelihood before each M step, for at most T iterations.
-    weights : (P,) float64 or None
-
-    Returns
-    -------
-    int, bool
-        Number of iterations, and whether the last one changed less than `tolerance`.
+    `labels`: (M, P) uint8.
+    `settled`: (M,) int8, a settled class, or less than 0.
+    `count`: (M,) float64.
+    `prior`: (K,) float64.
+    `tolerance`: convergence: largest change of a rate.
+    `theta`: (P, K, K) float64, initial rates; overwritten.
+    `posterior`: (M, K) float64, filled with that of the last E step.
+    `objective`: (T,) float64, filled with the log likelihood before each M step, for at most T iterations.
+    `weights`: (P,) float64 or None.
+    Returns number of iterations, and whether the last one changed less than `tolerance`.
     """
     patterns, classes = posterior.shape
     evidence = np.empty((patterns, classes))
@@ -159,21 +137,13 @@ def sweep(
 ) -> None:
     """Update every other voxel of lines `start` to `stop` from its neighbours, which stay as they are.
 
-    Parameters
-    ----------
-    row : (Z, Y, X) int64
-        Each voxel's row of `evidence` and `settled`.
-    evidence : (M, K) float64
-    settled : (M,) int8
-        A settled class, or less than 0.
-    strength : float
-        What a neighbour of the same class adds to the logarithm.
-    parity : int
-        0 or 1: of slice + row + column.
-    start, stop : int
-        Lines along the columns, counted from slice to slice.
-    field : (Z, Y, X, K) float32
-        The voxels' distributions; overwritten.
+    `row`: (Z, Y, X) int64, each voxel's row of `evidence` and `settled`.
+    `evidence`: (M, K) float64.
+    `settled`: (M,) int8, a settled class, or less than 0.
+    `strength`: what a neighbour of the same class adds to the logarithm.
+    `parity`: 0 or 1: of slice + row + column.
+    `start`, `stop`: lines along the columns, counted from slice to slice.
+    `field`: (Z, Y, X, K) float32, the voxels' distributions; overwritten.
     """
     slices, rows, columns, classes = field.shape
     logs = np.empty(classes)
@@ -214,17 +184,8 @@ def field_totals(
 ) -> float:
     """Sum the distributions by pattern, and the lower bound, over lines `start` to `stop`.
 
-    Parameters
-    ----------
-    row, evidence, strength, start, stop, field
-        As of `sweep`.
-    total : (M, K) float64
-        Added to.
-
-    Returns
-    -------
-    float
-        The lines' part of the mean field's lower bound, without the field's normalising constant.
+    `row`, `evidence`, `strength`, `start`, `stop`, `field`: as of `sweep`. `total`: (M, K) float64, added to.
+    Returns the lines' part of the mean field's lower bound, without the field's normalising constant.
     """
     _, rows, columns, classes = field.shape
     bound = 0.0

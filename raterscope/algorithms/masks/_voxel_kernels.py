@@ -22,12 +22,8 @@ COLUMNS = 32
 def mark_rows(labels: Array, start: int, stop: int, row_any: Array, column_any: Array) -> None:
     """Mark the rows `start` to `stop` and the columns in which any rater's label is above 0.
 
-    Parameters
-    ----------
-    labels : (P, R, X) uint8
-        R rows of all slices, one after the other.
-    row_any : (R,) uint8
-    column_any : (X,) uint8
+    `labels`: (P, R, X) uint8, R rows of all slices, one after the other. `row_any`: (R,) uint8. `column_any`:
+    (X,) uint8.
     """
     raters, width = labels.shape[0], labels.shape[2]
     for r in range(start, stop):
@@ -46,12 +42,7 @@ def mark_rows(labels: Array, start: int, stop: int, row_any: Array, column_any: 
 def pack(labels: Array, base: int, code: Array) -> None:
     """Append each voxel's labels to its code as digits of a number to the given base.
 
-    Parameters
-    ----------
-    labels : (P, Z, Y, X) uint8
-        Digits below `base`.
-    code : (Z, Y, X) int64
-        Codes so far, 0 at first.
+    `labels`: (P, Z, Y, X) uint8, digits below `base`. `code`: (Z, Y, X) int64, codes so far, 0 at first.
     """
     raters, slices, rows, columns = labels.shape
     for z in range(slices):
@@ -65,11 +56,7 @@ def pack(labels: Array, base: int, code: Array) -> None:
 def count_codes(code: Array, count: Array) -> None:
     """Count the codes.
 
-    Parameters
-    ----------
-    code : (Z, Y, X) int64
-    count : (codes,) int64
-        Added to.
+    `code`: (Z, Y, X) int64. `count`: (codes,) int64, added to.
     """
     slices, rows, columns = code.shape
     for z in range(slices):
@@ -246,19 +233,10 @@ def finish(squared: Array, half: float, clip: float) -> None:
 def boundary(mask: Array, begin: int, end: int, surface: Array) -> int:
     """Mark the voxels of a mask that share a face with one outside it; all beyond the array is outside.
 
-    Parameters
-    ----------
-    mask : (Z, Y, X) uint8
-        0 or 1. With one slice, faces between slices do not count.
-    begin, end : int
-        Slices to fill in.
-    surface : (Z, Y, X) uint8
-        Filled.
-
-    Returns
-    -------
-    int
-        Number of these voxels.
+    `mask`: (Z, Y, X) uint8, 0 or 1. With one slice, faces between slices do not count.
+    `begin`, `end`: slices to fill in.
+    `surface`: (Z, Y, X) uint8, filled.
+    Returns number of these voxels.
     """
     slices, rows, columns = mask.shape
     count = 0
@@ -340,12 +318,7 @@ def squared_across_uneven_slices(squared: Array, position: Array, first: int, la
 def squared_distance(surface: Array, spacing: Array, out: Array) -> None:
     """Fill in the squared distance (mm) of each voxel's centre to the nearest marked one of its slice.
 
-    Parameters
-    ----------
-    surface : (Z, Y, X) bool
-    spacing : (3,) float64
-    out : (Z, Y, X) float32
-        inf where nothing is marked.
+    `surface`: (Z, Y, X) bool. `spacing`: (3,) float64. `out`: (Z, Y, X) float32, inf where nothing is marked.
     """
     slices, rows, columns = surface.shape
     longest = max(rows, columns)
@@ -389,13 +362,8 @@ def squared_across_slices(squared: Array, step: float, first: int, last: int) ->
 def row_gaps(marked: Array, begin: int, end: int, gap: Array) -> None:
     """Count the columns from each voxel to the nearest marked one of its row.
 
-    Parameters
-    ----------
-    marked : (Z, Y, X) bool
-    begin, end : int
-        Slices to fill in.
-    gap : (Z, Y, X) uint16 or uint32
-        Filled; the largest number of its type where nothing is marked. Rows are shorter than that.
+    `marked`: (Z, Y, X) bool. `begin`, `end`: slices to fill in. `gap`: (Z, Y, X) uint16 or uint32, filled;
+    the largest number of its type where nothing is marked. Rows are shorter than that.
     """
     _, rows, columns = marked.shape
     none = ~gap.dtype.type(0)
@@ -421,24 +389,16 @@ def squared_distance_at(
 
     The rows around a voxel are tried from the nearest on, and none beyond the nearest marked voxel so far.
 
-    Parameters
-    ----------
-    gap : (Z, Y, X)
-        As of `row_gaps`.
-    steps : (3,) float64
-        mm of a unit of `heights`, and from row to row and column to column.
-    heights : (Z,) float64
-        Of the slices, in order.
-    around : (K, 2) int32
-        Slices and rows from a voxel to the rows around it, the nearest first; empty where slices are uneven.
-    squares : (K, 3) float64
-        Squared distance (mm) to these rows: across slices, across rows, and the sum less its rounding.
-    voxels : (N,) int64
-        Flat indices.
-    begin, end : int
-        Voxels of the list to fill in.
-    out : (N,) float32
-        Filled; inf where nothing is marked.
+    `gap`: (Z, Y, X), as of `row_gaps`.
+    `steps`: (3,) float64, mm of a unit of `heights`, and from row to row and column to column.
+    `heights`: (Z,) float64, of the slices, in order.
+    `around`: (K, 2) int32, slices and rows from a voxel to the rows around it, the nearest first; empty where
+        slices are uneven.
+    `squares`: (K, 3) float64, squared distance (mm) to these rows: across slices, across rows, and the sum
+        less its rounding.
+    `voxels`: (N,) int64, flat indices.
+    `begin`, `end`: voxels of the list to fill in.
+    `out`: (N,) float32, filled; inf where nothing is marked.
     """
     slices, rows, columns = gap.shape
     none = ~gap.dtype.type(0)
@@ -508,13 +468,8 @@ def squared_across_slices_at(
 def halve(layer: Array, mean: Array, begin: int, end: int, squares: Array, sums: Array) -> None:
     """Sum (layer - mean)², and the layer, over pairs of voxels along each axis, for lines `begin` to `end`.
 
-    Parameters
-    ----------
-    layer, mean : (Z, Y, X) float32
-    begin, end : int
-        Lines along the columns of the sums, counted from slice to slice.
-    squares, sums : (ceil(Z / 2), ceil(Y / 2), ceil(X / 2)) float32
-        Overwritten.
+    `layer`, `mean`: (Z, Y, X) float32. `begin`, `end`: lines along the columns of the sums, counted from
+    slice to slice. `squares`, `sums`: (ceil(Z / 2), ceil(Y / 2), ceil(X / 2)) float32, overwritten.
     """
     slices, rows, columns = layer.shape
     for line in range(begin, end):

@@ -105,65 +105,38 @@ _SHRINK = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Calibrated outlines of one structure from the spread of P raters, on a part of the grid.
+    """Calibrated outlines of one structure from the spread of P raters, on a part of the grid."""
 
-    Attributes
-    ----------
-    origin : (slice, row, column)
-        The first voxel of the maps in the image; all beyond the maps is background.
-    ratio : (Z, Y, X) float32
-        Mean of the raters' signed distances, above 0 inside, over `scale`. The band of a level is where it is
-        between minus and plus the level's multiplier.
-    scale : (Z, Y, X) float32
-        mm: scale of another rater's distance from that mean.
-    dof : float
-        Degrees of freedom of that distance.
-    raters : int
-        P.
-    multipliers : tuple of float
-        Of `scale`, the half-width of the bands at `LEVELS`.
-    cases : int
-        Cases that the multipliers were estimated from; 0 where they are those of the development data.
-    ratios : (201,) float64, optional
-        Quantiles of |m| over scale along the outlines of left-out raters of this case.
-    tried : (N,) float32, optional
-        Mean over scale of the others, in a sample of the voxels that they dispute, for each left-out rater.
-    marked : (N,) bool, optional
-        Whether the left-out rater includes these voxels.
-    curve : (shift, slope)
-        Of the ratio, before it becomes the probability of another rater.
-    covered : (3,) float64, optional
-        Share of the outlines of left-out raters within the bands of `LEVELS`; see `check_leave_one_out`.
-    bins : (B, 3) float64, optional
-        Of `tried`, in bins of the probability: sum of the probabilities, voxels that the left-out rater
-        includes, and all voxels.
-    settled : (Z, Y, X) int8, optional
-        Voxels that the expert settled, 1 inside, 0 outside, `OPEN` elsewhere.
-    correlation : float
-        Of the raters' errors from the true outline: 0 for independent errors, 1 for equal errors.
-    offset : float
-        mm: distance of the true outline beyond the mean of the raters.
-    gold : int
-        Number of gold cases that both were estimated from; 0 if they are assumed.
-    """
-
+    # (slice, row, column): the first voxel of the maps in the image; all beyond the maps is background
     origin: Box
+    # (Z, Y, X): mean of the raters' signed distances, above 0 inside, over `scale`. The band of a level is
+    # where it is between minus and plus the level's multiplier.
     ratio: Float32Array
-    scale: Float32Array
-    dof: float
-    raters: int
-    multipliers: tuple[float, float, float]
+    scale: Float32Array  # (Z, Y, X): mm: scale of another rater's distance from that mean
+    dof: float  # degrees of freedom of that distance
+    raters: int  # P
+    multipliers: tuple[float, float, float]  # of `scale`, the half-width of the bands at `LEVELS`
+    # cases that the multipliers were estimated from; 0 where they are those of the development data
     cases: int = 0
+    # (201,): quantiles of |m| over scale along the outlines of left-out raters of this case
     ratios: FloatArray | None = None
+    # (N,): mean over scale of the others, in a sample of the voxels that they dispute, for each left-out
+    # rater
     tried: Float32Array | None = None
-    marked: BoolArray | None = None
+    marked: BoolArray | None = None  # (N,): whether the left-out rater includes these voxels
+    # (shift, slope): of the ratio, before it becomes the probability of another rater
     curve: tuple[float, float] = (0.0, 1.0)
+    # (3,): share of the outlines of left-out raters within the bands of `LEVELS`; see `check_leave_one_out`
     covered: FloatArray | None = None
+    # (B, 3): of `tried`, in bins of the probability: sum of the probabilities, voxels that the left-out rater
+    # includes, and all voxels
     bins: FloatArray | None = None
+    # (Z, Y, X): voxels that the expert settled, 1 inside, 0 outside, `OPEN` elsewhere
     settled: NDArray[np.int8] | None = None
+    # of the raters' errors from the true outline: 0 for independent errors, 1 for equal errors
     correlation: float = CORRELATION
-    offset: float = 0.0
-    gold: int = 0
+    offset: float = 0.0  # mm: distance of the true outline beyond the mean of the raters
+    gold: int = 0  # number of gold cases that both were estimated from; 0 if they are assumed
 
     @property
     def assumed(self) -> bool:
@@ -237,21 +210,11 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """Distance of each voxel from each rater's outline.
+    """Distance of each voxel from each rater's outline."""
 
-    Attributes
-    ----------
-    masks : Masks
-        The part of the image that was measured: all marked voxels, with a margin.
-    away : (P, Z, Y, X) float32
-        Signed distances, mm, above 0 inside.
-    clip : float
-        Largest distance, mm.
-    """
-
-    masks: Masks
-    away: Float32Array
-    clip: float
+    masks: Masks  # the part of the image that was measured: all marked voxels, with a margin
+    away: Float32Array  # (P, Z, Y, X): signed distances, mm, above 0 inside
+    clip: float  # largest distance, mm
 
     def part_of(self, masks: Masks) -> tuple[slice, slice, slice] | None:
         """Return the part of `away` on which masks lie; None if they reach beyond it."""
@@ -279,17 +242,8 @@ def measure_distances(masks: Masks, watch: Watch = silent) -> Distances:
 def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None = None) -> Calibration | None:
     """Estimate the spread of the raters around their mean outline.
 
-    Parameters
-    ----------
-    masks : Masks
-        Of one structure; probabilities count as marked above one half.
-    distances : Distances, optional
-        Of these masks, if measured already.
-
-    Returns
-    -------
-    Calibration or None
-        None with fewer than two raters, or without any marked voxel.
+    `masks`: of one structure; probabilities count as marked above one half. `distances`: of these masks, if
+    measured already. Returns none with fewer than two raters, or without any marked voxel.
     """
     people = len(masks.annotators)
     if people < 2 or not any(marked(layer).any() for layer in masks.values):
@@ -450,15 +404,8 @@ def check_leave_one_out(calibrations: Sequence[Calibration]) -> list[Calibration
     Multipliers and curve come from the cases of the other folds, so that no case is tested with its own
     estimates. A crowd of one case is tested with the multipliers and the curve of the development data.
 
-    Parameters
-    ----------
-    calibrations : sequence of Calibration
-        Of one crowd; those of two raters stay unchanged.
-
-    Returns
-    -------
-    list of Calibration
-        With `Calibration.covered` and `Calibration.bins`.
+    `calibrations`: of one crowd; those of two raters stay unchanged. Returns with `Calibration.covered` and
+    `Calibration.bins`.
     """
     out = list(calibrations)
     usable = [

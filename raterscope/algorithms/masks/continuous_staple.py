@@ -67,21 +67,11 @@ class ContinuousSTAPLESettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Moments of all voxels, for the estimation.
+    """Moments of all voxels, for the estimation."""
 
-    Attributes
-    ----------
-    count : float
-        N.
-    mean : (P,) float64
-        mm.
-    covariance : (P, P) float64
-        mm², with N below.
-    """
-
-    count: float
-    mean: FloatArray
-    covariance: FloatArray
+    count: float  # N
+    mean: FloatArray  # (P,): mm
+    covariance: FloatArray  # (P, P): mm², with N below
 
 
 def continuous_staple(
@@ -95,15 +85,8 @@ def continuous_staple(
     Only differences between biases are identified; their level depends on the start. Structures are fused one
     by one. Settled voxels are held fixed and excluded from the estimation.
 
-    Parameters
-    ----------
-    masks : Masks
-        Probabilities become distances by their logit over `slope`.
-
-    Returns
-    -------
-    MaskFusion
-        `probability` is that of a true distance above 0; `weight` is the same everywhere.
+    `masks`: probabilities become distances by their logit over `slope`. Returns `probability` is that of a
+    true distance above 0; `weight` is the same everywhere.
 
     Examples
     --------
@@ -183,15 +166,10 @@ def moments(
 ) -> Moments:
     """Sum over the voxels that count, plus a number of voxels at -`clip` for every rater.
 
-    Parameters
-    ----------
-    distances : (P, Z, Y, X) float32
-        mm.
-    counts : (Z, Y, X) bool
-    clip : float
-        mm.
-    look : callable
-        Called regularly; it may raise an exception to stop.
+    `distances`: (P, Z, Y, X), mm.
+    `counts`: (Z, Y, X).
+    `clip`: mm.
+    `look`: called regularly; it may raise an exception to stop.
     """
     raters = len(distances)
     total, square, count = np.zeros(raters), np.zeros((raters, raters)), 0
@@ -213,16 +191,7 @@ def estimate(
 ) -> tuple[FloatArray, FloatArray, MaskTrace]:
     """Iterate the E and the M step on means and covariances.
 
-    Parameters
-    ----------
-    floor : float
-        Smallest variance, mm².
-
-    Returns
-    -------
-    bias, variance : (P,) float64
-        mm and mm².
-    trace : MaskTrace
+    `floor`: smallest variance, mm². Returns `bias, variance`, (P,): mm and mm². `trace`.
     """
     raters = len(data.mean)
     if raters == 1:

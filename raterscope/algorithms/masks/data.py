@@ -374,16 +374,10 @@ def volumes_of(
 ) -> FloatArray:
     """Sum the cubic millimetres of voxels, each slice with the thickness of its own slab.
 
-    Parameters
-    ----------
-    values : (..., Z, Y, X)
-        Marks, or shares of voxels.
-    spacing : (slice, row, column)
-        mm.
-    positions : (slices of the whole image,), optional
-        mm, where the slices are uneven.
-    first : int
-        The first slice of `values` in the whole image.
+    `values`: (..., Z, Y, X), marks, or shares of voxels.
+    `spacing`: (slice, row, column), mm.
+    `positions`: (slices of the whole image,), mm, where the slices are uneven.
+    `first`: the first slice of `values` in the whole image.
     """
     if values.dtype == np.bool_:
         areas = np.count_nonzero(values, axis=(-2, -1)).astype(np.float64)
@@ -416,17 +410,12 @@ def make_fusion(
 ) -> MaskFusion:
     """Make the result of a method; missing figures are NaN.
 
-    Parameters
-    ----------
-    masks : Masks
-        The masks that were fused.
-    origin : (slice, row, column)
-        The first voxel of the maps within the values of `masks`.
-    mask, probability : (S, Z, Y, X)
-    notices : iterable of str
-        Further notices; those on a single rater and on empty structures are added.
-    distance, deviation, weight, bias, variance, sensitivity, specificity, tau, sigma
-        As of `MaskFusion`.
+    `masks`: the masks that were fused.
+    `origin`: (slice, row, column), the first voxel of the maps within the values of `masks`.
+    `mask`, `probability`: (S, Z, Y, X).
+    `notices`: further notices; those on a single rater and on empty structures are added.
+    `distance`, `deviation`, `weight`, `bias`, `variance`, `sensitivity`, `specificity`, `tau`, `sigma`: as of
+        `MaskFusion`.
     """
     unknown = np.full((len(masks.structures), len(masks.annotators)), np.nan)
     sentences = list(notices)

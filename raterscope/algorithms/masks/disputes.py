@@ -58,44 +58,30 @@ _LEAST = 0.02
 
 @dataclass(frozen=True, eq=False)
 class Dispute:
-    """Disputed region.
-
-    Attributes
-    ----------
-    origin, shape : (slice, row, column)
-        The smallest box around it in the whole image.
-    bits : (bytes,) uint8
-        Its voxels in the box, eight to a byte; see `voxels`.
-    volume_ml, doubt_ml : float
-        Its volume, and that times its mean uncertainty: 1 - |2 x - 1| for x the share of raters who mark a
-        voxel or, if more uncertain, the model's probability.
-    beyond, short : tuple of int
-        Raters who go beyond the consensus here, and who stay short of it, by more than the tolerance; the
-        farthest first; raters with both are listed where they go farther.
-    leader : int
-        The rater with the largest distance, beyond or short.
-    reach : float
-        mm: distance of the leader's outline from the consensus's; NaN if the consensus is empty.
-    weight : float
-        The leader's mean share in the consensus where the leader differs, 0 to 1; NaN if the model has no
-        local weights.
-    away : tuple of float
-        mm, for each rater: largest distance of the outline from the consensus's here, above 0 beyond it,
-        below 0 short of it; NaN for a rater who marked nothing. Empty if the consensus is empty, and in runs
-        of earlier versions.
-    """
+    """Disputed region."""
 
     structure: int
+    # origin, shape: (slice, row, column): the smallest box around it in the whole image
     origin: Box
     shape: Box
+    # (bytes,): its voxels in the box, eight to a byte; see `voxels`
     bits: NDArray[np.uint8] = field(repr=False)
+    # volume_ml, doubt_ml: its volume, and that times its mean uncertainty: 1 - |2 x - 1| for x the share of
+    # raters who mark a voxel or, if more uncertain, the model's probability
     volume_ml: float
     doubt_ml: float
+    # beyond, short: raters who go beyond the consensus here, and who stay short of it, by more than the
+    # tolerance; the farthest first; raters with both are listed where they go farther
     beyond: tuple[int, ...]
     short: tuple[int, ...]
-    leader: int
-    reach: float
+    leader: int  # the rater with the largest distance, beyond or short
+    reach: float  # mm: distance of the leader's outline from the consensus's; NaN if the consensus is empty
+    # the leader's mean share in the consensus where the leader differs, 0 to 1; NaN if the model has no local
+    # weights
     weight: float
+    # mm, for each rater: largest distance of the outline from the consensus's here, above 0 beyond it, below
+    # 0 short of it; NaN for a rater who marked nothing. Empty if the consensus is empty, and in runs of
+    # earlier versions.
     away: tuple[float, ...] = ()
 
     def voxels(self) -> BoolArray:
@@ -106,29 +92,16 @@ class Dispute:
 
 @dataclass(frozen=True, eq=False)
 class _Scene:
-    """One structure on the box of all marked voxels.
-
-    Attributes
-    ----------
-    origin : (slice, row, column)
-        The first voxel of the box in the whole image.
-    masks : (P, Z, Y, X) bool
-    consensus : (Z, Y, X) bool
-    settled : (Z, Y, X) bool, optional
-    positions : (Z,) float64, optional
-        mm, where the slices are uneven.
-    thickness : (Z,) float64
-        mm, of each slice's slab.
-    """
+    """One structure on the box of all marked voxels."""
 
     fusion: MaskFusion
     structure: int
-    origin: Box
-    masks: BoolArray
-    consensus: BoolArray
-    settled: BoolArray | None
-    positions: FloatArray | None
-    thickness: FloatArray
+    origin: Box  # (slice, row, column): the first voxel of the box in the whole image
+    masks: BoolArray  # (P, Z, Y, X)
+    consensus: BoolArray  # (Z, Y, X)
+    settled: BoolArray | None  # (Z, Y, X)
+    positions: FloatArray | None  # (Z,): mm, where the slices are uneven
+    thickness: FloatArray  # (Z,): mm, of each slice's slab
 
     @property
     def shape(self) -> Box:
@@ -195,12 +168,8 @@ def disputes(
     structure, their marks are disputed, with their thickness as depth. Settled voxels are not disputed; a
     rater who marked nothing of a structure is excluded there.
 
-    Parameters
-    ----------
-    masks : Masks
-        The masks that were fused; probabilities count as marked above one half.
-    tolerance : float, optional
-        mm; by default from `tolerance_of` for each structure.
+    `masks`: the masks that were fused; probabilities count as marked above one half. `tolerance`: mm; by
+    default from `tolerance_of` for each structure.
     """
     labels = labels_of(masks)
     box = box_of(labels, watch=watch)
@@ -344,23 +313,13 @@ def _thicknesses(fusion: MaskFusion) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Disputed:
-    """The N voxels on which some rater and the consensus differ.
+    """The N voxels on which some rater and the consensus differ."""
 
-    Attributes
-    ----------
-    places : (N,) int64
-        Flat indices of the box.
-    depth : (P, N) float32
-        mm: depth in the part that only one of rater and consensus marks; 0 where they agree.
-    held : (N,) bool
-        Voxels of the consensus.
-    doubt : (N,) float32
-    """
-
-    places: IntArray
+    places: IntArray  # (N,): flat indices of the box
+    # (P, N): mm: depth in the part that only one of rater and consensus marks; 0 where they agree
     depth: Float32Array
-    held: BoolArray
-    doubt: Float32Array
+    held: BoolArray  # (N,): voxels of the consensus
+    doubt: Float32Array  # (N,)
 
 
 def _regions(scene: _Scene, tolerance: float | None, check: Check) -> list[Dispute]:

@@ -41,26 +41,14 @@ def signed_distance(
     array; one slice alone gives distances in the plane. Any part of the image that reaches `clip` beyond the
     mask gives the same values.
 
-    Parameters
-    ----------
-    mask : (Z, Y, X) bool
-    spacing : (slice, row, column)
-        mm.
-    clip : float
-        Largest distance, mm. An empty mask is -`clip` everywhere, a full one `clip`.
-    look : callable
-        Called regularly; it may raise an exception to stop.
-    positions : (Z,), optional
-        mm across the slices, if these are uneven.
-    out : (Z, Y, X) float32, optional
-        Array for the result.
-    room : (Z, Y, X) float32, optional
-        Array to work in, for callers who measure many masks.
-
-    Returns
-    -------
-    (Z, Y, X) float32
-        mm, from -`clip` to `clip`.
+    `mask`: (Z, Y, X).
+    `spacing`: (slice, row, column), mm.
+    `clip`: largest distance, mm. An empty mask is -`clip` everywhere, a full one `clip`.
+    `look`: called regularly; it may raise an exception to stop.
+    `positions`: (Z,), mm across the slices, if these are uneven.
+    `out`: (Z, Y, X), array for the result.
+    `room`: (Z, Y, X), array to work in, for callers who measure many masks.
+    Returns (Z, Y, X): mm, from -`clip` to `clip`.
 
     Examples
     --------
@@ -135,19 +123,10 @@ def domain(masks: Masks, margin: float, check: Check = no_check, *, copy: bool =
     Voxels far from every mask are background to all raters; their arbitrary number would affect methods that
     count them.
 
-    Parameters
-    ----------
-    margin : float
-        mm on every side, within the image. Smaller `masks` are padded with background.
-    look : callable
-        Called regularly; it may raise an exception to stop.
-    copy : bool
-        Copy the values, which are otherwise a view where nothing is padded.
-
-    Returns
-    -------
-    Masks
-        Unchanged if nothing is marked.
+    `margin`: mm on every side, within the image. Smaller `masks` are padded with background.
+    `look`: called regularly; it may raise an exception to stop.
+    `copy`: copy the values, which are otherwise a view where nothing is padded.
+    Returns unchanged if nothing is marked.
     """
     box = occupied(masks, check)
     if box is None:
@@ -224,19 +203,10 @@ def interpolate(
     centres of mass, they are aligned first, and the results are moved back along the line between the
     centres. A structure that runs obliquely therefore does not vanish in between.
 
-    Parameters
-    ----------
-    slices : mapping of int to (Y, X) bool
-        Drawn masks by slice, all of one shape. Nothing is interpolated from or to an empty slice.
-    spacing : (slice, row, column)
-        mm.
-    positions : (slices of the whole image,), optional
-        mm, if the slices are uneven.
-
-    Returns
-    -------
-    dict of int to (Y, X) bool
-        The slices between, without those drawn.
+    `slices`: drawn masks by slice, all of one shape. Nothing is interpolated from or to an empty slice.
+    `spacing`: (slice, row, column), mm.
+    `positions`: (slices of the whole image,), mm, if the slices are uneven.
+    Returns the slices between, without those drawn.
 
     References
     ----------
@@ -298,15 +268,7 @@ def skipped_slices(masks: Masks) -> tuple[str, ...]:
 
     Fusion treats an empty slice as background; a forgotten slice looks the same.
 
-    Parameters
-    ----------
-    masks : Masks
-        Of one structure.
-
-    Returns
-    -------
-    tuple of str
-        A sentence for each rater; slices count from 1 in the whole image.
+    `masks`: of one structure. Returns a sentence for each rater; slices count from 1 in the whole image.
 
     Examples
     --------

@@ -223,43 +223,27 @@ _REACH, _REACH_VOXELS = 20.0, 10.0
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Report on the fusion of one structure of P raters.
+    """Report on the fusion of one structure of P raters."""
 
-    Attributes
-    ----------
-    compared : tuple of P Comparison
-        Each rater against the consensus; specificity is over the box that was fused.
-    pair_dice, pair_hausdorff_95 : (P, P) float64
-        Each rater against every other.
-    weight : (P,) float64
-        Each rater's mean share in the consensus where raters differ; NaN without local weights.
-    offset, spread : (P,) float64
-        mm: mean and standard deviation, over the consensus's outline, of each rater's distance beyond it;
-        below 0 for a rater who stays short of it; NaN if either is empty. (A model's bias is over all voxels,
-        most of them where all raters agree: it describes outlines poorly.)
-    disputes : tuple of Dispute
-        The disputed regions, the most uncertain first.
-    by_slice : (Z,) float64
-        Uncertain ml in each slice of the image.
-    volume_ml : float
-        Of the consensus.
-    calibration : Calibration, optional
-        Calibrated outlines; None for a single rater, without marks, and in results of older versions.
-    tau : (P,) float64, optional
-        Median of each rater's `MaskFusion.tau` over the voxels where raters differ; NaN where there is none,
-        None in results of older versions.
-    """
-
+    # tuple of P Comparison: each rater against the consensus; specificity is over the box that was fused
     compared: tuple[Comparison, ...]
+    # pair_dice, pair_hausdorff_95: (P, P): each rater against every other
     pair_dice: FloatArray
     pair_hausdorff_95: FloatArray
+    # (P,): each rater's mean share in the consensus where raters differ; NaN without local weights
     weight: FloatArray
+    # offset, spread: (P,): mm: mean and standard deviation, over the consensus's outline, of each rater's
+    # distance beyond it; below 0 for a rater who stays short of it; NaN if either is empty. (A model's bias
+    # is over all voxels, most of them where all raters agree: it describes outlines poorly.)
     offset: FloatArray
     spread: FloatArray
-    disputes: tuple[Dispute, ...]
-    by_slice: FloatArray
-    volume_ml: float
+    disputes: tuple[Dispute, ...]  # the disputed regions, the most uncertain first
+    by_slice: FloatArray  # (Z,): uncertain ml in each slice of the image
+    volume_ml: float  # of the consensus
+    # calibrated outlines; None for a single rater, without marks, and in results of older versions
     calibration: Calibration | None = None
+    # (P,): median of each rater's `MaskFusion.tau` over the voxels where raters differ; NaN where there is
+    # none, None in results of older versions
     tau: FloatArray | None = None
 
     def chances_wrong(self, fusion: MaskFusion) -> list[float]:
@@ -351,14 +335,8 @@ def report_on(
 ) -> Report:
     """Compare the fusion of one structure with the masks of the raters.
 
-    Parameters
-    ----------
-    fusion : MaskFusion
-        Of one structure.
-    masks : Masks
-        The masks that were fused.
-    outlines : Outlines, optional
-        Of these masks, if measured already.
+    `fusion`: of one structure. `masks`: the masks that were fused. `outlines`: of these masks, if measured
+    already.
     """
     compared, pairs = compare_all(masks, fusion, 0, part(watch, 0.0, 0.6))
     if outlines is None:

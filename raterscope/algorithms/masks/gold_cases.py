@@ -50,12 +50,8 @@ def calibrate_with_truth(
 ) -> list[Calibration]:
     """Estimate the raters' common offset and correlation from gold cases.
 
-    Parameters
-    ----------
-    calibrations : sequence of Calibration
-        Of one crowd.
-    truths : sequence of (Z, Y, X) bool or None
-        On the grid part of each of `calibrations`.
+    `calibrations`: of one crowd. `truths`: sequence of (Z, Y, X) or None, on the grid part of each of
+    `calibrations`.
     """
     gold, typical, losses = _losses(calibrations, truths)
     if not gold:
@@ -74,14 +70,7 @@ def judge_with_truth(
 
     Offset and correlation are those of the other gold cases.
 
-    Parameters
-    ----------
-    calibrations, truths
-        See `calibrate_with_truth`.
-
-    Returns
-    -------
-    list of ((N,) float32, (N,) bool)
+    `calibrations`, `truths`: see `calibrate_with_truth`. Returns list of ((N,), (N,)).
     """
     gold, typical, losses = _losses(calibrations, truths)
     judged = []

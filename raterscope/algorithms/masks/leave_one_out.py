@@ -211,23 +211,12 @@ def leave_one_out(
 
     The neighbourhood is smoothed on pairs of voxels.
 
-    Parameters
-    ----------
-    values : (P, Z, Y, X) bool
-        Of three raters or more.
-    away : (P, Z, Y, X) float32
-        Signed distances, mm.
-    clip : float
-        Largest distance, mm.
-
-    Returns
-    -------
-    ratios : (201,) float64 or None
-        Quantiles of abs(m) over scale along the outlines of the raters left out; None without any outline.
-    tried : (N,) float32
-        m over scale in a sample of the voxels that the others dispute.
-    marked : (N,) bool
-        Whether the left-out rater includes these.
+    `values`: (P, Z, Y, X), of three raters or more.
+    `away`: (P, Z, Y, X), signed distances, mm.
+    `clip`: largest distance, mm.
+    Returns `ratios`, (201,) or None: quantiles of abs(m) over scale along the outlines of the raters left
+        out; None without any outline. `tried`, (N,): m over scale in a sample of the voxels that the others
+        dispute. `marked`, (N,): whether the left-out rater includes these.
     """
     people = len(away)
     check = partial(watch, 0.0, "leaving each rater out in turn")

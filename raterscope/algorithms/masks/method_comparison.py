@@ -45,57 +45,30 @@ _TRUTH = "\n"
 
 @dataclass(frozen=True, eq=False)
 class MethodFit:
-    """One method on one structure of one case.
+    """One method on one structure of one case."""
 
-    Attributes
-    ----------
-    method : str
-        A key of `FUSERS`.
-    seconds : float
-        Of the fusion alone.
-    bound : float
-        The lower bound at the end, of the robust models, whose bounds are on the same evidence and can be
-        compared; NaN for the others.
-    volume_ml : float
-        Of the consensus.
-    mask : (Z, Y, X) bool, optional
-        The consensus.
-    origin : (slice, row, column)
-        The first voxel of `mask` in the whole image.
-    """
-
-    method: str
-    seconds: float
+    method: str  # a key of `FUSERS`
+    seconds: float  # of the fusion alone
+    # the lower bound at the end, of the robust models, whose bounds are on the same evidence and can be
+    # compared; NaN for the others
     bound: float
     iterations: int
     converged: bool
-    volume_ml: float
-    mask: BoolArray | None = None
-    origin: Box = (0, 0, 0)
+    volume_ml: float  # of the consensus
+    mask: BoolArray | None = None  # (Z, Y, X): the consensus
+    origin: Box = (0, 0, 0)  # (slice, row, column): the first voxel of `mask` in the whole image
 
 
 @dataclass(frozen=True, eq=False)
 class MethodComparison:
-    """M methods on one structure of one case by P raters.
-
-    Attributes
-    ----------
-    annotators : tuple of P names
-    fits : tuple of M MethodFit
-    agreement : RaterAgreement
-        Of every pair among raters, methods, and the truth if known.
-    truth : bool
-        Whether it is known.
-    problems : tuple of (method, sentence)
-        Methods that failed.
-    """
+    """M methods on one structure of one case by P raters."""
 
     structure: str
-    annotators: tuple[str, ...]
-    fits: tuple[MethodFit, ...]
-    agreement: RaterAgreement
-    truth: bool
-    problems: tuple[tuple[str, str], ...] = ()
+    annotators: tuple[str, ...]  # (P,)
+    fits: tuple[MethodFit, ...]  # tuple of M MethodFit
+    agreement: RaterAgreement  # of every pair among raters, methods, and the truth if known
+    truth: bool  # whether it is known
+    problems: tuple[tuple[str, str], ...] = ()  # tuple of (method, sentence): methods that failed
 
     def table(self, measure: str) -> FloatArray:
         """Return a figure of every pair of masks, in the order of `agreement`; NaN if both are empty."""
@@ -105,16 +78,8 @@ class MethodComparison:
     def against_truth(self, measure: str) -> tuple[FloatArray, FloatArray]:
         """Compare with the truth.
 
-        Parameters
-        ----------
-        measure : str
-            A key of `MEASURES`.
-
-        Returns
-        -------
-        raters : (P,) float64
-        methods : (M,) float64
-            Lengths in mm. NaN where no truth is known or both are empty, inf where one is empty.
+        `measure`: a key of `MEASURES`. Returns `raters`, (P,). `methods`, (M,): lengths in mm. NaN where no
+        truth is known or both are empty, inf where one is empty.
         """
         raters = len(self.annotators)
         if not self.truth:
@@ -125,12 +90,8 @@ class MethodComparison:
     def among_raters(self, measure: str) -> tuple[FloatArray, FloatArray]:
         """Compare with each rater; arguments as of `against_truth`.
 
-        Returns
-        -------
-        raters : (P, P - 1) float64
-            Each rater with the others.
-        methods : (M, P) float64
-            Each consensus with each rater; every rater contributed to every consensus.
+        Returns `raters`, (P, P - 1): each rater with the others. `methods`, (M, P): each consensus with each
+        rater; every rater contributed to every consensus.
         """
         raters = len(self.annotators)
         table = self.table(measure)
@@ -146,24 +107,11 @@ def compare_methods(
 ) -> MethodComparison:
     """Fuse the same masks by several methods, and measure the results.
 
-    Parameters
-    ----------
-    masks : Masks
-        Of one structure.
-    plans : sequence of MaskPlan
-        Each algorithm at most once.
-    truth : (Z, Y, X) bool, optional
-        The true mask on the grid of the masks' values.
-
-    Returns
-    -------
-    MethodComparison
-        Seconds are those of a second fusion in this process: compiled code is loaded before.
-
-    Raises
-    ------
-    MasksError
-        For masks of several structures, or if no method succeeds.
+    `masks`: of one structure.
+    `plans`: each algorithm at most once.
+    `truth`: (Z, Y, X), the true mask on the grid of the masks' values.
+    Returns seconds are those of a second fusion in this process: compiled code is loaded before.
+    Raises `MasksError`: for masks of several structures, or if no method succeeds.
 
     Examples
     --------
@@ -214,15 +162,8 @@ def compare_methods(
 def signed_ranks(values: FloatArray, baseline: FloatArray) -> float:
     """Test whether a method differs from a baseline over cases: Wilcoxon's signed-rank test, two-sided.
 
-    Parameters
-    ----------
-    values, baseline : (C,) float64
-        A figure of each case.
-
-    Returns
-    -------
-    float
-        The p value; NaN with fewer than `FEWEST_CASES` cases in which both are finite.
+    `values`, `baseline`: (C,), a figure of each case. Returns the p value; NaN with fewer than `FEWEST_CASES`
+    cases in which both are finite.
 
     Examples
     --------
@@ -240,16 +181,8 @@ def signed_ranks(values: FloatArray, baseline: FloatArray) -> float:
 def quartiles(values: FloatArray) -> tuple[float, float, float, float, float]:
     """Return the five numbers of a box plot.
 
-    Parameters
-    ----------
-    values : (V,) float64
-        Finite, at least one.
-
-    Returns
-    -------
-    tuple of float
-        Lower whisker, lower quartile, median, upper quartile, upper whisker; the whiskers end at the last
-        values within 1.5 heights of the box.
+    `values`: (V,), finite, at least one. Returns lower whisker, lower quartile, median, upper quartile, upper
+    whisker; the whiskers end at the last values within 1.5 heights of the box.
 
     Examples
     --------

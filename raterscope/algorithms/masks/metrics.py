@@ -60,48 +60,29 @@ Value = TypeVar("Value", bound=np.generic)
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A mask against a reference.
+    """A mask against a reference."""
 
-    Attributes
-    ----------
-    dice, jaccard : float
-        2 |A and B| / (|A| + |B|) and |A and B| / |A or B|; NaN where both are empty.
-    hausdorff, hausdorff_95, mean_surface_distance : float
-        mm; 0 if both are empty, inf if one is.
-    volume_difference : float
-        ml, above 0 where the mask is larger than the reference.
-    sensitivity : float
-        Share of the reference that the mask has; NaN where the reference is empty.
-    specificity : float
-        Share of the voxels outside the reference that the mask excludes, over all voxels of the arrays; NaN
-        if the reference is all of them.
-    """
-
+    # dice, jaccard: 2 |A and B| / (|A| + |B|) and |A and B| / |A or B|; NaN where both are empty
     dice: float
     jaccard: float
+    # hausdorff, hausdorff_95, mean_surface_distance: mm; 0 if both are empty, inf if one is
     hausdorff: float
     hausdorff_95: float
     mean_surface_distance: float
-    volume_difference: float
-    sensitivity: float
+    volume_difference: float  # ml, above 0 where the mask is larger than the reference
+    sensitivity: float  # share of the reference that the mask has; NaN where the reference is empty
+    # share of the voxels outside the reference that the mask excludes, over all voxels of the arrays; NaN if
+    # the reference is all of them
     specificity: float
 
 
 @dataclass(frozen=True, eq=False)
 class RaterAgreement:
-    """Agreement of every pair of raters on one structure.
+    """Agreement of every pair of raters on one structure."""
 
-    Attributes
-    ----------
-    annotators : tuple of P names
-    dice : (P, P) float64
-        1 on the diagonal; NaN where both raters marked nothing.
-    hausdorff, hausdorff_95, mean_surface_distance : (P, P) float64
-        mm; inf where one of both marked nothing.
-    """
-
-    annotators: tuple[str, ...]
-    dice: FloatArray
+    annotators: tuple[str, ...]  # (P,)
+    dice: FloatArray  # (P, P): 1 on the diagonal; NaN where both raters marked nothing
+    # hausdorff, hausdorff_95, mean_surface_distance: (P, P): mm; inf where one of both marked nothing
     hausdorff: FloatArray
     hausdorff_95: FloatArray
     mean_surface_distance: FloatArray
@@ -109,41 +90,23 @@ class RaterAgreement:
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A mask's number of voxels, its surface, and the distances to other surfaces.
-
-    Attributes
-    ----------
-    surface : (N,) int64
-        Flat indices.
-    away : mapping of int to (N,) float32
-        mm: distance of each voxel of the surface to the surface of another shape, by its number.
-    """
+    """A mask's number of voxels, its surface, and the distances to other surfaces."""
 
     size: int
-    surface: NDArray[np.int64]
+    surface: NDArray[np.int64]  # (N,): flat indices
+    # mm: distance of each voxel of the surface to the surface of another shape, by its number
     away: dict[int, Float32Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One structure on the box of all that is marked.
-
-    Attributes
-    ----------
-    judged : list of P (Z, Y, X) bool
-    target : (Z, Y, X) bool, optional
-        The reference.
-    positions : (Z,) float64, optional
-        mm, where the slices are uneven.
-    first : int
-        The first slice in the whole image.
-    """
+    """One structure on the box of all that is marked."""
 
     masks: Masks
-    judged: list[BoolArray]
-    target: BoolArray | None
-    positions: FloatArray | None
-    first: int
+    judged: list[BoolArray]  # list of P (Z, Y, X)
+    target: BoolArray | None  # (Z, Y, X): the reference
+    positions: FloatArray | None  # (Z,): mm, where the slices are uneven
+    first: int  # the first slice in the whole image
 
     def shapes(self, pairs: Sequence[tuple[int, int]], watch: Watch) -> list[Shape]:
         """Measure the raters' masks, and the reference after them if there is one."""
@@ -274,19 +237,10 @@ def _rows_around(spacing: Spacing, count: int = _ROWS_AROUND) -> tuple[NDArray[n
 def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray | None = None) -> Comparison:
     """Compare a mask to a reference.
 
-    Parameters
-    ----------
-    a, b : (Z, Y, X) bool
-        The mask, and the reference.
-    spacing : (slice, row, column)
-        mm.
-    positions : (Z,), optional
-        mm across the slices, where those are uneven.
-
-    Raises
-    ------
-    ValueError
-        For masks of different shapes.
+    `a`, `b`: (Z, Y, X), the mask, and the reference.
+    `spacing`: (slice, row, column), mm.
+    `positions`: (Z,), mm across the slices, where those are uneven.
+    Raises `ValueError`: for masks of different shapes.
 
     Examples
     --------
@@ -315,17 +269,9 @@ def compare_with_reference(
 ) -> tuple[Comparison, ...]:
     """Compare each rater to a reference.
 
-    Parameters
-    ----------
-    masks : Masks
-        Probabilities count as marked above one half.
-    reference : (Z, Y, X) bool or MaskFusion
-        On the grid of the masks' values, or a consensus of them.
-
-    Returns
-    -------
-    tuple of P Comparison
-        Specificities are over the voxels of the masks' values.
+    `masks`: probabilities count as marked above one half. `reference`: (Z, Y, X) or MaskFusion, on the grid
+    of the masks' values, or a consensus of them. Returns tuple of P Comparison: specificities are over the
+    voxels of the masks' values.
     """
     scene = crop_scene(masks, structure, watch, _reference(masks, reference, structure))
     raters = len(masks.annotators)

@@ -90,16 +90,9 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
     contour is a bias and separates no groups. A group of one is a rater whose outline differs by more than
     the raters' scatter. Two raters cannot be divided into groups.
 
-    Parameters
-    ----------
-    masks : Masks
-        Of several structures, all follow the same grouping.
-
-    Returns
-    -------
-    MaskFusion
-        The heaviest consensus, on the box of the masks with `clip` as margin; `alternatives` holds all of
-        them, the heaviest first, and is empty if there is only one.
+    `masks`: of several structures, all follow the same grouping. Returns the heaviest consensus, on the box
+    of the masks with `clip` as margin; `alternatives` holds all of them, the heaviest first, and is empty if
+    there is only one.
 
     Examples
     --------

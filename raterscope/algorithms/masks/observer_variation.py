@@ -45,37 +45,23 @@ TOLERANCE = 2.0
 
 @dataclass(frozen=True, eq=False)
 class ObserverVariation:
-    """Differences between the raters of one structure on a case.
+    """Differences between the raters of one structure on a case."""
 
-    Attributes
-    ----------
-    annotators : tuple of P names
-        Those who marked the structure.
-    volumes : (P,) float64
-        ml.
-    pairs : (K, 2) int64
-        Indices of the raters of each pair.
-    dice, surface_dice : (K,) float64
-    mean_surface_distance, hausdorff_95, added_path_length, centroid_shift : (K,) float64
-        mm.
-    common, joint : (K,) int64
-        Voxels that both marked, and that either marked.
-    tolerance : float
-        mm, of the surface Dice.
-    """
-
-    annotators: tuple[str, ...]
-    volumes: FloatArray
-    pairs: NDArray[np.int64]
+    annotators: tuple[str, ...]  # (P,): those who marked the structure
+    volumes: FloatArray  # (P,): ml
+    pairs: NDArray[np.int64]  # (K, 2): indices of the raters of each pair
+    # dice, surface_dice: (K,)
     dice: FloatArray
     surface_dice: FloatArray
+    # mean_surface_distance, hausdorff_95, added_path_length, centroid_shift: (K,): mm
     mean_surface_distance: FloatArray
     hausdorff_95: FloatArray
     added_path_length: FloatArray
     centroid_shift: FloatArray
+    # common, joint: (K,): voxels that both marked, and that either marked
     common: NDArray[np.int64]
     joint: NDArray[np.int64]
-    tolerance: float
+    tolerance: float  # mm, of the surface Dice
 
     def conformity(self, among: ArrayLike | None = None) -> float:
         """Return the conformity index of all raters, or of some pairs, (K,) bool; NaN without any."""
@@ -93,14 +79,8 @@ def observer_variation(
 ) -> ObserverVariation:
     """Measure the differences between all pairs of raters who marked a structure.
 
-    Parameters
-    ----------
-    masks : Masks
-        Probabilities count as marked above one half. Empty masks are left out.
-    tolerance : float
-        mm.
-    pairs : sequence of (str, str), optional
-        Annotators to compare, by default each with each.
+    `masks`: probabilities count as marked above one half. Empty masks are left out. `tolerance`: mm. `pairs`:
+    annotators to compare, by default each with each.
 
     Examples
     --------

@@ -30,32 +30,17 @@ _CHUNK = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """The M different rows of labels by P raters, and their voxels.
+    """The M different rows of labels by P raters, and their voxels."""
 
-    Attributes
-    ----------
-    origin : (slice, row, column)
-        The first voxel of `row` within the masks' values.
-    row : (Z, Y, X) int64
-        Each voxel's row of `labels`, on a box outside of which all raters mark background.
-    labels : (M, P) uint8
-        Row 0 is background by all raters, and open.
-    settled : (M,) int8
-        The class that the expert settled, or `OPEN`.
-    count : (M,) int64
-        Voxels of the box.
-    classes : int
-        K, with the background.
-    marked : (origin, shape), optional
-        The smallest box, within the masks' values, around all that is marked or settled as a structure.
-    """
-
-    origin: Box
+    origin: Box  # (slice, row, column): the first voxel of `row` within the masks' values
+    # (Z, Y, X): each voxel's row of `labels`, on a box outside of which all raters mark background
     row: IntArray
-    labels: LabelArray
-    settled: NDArray[np.int8]
-    count: IntArray
-    classes: int
+    labels: LabelArray  # (M, P): row 0 is background by all raters, and open
+    settled: NDArray[np.int8]  # (M,): the class that the expert settled, or `OPEN`
+    count: IntArray  # (M,): voxels of the box
+    classes: int  # K, with the background
+    # (origin, shape): the smallest box, within the masks' values, around all that is marked or settled as a
+    # structure
     marked: tuple[Box, Box] | None
 
     @property
@@ -104,15 +89,7 @@ def box_of(
 ) -> tuple[Box, Box] | None:
     """Find the origin and shape of the smallest box around all marked voxels, or settled as marked.
 
-    Parameters
-    ----------
-    labels : (P, Z, Y, X) uint8
-    known : (Z, Y, X) int8, optional
-
-    Returns
-    -------
-    origin, shape
-        None where nothing is marked.
+    `labels`: (P, Z, Y, X). `known`: (Z, Y, X). Returns origin, shape: none where nothing is marked.
     """
     from raterscope.algorithms.masks._voxel_kernels import mark_rows
 
@@ -174,10 +151,7 @@ def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Pat
 
     Up to 65,536 possible patterns are counted in a table; more raters or classes are sorted.
 
-    Parameters
-    ----------
-    margin : float
-        Margin of the box of `Patterns.row` around all masks, mm, within the values.
+    `margin`: margin of the box of `Patterns.row` around all masks, mm, within the values.
     """
     labels, classes = labels_of(masks), len(masks.structures) + 1
     bounds = box_of(labels, masks.known, watch)

@@ -113,18 +113,11 @@ class RobustSettings(Settings):
 
 @dataclass(eq=False)
 class Measured:
-    """Distances that were measured before a fusion, which releases them before it makes its maps.
+    """Distances that were measured before a fusion, which releases them before it makes its maps."""
 
-    Attributes
-    ----------
-    away : (P, Z, Y, X) float32 or None
-        Signed distances, mm, up to the clip or further; None after their release.
-    finish : callable
-        Called with the consensus, (Z, Y, X) bool, after that.
-    """
-
+    # (P, Z, Y, X) or None: signed distances, mm, up to the clip or further; None after their release
     away: Float32Array | None
-    finish: Callable[[BoolArray], object]
+    finish: Callable[[BoolArray], object]  # called with the consensus, (Z, Y, X) bool, after that
 
 
 @dataclass(frozen=True)
@@ -216,26 +209,14 @@ def laplace(
     A settled voxel restricts T to its side of 0: q(T) is the truncated Gaussian, the optimum under that
     restriction. Its distance is still unknown, and has no effect on a rater on the right side.
 
-    Parameters
-    ----------
-    masks : Masks
-        Of one structure, on the domain of the fusion; see `distance.domain`.
-    measured : Measured, optional
-        Distances of masks without probabilities, if they are measured already.
-
-    Returns
-    -------
-    MaskFusion
-        The mask is where the mean of q(T) is above 0, `deviation` is its standard deviation. `probability` is
-        that of T above 0, with the squared standard error of the raters' mean at the voxel added to the
-        variance of q(T). That variance alone assumes independent errors of all voxels and is overconfident
-        (on a simulated prostate the log loss against the truth falls from 0.228 to 0.084 in the disputed
-        rim).
-
-    Raises
-    ------
-    MasksError
-        For masks of several structures.
+    `masks`: of one structure, on the domain of the fusion; see `distance.domain`.
+    `measured`: distances of masks without probabilities, if they are measured already.
+    Returns the mask is where the mean of q(T) is above 0, `deviation` is its standard deviation.
+        `probability` is that of T above 0, with the squared standard error of the raters' mean at the voxel
+        added to the variance of q(T). That variance alone assumes independent errors of all voxels and is
+        overconfident (on a simulated prostate the log loss against the truth falls from 0.228 to 0.084 in the
+        disputed rim).
+    Raises `MasksError`: for masks of several structures.
 
     Examples
     --------

@@ -89,12 +89,9 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
     With smoothing the prior is multiplied by exp(mrf x neighbours of the same class), neighbours by faces
     (6 in a volume, 4 in an image), and the posterior is that of mean field: two half-sweeps an iteration.
 
-    Returns
-    -------
-    MaskFusion
-        A voxel belongs to the most probable class, of two to the structure only above one half. The trace is
-        the log likelihood, with smoothing the lower bound without the field's normalising constant; neither
-        falls by more than rounding. Rates of a class without votes are NaN.
+    Returns a voxel belongs to the most probable class, of two to the structure only above one half. The trace
+    is the log likelihood, with smoothing the lower bound without the field's normalising constant; neither
+    falls by more than rounding. Rates of a class without votes are NaN.
 
     Examples
     --------
@@ -176,12 +173,8 @@ def background_in_words(masks: Masks, voxels: int, domain: str) -> str:
 def rates(theta: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return (S, P) sensitivities and specificities of each structure from confusion matrices.
 
-    Parameters
-    ----------
-    theta : (P, K, K) float64
-        The probability that a rater says the last index where the middle one is true.
-    weight : (K,) float64
-        Voxels of each class.
+    `theta`: (P, K, K), the probability that a rater says the last index where the middle one is true.
+    `weight`: (K,), voxels of each class.
     """
     known = np.where(weight[:, None] > 0, theta, np.nan)
     sensitivity, specificity = [], []
@@ -206,27 +199,14 @@ def relax(
 ) -> tuple[FloatArray, float]:
     """Update a field by mean field once, in two half-sweeps.
 
-    Parameters
-    ----------
-    row : (Z, Y, X) int64
-        Each voxel's row of `evidence` and `settled`.
-    evidence : (M, K) float64
-        The logarithm of prior times likelihood.
-    settled : (M,) int8
-        A class that is held, or less than 0.
-    strength : float
-        What a neighbour of the same class adds to the logarithm.
-    field : (Z, Y, X, K) float32
-        The voxels' distributions; overwritten.
-    report : callable
-        Called regularly.
-
-    Returns
-    -------
-    total : (M, K) float64
-        The distributions' sums by row.
-    bound : float
-        The lower bound, without the field's normalising constant.
+    `row`: (Z, Y, X), each voxel's row of `evidence` and `settled`.
+    `evidence`: (M, K), the logarithm of prior times likelihood.
+    `settled`: (M,), a class that is held, or less than 0.
+    `strength`: what a neighbour of the same class adds to the logarithm.
+    `field`: (Z, Y, X, K), the voxels' distributions; overwritten.
+    `report`: called regularly.
+    Returns `total`, (M, K): the distributions' sums by row. `bound`: the lower bound, without the field's
+        normalising constant.
     """
     from raterscope.algorithms.masks._staple_kernels import field_totals, sweep
 
@@ -364,16 +344,9 @@ def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch 
     With masks and without a field this is STAPLE except for the slope at the outline, where votes count less.
     Structures are fused one by one.
 
-    Parameters
-    ----------
-    masks : Masks
-        Masks and labels become probabilities by the sigmoid of `slope` times the signed distance (mm).
-
-    Returns
-    -------
-    MaskFusion
-        The trace is the lower bound without the field's normalising constant; it never falls by more than
-        rounding.
+    `masks`: masks and labels become probabilities by the sigmoid of `slope` times the signed distance (mm).
+    Returns the trace is the lower bound without the field's normalising constant; it never falls by more than
+    rounding.
 
     Examples
     --------

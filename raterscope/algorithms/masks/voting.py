@@ -41,11 +41,8 @@ def majority(masks: Masks, settings: MajoritySettings | None = None, watch: Watc
     voxel belongs to the structure whose mean is above one half (of several structures, above each other's
     and the background's); they tie as votes do.
 
-    Returns
-    -------
-    MaskFusion
-        `probability` is the share of votes, or the mean; sensitivity and specificity are agreement with the
-        consensus on the box of the result, NaN for maps of probabilities. A notice counts the ties.
+    Returns `probability` is the share of votes, or the mean; sensitivity and specificity are agreement with
+    the consensus on the box of the result, NaN for maps of probabilities. A notice counts the ties.
 
     Examples
     --------
