@@ -22,45 +22,19 @@ _STILL = 1e-11
 
 
 class State(NamedTuple):
-    """State of a path of m columns.
+    """State of a path of m columns."""
 
-    Attributes
-    ----------
-    at : (3,) float64
-        Time of ISS or lambda of LASSO; the largest pull; free columns.
-    dual : (m,) float64
-        p of ISS; for LASSO the correlations with the residual.
-    sign : (m,) float64
-        Of the side of the boundary.
-    kind : (m,) int8
-        `INSIDE`, `BOUNDARY`, `FREE`.
-    value : (m,) float64
-        Coefficients.
-    slope : (m,) float64
-        The last solution: coefficients of ISS, growth rates of LASSO.
-    product : (m,) float64
-        The Gram matrix times the slope.
-    entry : (m,) float64
-        1 / time or lambda where the coefficient first leaves 0; 0 until it does.
-    order : (m,) int64
-        The free columns, in order of entry.
-    factor : (c, c) float64
-        Lower triangular: of the Gram matrix of the free columns.
-    half : (c,) float64
-        The right side, solved forward.
-    """
-
-    at: Array
-    dual: Array
-    sign: Array
-    kind: Array
-    value: Array
-    slope: Array
-    product: Array
-    entry: Array
-    order: Array
-    factor: Array
-    half: Array
+    at: Array  # (3,): time of ISS or lambda of LASSO; the largest pull; free columns
+    dual: Array  # (m,): p of ISS; for LASSO the correlations with the residual
+    sign: Array  # (m,): of the side of the boundary
+    kind: Array  # (m,): `INSIDE`, `BOUNDARY`, `FREE`
+    value: Array  # (m,): coefficients
+    slope: Array  # (m,): the last solution: coefficients of ISS, growth rates of LASSO
+    product: Array  # (m,): the Gram matrix times the slope
+    entry: Array  # (m,): 1 / time or lambda where the coefficient first leaves 0; 0 until it does
+    order: Array  # (m,): the free columns, in order of entry
+    factor: Array  # (c, c): lower triangular: of the Gram matrix of the free columns
+    half: Array  # (c,): the right side, solved forward
 
 
 def start(columns: int, factor: Array | None = None) -> State:
@@ -256,24 +230,13 @@ def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, st
     Between events the coefficients are constant and p moves with the unexplained part. When a p reaches -1 or
     1, the coefficients become the least squares ones of the columns at the boundary, with signs as the side.
 
-    Parameters
-    ----------
-    gram : (p, p) float64
-    gap : (p,) float64
-        s; empty without knockoffs.
-    pull : (m,) float64
-        m is p, or 2 p with knockoffs.
-    state : State
-        Overwritten.
-    most : int
-        Events at most.
-    stop : float
-        Stop at this ratio of knockoffs that entered before their annotators to the others.
-
-    Returns
-    -------
-    int
-        Number of events; fewer than `most` at the end of the path.
+    `gram`: (p, p) float64.
+    `gap`: (p,) float64, s; empty without knockoffs.
+    `pull`: (m,) float64, m is p, or 2 p with knockoffs.
+    `state`: overwritten.
+    `most`: events at most.
+    `stop`: stop at this ratio of knockoffs that entered before their annotators to the others.
+    Returns number of events; fewer than `most` at the end of the path.
 
     References
     ----------

@@ -40,34 +40,20 @@ _ITERATIONS = 200
 
 @dataclass(eq=False)
 class ChoiceModel:
-    """E choices of p annotators on n items, sorted by annotator, and the parameters that fit them.
+    """E choices of p annotators on n items, sorted by annotator, and the parameters that fit them."""
 
-    Attributes
-    ----------
-    annotator, left, right : (E,) intp
-    choice : (E,) float64
-        Divided by `scale`.
-    start : (p + 1,) int64
-        The choices of annotator u are ``start[u]:start[u + 1]``.
-    graded : bool
-        True if choices have more values than -1, 0 and 1; the mean choice is then linear.
-    scale : float
-        Root mean square of graded choices, else 1.
-    score : (n,) float64
-    slope, bias, precision : (p,) float64
-        Precision is the inverse noise variance of graded choices; 1/2 for others, which turns a residual into
-        the gradient of the log likelihood.
-    """
-
+    # annotator, left, right: (E,) intp
     annotator: NDArray[np.intp]
     left: NDArray[np.intp]
     right: NDArray[np.intp]
-    choice: FloatArray
-    start: NDArray[np.int64]
+    choice: FloatArray  # (E,): divided by `scale`
+    start: NDArray[np.int64]  # (p + 1,): the choices of annotator u are ``start[u]:start[u + 1]``
     items: int
-    graded: bool
-    scale: float
-    score: FloatArray
+    graded: bool  # True if choices have more values than -1, 0 and 1; the mean choice is then linear
+    scale: float  # root mean square of graded choices, else 1
+    score: FloatArray  # (n,)
+    # slope, bias, precision: (p,): precision is the inverse noise variance of graded choices; 1/2 for others,
+    # which turns a residual into the gradient of the log likelihood
     slope: FloatArray
     bias: FloatArray
     precision: FloatArray
@@ -270,18 +256,11 @@ def _conjugate_gradients(
 
 @dataclass(frozen=True, eq=False)
 class Scoring:
-    """Scores of the items without each annotator's own choices.
+    """Scores of the items without each annotator's own choices."""
 
-    Attributes
-    ----------
-    difference : (E,) float64
-        Of the scores behind every choice of the model, without the annotator's own choices.
-    solve : callable
-        Returns covariance x columns, (n, c) to (n, c).
-    """
-
+    # (E,): of the scores behind every choice of the model, without the annotator's own choices
     difference: FloatArray
-    solve: Callable[[FloatArray], FloatArray]
+    solve: Callable[[FloatArray], FloatArray]  # returns covariance x columns, (n, c) to (n, c)
 
 
 def scoring(model: ChoiceModel, watch: Watch = silent) -> Scoring:

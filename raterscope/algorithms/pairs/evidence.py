@@ -41,16 +41,8 @@ def behaviours(pairs: Pairs, flagged: BoolArray, decidable: BoolArray | None = N
     of the others chose one side 13 times in 15. An annotator who clicks one side blindly in 7 of 10 cases, as
     in the simulated study, chooses it in 85 % of answers and is ugly.
 
-    Parameters
-    ----------
-    flagged : (p,) bool
-    decidable : (p,) bool, optional
-        Annotators who are good if not flagged; by default all.
-
-    Returns
-    -------
-    (p,) int8
-        Numbers in `BEHAVIOURS`.
+    `flagged`: (p,). `decidable`: (p,), annotators who are good if not flagged; by default all. Returns (p,):
+    numbers in `BEHAVIOURS`.
     """
     bad = np.nan_to_num(side_share(pairs)) >= BAD_SHARE
     default = _GOOD if decidable is None else np.where(decidable, _GOOD, _UNDECIDABLE)
@@ -63,9 +55,7 @@ def one_sided(pairs: Pairs, least: int = LEAST) -> BoolArray:
     This is no proof of a bias: the better item may have been on one side each time. But without noise in a
     crowd no test can find a bias, and these annotators need a review.
 
-    Returns
-    -------
-    (p,) bool
+    Returns (p,).
     """
     left, right, ties = pairs.counts()
     same_side = (np.minimum(left, right) == 0) & (ties == 0)
@@ -77,14 +67,7 @@ def match_ratio(pairs: Pairs, score: FloatArray) -> FloatArray:
 
     Ties do not count; with equal scores either answer counts half.
 
-    Parameters
-    ----------
-    score : (n,) float64
-
-    Returns
-    -------
-    (p,) float64
-        NaN without an answer other than ties.
+    `score`: (n,). Returns (p,): NaN without an answer other than ties.
     """
     count = len(pairs.annotators)
     agreed, decided = _agreement(pairs, score)
@@ -115,40 +98,27 @@ LongArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PairIndex:
-    """Comparisons sorted by annotator and by pair of items.
-
-    Attributes
-    ----------
-    score : (n,) float64
-        The corrected ranking, taken as right.
-    match : float
-        Share of all answers that agree with it.
-    near, far : float
-        Limits of the difference of scores of close and of distant pairs: a third of the comparisons each.
-    by_annotator, annotator_start : (E,) int32, (p + 1,) int64
-        Comparisons of annotator a: ``by_annotator[annotator_start[a]:annotator_start[a + 1]]``, in the order
-        of time if known, else of the file.
-    by_pair, pair_start : (E,) int32, (m + 1,) int64
-        The same for the m pairs that were compared, in the order of `key`.
-    key : (m,) int64
-        Number of the lower item times n, and that of the higher one.
-    pair : (E,) int32
-        Pair of each comparison.
-    lower, higher, tied : (m,) int32
-        Number of preferences for the item of the lower number, of the higher one, and of ties.
-    """
+    """Comparisons sorted by annotator and by pair of items."""
 
     pairs: Pairs
-    score: FloatArray
-    match: float
+    score: FloatArray  # (n,): the corrected ranking, taken as right
+    match: float  # share of all answers that agree with it
+    # near, far: limits of the difference of scores of close and of distant pairs: a third of the comparisons
+    # each
     near: float
     far: float
+    # by_annotator, annotator_start: (E,), (p + 1,): comparisons of annotator a:
+    # ``by_annotator[annotator_start[a]:annotator_start[a + 1]]``, in the order of time if known, else of the
+    # file
     by_annotator: IndexArray
     annotator_start: LongArray
+    # by_pair, pair_start: (E,), (m + 1,): the same for the m pairs that were compared, in the order of `key`
     by_pair: IndexArray
     pair_start: LongArray
-    key: LongArray
-    pair: IndexArray
+    key: LongArray  # (m,): number of the lower item times n, and that of the higher one
+    pair: IndexArray  # (E,): pair of each comparison
+    # lower, higher, tied: (m,): number of preferences for the item of the lower number, of the higher one,
+    # and of ties
     lower: IndexArray
     higher: IndexArray
     tied: IndexArray
@@ -168,70 +138,44 @@ class PairIndex:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Counts of choices of the left side among some comparisons.
-
-    Attributes
-    ----------
-    share, low, high : float
-        Of left among the answers without ties, with Wilson's 95 % interval; NaN without any.
-    expected : float
-        The expected share of left by the ranking in the same comparisons; NaN without any.
-    """
+    """Counts of choices of the left side among some comparisons."""
 
     left: int
     right: int
     ties: int
+    # share, low, high: of left among the answers without ties, with Wilson's 95 % interval; NaN without any
     share: float
     low: float
     high: float
-    expected: float
+    expected: float  # the expected share of left by the ranking in the same comparisons; NaN without any
 
 
 @dataclass(frozen=True, eq=False)
 class OverTime:
-    """Bias of one annotator in W windows of equally many comparisons.
+    """Bias of one annotator in W windows of equally many comparisons."""
 
-    Attributes
-    ----------
-    timed : bool
-        True if the order is that of time; else it is that of the file.
-    at : (W,) float64
-        Seconds, in the middle of each window; without times, the number of the comparison.
-    bias, low, high : (W,) float64
-        Mean choice less the prediction from scores, with a 95 % interval by the noise within the windows.
-    count : (W,) int32
-    p_value : float
-        Of the F test that the bias is the same in all windows; NaN for a single one.
-    """
-
-    timed: bool
-    at: FloatArray
+    timed: bool  # True if the order is that of time; else it is that of the file
+    at: FloatArray  # (W,): seconds, in the middle of each window; without times, the number of the comparison
+    # bias, low, high: (W,): mean choice less the prediction from scores, with a 95 % interval by the noise
+    # within the windows
     bias: FloatArray
     low: FloatArray
     high: FloatArray
-    count: IndexArray
-    p_value: float
+    count: IndexArray  # (W,)
+    p_value: float  # of the F test that the bias is the same in all windows; NaN for a single one
 
 
 @dataclass(frozen=True, eq=False)
 class BiasEvidence:
-    """k comparisons of one annotator that are evidence on a bias, the strongest first.
+    """k comparisons of one annotator that are evidence on a bias, the strongest first."""
 
-    Attributes
-    ----------
-    comparison : (k,) int32
-        Numbers in the `Pairs`.
-    same, otherwise, tied : (k,) int32
-        Number of other annotators' answers on the same two items for the same item, the other one, and ties.
-    gap : (k,) float64
-        Difference of the scores against the answer; below 0 if they agree with it.
-    """
-
-    comparison: IndexArray
+    comparison: IndexArray  # (k,): numbers in the `Pairs`
+    # same, otherwise, tied: (k,): number of other annotators' answers on the same two items for the same
+    # item, the other one, and ties
     same: IndexArray
     otherwise: IndexArray
     tied: IndexArray
-    gap: FloatArray
+    gap: FloatArray  # (k,): difference of the scores against the answer; below 0 if they agree with it
 
     def __len__(self) -> int:
         return len(self.comparison)
@@ -239,44 +183,30 @@ class BiasEvidence:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Evidence on one annotator.
-
-    Attributes
-    ----------
-    side : int
-        1 if the left side was chosen more often than by the ranking, -1 for the right one, 0 for neither.
-    all, doubtful, clear : Side
-        Of all comparisons, of close pairs, and of distant pairs; see `PairIndex`.
-    match, crowd : float
-        Share of the annotator's answers that agree with the ranking, and of all answers, without ties.
-    evidence_for : BiasEvidence
-        The annotator's side was chosen against the ranking.
-    evidence_against : BiasEvidence
-        The other side was chosen against the ranking.
-    against_ranking : BiasEvidence
-        The other side was chosen with the ranking, against a blind choice of one side.
-    """
+    """Evidence on one annotator."""
 
     annotator: int
+    # 1 if the left side was chosen more often than by the ranking, -1 for the right one, 0 for neither
     side: int
+    # all, doubtful, clear: of all comparisons, of close pairs, and of distant pairs; see `PairIndex`
     all: Side
     doubtful: Side
     clear: Side
+    # match, crowd: share of the annotator's answers that agree with the ranking, and of all answers, without
+    # ties
     match: float
     crowd: float
     time: OverTime
-    evidence_for: BiasEvidence
-    evidence_against: BiasEvidence
+    evidence_for: BiasEvidence  # the annotator's side was chosen against the ranking
+    evidence_against: BiasEvidence  # the other side was chosen against the ranking
+    # the other side was chosen with the ranking, against a blind choice of one side
     against_ranking: BiasEvidence
 
 
 def index_pairs(pairs: Pairs, score: FloatArray, watch: Watch = silent) -> PairIndex:
     """Sort comparisons by annotator and by pair, once for all views.
 
-    Parameters
-    ----------
-    score : (n,) float64
-        The corrected ranking.
+    `score`: (n,), the corrected ranking.
     """
     watch(0.0, "sorting comparisons by time")
     order = np.arange(len(pairs), dtype=np.int32)
@@ -363,11 +293,8 @@ def evidence(crowd: PairIndex, annotator: int) -> Evidence:
 def over_time(crowd: PairIndex, annotator: int, windows: int | None = None) -> OverTime:
     """Follow an annotator's bias.
 
-    Parameters
-    ----------
-    windows : int, optional
-        Number of windows with equally many comparisons; by default one for every 10, 24 at most. Comparisons
-        without a time are excluded if others have one.
+    `windows`: number of windows with equally many comparisons; by default one for every 10, 24 at most.
+    Comparisons without a time are excluded if others have one.
     """
     from scipy.special import fdtrc, stdtrit
 

@@ -45,19 +45,11 @@ _SMALLEST_CHANCE = 1e-12
 def choice_probability(mean: FloatArray, start: NDArray[np.int64], statistic: FloatArray) -> FloatArray:
     """Approximate the two-sided probability of a sum of residuals of choices ([lugannani1980]_).
 
-    Parameters
-    ----------
-    mean : (E,) float64
-        The mean of each choice, which is -1 or 1; sorted by annotator.
-    start : (p + 1,) int64
-        The choices of annotator i are ``start[i]:start[i + 1]``.
-    statistic : (p,) float64
-        Sums of choices less their means.
-
-    Returns
-    -------
-    (p,) float64
-        Twice the probability of the tail on the side of the statistic, at most 1; 1 without choices.
+    `mean`: (E,), the mean of each choice, which is -1 or 1; sorted by annotator.
+    `start`: (p + 1,), the choices of annotator i are ``start[i]:start[i + 1]``.
+    `statistic`: (p,), sums of choices less their means.
+    Returns (p,): twice the probability of the tail on the side of the statistic, at most 1; 1 without
+        choices.
 
     References
     ----------
@@ -141,30 +133,15 @@ _LEAST_SLOPE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class FlipTest:
-    """The test of p annotators; NaN for annotators without choices.
+    """The test of p annotators; NaN for annotators without choices."""
 
-    Attributes
-    ----------
-    probability : (p,) float64
-        Two-sided, of a bias no larger than the minimum effect.
-    of_any : (p,) float64
-        Two-sided, of no bias at all.
-    z : (p,) float64
-        The sum of the residuals over its standard error; above 0 for a preference of left.
-    reach : _Reach
-        Input of `detectable`.
-    better_left : float
-        Share of the comparisons with the better item on the left, by the others' answers.
-    apart : int
-        Number of comparisons where these have a better item.
-    """
-
-    probability: FloatArray
-    of_any: FloatArray
-    z: FloatArray
-    reach: _Reach
+    probability: FloatArray  # (p,): two-sided, of a bias no larger than the minimum effect
+    of_any: FloatArray  # (p,): two-sided, of no bias at all
+    z: FloatArray  # (p,): the sum of the residuals over its standard error; above 0 for a preference of left
+    reach: _Reach  # input of `detectable`
+    # share of the comparisons with the better item on the left, by the others' answers
     better_left: float = 0.5
-    apart: int = 0
+    apart: int = 0  # number of comparisons where these have a better item
 
     @property
     def bias(self) -> FloatArray:
@@ -192,15 +169,8 @@ class FlipTest:
     def detectable(self, probability: float) -> FloatArray:
         """Return the smallest bias that is found in 9 of 10 cases, (p,), in the units of `bias`.
 
-        Parameters
-        ----------
-        probability : float
-            Below which an annotator is flagged.
-
-        Returns
-        -------
-        (p,) float64
-            NaN if not even choices of only one side suffice.
+        `probability`: below which an annotator is flagged. Returns (p,): NaN if not even choices of only one
+        side suffice.
         """
         return self.reach.detectable(probability)
 
@@ -296,11 +266,8 @@ class _Reach:
 def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipTest:
     """Test every annotator for a bias larger than a minimum effect.
 
-    Parameters
-    ----------
-    effect : float
-        Minimum effect: a mean choice on a pair of equal items, in the units of the root mean square choice.
-        Biases up to it are not found. 0 tests for any bias at all.
+    `effect`: minimum effect: a mean choice on a pair of equal items, in the units of the root mean square
+    choice. Biases up to it are not found. 0 tests for any bias at all.
 
     Examples
     --------
@@ -372,20 +339,11 @@ def sign_flip_probability(
     With K(t) = sum log cosh(t r), its saddlepoint t solves K'(t) = |T|. K' rises and is concave, so that
     Newton's method from 0 never oversteps.
 
-    Parameters
-    ----------
-    residual : (E,) float64
-        The residuals r.
-    owner : (E,) int
-        The annotator of each, 0 to p - 1; in order.
-    statistic : (p,) float64
-        T, a sum of residuals.
-
-    Returns
-    -------
-    (p,) float64
-        At least 2^(1 - k) for k residuals that are not 0, the probability of one pattern of signs. 1 without
-        any.
+    `residual`: (E,), the residuals r.
+    `owner`: (E,), the annotator of each, 0 to p - 1; in order.
+    `statistic`: (p,), T, a sum of residuals.
+    Returns (p,): at least 2^(1 - k) for k residuals that are not 0, the probability of one pattern of signs.
+        1 without any.
     """
     from scipy.special import ndtr
 

@@ -40,15 +40,8 @@ def fuse(pairs: Pairs, plan: PairPlan | None = None, watch: Watch = silent) -> P
 
     Choices count as graded, or only by their side, as in the plan; a tie is 0 and counts.
 
-    Parameters
-    ----------
-    plan : PairPlan, optional
-        By default the inverse scale space, with 50 draws of knockoff+ at a rate of 0.1.
-
-    Raises
-    ------
-    PairsError
-        Without comparisons, with too few to estimate the noise, or with too many linked items.
+    `plan`: by default the inverse scale space, with 50 draws of knockoff+ at a rate of 0.1. Raises
+    `PairsError`: without comparisons, with too few to estimate the noise, or with too many linked items.
 
     Examples
     --------

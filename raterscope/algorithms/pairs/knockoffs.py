@@ -37,12 +37,7 @@ def choose_gaps(gram: FloatArray, construction: str = "entropy", watch: Watch = 
     their sum, as in the paper, which often leaves some at 0 and these annotators without power; "entropy"
     maximises det S det(2R - S), by Newton's method, and "equal" uses 2 lambda_min for all.
 
-    Parameters
-    ----------
-    gram : (m, m) float64
-        R, of columns of length 1.
-    construction : str
-        A key of `CONSTRUCTIONS`.
+    `gram`: (m, m), R, of columns of length 1. `construction`: a key of `CONSTRUCTIONS`.
     """
     count = len(gram)
     if not count:
@@ -111,34 +106,16 @@ def _climb(gram: FloatArray, s: FloatArray, slope: float, weight: float, watch: 
 
 @dataclass(frozen=True, eq=False)
 class Knockoffs:
-    """Parts shared by all draws of knockoffs; no column is ever built.
+    """Parts shared by all draws of knockoffs; no column is ever built."""
 
-    Attributes
-    ----------
-    gap : (m,) float64
-        s.
-    base : (m,) float64
-        The knockoffs' pull without the random part, X'y - S R^-1 X'y.
-    factor : (m, m) float64
-        C' with C'C = 2S - S R^-1 S; the pull is the base plus C' Q'y.
-    """
-
-    gap: FloatArray
-    base: FloatArray
-    factor: FloatArray
+    gap: FloatArray  # (m,): s
+    base: FloatArray  # (m,): the knockoffs' pull without the random part, X'y - S R^-1 X'y
+    factor: FloatArray  # (m, m): C' with C'C = 2S - S R^-1 S; the pull is the base plus C' Q'y
 
     def pulls(self, pull: FloatArray, random: FloatArray) -> FloatArray:
         """Concatenate the pulls of the annotators and of their knockoffs.
 
-        Parameters
-        ----------
-        pull : (m,) float64
-        random : (D, m) float64
-            Q'y of each draw, as from `project_at_random`.
-
-        Returns
-        -------
-        (D, 2 m) float64
+        `pull`: (m,). `random`: (D, m), Q'y of each draw, as from `project_at_random`. Returns (D, 2 m).
         """
         own = np.broadcast_to(pull, random.shape)
         return np.hstack((own, self.base + random @ self.factor.T))
@@ -149,15 +126,10 @@ def make_knockoffs(
 ) -> Knockoffs:
     """Compute the parts that all draws share (the lines after eq. 7).
 
-    Parameters
-    ----------
-    pull : (m,) float64
-    inverse : (m, m) float64
-        Of R.
-    gap : (m,) float64
-        s, for which 2R - S may be singular.
-    symmetric : bool
-        Use the symmetric C, with which a knockoff depends mostly on its own column of Q.
+    `pull`: (m,).
+    `inverse`: (m, m), of R.
+    `gap`: (m,), s, for which 2R - S may be singular.
+    `symmetric`: use the symmetric C, with which a knockoff depends mostly on its own column of Q.
     """
     square = 2.0 * np.diag(gap) - inverse * np.outer(gap, gap)
     try:
@@ -179,18 +151,10 @@ def project_at_random(
     dimensions as there are degrees of freedom. If these are fewer than the columns, the data are padded with
     rows of normal noise of the estimated size, as in [barber2015]_; the guarantee then depends on that size.
 
-    Parameters
-    ----------
-    residual : float
-        Sum of squares.
-    freedom : int
-        Above 0.
-    seeds : (D, ...) sequence of int
-        Of the draws.
-
-    Returns
-    -------
-    (D, columns) float64
+    `residual`: sum of squares.
+    `freedom`: above 0.
+    `seeds`: (D, ...) sequence of int, of the draws.
+    Returns (D, columns).
 
     References
     ----------
@@ -214,13 +178,7 @@ def project_at_random(
 def statistic(entries: FloatArray) -> FloatArray:
     """Compare the entries of annotators and their knockoffs: W of eq. 8, 0 for a tie.
 
-    Parameters
-    ----------
-    entries : (D, 2 m) float64
-
-    Returns
-    -------
-    (D, m) float64
+    `entries`: (D, 2 m). Returns (D, m).
     """
     own, knockoff = np.split(entries, 2, axis=1)
     return np.asarray(np.maximum(own, knockoff) * np.sign(own - knockoff))
@@ -228,27 +186,15 @@ def statistic(entries: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class SortedDraws:
-    """W of D draws, sorted by size, for fast cuts at any rate.
+    """W of D draws, sorted by size, for fast cuts at any rate."""
 
-    Attributes
-    ----------
-    statistic : (D, p) float
-        As of `PairFusion`.
-    size : (D, p) float64
-        |W|, the largest first.
-    against, chosen : (D, p) int32
-        Numbers of the values down to each one that are below and above 0.
-    last : (D, p) bool
-        The last one of its size, which is not 0.
-    untested : (p,) bool
-    """
-
-    statistic: NDArray[np.floating[Any]]
-    size: FloatArray
+    statistic: NDArray[np.floating[Any]]  # (D, p): as of `PairFusion`
+    size: FloatArray  # (D, p): |W|, the largest first
+    # against, chosen: (D, p): numbers of the values down to each one that are below and above 0
     against: NDArray[np.int32]
     chosen: NDArray[np.int32]
-    last: BoolArray
-    untested: BoolArray
+    last: BoolArray  # (D, p): the last one of its size, which is not 0
+    untested: BoolArray  # (p,)
 
     def cuts(self, rate: float, plus: bool = True) -> FloatArray:
         """Find the cut T of each draw; see `find_cuts`."""
@@ -276,10 +222,7 @@ class SortedDraws:
 def sort_draws(statistic: NDArray[np.floating[Any]]) -> SortedDraws:
     """Sort W of every draw, once for all rates.
 
-    Parameters
-    ----------
-    statistic : (D, p) float
-        W; NaN for annotators who were not tested.
+    `statistic`: (D, p), W; NaN for annotators who were not tested.
     """
     w = np.nan_to_num(np.asarray(statistic, dtype=np.float64), nan=0.0)
     w = np.take_along_axis(w, np.argsort(-np.abs(w), axis=1), axis=1)
@@ -301,19 +244,10 @@ def find_cuts(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = Tr
 
     Raises `ValueError` for a rate above `HIGHEST_RATE`.
 
-    Parameters
-    ----------
-    statistic : (D, p) float
-        W; NaN for annotators who were not tested.
-    rate : float
-        q, at most `HIGHEST_RATE`.
-    plus : bool
-        Use knockoff+, T1, which controls the rate; else the plain knockoff, T0, which nearly does.
-
-    Returns
-    -------
-    (D,) float64
-        Infinite without a valid cut.
+    `statistic`: (D, p), W; NaN for annotators who were not tested.
+    `rate`: q, at most `HIGHEST_RATE`.
+    `plus`: use knockoff+, T1, which controls the rate; else the plain knockoff, T0, which nearly does.
+    Returns (D,): infinite without a valid cut.
     """
     return sort_draws(statistic).cuts(rate, plus)
 
@@ -321,16 +255,8 @@ def find_cuts(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = Tr
 def selection_shares(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -> FloatArray:
     """Return the share of the draws that select each annotator at a rate, from W without refitting.
 
-    Parameters
-    ----------
-    statistic : (D, p) float
-        As of `PairFusion`.
-    rate, plus : as of `find_cuts`
-
-    Returns
-    -------
-    (p,) float64
-        NaN for annotators who were not tested.
+    `statistic`: (D, p), as of `PairFusion`. `rate`, `plus`: as of `find_cuts`. Returns (p,): NaN for
+    annotators who were not tested.
     """
     draws = sort_draws(statistic)
     return draws.shares(draws.cuts(rate, plus))
@@ -360,14 +286,7 @@ def own_noise(
     a common Q gives all of them the mean noise. If too little of Z remains for an annotator, the rest comes
     from the sphere.
 
-    Parameters
-    ----------
-    component : (n,) int32
-    seeds : (D, ...) sequence of int
-
-    Returns
-    -------
-    (D, m) float64
+    `component`: (n,). `seeds`: (D, ...) sequence of int. Returns (D, m).
     """
     from scipy.linalg import solve_triangular
 

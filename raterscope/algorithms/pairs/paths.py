@@ -34,20 +34,14 @@ _NONE = np.zeros(0)
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """Coefficients of m columns at T points.
+    """Coefficients of m columns at T points."""
 
-    Attributes
-    ----------
-    at : (T,) float64
-        Rising times of ISS, whose coefficients are constant until the next point, and of LBI; falling lambda
-        of LASSO, whose coefficients are linear between points.
-    value : (T, m) float64
-    entry : (m,) float64
-        Z: 1 / time, or lambda, where a coefficient first leaves 0 (section 2.3, step 2); 0 if it never does.
-    """
-
+    # (T,): rising times of ISS, whose coefficients are constant until the next point, and of LBI; falling
+    # lambda of LASSO, whose coefficients are linear between points
     at: FloatArray
-    value: FloatArray
+    value: FloatArray  # (T, m)
+    # (m,): Z: 1 / time, or lambda, where a coefficient first leaves 0 (section 2.3, step 2); 0 if it never
+    # does
     entry: FloatArray
 
 
@@ -57,11 +51,7 @@ class PathMethod(Protocol):
     def follow(self, gram: FloatArray, pull: FloatArray, watch: Watch = silent) -> Path:
         """Follow the whole path of m columns of length 1 without knockoffs.
 
-        Parameters
-        ----------
-        gram : (m, m) float64
-        pull : (m,) float64
-            The columns times the response.
+        `gram`: (m, m). `pull`: (m,), the columns times the response.
         """
 
     def entries(
@@ -74,21 +64,13 @@ class PathMethod(Protocol):
     ) -> FloatArray:
         """Find the entries of m columns and their knockoffs, for each of D draws.
 
-        Parameters
-        ----------
-        gram : (m, m) float64
-        gap : (m,) float64
-            s (eq. 7).
-        pulls : (D, 2 m) float64
-        stop : float
-            A path ends when the ratio of knockoffs that entered before their annotators to the other
+        `gram`: (m, m).
+        `gap`: (m,), s (eq. 7).
+        `pulls`: (D, 2 m).
+        `stop`: a path ends when the ratio of knockoffs that entered before their annotators to the other
             annotators reaches `stop`. No smaller cut can then have a false discovery rate of `stop` or less:
             every such knockoff counts at any smaller cut, and at most the others can be selected.
-
-        Returns
-        -------
-        (D, 2 m) float64
-            Z of the columns, then of their knockoffs; 0 if the path ended before.
+        Returns (D, 2 m): Z of the columns, then of their knockoffs; 0 if the path ended before.
         """
 
 
@@ -282,35 +264,17 @@ class Grams:
     """Gram matrices of E comparisons, with the scores of the items projected out.
 
     With H the projector onto the columns of delta0 (section 2.3), A'(I - H)A is G and A'(I - H)Y the pull.
-
-    Attributes
-    ----------
-    people : (m,) int64
-        Numbers of the annotators whose columns are in A; the others are assumed unbiased.
-    count : (m,) int64
-        Comparisons of each of them, N = A'A.
-    gram : (m, m) float64
-        G = N - M L+ M', where L = delta0'delta0 and M = A'delta0.
-    pull : (m,) float64
-        A'Y - M L+ delta0'Y.
-    square : float
-        Y'(I - H)Y.
-    total : float
-        Y'Y.
-    rank : int
-        Of delta0: the number of compared items less that of components.
-    comparisons : int
-        E.
     """
 
+    # (m,): numbers of the annotators whose columns are in A; the others are assumed unbiased
     people: NDArray[np.int64]
-    count: NDArray[np.int64]
-    gram: FloatArray
-    pull: FloatArray
-    square: float
-    total: float
-    rank: int
-    comparisons: int
+    count: NDArray[np.int64]  # (m,): comparisons of each of them, N = A'A
+    gram: FloatArray  # (m, m): G = N - M L+ M', where L = delta0'delta0 and M = A'delta0
+    pull: FloatArray  # (m,): A'Y - M L+ delta0'Y
+    square: float  # Y'(I - H)Y
+    total: float  # Y'Y
+    rank: int  # of delta0: the number of compared items less that of components
+    comparisons: int  # E
 
 
 def gram_matrices(
@@ -323,12 +287,8 @@ def gram_matrices(
     `PairsError` for more than `ranking.MOST_LINKED` items in one component, or more than `MOST_TESTED`
     annotators.
 
-    Parameters
-    ----------
-    component : (n,) int32, optional
-        As from `ranking.components`.
-    among : (p,) bool, optional
-        Annotators with a bias in the model; by default all with comparisons.
+    `component`: (n,), as from `ranking.components`. `among`: (p,), annotators with a bias in the model; by
+    default all with comparisons.
     """
     from scipy.linalg import solve_triangular
 
@@ -379,17 +339,8 @@ def factor_laplacian(
 ) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
     """Factor the Laplacian of each component of items.
 
-    Yields
-    ------
-    items : (k,) int64
-        Those of a component but one, whose score is then 0.
-    lower : (k, k) float64
-        Triangular: their part of L is this times its transpose.
-
-    Raises
-    ------
-    PairsError
-        With too many linked items.
+    Yields `items`, (k,): those of a component but one, whose score is then 0. `lower`, (k, k): triangular:
+    their part of L is this times its transpose. Raises `PairsError`: with too many linked items.
     """
     count = len(pairs.items)
     links = cross_table(pairs.left, pairs.right, (count, count))
@@ -427,23 +378,12 @@ class ScaledGrams:
 
     The constraint 0 <= s <= 1 of the knockoffs needs columns of (I - H)A of length 1, unlike the published
     version: R = D^-1/2 G D^-1/2 with D the diagonal of G.
-
-    Attributes
-    ----------
-    tested : (m,) int64
-        The annotators' numbers.
-    length : (m,) float64
-        D^1/2: lengths of the columns, so that a bias is a scaled one by it.
-    gram : (m, m) float64
-        R.
-    pull : (m,) float64
-        D^-1/2 A'(I - H)Y.
     """
 
-    tested: NDArray[np.int64]
-    length: FloatArray
-    gram: FloatArray
-    pull: FloatArray
+    tested: NDArray[np.int64]  # (m,): the annotators' numbers
+    length: FloatArray  # (m,): d^1/2: lengths of the columns, so that a bias is a scaled one by it
+    gram: FloatArray  # (m, m): R
+    pull: FloatArray  # (m,): d^-1/2 A'(I - H)Y
 
 
 def scale_grams(small: Grams) -> tuple[ScaledGrams, BoolArray]:
@@ -452,12 +392,8 @@ def scale_grams(small: Grams) -> tuple[ScaledGrams, BoolArray]:
     A bias is not identified if a linear combination of biases equals some scores of the items: for a single
     annotator of an item, or for all if an item is always on the same side.
 
-    Returns
-    -------
-    Scaled
-        Of the remaining annotators; its Gram matrix is positive definite.
-    identified : (m,) bool
-        True for the remaining ones of `small.people`.
+    Returns of the remaining annotators; its Gram matrix is positive definite. `identified`, (m,): True for
+    the remaining ones of `small.people`.
     """
     known = np.asarray(np.diagonal(small.gram) > _SINGULAR * small.count)
     annotators = np.flatnonzero(known).astype(np.int64)
@@ -489,27 +425,13 @@ def _scaled(small: Grams, annotators: NDArray[np.int64]) -> ScaledGrams:
 
 @dataclass(frozen=True, eq=False)
 class Biases:
-    """Biases of all tested annotators by least squares.
+    """Biases of all tested annotators by least squares."""
 
-    Attributes
-    ----------
-    scaled : (m,) float64
-        R^-1 times the pull: biases times the lengths of their columns.
-    inverse : (m, m) float64
-        Of R.
-    residual : float
-        Sum of squares that neither scores nor biases explain; 0 if it is round-off.
-    freedom : int
-        E less the rank of delta0 and A together.
-    variance : float
-        Of the noise; NaN without freedom.
-    """
-
-    scaled: FloatArray
-    inverse: FloatArray
-    residual: float
-    freedom: int
-    variance: float
+    scaled: FloatArray  # (m,): r^-1 times the pull: biases times the lengths of their columns
+    inverse: FloatArray  # (m, m): of R
+    residual: float  # sum of squares that neither scores nor biases explain; 0 if it is round-off
+    freedom: int  # E less the rank of delta0 and A together
+    variance: float  # of the noise; NaN without freedom
 
 
 def least_squares(small: Grams, problem: ScaledGrams) -> Biases:

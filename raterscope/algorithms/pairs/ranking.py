@@ -87,61 +87,38 @@ _SMALL = 400
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores of items by least squares, optionally with biases of annotators (eq. 11).
+    """Scores of items by least squares, optionally with biases of annotators (eq. 11)."""
 
-    Attributes
-    ----------
-    score, low, high : (n,) float64
-        Mean 0 in each component, with 95 % intervals. NaN for items that were never compared; the interval is
-        NaN also if a bias cannot be separated from the score, or without degrees of freedom for the noise.
-    bias, bias_low, bias_high : (p,) float64
-        Of the annotators whose bias is estimated; NaN for the others, and if it cannot be separated from the
-        scores, as for the only annotator of an item.
-    residual : float
-        Residual sum of squares.
-    variance : float
-        Of the noise: the residual over the degrees of freedom; NaN without any.
-    freedom : int
-        Comparisons less the rank of the design; not above 0 where there are too few comparisons.
-    rank_low, rank_high : (n,) int32
-        95 % intervals of the ranks within components, see `wins.rank_intervals`; 0 where they are unknown:
-        for items that were never compared, without degrees of freedom, and in components of too many items.
-    """
-
+    # score, low, high: (n,): mean 0 in each component, with 95 % intervals. NaN for items that were never
+    # compared; the interval is NaN also if a bias cannot be separated from the score, or without degrees of
+    # freedom for the noise.
     score: FloatArray
     low: FloatArray
     high: FloatArray
+    # bias, bias_low, bias_high: (p,): of the annotators whose bias is estimated; NaN for the others, and if
+    # it cannot be separated from the scores, as for the only annotator of an item
     bias: FloatArray
     bias_low: FloatArray
     bias_high: FloatArray
-    residual: float
-    variance: float
-    freedom: int
+    residual: float  # residual sum of squares
+    variance: float  # of the noise: the residual over the degrees of freedom; NaN without any
+    freedom: int  # comparisons less the rank of the design; not above 0 where there are too few comparisons
+    # rank_low, rank_high: (n,): 95 % intervals of the ranks within components, see `wins.rank_intervals`; 0
+    # where they are unknown: for items that were never compared, without degrees of freedom, and in
+    # components of too many items
     rank_low: IndexArray
     rank_high: IndexArray
 
 
 @dataclass(frozen=True, eq=False)
 class LinkedScores:
-    """Part of the scores that does not depend on the biased annotators, which is most of the work.
-
-    Attributes
-    ----------
-    component : (n,) int32
-        From `components`.
-    items : tuple of (m,) int64
-        Of each component.
-    inverse : tuple of (m, m) float64
-        The pseudo-inverse of each component's Laplacian.
-    pull : (n,) float64
-        Sum of the choices for each item: delta0'y.
-    """
+    """Part of the scores that does not depend on the biased annotators, which is most of the work."""
 
     pairs: Pairs
-    component: IndexArray
-    items: tuple[NDArray[np.int64], ...]
-    inverse: tuple[FloatArray, ...]
-    pull: FloatArray
+    component: IndexArray  # (n,): from `components`
+    items: tuple[NDArray[np.int64], ...]  # tuple of (m,): of each component
+    inverse: tuple[FloatArray, ...]  # tuple of (m, m): the pseudo-inverse of each component's Laplacian
+    pull: FloatArray  # (n,): sum of the choices for each item: delta0'y
 
 
 def components(pairs: Pairs) -> IndexArray:
@@ -173,16 +150,9 @@ def scores(pairs: Pairs, biased: BoolArray | None = None, watch: Watch = silent)
     With L the Laplacian of the comparisons and M = A' delta0, both small, the biases solve (N - M L+ M') bias
     = A'y - M L+ delta0'y; the scores are L+ (delta0'y - M' bias). Each component of items is a block of L.
 
-    Parameters
-    ----------
-    biased : (p,) bool, optional
-        Annotators whose biases are estimated; none by default. Annotators without comparisons are skipped.
-        With weights the squares are weighted, and their sum counts as the number of comparisons.
-
-    Raises
-    ------
-    PairsError
-        For more than `MOST_LINKED` items in one component.
+    `biased`: (p,), annotators whose biases are estimated; none by default. Annotators without comparisons are
+    skipped. With weights the squares are weighted, and their sum counts as the number of comparisons. Raises
+    `PairsError`: for more than `MOST_LINKED` items in one component.
 
     Examples
     --------
@@ -373,10 +343,7 @@ def _quantile(freedom: int) -> float:
 def ranks(score: FloatArray, component: IndexArray) -> IndexArray:
     """Rank items within their components, the highest score first; equal scores have one rank.
 
-    Returns
-    -------
-    (n,) int32
-        From 1; 0 for an item without a score.
+    Returns (n,): from 1; 0 for an item without a score.
 
     Examples
     --------
@@ -401,17 +368,9 @@ def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None 
 
     Raises `PairsError` if two items of different components are compared.
 
-    Parameters
-    ----------
-    component : (n,) int32
-        From `components`; items of no component must not have been compared.
-    score : (n,) float64, optional
-        Least squares scores, if known already.
-
-    Returns
-    -------
-    float
-        Share of the choices' sum of squares, 0 to 1; 0 without any.
+    `component`: (n,), from `components`; items of no component must not have been compared. `score`: (n,),
+    least squares scores, if known already. Returns share of the choices' sum of squares, 0 to 1; 0 without
+    any.
     """
     if bool((component[pairs.left] != component[pairs.right]).any()):
         raise PairsError("two items of different components are compared.")
@@ -431,10 +390,7 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
     answer for either. Only the sign of answers counts. A normal prior of standard deviation 10 keeps scores
     finite if an item always wins.
 
-    Returns
-    -------
-    (n,) float64
-        Log odds, mean 0 in each component; NaN for items that were never compared.
+    Returns (n,): log odds, mean 0 in each component; NaN for items that were never compared.
 
     Examples
     --------

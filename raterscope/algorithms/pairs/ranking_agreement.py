@@ -34,39 +34,24 @@ _PRECISE = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class Consistency:
-    """Shares of the choices' sum of squares; the first three add up to 1, and so do all without `cyclic`.
+    """Shares of the choices' sum of squares; the first three add up to 1, and so do all without `cyclic`."""
 
-    Attributes
-    ----------
-    ranking : float
-        Explained by the scores.
-    disagreement : float
-        Between comparisons of the same two items, by whomever: no flow from item to item explains it.
-    cyclic : float
-        Part of the mean choices that no score explains: a over b over c over a.
-    curl, harmonic : float
-        Parts of the cyclic share in triangles, and only in longer cycles; NaN with too many triangles.
-    component : (c,) float64
-        Unexplained share in each component of items.
-    """
-
-    ranking: float
+    ranking: float  # explained by the scores
+    # between comparisons of the same two items, by whomever: no flow from item to item explains it
     disagreement: float
-    cyclic: float
+    cyclic: float  # part of the mean choices that no score explains: a over b over c over a
+    # curl, harmonic: parts of the cyclic share in triangles, and only in longer cycles; NaN with too many
+    # triangles
     curl: float
     harmonic: float
-    component: FloatArray
+    component: FloatArray  # (c,): unexplained share in each component of items
 
 
 def consistency(pairs: Pairs, component: IndexArray, score: FloatArray, watch: Watch = silent) -> Consistency:
     """Split the choices' sum of squares.
 
-    Parameters
-    ----------
-    component : (n,) int32
-        From `ranking.components`.
-    score : (n,) float64
-        Least squares scores, from `ranking.scores` without biases.
+    `component`: (n,), from `ranking.components`. `score`: (n,), least squares scores, from `ranking.scores`
+    without biases.
     """
     watch(0.0, "adding up the answers of every pair")
     spread = float(pairs.choice @ pairs.choice)
@@ -182,42 +167,26 @@ BEST = (1, 3, 5, 10)
 
 @dataclass(frozen=True, eq=False)
 class TrueRanking:
-    """Known ranking of n items.
+    """Known ranking of n items."""
 
-    Attributes
-    ----------
-    place : (n,) float64
-        Rank of each item, the best first: 1, 2, and so on, equal ranks for a tie; NaN where unknown.
-    group : (n,) int32
-        Items of one group are ordered by their ranks, those of different groups are not; one group for a
-        complete ranking.
-    """
-
+    # (n,): rank of each item, the best first: 1, 2, and so on, equal ranks for a tie; NaN where unknown
     place: FloatArray
+    # (n,): items of one group are ordered by their ranks, those of different groups are not; one group for a
+    # complete ranking
     group: IndexArray
 
 
 @dataclass(frozen=True)
 class RankingAgreement:
-    """Agreement of a ranking with a known one.
+    """Agreement of a ranking with a known one."""
 
-    Attributes
-    ----------
-    items : int
-        Items with a score and a known rank.
-    agreeing, opposed : int
-        Pairs of items that both rankings order, in the same way and the opposite way.
-    tau : float
-        Kendall's tau-b, -1 to 1, over the pairs whose order is known; NaN without any.
-    best : tuple of (k, share)
-        Share of the k truly best items among the k best here, for each k of `BEST` below the number of items;
-        empty unless one group and one component hold all items.
-    """
-
-    items: int
+    items: int  # items with a score and a known rank
+    # agreeing, opposed: pairs of items that both rankings order, in the same way and the opposite way
     agreeing: int
     opposed: int
-    tau: float
+    tau: float  # Kendall's tau-b, -1 to 1, over the pairs whose order is known; NaN without any
+    # tuple of (k, share): share of the k truly best items among the k best here, for each k of `BEST` below
+    # the number of items; empty unless one group and one component hold all items
     best: tuple[tuple[int, float], ...]
 
 
@@ -226,14 +195,8 @@ def compare_rankings(score: FloatArray, component: IndexArray, truth: TrueRankin
 
     Pairs count if the truth orders their items and comparisons link them.
 
-    Parameters
-    ----------
-    score : (n,) float64
-        The higher the better; NaN for an item without a score.
-    component : (n,) int32
-        Items that comparisons link; -1 for none.
-    truth : TrueRanking
-        Of the same n items.
+    `score`: (n,), the higher the better; NaN for an item without a score. `component`: (n,), items that
+    comparisons link; -1 for none. `truth`: of the same n items.
 
     Examples
     --------

@@ -60,15 +60,7 @@ def intervals(biases: Biases, problem: ScaledGrams) -> tuple[FloatArray, FloatAr
 def binomial_test(left: IndexArray, right: IndexArray) -> FloatArray:
     """Test whether left and right were chosen equally often, without regard to the items.
 
-    Parameters
-    ----------
-    left, right : (p,) int
-        Counts without ties.
-
-    Returns
-    -------
-    (p,) float64
-        Two-sided probabilities; 1 without a choice.
+    `left`, `right`: (p,), counts without ties. Returns (p,): two-sided probabilities; 1 without a choice.
 
     Examples
     --------
@@ -86,20 +78,14 @@ def binomial_test(left: IndexArray, right: IndexArray) -> FloatArray:
 def benjamini_hochberg(probability: FloatArray, rate: float) -> BoolArray:
     """Select at a false discovery rate ([benjamini1995]_).
 
-    Parameters
-    ----------
-    probability : (p,) float64
-        NaN for annotators who were not tested; they do not count.
-
-    Returns
-    -------
-    (p,) bool
+    `probability`: (p,), NaN for annotators who were not tested; they do not count. Returns (p,).
 
     References
     ----------
     .. [benjamini1995] Y. Benjamini and Y. Hochberg, "Controlling the false discovery rate: a practical and
        powerful approach to multiple testing", Journal of the Royal Statistical Society B 57 (1995) 289-300,
        doi:10.1111/j.2517-6161.1995.tb02031.x.
+
 
     Examples
     --------
@@ -119,20 +105,13 @@ def benjamini_hochberg(probability: FloatArray, rate: float) -> BoolArray:
 def simes(probability: FloatArray) -> float:
     """Test the hypothesis that no annotator is biased: the smallest m p / rank ([simes1986]_).
 
-    Parameters
-    ----------
-    probability : (p,) float64
-        NaN for annotators who were not tested.
-
-    Returns
-    -------
-    float
-        1 if no annotator was tested.
+    `probability`: (p,), NaN for annotators who were not tested. Returns 1 if no annotator was tested.
 
     References
     ----------
     .. [simes1986] R. J. Simes, "An improved Bonferroni procedure for multiple tests of significance",
        Biometrika 73 (1986) 751-754, doi:10.1093/biomet/73.3.751.
+
 
     Examples
     --------
@@ -150,15 +129,8 @@ def false_discovery_rates(probability: FloatArray) -> FloatArray:
     By Benjamini and Hochberg; adaptively if many are biased: the number of unbiased annotators is estimated
     from p > 1/2 (Storey), and 0.9 of the rate is used.
 
-    Parameters
-    ----------
-    probability : (p,) float64
-        NaN for annotators who were not tested.
-
-    Returns
-    -------
-    (p,) float64
-        At most 1; NaN for annotators who were not tested.
+    `probability`: (p,), NaN for annotators who were not tested. Returns (p,): at most 1; NaN for annotators
+    who were not tested.
 
     References
     ----------
@@ -167,6 +139,7 @@ def false_discovery_rates(probability: FloatArray) -> FloatArray:
        doi:10.1111/j.2517-6161.1995.tb02031.x.
     .. [storey2002] J. D. Storey, "A direct approach to false discovery rates", Journal of the Royal
        Statistical Society B 64 (2002) 479-498, doi:10.1111/1467-9868.00346.
+
 
     Examples
     --------
@@ -198,15 +171,7 @@ def crowd_probability(probability: FloatArray) -> float:
     The p values of Simes' test, which finds few, and of Fisher's ([fisher1932]_), which finds many, are
     combined by Bonferroni's inequality, the first with a weight of 3/4.
 
-    Parameters
-    ----------
-    probability : (p,) float64
-        NaN for annotators who were not tested.
-
-    Returns
-    -------
-    float
-        1 if no annotator was tested.
+    `probability`: (p,), NaN for annotators who were not tested. Returns 1 if no annotator was tested.
 
     References
     ----------
@@ -230,16 +195,9 @@ def bias_probabilities(probability: FloatArray) -> FloatArray:
     fitted by EM with a weak prior ([efron2008]_). The share of biased annotators is limited by the p values
     above one half.
 
-    Parameters
-    ----------
-    probability : (p,) float64
-        Two-sided; NaN for annotators who were not tested.
-
-    Returns
-    -------
-    (p,) float64
-        NaN for annotators who were not tested. In simulated crowds the mean agrees with the share of wrong
-        flags and misses within 0.03, except with 20 comparisons for each annotator, where more are biased.
+    `probability`: (p,), two-sided; NaN for annotators who were not tested. Returns (p,): NaN for annotators
+    who were not tested. In simulated crowds the mean agrees with the share of wrong flags and misses within
+    0.03, except with 20 comparisons for each annotator, where more are biased.
 
     References
     ----------
@@ -281,12 +239,8 @@ def _unbiased(probability: FloatArray) -> float:
 def flip_flags(q_value: FloatArray, rate: float, crowd_p: float, gate: float) -> BoolArray:
     """Flag annotators by their q values; none if the crowd shows no bias.
 
-    Parameters
-    ----------
-    q_value : (p,) float64
-        NaN for annotators who were not tested.
-    crowd_p, gate : float
-        The p value of the crowd (`crowd_probability`), and the largest one with flags.
+    `q_value`: (p,), NaN for annotators who were not tested. `crowd_p`, `gate`: the p value of the crowd
+    (`crowd_probability`), and the largest one with flags.
     """
     if crowd_p > gate:
         return np.zeros(len(q_value), dtype=bool)
@@ -296,13 +250,8 @@ def flip_flags(q_value: FloatArray, rate: float, crowd_p: float, gate: float) ->
 def decidable(detectable: FloatArray, q_value: FloatArray, relevant: float, rate: float) -> BoolArray:
     """Return annotators who are unbiased if not flagged: a relevant bias would be found, and none is.
 
-    Parameters
-    ----------
-    detectable, q_value : (p,) float64
-    relevant : float
-        The relevant bias, in the units of `detectable`.
-    rate : float
-        An annotator with a smaller q value is not unbiased, even if another rule flags none.
+    `detectable`, `q_value`: (p,). `relevant`: the relevant bias, in the units of `detectable`. `rate`: an
+    annotator with a smaller q value is not unbiased, even if another rule flags none.
     """
     reached = np.nan_to_num(detectable, nan=np.inf) <= relevant
     return np.asarray(reached & (np.nan_to_num(q_value, nan=0.0) > rate))
@@ -313,18 +262,10 @@ def detectable_biases(
 ) -> tuple[FloatArray, BoolArray]:
     """Return each annotator's smallest bias that would be flagged at a rate, and who is decidable.
 
-    Parameters
-    ----------
-    test : FlipTest
-        With NaN for annotators who were not tested.
-    q_value : (p,) float64
-    rate, gate, relevant : float
-        See `PairSettings`.
-
-    Returns
-    -------
-    (p,) float64, (p,) bool
-        See `FlipTest.detectable` and `decidable`.
+    `test`: with NaN for annotators who were not tested.
+    `q_value`: (p,).
+    `rate`, `gate`, `relevant`: see `PairSettings`.
+    Returns (p,), (p,): see `FlipTest.detectable` and `decidable`.
     """
     tested = np.isfinite(test.probability)
     flagged = flip_flags(q_value, rate, crowd_p, gate)
@@ -364,21 +305,11 @@ _OFTEN = 3
 
 @dataclass(frozen=True, eq=False)
 class RedrawnSides:
-    """The flip test of comparisons whose sides are drawn again, D times, of m tested annotators.
+    """The flip test of comparisons whose sides are drawn again, D times, of m tested annotators."""
 
-    Attributes
-    ----------
-    below : (D, L) float64
-        Share of the p values (of no bias at all) below each of `LEVELS`.
-    accused : (D,) int64
-        Number of flagged annotators.
-    tested : int
-        m.
-    """
-
-    below: FloatArray
-    accused: NDArray[np.int64]
-    tested: int
+    below: FloatArray  # (D, L): share of the p values (of no bias at all) below each of `LEVELS`
+    accused: NDArray[np.int64]  # (D,): number of flagged annotators
+    tested: int  # m
 
 
 def redraw_sides(pairs: Pairs, seed: int) -> Pairs:
@@ -397,12 +328,7 @@ def check_redrawn_sides(
 ) -> RedrawnSides:
     """Test annotators on comparisons with redrawn sides, where no bias can exist.
 
-    Parameters
-    ----------
-    settings : PairSettings
-        Of the run whose rule is checked.
-    draws : int
-        Number of draws.
+    `settings`: of the run whose rule is checked. `draws`: number of draws.
     """
     if not settings.graded:
         pairs = replace(pairs, choice=np.sign(pairs.choice))
@@ -431,10 +357,7 @@ def sides_in_words(pairs: Pairs, test: FlipTest) -> str:
     Three patterns are tested: the better item, by the others' answers, is too often on one side; each pair
     has the same item on the left for all annotators; single items stay on one side.
 
-    Parameters
-    ----------
-    test : FlipTest
-        Of these comparisons.
+    `test`: of these comparisons.
     """
     from scipy.special import chdtrc, ndtr
 

@@ -28,17 +28,11 @@ MOST_COMPARED = 1000
 
 @dataclass(frozen=True, eq=False)
 class Wins:
-    """Number of times that each of n items, by row, was preferred to each other item, by column.
+    """Number of times that each of n items, by row, was preferred to each other item, by column."""
 
-    Attributes
-    ----------
-    won : (n, n) int64
-        Comparisons in which the item of the row was preferred; the losses are its transpose.
-    ties : (n, n) int64
-    """
-
+    # (n, n): comparisons in which the item of the row was preferred; the losses are its transpose
     won: NDArray[np.int64]
-    ties: NDArray[np.int64]
+    ties: NDArray[np.int64]  # (n, n)
 
     def compared(self) -> NDArray[np.int64]:
         """Return the number of comparisons of every two items."""
@@ -100,17 +94,10 @@ def rank_intervals(score: FloatArray, covariance: FloatArray, freedom: int) -> t
     a difference can be wrong, in one direction, so that its test is one-sided. Holm's step-down correction
     [holm1979]_ counts only the items that are not yet certain.
 
-    Parameters
-    ----------
-    score : (m,) float64
-    covariance : (m, m) float64
-        Of the scores.
-    freedom : int
-        Degrees of freedom of the noise.
-
-    Returns
-    -------
-    low, high : (m,) int32
+    `score`: (m,).
+    `covariance`: (m, m), of the scores.
+    `freedom`: degrees of freedom of the noise.
+    Returns `low, high`, (m,).
     """
     from scipy.special import stdtrit
 
