@@ -22,32 +22,17 @@ _ODD_ONES = 3
 
 @dataclass(frozen=True, slots=True)
 class Annotator:
-    """Habits of one annotator of clicks.
-
-    Attributes
-    ----------
-    sensitivity : float
-        Probability of marking a clear parasite; faint ones are missed more often, in particular by annotators
-        with a low sensitivity.
-    specificity : float
-        Probability of not marking an artefact with an allure of one half.
-    scatter : float
-        Standard deviation of a click along an axis, pixels.
-    stray : float
-        Mean number of stray clicks on an image.
-    double : float
-        Probability that a mark is clicked twice at the same position.
-    bias : (dx, dy)
-        Constant displacement of the clicks, pixels.
-    """
+    """Habits of one annotator of clicks."""
 
     name: str
+    # probability of marking a clear parasite; faint ones are missed more often, in particular by annotators
+    # with a low sensitivity
     sensitivity: float
-    specificity: float
-    scatter: float
-    stray: float
-    double: float = 0.03
-    bias: tuple[float, float] = (0.0, 0.0)
+    specificity: float  # probability of not marking an artefact with an allure of one half
+    scatter: float  # standard deviation of a click along an axis, pixels
+    stray: float  # mean number of stray clicks on an image
+    double: float = 0.03  # probability that a mark is clicked twice at the same position
+    bias: tuple[float, float] = (0.0, 0.0)  # (dx, dy): constant displacement of the clicks, pixels
 
 
 def gather_annotators(size: int, seed: int) -> tuple[Annotator, ...]:
@@ -132,24 +117,13 @@ def name_clicks(
     An annotator's wrong classes are drawn from their own distribution, as if they took trophozoites for
     schizonts. Clicks far from all structures have random classes.
 
-    Parameters
-    ----------
-    structures : (K, 2) float64
-    classes : tuple of C names
-    image : int
-        Number of the image; an annotator of one name and seed confuses the same classes on all images.
-    shares : C numbers, optional
-        Share of each class among the structures; equal by default.
-    accuracy : (low, high)
-        Share of an annotator's right classes, uniform between the two.
-    reach : float
-        Pixels.
-
-    Returns
-    -------
-    clicks : Clicks
-    truth : (K,) int64
-        Class of each structure.
+    `structures`: (K, 2).
+    `classes`: (C,).
+    `image`: number of the image; an annotator of one name and seed confuses the same classes on all images.
+    `shares`: C numbers, share of each class among the structures; equal by default.
+    `accuracy`: (low, high), share of an annotator's right classes, uniform between the two.
+    `reach`: pixels.
+    Returns `clicks`. `truth`, (K,): class of each structure.
     """
     from scipy.spatial import cKDTree
 
@@ -194,47 +168,26 @@ _MISSES = 10_000
 
 @dataclass(frozen=True, eq=False)
 class CrowdOfClicks:
-    """Clicks and the truth that they were drawn from.
-
-    Attributes
-    ----------
-    mean : (M, 2) float64
-        Centres of the components.
-    covariance : (M, 2, 2) float64
-    weight : (M,) float64
-        Probability of each component.
-    reliability : (R,) float64
-        Probability that a click of the annotator is an inlier.
-    component : (N,) int64
-        Component that each click came from, -1 for outliers.
-    """
+    """Clicks and the truth that they were drawn from."""
 
     clicks: Clicks
-    mean: FloatArray
-    covariance: FloatArray
-    weight: FloatArray
-    reliability: FloatArray
-    component: IntArray
+    mean: FloatArray  # (M, 2): centres of the components
+    covariance: FloatArray  # (M, 2, 2)
+    weight: FloatArray  # (M,): probability of each component
+    reliability: FloatArray  # (R,): probability that a click of the annotator is an inlier
+    component: IntArray  # (N,): component that each click came from, -1 for outliers
 
 
 @dataclass(frozen=True, eq=False)
 class CrowdOfVotes:
-    """Votes and the truth that they were drawn from.
-
-    Attributes
-    ----------
-    present : (M,) bool
-        True where the cluster is a structure.
-    sensitivity, specificity : (R,) float64
-    prevalence : float
-        Probability that a cluster is a structure.
-    """
+    """Votes and the truth that they were drawn from."""
 
     votes: Votes
-    present: BoolArray
+    present: BoolArray  # (M,): True where the cluster is a structure
+    # sensitivity, specificity: (R,)
     sensitivity: FloatArray
     specificity: FloatArray
-    prevalence: float
+    prevalence: float  # probability that a cluster is a structure
 
 
 def draw_clicks(
@@ -247,16 +200,12 @@ def draw_clicks(
 ) -> CrowdOfClicks:
     """Draw the clicks of a crowd from equally frequent components and outliers (OEM-DEM paper, eq. 1).
 
-    Parameters
-    ----------
-    mean : (M, 2) float64
-    covariance : (M, 2, 2) float64
-    reliability : (R,) float64
-        Probability that a click of the annotator is an inlier.
-    counts : (R,) int64
-        Clicks of each annotator.
-    extent : (left, top, right, bottom)
-        Outliers are uniform in it; clicks of components outside of it are drawn again.
+    `mean`: (M, 2).
+    `covariance`: (M, 2, 2).
+    `reliability`: (R,), probability that a click of the annotator is an inlier.
+    `counts`: (R,), clicks of each annotator.
+    `extent`: (left, top, right, bottom), outliers are uniform in it; clicks of components outside of it are
+        drawn again.
     """
     components = len(mean)
     annotator = np.repeat(np.arange(len(reliability)), counts)
@@ -288,12 +237,8 @@ def overlapping_crowd(annotators: int, seed: int, fewest: int = 16, most: int = 
     .75 and .25; each makes 16 to 24 clicks. The paper does not say how the centres lie: they are uniform
     here.
 
-    Parameters
-    ----------
-    annotators : int
-        R; the paper takes 11, 21, 25, 31, 41, 51.
-    fewest, most : int
-        Clicks of an annotator, uniform between the two.
+    `annotators`: R; the paper takes 11, 21, 25, 31, 41, 51. `fewest`, `most`: clicks of an annotator, uniform
+    between the two.
     """
     generator = np.random.default_rng(seed)
     extent = (1.0, 0.0, 4.0, 5.0)
@@ -320,25 +265,13 @@ def separated_crowd(
     no outlier, nor the components' spread and separation: the probabilities are those of the paper, spread
     and separation are chosen so that the components do not overlap.
 
-    Parameters
-    ----------
-    annotators : int
-        R; the thesis takes 20 and 50.
-    components : int
-        M.
-    side : float
-        Width and height of the image.
-    spread : float
-        Standard deviation of a component along an axis.
-    separation : float
-        Smallest distance between two centres.
-    fewest, most : int
-        Clicks of an annotator, uniform between the two.
-
-    Raises
-    ------
-    ValueError
-        If the centres do not fit at that distance.
+    `annotators`: R; the thesis takes 20 and 50.
+    `components`: M.
+    `side`: width and height of the image.
+    `spread`: standard deviation of a component along an axis.
+    `separation`: smallest distance between two centres.
+    `fewest`, `most`: clicks of an annotator, uniform between the two.
+    Raises `ValueError`: if the centres do not fit at that distance.
 
     Examples
     --------
@@ -368,16 +301,10 @@ def voting_crowd(
     The thesis draws sensitivities and specificities from Beta distributions with a given mean and does not
     say how wide: Beta(mean * concentration, (1 - mean) * concentration) here.
 
-    Parameters
-    ----------
-    annotators, clusters : int
-        R and M; the thesis takes 11 and 20.
-    sensitivity, specificity : float
-        Mean over annotators.
-    prevalence : float
-        Probability that a cluster is a structure.
-    concentration : float
-        Sum of the Beta distributions' two parameters.
+    `annotators`, `clusters`: R and M; the thesis takes 11 and 20.
+    `sensitivity`, `specificity`: mean over annotators.
+    `prevalence`: probability that a cluster is a structure.
+    `concentration`: sum of the Beta distributions' two parameters.
     """
     generator = np.random.default_rng(seed)
     sensitivities = _rates(sensitivity, concentration, annotators, generator)
@@ -393,16 +320,8 @@ def voting_crowd(
 def decide_again(crowd: CrowdOfVotes, times: int, seed: int) -> BoolArray:
     """Draw further decisions of the annotators of a crowd on its clusters (thesis, section 3.2).
 
-    Parameters
-    ----------
-    crowd : CrowdOfVotes
-        Its truth and its rates are used; its votes are not.
-    times : int
-        T, decisions of each annotator on each cluster.
-
-    Returns
-    -------
-    (T, R, M) bool
+    `crowd`: its truth and its rates are used; its votes are not. `times`: T, decisions of each annotator on
+    each cluster. Returns (T, R, M).
     """
     generator = np.random.default_rng([seed, times])
     chance = np.where(crowd.present, crowd.sensitivity[:, None], 1 - crowd.specificity[:, None])

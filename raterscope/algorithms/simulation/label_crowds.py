@@ -27,70 +27,43 @@ Rows = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True)
 class Behaviour:
-    """Behaviour of a part of the crowd.
-
-    Attributes
-    ----------
-    rows : J rows of L numbers
-        The probability of every output for each class.
-    share : float
-        Share of the crowd, in proportion to the other behaviours' shares.
-    """
+    """Behaviour of a part of the crowd."""
 
     name: str
-    rows: Rows
-    share: float = 1.0
+    rows: Rows  # J rows of L numbers: the probability of every output for each class
+    share: float = 1.0  # share of the crowd, in proportion to the other behaviours' shares
 
 
 @dataclass(frozen=True)
 class CrowdPlan:
-    """Parameters of a simulated crowd.
+    """Parameters of a simulated crowd."""
 
-    Attributes
-    ----------
-    classes, outputs : tuple of J and L names
-    meaning : tuple of L numbers
-        The class that each output stands for.
-    shares : tuple of J numbers
-        The probability of each class.
-    fewest, most : int
-        Votes of an annotator; their numbers have a Pareto distribution between the two, cut at the number of
-        tasks.
-    tail : float
-        Its exponent: the smaller, the more annotators have many votes.
-    spread : float
-        Pseudo-counts of the Dirichlet distribution of annotators' confusion rows around their behaviour's.
-    changing : float
-        The share of the annotators with at least `settled` votes who change, see `label_crowds.CHANGES`.
-    hard : float
-        The share of the tasks that are hard: a vote on a task of difficulty d comes, with probability d, from
-        the mean of the annotator's rows, by the classes' shares, instead of from the true class's row. The
-        difficulties of hard tasks are uniform from 0.2 to 0.9.
-    cohorts : int
-        Consecutive groups of tasks. An annotator begins with one of them.
-    loyalty : float
-        The share of an annotator's votes that are on tasks of the own cohort, while there are any.
-    prefix : str
-        Prefix of the tasks' names.
-    """
-
+    # classes, outputs: tuple of J and L names
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
-    meaning: tuple[int, ...]
-    shares: tuple[float, ...]
+    meaning: tuple[int, ...]  # tuple of L numbers: the class that each output stands for
+    shares: tuple[float, ...]  # tuple of J numbers: the probability of each class
     behaviours: tuple[Behaviour, ...]
     tasks: int = 3200
     annotators: int = 500
+    # fewest, most: votes of an annotator; their numbers have a Pareto distribution between the two, cut at
+    # the number of tasks
     fewest: int = 15
     most: int = 3000
-    tail: float = 1.0
+    tail: float = 1.0  # its exponent: the smaller, the more annotators have many votes
+    # pseudo-counts of the Dirichlet distribution of annotators' confusion rows around their behaviour's
     spread: float = 100.0
+    # the share of the annotators with at least `settled` votes who change, see `label_crowds.CHANGES`
     changing: float = 0.6
     settled: int = 150
+    # the share of the tasks that are hard: a vote on a task of difficulty d comes, with probability d, from
+    # the mean of the annotator's rows, by the classes' shares, instead of from the true class's row. The
+    # difficulties of hard tasks are uniform from 0.2 to 0.9.
     hard: float = 0.1
-    cohorts: int = 6
+    cohorts: int = 6  # consecutive groups of tasks. An annotator begins with one of them.
+    # the share of an annotator's votes that are on tasks of the own cohort, while there are any
     loyalty: float = 0.85
-    prefix: str = "cell"
+    prefix: str = "cell"  # prefix of the tasks' names
 
     def __post_init__(self) -> None:
         shape = (len(self.classes), len(self.outputs))
@@ -109,10 +82,7 @@ class CrowdPlan:
 def scoring_crowd(tasks: int = 3200, annotators: int = 500, **changes: Any) -> CrowdPlan:
     """Plan a crowd that says -1, 1 or 3 of two classes, with the five behaviours of the paper's figure 3.
 
-    Parameters
-    ----------
-    **changes
-        Other fields of `CrowdPlan`.
+    `**changes`: other fields of `CrowdPlan`.
     """
     behaviours = (
         Behaviour("reasonable", ((0.80, 0.15, 0.05), (0.20, 0.40, 0.40)), 0.24),
@@ -196,41 +166,24 @@ _TIRES_AT, _LEARNT_AT = 0.35, 0.6
 
 @dataclass(frozen=True, eq=False)
 class SimulatedLabels:
-    """Votes, and the parameters that they were drawn from.
+    """Votes, and the parameters that they were drawn from."""
 
-    Attributes
-    ----------
-    labels : Labels
-        In the order of time.
-    truth : (N,) int16
-    difficulty : (N,) float32
-        0 if a vote is drawn from the true class's row.
-    cohort_of_task : (N,) int16
-    cohort : (K,) int16
-    community : (K,) int16
-        Index into `behaviours`: the final one of annotators who learn, the first one of those who tire or
-        jump.
-    change : (K,) int8
-        Index into `CHANGES`.
-    moment : (K,) int32
-        The annotator's vote, from 0, with which the change begins; -1 for constant annotators.
-    early, late : (K, J, L) float32
-        Confusion rows before and after the change; equal for constant annotators.
-    progress : (V,) float32
-        Progress of the change of each vote's annotator: 0 for `early`, 1 for `late`.
-    """
-
-    labels: Labels
-    truth: NDArray[np.int16]
-    difficulty: SingleArray
-    cohort_of_task: NDArray[np.int16]
-    cohort: NDArray[np.int16]
+    labels: Labels  # in the order of time
+    truth: NDArray[np.int16]  # (N,)
+    difficulty: SingleArray  # (N,): 0 if a vote is drawn from the true class's row
+    cohort_of_task: NDArray[np.int16]  # (N,)
+    cohort: NDArray[np.int16]  # (K,)
     behaviours: tuple[str, ...]
+    # (K,): index into `behaviours`: the final one of annotators who learn, the first one of those who tire or
+    # jump
     community: NDArray[np.int16]
-    change: NDArray[np.int8]
+    change: NDArray[np.int8]  # (K,): index into `CHANGES`
+    # (K,): the annotator's vote, from 0, with which the change begins; -1 for constant annotators
     moment: NDArray[np.int32]
+    # early, late: (K, J, L): confusion rows before and after the change; equal for constant annotators
     early: SingleArray
     late: SingleArray
+    # (V,): progress of the change of each vote's annotator: 0 for `early`, 1 for `late`
     progress: SingleArray
 
     @property

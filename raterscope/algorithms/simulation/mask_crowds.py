@@ -28,33 +28,18 @@ _AIR, _LUNG, _FAT, _MUSCLE, _BLOOD, _BONE, _MARROW = -1000.0, -860.0, -105.0, 55
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Painted volume, and the outlines in it.
+    """Painted volume, and the outlines in it."""
 
-    Attributes
-    ----------
-    values : (Z, Y, X) float32
-        Hounsfield units, without noise.
-    inside : (Z, Y, X) float32
-        Height above the structure's outline, mm, above 0 inside; near the outline it is the distance.
-    wider : (Z, Y, X) float32
-        The same for an outline that includes the ambiguous part beside the structure.
-    outward : (slice, row, column)
-        Unit vector in mm towards a neighbour that is easily mistaken for a part of the structure.
-    centre : (slice, row, column)
-        mm from the first voxel.
-    radius : float
-        mm.
-    window : (centre, width)
-        Hounsfield units.
-    """
-
-    values: Field
+    values: Field  # (Z, Y, X): Hounsfield units, without noise
+    # (Z, Y, X): height above the structure's outline, mm, above 0 inside; near the outline it is the distance
     inside: Field
-    wider: Field
+    wider: Field  # (Z, Y, X): the same for an outline that includes the ambiguous part beside the structure
+    # (slice, row, column): unit vector in mm towards a neighbour that is easily mistaken for a part of the
+    # structure
     outward: NDArray[np.float64]
-    centre: NDArray[np.float64]
-    radius: float
-    window: tuple[float, float]
+    centre: NDArray[np.float64]  # (slice, row, column): mm from the first voxel
+    radius: float  # mm
+    window: tuple[float, float]  # (centre, width): Hounsfield units
 
 
 def slabs(shape: Shape, check: Check = no_check) -> Iterator[slice]:
@@ -349,52 +334,26 @@ _LOOKS = {"nodule": (3, 8), "prostate": (19, 0)}
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRater:
-    """Habits of one rater.
-
-    Attributes
-    ----------
-    bias : float
-        mm the whole outline lies too far outside.
-    scatter : float
-        Standard deviation of the outline's place, mm.
-    leaks : bool
-        The outline runs into the neighbour at one position.
-    wider : bool
-        The outline includes the ambiguous part beside the structure.
-    """
+    """Habits of one rater."""
 
     name: str
-    bias: float = 0.0
-    scatter: float = 0.6
-    leaks: bool = False
-    wider: bool = False
+    bias: float = 0.0  # mm the whole outline lies too far outside
+    scatter: float = 0.6  # standard deviation of the outline's place, mm
+    leaks: bool = False  # the outline runs into the neighbour at one position
+    wider: bool = False  # the outline includes the ambiguous part beside the structure
 
 
 @dataclass(frozen=True, eq=False)
 class SimulatedCase:
-    """A volume, the structure in it, and the raters' outlines.
+    """A volume, the structure in it, and the raters' outlines."""
 
-    Attributes
-    ----------
-    volume : (Z, Y, X) int16
-        Hounsfield units.
-    truth : (Z, Y, X) bool
-    masks : (P, Z, Y, X) bool
-    leak : (Z, Y, X) bool
-        Region of the leaks.
-    spacing : (slice, row, column)
-        mm.
-    window : (centre, width)
-        Hounsfield units that show the structure well.
-    """
-
-    volume: NDArray[np.int16]
-    truth: BoolArray
-    masks: BoolArray
-    leak: BoolArray
+    volume: NDArray[np.int16]  # (Z, Y, X): Hounsfield units
+    truth: BoolArray  # (Z, Y, X)
+    masks: BoolArray  # (P, Z, Y, X)
+    leak: BoolArray  # (Z, Y, X): region of the leaks
     raters: tuple[SimulatedRater, ...]
-    spacing: tuple[float, float, float]
-    window: tuple[float, float]
+    spacing: tuple[float, float, float]  # (slice, row, column): mm
+    window: tuple[float, float]  # (centre, width): Hounsfield units that show the structure well
 
     @property
     def annotators(self) -> tuple[str, ...]:
@@ -436,19 +395,11 @@ def simulate_case(
     Each rater's outline is the true one, shifted by the rater's bias and by a smooth random field, on the
     voxels of the volume.
 
-    Parameters
-    ----------
-    shape : (slices, rows, columns)
-    spacing : (slice, row, column)
-        mm.
-    raters : int or sequence of SimulatedRater
-        Number of raters for `gather_raters`, or the raters themselves.
-    subject : {"nodule", "prostate"}
-
-    Raises
-    ------
-    ValueError
-        For an unknown subject, or no raters.
+    `shape`: (slices, rows, columns).
+    `spacing`: (slice, row, column), mm.
+    `raters`: number of raters for `gather_raters`, or the raters themselves.
+    `subject`: {"nodule", "prostate"}.
+    Raises `ValueError`: for an unknown subject, or no raters.
 
     Examples
     --------
@@ -578,16 +529,7 @@ def leaking(masks: BoolArray, leakers: int, seed: int) -> BoolArray:
     Each copies a random rater, and adds a ball around a random voxel of the surface of the strict vote; the
     ball is the same for all.
 
-    Parameters
-    ----------
-    masks : (P, Z, Y, X) bool
-        The vote must not be empty.
-    leakers : int
-        From 1 to P.
-
-    Returns
-    -------
-    (P + leakers, Z, Y, X) bool
+    `masks`: (P, Z, Y, X), the vote must not be empty. `leakers`: from 1 to P. Returns (P + leakers, Z, Y, X).
     """
     rng = np.random.default_rng(seed)
     reference = strict(masks)

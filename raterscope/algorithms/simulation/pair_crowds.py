@@ -35,55 +35,30 @@ _TIRES_AT, _TIRED = 0.3, 0.85
 
 @dataclass(frozen=True)
 class PairCrowd:
-    """Parameters of a simulated crowd.
-
-    Attributes
-    ----------
-    fewest, most : int
-        Comparisons of an annotator; their numbers have a Pareto distribution between the two.
-    tail : float
-        Its exponent: the smaller, the more annotators have many comparisons.
-    shares : 5 numbers
-        Shares of the crowd with each of `WAYS`, in proportion.
-    leftwards : float
-        Share of annotators with a side who prefer the left one.
-    noise : float
-        Scale of logistic noise, times a factor of each annotator from 0.7 to 1.4. It is added to the
-        difference of the scores, which are normal with standard deviation 1.
-    ties : float
-        Perceived differences below this are ties.
-    mostly : float
-        Chance of a blind click by annotators who mostly click one side; otherwise the answer is careful.
-    doubt : float
-        Score difference below which annotators who click one side in doubt do so.
-    groups : int
-        Groups of items; pairs are within a group except for the `bridges`.
-    bridges : int
-        Comparisons between each group and the next; without any, the groups cannot be ranked together.
-    weak : int
-        Items with only three comparisons each.
-    lopsided : float
-        Preference of items for a side, 0 to 1: each is shown left with its own chance.
-    prefix : str
-        Prefix of the items' names.
-    """
+    """Parameters of a simulated crowd."""
 
     items: int = 40
     annotators: int = 120
+    # fewest, most: comparisons of an annotator; their numbers have a Pareto distribution between the two
     fewest: int = 20
     most: int = 400
-    tail: float = 1.2
+    tail: float = 1.2  # its exponent: the smaller, the more annotators have many comparisons
+    # 5 numbers: shares of the crowd with each of `WAYS`, in proportion
     shares: tuple[float, float, float, float, float] = (0.70, 0.06, 0.10, 0.08, 0.06)
-    leftwards: float = 0.7
+    leftwards: float = 0.7  # share of annotators with a side who prefer the left one
+    # scale of logistic noise, times a factor of each annotator from 0.7 to 1.4. It is added to the difference
+    # of the scores, which are normal with standard deviation 1.
     noise: float = 0.5
-    ties: float = 0.0
+    ties: float = 0.0  # perceived differences below this are ties
+    # chance of a blind click by annotators who mostly click one side; otherwise the answer is careful
     mostly: float = 0.45
-    doubt: float = 0.8
-    groups: int = 1
+    doubt: float = 0.8  # score difference below which annotators who click one side in doubt do so
+    groups: int = 1  # groups of items; pairs are within a group except for the `bridges`
+    # comparisons between each group and the next; without any, the groups cannot be ranked together
     bridges: int = 3
-    weak: int = 0
-    lopsided: float = 0.0
-    prefix: str = "cell"
+    weak: int = 0  # items with only three comparisons each
+    lopsided: float = 0.0  # preference of items for a side, 0 to 1: each is shown left with its own chance
+    prefix: str = "cell"  # prefix of the items' names
 
     def __post_init__(self) -> None:
         if self.annotators < 1 or self.groups < 1 or self.items - self.weak < 2 * self.groups:
@@ -99,24 +74,13 @@ class PairCrowd:
 
 @dataclass(frozen=True, eq=False)
 class SimulatedPairs:
-    """Comparisons, and the parameters that they were drawn from.
-
-    Attributes
-    ----------
-    score : (n,) float64
-        The true scores.
-    way : (p,) int8
-        Index into `WAYS`.
-    side : (p,) int8
-        1 for a preference of left, -1 for right, 0 for careful annotators.
-    begins : (p,) int32
-        The annotator's comparison, from 0 in the order of time, at which tiring begins; -1 for all others.
-    """
+    """Comparisons, and the parameters that they were drawn from."""
 
     pairs: Pairs
-    score: FloatArray
-    way: NDArray[np.int8]
-    side: NDArray[np.int8]
+    score: FloatArray  # (n,): the true scores
+    way: NDArray[np.int8]  # (p,): index into `WAYS`
+    side: NDArray[np.int8]  # (p,): 1 for a preference of left, -1 for right, 0 for careful annotators
+    # (p,): the annotator's comparison, from 0 in the order of time, at which tiring begins; -1 for all others
     begins: IndexArray
 
     @property
@@ -134,10 +98,7 @@ def study_crowd(
     answer their own side, left or right, with the chance p2, and otherwise like good ones. The left item is
     drawn for every comparison.
 
-    Parameters
-    ----------
-    run : int
-        Every run is another draw; the same one gives the same bits.
+    `run`: every run is another draw; the same one gives the same bits.
 
     Examples
     --------
@@ -207,14 +168,7 @@ def simulate_pairs(plan: PairCrowd, seed: int = 0) -> SimulatedPairs:
 def draw_item(crowd: SimulatedPairs, item: int, size: int = 80) -> NDArray[np.uint8]:
     """Draw a red blood cell for an item: the higher its score, the further a parasite in it has grown.
 
-    Parameters
-    ----------
-    size : int
-        Pixels along a side, at least 64.
-
-    Returns
-    -------
-    (size, size, 3) uint8
+    `size`: pixels along a side, at least 64. Returns (size, size, 3).
     """
     stages = STAGES[:4]
     share = float((np.count_nonzero(crowd.score < crowd.score[item]) + 0.5) / len(crowd.score)) * len(stages)

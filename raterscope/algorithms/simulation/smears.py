@@ -133,27 +133,13 @@ def photograph(canvas: Canvas) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True, eq=False)
 class Smear:
-    """A simulated smear and what is in it.
+    """A simulated smear and what is in it."""
 
-    Attributes
-    ----------
-    image : (height, width, 3) uint8
-        Red, green and blue.
-    parasites : (P, 2) float64
-        Their centres x, y in pixels, y down.
-    clarity : (P,) float64
-        Visibility of each parasite, 0 to 1: a faint ring is missed more often.
-    artefacts : (A, 2) float64
-        Centres of artefacts that look like parasites.
-    allure : (A,) float64
-        Similarity of each artefact to a parasite, 0 to 1.
-    """
-
-    image: NDArray[np.uint8]
-    parasites: FloatArray
-    clarity: FloatArray
-    artefacts: FloatArray
-    allure: FloatArray
+    image: NDArray[np.uint8]  # (height, width, 3): red, green and blue
+    parasites: FloatArray  # (P, 2): their centres x, y in pixels, y down
+    clarity: FloatArray  # (P,): visibility of each parasite, 0 to 1: a faint ring is missed more often
+    artefacts: FloatArray  # (A, 2): centres of artefacts that look like parasites
+    allure: FloatArray  # (A,): similarity of each artefact to a parasite, 0 to 1
 
     @property
     def extent(self) -> tuple[float, float, float, float]:
@@ -168,14 +154,8 @@ def render_smear(
 
     Raises `ValueError` for a picture that is too small or a count below zero.
 
-    Parameters
-    ----------
-    seed : int
-        The same seed and counts give the same picture.
-    parasites, artefacts : int
-        Numbers to draw; fewer if the picture is too small.
-    width, height : int
-        Pixels, at least 64.
+    `seed`: the same seed and counts give the same picture. `parasites`, `artefacts`: numbers to draw; fewer
+    if the picture is too small. `width`, `height`: pixels, at least 64.
     """
     if width < 64 or height < 64:
         raise ValueError(f"a smear of {width} x {height} pixels is too small; expected at least 64 x 64.")
@@ -459,21 +439,11 @@ _RADIUS = 27.0
 def draw_cell(seed: int, stage: str, difficulty: float = 0.0, size: int = 80) -> NDArray[np.uint8]:
     """Draw a red blood cell. Raises `ValueError` for another stage, difficulty or size.
 
-    Parameters
-    ----------
-    seed : int
-        The same arguments give the same picture.
-    stage : str
-        One of `STAGES`.
-    difficulty : float
-        0 (clear) to 1.
-    size : int
-        Pixels along a side, at least 64.
-
-    Returns
-    -------
-    (size, size, 3) uint8
-        Red, green and blue.
+    `seed`: the same arguments give the same picture.
+    `stage`: one of `STAGES`.
+    `difficulty`: 0 (clear) to 1.
+    `size`: pixels along a side, at least 64.
+    Returns (size, size, 3): red, green and blue.
     """
     if stage not in STAGES or not 0.0 <= difficulty <= 1.0 or size < 64:
         raise ValueError(f"a {stage} of difficulty {difficulty} cannot be drawn on {size} pixels.")
