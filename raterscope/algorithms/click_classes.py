@@ -53,17 +53,9 @@ def add_classes(
 
     The same name is the same annotator on all images. Weights of annotators apply to positions only.
 
-    Parameters
-    ----------
-    fusions : sequence of Fusion
-        Fusion of each image.
-    others : sequence of (Clicks, Fusion)
-        Images fused earlier, which inform the annotators' confusion matrices too.
-
-    Returns
-    -------
-    list of Fusion
-        With classes, in the order of the input; unchanged if fewer than two classes were given.
+    `fusions`: fusion of each image. `others`: images fused earlier, which inform the annotators' confusion
+    matrices too. Returns with classes, in the order of the input; unchanged if fewer than two classes were
+    given.
 
     Examples
     --------

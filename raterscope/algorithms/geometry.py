@@ -10,10 +10,7 @@ from raterscope.algorithms.clicks.data import FloatArray
 def length_of(points: FloatArray, *, closed: bool = False) -> float:
     """Return the length of a line through K points, or of the closed outline.
 
-    Parameters
-    ----------
-    points : (K, 2) float64
-        Any unit; the length is in the same.
+    `points`: (K, 2), any unit; the length is in the same.
 
     Examples
     --------
@@ -29,10 +26,7 @@ def length_of(points: FloatArray, *, closed: bool = False) -> float:
 def area_of(points: FloatArray) -> float:
     """Return the area within an outline of K corners that does not cross itself (Gauss's formula).
 
-    Parameters
-    ----------
-    points : (K, 2) float64
-        In either sense of rotation. Any unit; the area is in its square.
+    `points`: (K, 2), in either sense of rotation. Any unit; the area is in its square.
 
     Examples
     --------
@@ -50,9 +44,7 @@ def area_of(points: FloatArray) -> float:
 def crosses_itself(points: FloatArray) -> bool:
     """Return whether two sides of a closed outline of K corners cross.
 
-    Parameters
-    ----------
-    points : (K, 2) float64
+    `points`: (K, 2).
 
     Examples
     --------
@@ -77,16 +69,8 @@ def crosses_itself(points: FloatArray) -> bool:
 def simplify(points: FloatArray, tolerance: float) -> FloatArray:
     """Simplify a line within a tolerance (Douglas and Peucker).
 
-    Parameters
-    ----------
-    points : (K, 2) float64
-    tolerance : float
-        In the points' unit.
-
-    Returns
-    -------
-    (L, 2) float64
-        Including the first and the last point.
+    `points`: (K, 2). `tolerance`: in the points' unit. Returns (L, 2): including the first and the last
+    point.
 
     Examples
     --------

@@ -39,27 +39,16 @@ _TABLES = frozenset(np.dtype(kind) for kind in ("u1", "i2", "u2"))
 
 @dataclass(frozen=True, slots=True)
 class ChannelDisplay:
-    """Display of a channel.
-
-    Attributes
-    ----------
-    colour : Colour, optional
-        None for the colour in the file.
-    low, high : float, optional
-        Values shown as black and as full brightness; None for those by default: bytes as they are, the
-        darkest and the brightest thousandth of deeper images.
-    gamma : float
-        Exponent of the brightness; below 1, dark parts are brighter.
-    stain : Stain, optional
-        Stain that an image in red, green and blue of 8 bit is normalised to.
-    """
+    """Display of a channel."""
 
     shown: bool = True
-    colour: Colour | None = None
+    colour: Colour | None = None  # none for the colour in the file
+    # low, high: values shown as black and as full brightness; None for those by default: bytes as they are,
+    # the darkest and the brightest thousandth of deeper images
     low: float | None = None
     high: float | None = None
-    gamma: float = 1.0
-    stain: Stain | None = None
+    gamma: float = 1.0  # exponent of the brightness; below 1, dark parts are brighter
+    stain: Stain | None = None  # stain that an image in red, green and blue of 8 bit is normalised to
 
     def __post_init__(self) -> None:
         if not LOWEST_GAMMA <= self.gamma <= HIGHEST_GAMMA:
@@ -78,45 +67,29 @@ Displays = Mapping[str, ChannelDisplay]
 
 @dataclass(frozen=True, eq=False)
 class ChannelPlane:
-    """A channel with its values.
-
-    Attributes
-    ----------
-    values : (height, width) number, or (height, width, 3) number
-        The latter of an image in red, green and blue, whose name is `COLOUR`.
-    colour : Colour, optional
-        Colour in the file; None for grey, and for an image in red, green and blue.
-    """
+    """A channel with its values."""
 
     name: str
+    # (height, width), or (height, width, 3): the latter of an image in red, green and blue, whose name is
+    # `COLOUR`
     values: NDArray[Any]
-    colour: Colour | None = None
+    colour: Colour | None = None  # colour in the file; None for grey, and for an image in red, green and blue
 
 
 @dataclass(frozen=True)
 class ChannelRange:
-    """Values of a channel, as needed to choose its display.
-
-    Attributes
-    ----------
-    low, high : float
-        Values shown as black and white by default.
-    automatic : (float, float)
-        The darkest and the brightest thousandth.
-    lowest, highest : float
-        Extent of the histogram.
-    histogram : tuple of int
-        Pixels of a sample, in bins of equal width.
-    """
+    """Values of a channel, as needed to choose its display."""
 
     name: str
     colour: Colour | None
+    # low, high: values shown as black and white by default
     low: float
     high: float
-    automatic: tuple[float, float]
+    automatic: tuple[float, float]  # the darkest and the brightest thousandth
+    # lowest, highest: extent of the histogram
     lowest: float
     highest: float
-    histogram: tuple[int, ...]
+    histogram: tuple[int, ...]  # pixels of a sample, in bins of equal width
 
 
 def find_contrast(pixels: NDArray[Any]) -> tuple[float, float]:
