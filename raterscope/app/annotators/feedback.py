@@ -36,10 +36,7 @@ def write_feedback(study: Study, name: str, path: Path, watch: Watch = silent) -
     Raises `InputError` where there is no such annotator, nothing of theirs was fused, or the file cannot be
     written.
 
-    Parameters
-    ----------
-    name : str
-        Any name of the annotator.
+    `name`: any name of the annotator.
     """
     check_report_name(path)
     table = read_annotators(study, part(watch, 0.0, 0.4))

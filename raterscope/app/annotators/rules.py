@@ -46,19 +46,10 @@ class _Token(NamedTuple):
 def select_rows(text: str, columns: Columns, searched: NDArray[Any]) -> Mask:
     """Return which of N rows a filter selects.
 
-    Parameters
-    ----------
-    text : str
-        A rule or words; empty for all rows.
-    columns : mapping of name to (N,) array
-        Numbers, or texts as objects.
-    searched : (N,) of str
-        The text of each row that words are looked for in, in lower case.
-
-    Raises
-    ------
-    RuleError
-        When a rule cannot be read.
+    `text`: a rule or words; empty for all rows.
+    `columns`: by name, numbers, or texts as objects.
+    `searched`: (N,) of str, the text of each row that words are looked for in, in lower case.
+    Raises `RuleError`: when a rule cannot be read.
 
     Examples
     --------

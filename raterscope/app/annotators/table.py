@@ -35,38 +35,19 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorTable:
-    """The N annotators of a study, in the order in which they came.
+    """The N annotators of a study, in the order in which they came."""
 
-    Attributes
-    ----------
-    names : tuple of N str
-        Main names.
-    aliases : mapping of main name to names
-        All names of each joined annotator, the main name first.
-    excluded : mapping of name to reason
-    weighed : mapping of name to (weight, reason)
-        Down-weighted annotators.
-    evidence : tuple of Evidence
-        Of each kind with results.
-    numbers : (N,) int64
-        The study's numbers of the main names, which give colour and symbol.
-    across : PersonReliability, optional
-        Reliability over all kinds; with two kinds or more.
-    flagged : mapping of name to reason
-        Annotators who are marked for attention.
-    programs : set of str
-        Annotators that are programs.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # (N,): main names
+    # by main name: all names of each joined annotator, the main name first
     aliases: Mapping[str, tuple[str, ...]]
-    excluded: Mapping[str, str]
-    weighed: Mapping[str, tuple[float, str]]
-    evidence: tuple[Evidence, ...]
-    numbers: NDArray[np.int64]
-    across: PersonReliability | None = None
+    excluded: Mapping[str, str]  # by name
+    weighed: Mapping[str, tuple[float, str]]  # by name: down-weighted annotators
+    evidence: tuple[Evidence, ...]  # of each kind with results
+    numbers: NDArray[np.int64]  # (N,): the study's numbers of the main names, which give colour and symbol
+    across: PersonReliability | None = None  # reliability over all kinds; with two kinds or more
+    # by name: annotators who are marked for attention
     flagged: Mapping[str, str] = field(default_factory=dict)
-    programs: frozenset[str] = frozenset()
+    programs: frozenset[str] = frozenset()  # annotators that are programs
 
     def __len__(self) -> int:
         return len(self.names)
@@ -229,10 +210,7 @@ def preview_change(
 ) -> tuple[Consequences, ...]:
     """Fuse all kinds again without some annotators, or with a weight, and list what changes.
 
-    Parameters
-    ----------
-    weight : float or None
-        None excludes them.
+    `weight`: none excludes them.
     """
     every = frozenset(all_names(names, fold(study.decisions()).aliases))
     kinds = [kind for kind in KINDS.values() if kind.load_annotators is not None and kind.items(study)]
@@ -253,10 +231,7 @@ MEASURES = {"clicks": "reliability", "masks": "dice", "labels": "accuracy", "pai
 def relate_kinds(columns: Mapping[str, NDArray[Any]], watch: Watch = silent) -> PersonReliability | None:
     """Relate the reliability of annotators across kinds; None with fewer than two kinds.
 
-    Parameters
-    ----------
-    columns : mapping of str to (N,) array
-        Those of `AnnotatorTable`. A kind takes part if its measure of `MEASURES` has intervals.
+    `columns`: those of `AnnotatorTable`. A kind takes part if its measure of `MEASURES` has intervals.
     """
     kinds, values, errors = [], [], []
     for kind, measure in MEASURES.items():

@@ -32,24 +32,14 @@ WIDTH = 3.92
 
 @dataclass(frozen=True, eq=False)
 class Unusual:
-    """What is unusual about each of N annotators.
+    """What is unusual about each of N annotators."""
 
-    Attributes
-    ----------
-    score : (N,) float64
-        Deviations z of the most unusual value as z / (1 + z), 0 where nothing is unusual.
-    words : tuple of N str
-        "accuracy 0.55, crowd 0.88"; empty where nothing is.
-    columns : tuple of N str
-        Column of the most unusual value, or of the group that may copy; empty where nothing is.
-    marked : mapping of column to (N,) bool
-        Values that are unusual.
-    """
-
+    # (N,): deviations z of the most unusual value as z / (1 + z), 0 where nothing is unusual
     score: NDArray[np.float64]
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # (N,): "accuracy 0.55, crowd 0.88"; empty where nothing is
+    # (N,): column of the most unusual value, or of the group that may copy; empty where nothing is
     columns: tuple[str, ...]
-    marked: Mapping[str, NDArray[np.bool_]]
+    marked: Mapping[str, NDArray[np.bool_]]  # by column: values that are unusual
 
 
 def find_unusual(table: AnnotatorTable) -> Unusual:

@@ -72,10 +72,7 @@ def write_annotators(path: Path, tables: Sequence[tuple[Path, AnnotatorTable]], 
 
     Raises `InputError` if it cannot be written, or the rule cannot be read.
 
-    Parameters
-    ----------
-    where : str
-        Rule that selects rows; see `rules`. A column that a study lacks is unknown there.
+    `where`: rule that selects rows; see `rules`. A column that a study lacks is unknown there.
     """
     named = len(tables) > 1
     columns = list(dict.fromkeys(name for _, table in tables for name in table.columns))
