@@ -35,17 +35,11 @@ _WILDCARDS = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True)
 class FoundCase:
-    """A case that was found.
-
-    Attributes
-    ----------
-    files : tuple of str
-        Paths, and patterns of images.
-    """
+    """A case that was found."""
 
     name: str
     kind: str
-    files: tuple[str, ...]
+    files: tuple[str, ...]  # paths, and patterns of images
 
 
 @dataclass(frozen=True)
@@ -77,17 +71,8 @@ def is_pattern(text: str) -> bool:
 def find_cases(place: str, naming: str | None = None, watch: Watch = silent) -> FoundCases:
     """Find the cases in a folder, or among the files and folders of a pattern.
 
-    Parameters
-    ----------
-    place : str
-        A folder, or a pattern with ``*``, ``?``, ``[...]`` and ``**``.
-    naming : str, optional
-        Pattern of the names of masks, see `naming.parse_name`.
-
-    Raises
-    ------
-    InputError
-        If nothing is found.
+    `place`: a folder, or a pattern with ``*``, ``?``, ``[...]`` and ``**``. `naming`: pattern of the names of
+    masks, see `naming.parse_name`. Raises `InputError`: if nothing is found.
     """
     root, files = _files_of(place)
     sources = Sources()

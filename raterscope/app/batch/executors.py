@@ -67,10 +67,7 @@ MakeExecutor = Callable[[], CaseExecutor]
 class LocalExecutor:
     """Local processes, each with a thread that feeds it and replaces it if it dies.
 
-    Parameters
-    ----------
-    jobs : int
-        Number of processes.
+    `jobs`: number of processes.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -115,21 +112,11 @@ class DaskExecutor:
 
     A worker that joins later is used, too. dask itself repeats a task whose worker died, on another worker.
 
-    Parameters
-    ----------
-    address : str
-        Of the scheduler.
-    output : Path
-        Folder that every worker must see.
-    patience : float
-        Seconds to wait for the scheduler.
-
-    Raises
-    ------
-    InputError
-        If dask is not installed, or workers have another version or do not see the folder.
-    LostError
-        If no scheduler answers.
+    `address`: of the scheduler.
+    `output`: folder that every worker must see.
+    `patience`: seconds to wait for the scheduler.
+    Raises `InputError`: if dask is not installed, or workers have another version or do not see the folder.
+    Raises `LostError`: if no scheduler answers.
     """
 
     task_seconds = 3.0

@@ -37,20 +37,11 @@ _UNNAMED = {("questions", labels.UNNAMED), ("questions", pairs.UNNAMED)}
 
 @dataclass(frozen=True)
 class Gathered:
-    """Outcome of a gathering.
+    """Outcome of a gathering."""
 
-    Attributes
-    ----------
-    cases : tuple of CohortCase
-        All cases of the cohort, in the order of its table.
-    added : int
-        Cases that were copied now.
-    changed : tuple of str
-        Cases that were processed again after they had been gathered; the study keeps their earlier results.
-    """
-
-    cases: tuple[CohortCase, ...]
-    added: int
+    cases: tuple[CohortCase, ...]  # all cases of the cohort, in the order of its table
+    added: int  # cases that were copied now
+    # cases that were processed again after they had been gathered; the study keeps their earlier results
     changed: tuple[str, ...]
 
     @property
@@ -62,17 +53,9 @@ class Gathered:
 def gather_cohort(output: Path, path: Path, watch: Watch) -> Gathered:
     """Gather the cases of a cohort in one study.
 
-    Parameters
-    ----------
-    output : Path
-        Folder that `raterscope batch` wrote.
-    path : Path
-        Of the study; if it exists, it must be of this cohort, and new cases are added.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no cohort, no case is done, or the study cannot be written.
+    `output`: folder that `raterscope batch` wrote. `path`: of the study; if it exists, it must be of this
+    cohort, and new cases are added. Raises `InputError`: if the folder holds no cohort, no case is done, or
+    the study cannot be written.
     """
     cases = list_cases(output)
     if not any(case.is_done for case in cases):

@@ -22,55 +22,29 @@ _SETTING = re.compile(r"([a-z_]+)=(.*)")
 
 @dataclass(frozen=True)
 class Case:
-    """What is fused together: a volume with its masks, a study of clicks, a question of labels or pairs.
+    """What is fused together: a volume with its masks, a study of clicks, a question of labels or pairs."""
 
-    Attributes
-    ----------
-    name : str
-        Unique in the cohort; also the name of the folder of its results.
-    files : tuple of Path
-        Files and folders to import.
-    settings : tuple of (name, text)
-    naming : str or None
-        Pattern of the names of masks, see `naming.parse_name`.
-    structure : str or None
-        Structure of masks that name none.
-    addresses : tuple of str
-        Remote files and OME-Zarr images, downloaded before they are imported; see `formats.remote`.
-    """
-
-    name: str
+    name: str  # unique in the cohort; also the name of the folder of its results
     kind: str
-    files: tuple[Path, ...]
+    files: tuple[Path, ...]  # files and folders to import
     algorithm: str
-    settings: tuple[tuple[str, str], ...] = ()
-    naming: str | None = None
-    structure: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()  # tuple of (name, text)
+    naming: str | None = None  # pattern of the names of masks, see `naming.parse_name`
+    structure: str | None = None  # structure of masks that name none
+    # remote files and OME-Zarr images, downloaded before they are imported; see `formats.remote`
     addresses: tuple[str, ...] = ()
 
 
 def read_manifest(path: Path) -> list[Case]:
     """Read the cases of a cohort.
 
-    Parameters
-    ----------
-    path : Path
-        A table with the columns case, kind and files, and optionally algorithm, settings, naming and
+    `path`: a table with the columns case, kind and files, and optionally algorithm, settings, naming and
         structure. Files are separated by semicolons, relative to the table's folder. They may be patterns
         such as ``case1/*.nii.gz``, or addresses such as ``https://host/mask.nii.gz``. Settings are
         ``name=value``, separated by semicolons too.
-
-    Returns
-    -------
-    list of Case
-        In the order of the table.
-
-    Raises
-    ------
-    TableProblems
-        With every problem: unknown columns, missing files, names that occur twice.
-    InputError
-        If the table cannot be read.
+    Returns in the order of the table.
+    Raises `TableProblems`: with every problem: unknown columns, missing files, names that occur twice.
+    Raises `InputError`: if the table cannot be read.
     """
     table = read_table(path)
     header = [name.strip().casefold() for name in table.header]

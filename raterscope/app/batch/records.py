@@ -31,27 +31,16 @@ STATUS_COLUMNS = ("case", "kind", "status", "reason", "seconds", "memory_mb", "a
 
 @dataclass(frozen=True)
 class CaseRecord:
-    """Outcome of a case.
-
-    Attributes
-    ----------
-    status : str
-        "done", or whose fault it is: "bad input", "temporary fault" (of disk, memory or process), "internal
-        error" of the program.
-    reason : str
-        Why it failed, in a sentence.
-    digest : str
-        Of the input's files, algorithm, settings and version; see `digest_of_case`.
-    seconds, memory_mb : float
-        Elapsed time, and the largest memory of the worker meanwhile.
-    versions : dict of str to str
-    """
+    """Outcome of a case."""
 
     case: str
     kind: str
+    # "done", or whose fault it is: "bad input", "temporary fault" (of disk, memory or process), "internal
+    # error" of the program
     status: Status
-    reason: str
-    digest: str
+    reason: str  # why it failed, in a sentence
+    digest: str  # of the input's files, algorithm, settings and version; see `digest_of_case`
+    # seconds, memory_mb: elapsed time, and the largest memory of the worker meanwhile
     seconds: float
     memory_mb: float
     attempts: int
@@ -96,10 +85,7 @@ def write_status(
 ) -> Path:
     """Write the table of all cases of the manifest, also of those that are still to do.
 
-    Parameters
-    ----------
-    records : mapping of case to CaseRecord, optional
-        Outcomes of this start. A fault may have left results of an earlier one in place.
+    `records`: by case, outcomes of this start. A fault may have left results of an earlier one in place.
     """
     latest = {} if records is None else records
 
@@ -140,10 +126,7 @@ def claim(output: Path, name: str) -> Iterator[bool]:
 
     Returns False where the file system has no locks.
 
-    Raises
-    ------
-    OSError
-        If the folder cannot be written.
+    Raises `OSError`: if the folder cannot be written.
     """
     folder = output / LOCKS
     folder.mkdir(parents=True, exist_ok=True)

@@ -61,21 +61,11 @@ def run_cases(
     scheduler broke are submitted again, and those of a group whose worker died are submitted one by one; that
     counts as no attempt.
 
-    Parameters
-    ----------
-    make_executor : callable
-        Makes an executor; called again if the connection to its workers breaks.
-    watch : Watch
-        What it raises ends the work.
-    retries : int
-        Further attempts after a temporary fault.
-    all_cases : sequence of Case, optional
-        Rows of the status table, where a shard is processed.
-
-    Raises
-    ------
-    LostError
-        If the scheduler does not come back.
+    `make_executor`: makes an executor; called again if the connection to its workers breaks.
+    `watch`: what it raises ends the work.
+    `retries`: further attempts after a temporary fault.
+    `all_cases`: rows of the status table, where a shard is processed.
+    Raises `LostError`: if the scheduler does not come back.
     """
     listed = cases if all_cases is None else all_cases
     records: dict[str, CaseRecord] = {}
@@ -183,19 +173,11 @@ _NEWEST = 0.3
 
 @dataclass(frozen=True)
 class Attempt:
-    """A case to process.
-
-    Attributes
-    ----------
-    number : int
-        From 1.
-    alone : bool
-        In no group, because its worker may die of it.
-    """
+    """A case to process."""
 
     case: Case
-    number: int = 1
-    alone: bool = False
+    number: int = 1  # from 1
+    alone: bool = False  # in no group, because its worker may die of it
 
 
 class CaseQueue:
@@ -211,12 +193,8 @@ class CaseQueue:
     def take(self, slots: int, seconds: float) -> list[Attempt]:
         """Take the next group. Groups shrink towards the end, so that no worker waits long for another.
 
-        Parameters
-        ----------
-        slots : int
-            Groups at work at a time.
-        seconds : float
-            Of a group, by the time of earlier cases; 0 for a single case.
+        `slots`: groups at work at a time. `seconds`: of a group, by the time of earlier cases; 0 for a single
+        case.
         """
         group = [self._waiting.popleft()]
         size = 1

@@ -73,17 +73,8 @@ def run_case(case: Case, output: Path, attempt: int = 1) -> CaseRecord:
     The folder appears complete or not at all; a failure leaves a record and a log without results. What a
     killed worker left is removed by the next one. A worker waits for another that is at the same case.
 
-    Parameters
-    ----------
-    output : Path
-        Folder of the cohort.
-    attempt : int
-        Stored in the record.
-
-    Returns
-    -------
-    CaseRecord
-        Also of a failure: this function does not raise.
+    `output`: folder of the cohort. `attempt`: stored in the record. Returns also of a failure: this function
+    does not raise.
     """
     begun, log = time.perf_counter(), [f"{case.name}: {case.kind} by {case.algorithm}"]
     digest = ""
