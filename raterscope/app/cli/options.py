@@ -141,12 +141,8 @@ _USAGE = "raterscope [STUDY | IMAGE | FILE ...]\n       raterscope COMMAND ..."
 def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments after the program's name.
 
-    Raises
-    ------
-    UsageError
-        Where that cannot be understood.
-    SystemExit
-        After help or a version was printed.
+    Raises `UsageError`: where that cannot be understood. Raises `SystemExit`: after help or a version was
+    printed.
     """
     # A space before it keeps "-1,1,3" or "-1=no" from being taken for an option.
     spaced = [f" {argument}" if _NEGATIVE.match(argument) else argument for argument in arguments]

@@ -149,15 +149,7 @@ def _prepare(options: argparse.Namespace) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments after the program's name; by default those of the process.
-
-    Returns
-    -------
-    int
-        The exit status.
+    `argv`: the arguments after the program's name; by default those of the process. Returns the exit status.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that lacks a letter is no reason to fail
