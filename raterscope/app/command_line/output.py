@@ -196,19 +196,11 @@ def write_with_fallback(
 ) -> WriteOutcome[Written]:
     """Write something, at an alternative path if the intended one fails.
 
-    Parameters
-    ----------
-    write : callable
-        ``write(path)`` returns the result.
-    path : Path
-        Where it is meant to be.
-    elsewhere : callable, optional
-        What is done at an alternative path, which does not exist yet; `write` by default.
-
-    Raises
-    ------
-    InputError, OSError
-        Why it could not be written to `path`, when no alternative path takes it either.
+    `write`: ``write(path)`` returns the result.
+    `path`: where it is meant to be.
+    `elsewhere`: what is done at an alternative path, which does not exist yet; `write` by default.
+    Raises `InputError, OSError`: why it could not be written to `path`, when no alternative path takes it
+        either.
     """
     try:
         return WriteOutcome(write(path), path)
