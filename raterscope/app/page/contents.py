@@ -27,20 +27,13 @@ class Swatch:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of a table.
-
-    Attributes
-    ----------
-    ground, ink : str
-        Hexadecimal colours; empty for the page's own.
-    swatch : str
-        A colour shown before the text; empty for none.
-    """
+    """One cell of a table."""
 
     text: str
+    # ground, ink: hexadecimal colours; empty for the page's own
     ground: str = ""
     ink: str = ""
-    swatch: str = ""
+    swatch: str = ""  # a colour shown before the text; empty for none
 
     def printed(self) -> str:
         """Return the text, behind a square in the place of a swatch."""
@@ -49,23 +42,15 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells below headings.
-
-    Attributes
-    ----------
-    note : str
-        Notes on the figures.
-    words : set of int
-        Columns of words, which start at the left; the first always is one.
-    """
+    """Rows of cells below headings."""
 
     kind: ClassVar[str] = "table"
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell | str]]
-    note: str = ""
-    words: frozenset[int] = frozenset()
+    note: str = ""  # notes on the figures
+    words: frozenset[int] = frozenset()  # columns of words, which start at the left; the first always is one
 
     def cells(self) -> list[list[Cell]]:
         """Return the rows with every cell a Cell."""
@@ -121,21 +106,13 @@ class Prose:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A picture with its caption.
+    """A picture with its caption."""
 
-    Attributes
-    ----------
-    data : bytes
-        PNG or JPEG.
-    width, height : int
-        Pixels; two of them are as wide as one of the page's.
-    title, words : str
-        Caption: what it shows, and what is to be known of it.
-    """
-
-    data: bytes
+    data: bytes  # PNG or JPEG
+    # width, height: pixels; two of them are as wide as one of the page's
     width: int
     height: int
+    # title, words: caption: what it shows, and what is to be known of it
     title: str
     words: str = ""
 
@@ -157,20 +134,12 @@ Block = Facts | Table | Gallery | Notices | Prose
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report with a heading.
-
-    Attributes
-    ----------
-    sections : sequence of Section
-        Within it.
-    breaks : bool
-        Whether it starts a page when printed.
-    """
+    """A part of the report with a heading."""
 
     title: str
     blocks: Sequence[Block] = ()
-    sections: Sequence[Section] = ()
-    breaks: bool = False
+    sections: Sequence[Section] = ()  # within it
+    breaks: bool = False  # whether it starts a page when printed
 
 
 @dataclass(frozen=True)
@@ -259,19 +228,16 @@ class _Column:
     ----------
     heading, longest : float
         Widths in em of the longest word of the heading, and of the texts.
-    least : float
-        Smallest width that the column may have.
-    full : float
-        Width in which every text and the heading are one line.
     """
 
     def __init__(self, name: str, texts: Sequence[str]) -> None:
         self.heading = max((_BOLD * _width(word) for word in name.split(" ")), default=0.0)
         self._texts = [[_width(word) for word in unbroken(text).split(" ")] for text in dict.fromkeys(texts)]
         self.longest = max((max(words) for words in self._texts), default=0.0)
-        self.least = max(self.heading, self.longest)
+        self.least = max(self.heading, self.longest)  # smallest width that the column may have
         gap = _width(" ")
         texts_full = (sum(words) + gap * (len(words) - 1) for words in self._texts)
+        # width in which every text and the heading are one line
         self.full = max([self.least, _BOLD * _width(name), *texts_full])
 
     def width_for(self, lines: int) -> float:
@@ -305,12 +271,8 @@ def _count_lines(words: Sequence[float], width: float) -> int:
 def as_html(contents: Contents, style: str = "page", source: Callable[[Picture], str] | None = None) -> str:
     """Write a report as HTML; all its text is escaped.
 
-    Parameters
-    ----------
-    style : str
-        Name of the style sheet: "page" for browsers, "paper" for Qt's rich text.
-    source : callable, optional
-        Returns the address of a picture; by default its bytes themselves, as a data: address.
+    `style`: name of the style sheet: "page" for browsers, "paper" for Qt's rich text. `source`: returns the
+    address of a picture; by default its bytes themselves, as a data: address.
     """
     template = _environment().get_template("report.html.j2")
     return template.render(

@@ -39,10 +39,7 @@ def scale_bar(canvas: PixelCanvas, scale: float, unit: str) -> str:
 
     It is written above it where the letters of pictures, which are plain ones, suffice.
 
-    Parameters
-    ----------
-    scale : float
-        Pixels of the canvas a unit.
+    `scale`: pixels of the canvas a unit.
     """
     width, height = canvas.size
     longest = width / 3 / scale
@@ -73,12 +70,7 @@ def draw_lines(
 ) -> Picture:
     """Draw lines over 0 to `limit` across and 0 to 1 up, perhaps with the diagonal.
 
-    Parameters
-    ----------
-    across, up : str
-        Names of the axes.
-    title, words : str
-        Of the caption.
+    `across`, `up`: names of the axes. `title`, `words`: of the caption.
     """
     return draw_paper(line_chart(lines, across, up, limit, diagonal=diagonal), title, words)
 

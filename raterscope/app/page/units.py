@@ -22,24 +22,12 @@ _SMALL = 0.1
 
 @dataclass(frozen=True)
 class Units:
-    """Formatting of lengths and sizes on one grid.
+    """Formatting of lengths and sizes on one grid."""
 
-    Attributes
-    ----------
-    length : str
-        "mm"; "px" if the pixel size is unknown.
-    size : str
-        "ml", on an image "mm²"; "voxels" or "px" if their size is unknown.
-    per_ml : float
-        What one ml of the algorithms' figures is in that unit.
-    extent : str
-        "Volume", on an image "Area".
-    """
-
-    length: str
-    size: str
-    per_ml: float
-    extent: str = "Volume"
+    length: str  # "mm"; "px" if the pixel size is unknown
+    size: str  # "ml", on an image "mm²"; "voxels" or "px" if their size is unknown
+    per_ml: float  # what one ml of the algorithms' figures is in that unit
+    extent: str = "Volume"  # "Volume", on an image "Area"
 
     def mm(self, value: float) -> str:
         """Format a length without its unit."""

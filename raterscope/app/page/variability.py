@@ -114,30 +114,19 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Statistic:
-    """One figure of variability.
+    """One figure of variability."""
 
-    Attributes
-    ----------
-    subject : str
-        Structure or question; empty for clicks.
-    key : str
-        In `AT_LEAST` or `AT_MOST`, or the figure's own words.
-    first, second : str
-        Annotators that it compares; empty if it is of all.
-    cases, raters : int
-        That it is of.
-    single : bool
-        Whether it is of one of several pairs of annotators; these are not compared with a protocol.
-    """
-
-    subject: str
-    key: str
+    subject: str  # structure or question; empty for clicks
+    key: str  # in `AT_LEAST` or `AT_MOST`, or the figure's own words
     value: Coefficient
     unit: str = ""
+    # first, second: annotators that it compares; empty if it is of all
     first: str = ""
     second: str = ""
+    # cases, raters: that it is of
     cases: int = 0
     raters: int = 2
+    # whether it is of one of several pairs of annotators; these are not compared with a protocol
     single: bool = False
 
     @property
@@ -166,17 +155,10 @@ def statistic_rows(
 
 @dataclass(frozen=True)
 class Protocol:
-    """Limits that a reader study has to keep.
+    """Limits that a reader study has to keep."""
 
-    Attributes
-    ----------
-    tolerance : float, optional
-        mm, of the surface Dice.
-    limits : mapping of key to limit
-    """
-
-    tolerance: float | None = None
-    limits: Mapping[str, float] = field(default_factory=dict)
+    tolerance: float | None = None  # mm, of the surface Dice
+    limits: Mapping[str, float] = field(default_factory=dict)  # by key
 
 
 def read_protocol(path: Path) -> Protocol:
