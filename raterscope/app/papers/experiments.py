@@ -40,119 +40,64 @@ Results = Mapping[str, Sequence[Measures]]
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a table of the page: a figure of the paper beside ours.
-
-    Attributes
-    ----------
-    printed : str
-        The measure of the method as the paper prints it.
-    paper : float, optional
-        The paper's figure.
-    words : str
-        Statement of the paper, where it gives no figure.
-    default : str
-        The measure of this program's default; empty where the same is measured with no other method.
-    better : {"higher", "lower", "nearer", ""}
-        Which default is better than the paper's method; "nearer" to `aim`.
-    digits : int
-        Decimals shown.
-    """
+    """One row of a table of the page: a figure of the paper beside ours."""
 
     label: str
     cell: str
-    printed: str
-    paper: float | None = None
-    words: str = ""
+    printed: str  # the measure of the method as the paper prints it
+    paper: float | None = None  # the paper's figure
+    words: str = ""  # statement of the paper, where it gives no figure
+    # the measure of this program's default; empty where the same is measured with no other method
     default: str = ""
+    # {"higher", "lower", "nearer", ""}: which default is better than the paper's method; "nearer" to `aim`
     better: Better = "higher"
     aim: float = 0.0
-    digits: int = 3
+    digits: int = 3  # decimals shown
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves of means over runs, with bands of a standard error.
-
-    Attributes
-    ----------
-    across, up : str
-        Names of the axes; the second runs from 0 to 1.
-    curves : tuple of (name, points)
-        A point is a place across, a cell and a measure.
-    """
+    """Curves of means over runs, with bands of a standard error."""
 
     title: str
+    # across, up: names of the axes; the second runs from 0 to 1
     across: str
     up: str
+    # tuple of (name, points): a point is a place across, a cell and a measure
     curves: tuple[tuple[str, tuple[tuple[float, str, str], ...]], ...]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Measurements that reproduce a table or a figure.
+    """Measurements that reproduce a table or a figure."""
 
-    Attributes
-    ----------
-    name : str
-        Short, of letters, digits and hyphens: files are named so.
-    title : str
-        Table or figure of the paper: "Table 1: ...".
-    cells : tuple of str
-        Measured separately.
-    measure : callable
-        See `Measure`.
-    runs : int
-        Of a cell, in full.
-    quick : int
-        Of a cell, in the quick form: the first of the same runs; 0 for what only the full form measures.
-    method : str
-        Quantity that was measured, in a sentence or two.
-    command : str
-        The command that produces one of the figures without the page.
-    remark : str
-        Where ours differ, and why.
-    paper_runs : int, optional
-        Realizations behind the paper's figures; their scatter is taken to be ours.
-    instead : str
-        Data used in place of unpublished data; empty for the paper's own set-up or data.
-    needs : str
-        A file or folder of the open data, below the data folder; empty for a simulation.
-    """
-
-    name: str
-    title: str
-    cells: tuple[str, ...]
-    measure: Measure
+    name: str  # short, of letters, digits and hyphens: files are named so
+    title: str  # table or figure of the paper: "Table 1: ..."
+    cells: tuple[str, ...]  # measured separately
+    measure: Measure  # see `Measure`
     rows: tuple[Row, ...]
-    runs: int
+    runs: int  # of a cell, in full
+    # of a cell, in the quick form: the first of the same runs; 0 for what only the full form measures
     quick: int
-    method: str
-    command: str
-    remark: str = ""
+    method: str  # quantity that was measured, in a sentence or two
+    command: str  # the command that produces one of the figures without the page
+    remark: str = ""  # where ours differ, and why
+    # realizations behind the paper's figures; their scatter is taken to be ours
     paper_runs: int | None = None
-    instead: str = ""
-    needs: str = ""
+    instead: str = ""  # data used in place of unpublished data; empty for the paper's own set-up or data
+    needs: str = ""  # a file or folder of the open data, below the data folder; empty for a simulation
     charts: tuple[Chart, ...] = ()
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper and the experiments that reproduce it.
+    """A paper and the experiments that reproduce it."""
 
-    Attributes
-    ----------
-    name : str
-        As the command line has it.
-    reference : str
-        Its key in the bibliography.
-    unpublished : tuple of (str, str)
-        Results that depend on unpublished data, and what is measured instead.
-    """
-
-    name: str
+    name: str  # as the command line has it
     title: str
-    reference: str
+    reference: str  # its key in the bibliography
     experiments: tuple[Experiment, ...]
+    # results that depend on unpublished data, and what is measured instead
     unpublished: tuple[tuple[str, str], ...] = ()
 
 
@@ -223,16 +168,10 @@ def measure(
 ) -> None:
     """Measure what is still missing, run by run.
 
-    Parameters
-    ----------
-    folder : Path
-        As `check_folder` left it.
-    watch : Watch
-        Called before every run; what was measured is kept when it raises.
-    full : bool
-        As many runs as the papers took, or as there are; else the first few.
-    data : Path, optional
-        The folder of open data; without it, experiments that need it are left out.
+    `folder`: as `check_folder` left it.
+    `watch`: called before every run; what was measured is kept when it raises.
+    `full`: as many runs as the papers took, or as there are; else the first few.
+    `data`: the folder of open data; without it, experiments that need it are left out.
     """
     work = [
         (experiment, cell)

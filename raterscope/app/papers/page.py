@@ -118,12 +118,7 @@ def write_page(papers: Sequence[Paper], folder: Path, *, data: Path | None = Non
 def contents_of(papers: Sequence[Paper], folder: Path, *, data: Path | None = None) -> Contents:
     """Gather the page from what has been measured.
 
-    Parameters
-    ----------
-    folder : Path
-        With the figures of the runs.
-    data : Path, optional
-        The folder of open data; the page names missing data.
+    `folder`: with the figures of the runs. `data`: the folder of open data; the page names missing data.
     """
     sections, verdicts = [], {}
     for paper in papers:
@@ -298,23 +293,12 @@ def make_page(
 
     Raises `InputError` where the folders will not do.
 
-    Parameters
-    ----------
-    folder : Path
-        New, or of an earlier page.
-    names : collection of str
-        The papers to measure; the page has all.
-    full : bool
-        As many runs as the papers took.
-    data : Path, optional
-        The folder of open data.
-    measuring : bool
-        Whether anything is measured.
-
-    Returns
-    -------
-    Path
-        The page.
+    `folder`: new, or of an earlier page.
+    `names`: collection of str, the papers to measure; the page has all.
+    `full`: as many runs as the papers took.
+    `data`: the folder of open data.
+    `measuring`: whether anything is measured.
+    Returns the page.
     """
     if data is not None and not data.is_dir():
         raise InputError("is no folder; expected the folder of open data", file=data)
