@@ -17,47 +17,25 @@ VERSION = 2
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """An image of a case, as the study was set up with it.
+    """An image of a case, as the study was set up with it."""
 
-    Attributes
-    ----------
-    path : str
-        Relative to the file that names it where it lies beside or below that, else absolute.
-    digest : str
-        Of the content, see `file_digests`.
-    width, height : int
-        Pixels.
-    pixel_size : float or None
-        Micrometres.
-    shape : (slices, rows, columns), optional
-        Of masks: the grid on which readers draw.
-    identifier : str
-        UID of a DICOM series.
-    """
-
-    path: str
-    digest: str
+    path: str  # relative to the file that names it where it lies beside or below that, else absolute
+    digest: str  # of the content, see `file_digests`
+    # width, height: pixels
     width: int
     height: int
-    pixel_size: float | None = None
+    pixel_size: float | None = None  # micrometres
+    # (slices, rows, columns): of masks: the grid on which readers draw
     shape: tuple[int, int, int] | None = None
-    identifier: str = ""
+    identifier: str = ""  # UID of a DICOM series
 
 
 class ReadingCase(msgspec.Struct, frozen=True):
-    """A case: one picture, two that are compared, or texts and pictures of a task.
+    """A case: one picture, two that are compared, or texts and pictures of a task."""
 
-    Attributes
-    ----------
-    key : str
-        Neutral name that tells the reader nothing: "c007".
-    texts : dict of field to text
-        Contents of a task, in order.
-    """
-
-    key: str
+    key: str  # neutral name that tells the reader nothing: "c007"
     pictures: tuple[Picture, ...]
-    texts: dict[str, str] = {}
+    texts: dict[str, str] = {}  # by field: contents of a task, in order
 
     @property
     def digests(self) -> list[str]:
@@ -72,21 +50,11 @@ def digest_of_texts(texts: Mapping[str, str]) -> str:
 
 
 class ScheduledCase(msgspec.Struct, frozen=True):
-    """A position in a reader's order.
+    """A position in a reader's order."""
 
-    Attributes
-    ----------
-    session : int
-        From 1; session 2 has the second read.
-    case : str
-        Key of the case.
-    swapped : bool
-        Of a pair: whether the second picture is on the left.
-    """
-
-    session: int
-    case: str
-    swapped: bool = False
+    session: int  # from 1; session 2 has the second read
+    case: str  # key of the case
+    swapped: bool = False  # of a pair: whether the second picture is on the left
 
 
 class AskedQuestion(msgspec.Struct, frozen=True):
@@ -98,30 +66,18 @@ class AskedQuestion(msgspec.Struct, frozen=True):
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """What one reader does: the contents of a reading file before anything is read.
+    """What one reader does: the contents of a reading file before anything is read."""
 
-    Attributes
-    ----------
-    study : str
-        Identifier of the reader study.
-    name : str
-        Name of the study.
-    reader : str
-        Pseudonym, or name where the study has no pseudonyms.
-    places : tuple of ScheduledCase
-        In the order in which the reader sees them, session after session.
-    """
-
-    study: str
-    name: str
+    study: str  # identifier of the reader study
+    name: str  # name of the study
     kind: Literal["clicks", "masks", "labels", "pairs"]
-    reader: str
+    reader: str  # pseudonym, or name where the study has no pseudonyms
     instruction: str
     structures: tuple[str, ...]
     questions: tuple[AskedQuestion, ...]
     washout_days: float
     cases: tuple[ReadingCase, ...]
-    places: tuple[ScheduledCase, ...]
+    places: tuple[ScheduledCase, ...]  # in the order in which the reader sees them, session after session
     version: int = 1
 
     @property
@@ -140,34 +96,16 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReaderEntry(msgspec.Struct, frozen=True):
-    """A reader of a study: the key of the pseudonym, and the expected reads.
+    """A reader of a study: the key of the pseudonym, and the expected reads."""
 
-    Attributes
-    ----------
-    person : str
-        Name in the protocol.
-    reader : str
-        Pseudonym.
-    file : str
-        Name of the reading file.
-    """
-
-    person: str
-    reader: str
-    file: str
+    person: str  # name in the protocol
+    reader: str  # pseudonym
+    file: str  # name of the reading file
     places: tuple[ScheduledCase, ...]
 
 
 class Coordinator(msgspec.Struct, frozen=True, kw_only=True):
-    """Contents of the coordinator's file, which no reader gets.
-
-    Attributes
-    ----------
-    cases : tuple of ReadingCase
-        With the pictures where they lie for the coordinator.
-    names : dict of key to names
-        Of the pictures of each case, or of its task, in the collected study.
-    """
+    """Contents of the coordinator's file, which no reader gets."""
 
     study: str
     name: str
@@ -175,7 +113,8 @@ class Coordinator(msgspec.Struct, frozen=True, kw_only=True):
     blinding: bool
     structures: tuple[str, ...]
     questions: tuple[AskedQuestion, ...]
-    cases: tuple[ReadingCase, ...]
+    cases: tuple[ReadingCase, ...]  # with the pictures where they lie for the coordinator
+    # by key: of the pictures of each case, or of its task, in the collected study
     names: dict[str, tuple[str, ...]]
     readers: tuple[ReaderEntry, ...]
     version: int = 1

@@ -55,11 +55,7 @@ def store_marks(
 ) -> None:
     """Store the marks of one read under an annotator's name.
 
-    Parameters
-    ----------
-    file : Path
-        The reading file, which the import names.
-    read : mapping of position to its case and marks
+    `file`: the reading file, which the import names. `read`: by position.
     """
     if not read:
         return
@@ -161,16 +157,11 @@ def _comparisons(coordinator: Coordinator, annotator: str, file: Path, read: Rea
 
 
 class CollectedImages:
-    """The images of a reader study, added to the collected study where they can be read.
-
-    Attributes
-    ----------
-    problems : list of str
-        Images that were changed or, of masks, are missing, and tasks of the study with other texts, a
-        sentence each.
-    """
+    """The images of a reader study, added to the collected study where they can be read."""
 
     def __init__(self, study: Study, coordinator: Coordinator, file: Path, watch: Watch) -> None:
+        # images that were changed or, of masks, are missing, and tasks of the study with other texts, a
+        # sentence each
         self.problems: list[str] = []
         self._entries: dict[str, ImageEntry] = {}
         self._unusable: set[str] = set()

@@ -32,42 +32,26 @@ _NAMED = 4
 
 @dataclass
 class Collected:
-    """Outcome of a collection.
+    """Outcome of a collection."""
 
-    Attributes
-    ----------
-    added : list of (reader, read, cases)
-        Reads that were added now, with the number of their cases.
-    problems : list of str
-        What was left out and why, a sentence each, with the file.
-    state : ReaderStudy
-        The study's state after it.
-    """
-
-    state: ReaderStudy
+    state: ReaderStudy  # the study's state after it
+    # list of (reader, read, cases): reads that were added now, with the number of their cases
     added: list[tuple[str, int, int]] = field(default_factory=list)
+    # what was left out and why, a sentence each, with the file
     problems: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Session:
-    """One reader's session as its file has it.
-
-    Attributes
-    ----------
-    marks : dict of position to CaseMarks
-        Of the completed cases.
-    changed : frozenset of str
-        Keys of the cases whose texts are others than the coordinator's.
-    """
+    """One reader's session as its file has it."""
 
     file: Path
     entry: ReaderEntry
     state: SessionState
     digest: str
-    marks: dict[int, CaseMarks]
+    marks: dict[int, CaseMarks]  # by position: of the completed cases
     seconds: dict[int, float]
-    changed: frozenset[str] = frozenset()
+    changed: frozenset[str] = frozenset()  # keys of the cases whose texts are others than the coordinator's
 
     @property
     def key(self) -> tuple[str, int]:
@@ -78,19 +62,10 @@ class Session:
 def collect(paths: Sequence[Path], target: Path, watch: Watch = silent, *, unblind: str = "") -> Collected:
     """Collect reading files in one study, which is made where it does not exist.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        Reading files, or folders with them and the coordinator's file.
-    target : Path
-        Study; if it exists, it must be of this reader study.
-    unblind : str
-        Reason to open the study before every reader has finished; empty to keep it closed.
-
-    Raises
-    ------
-    InputError
-        If there is no coordinator's file or no reading file, or the study cannot be written.
+    `paths`: reading files, or folders with them and the coordinator's file.
+    `target`: study; if it exists, it must be of this reader study.
+    `unblind`: reason to open the study before every reader has finished; empty to keep it closed.
+    Raises `InputError`: if there is no coordinator's file or no reading file, or the study cannot be written.
     """
     files, coordinator_file = find_files(paths)
     coordinator = read_coordinator(coordinator_file)

@@ -30,10 +30,7 @@ def draw_strokes(
 
     Raises `InputError` for a stroke that does not lie on the image.
 
-    Parameters
-    ----------
-    masks : dict, optional
-        Masks of earlier strokes, which are drawn on.
+    `masks`: masks of earlier strokes, which are drawn on.
     """
     masks = {} if masks is None else masks
     for stroke in strokes:

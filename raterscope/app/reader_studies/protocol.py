@@ -22,84 +22,43 @@ _MOST = {"reads": 9, "washout_days": 3650, "seed": 2**31 - 1}
 
 @dataclass(frozen=True)
 class Question:
-    """A question that a reader answers on every case.
+    """A question that a reader answers on every case."""
 
-    Attributes
-    ----------
-    name : str
-        Short name, which is the question's name in the collected study.
-    classes : tuple of str
-        Answers, in the order of their digit keys; of pairs left, right, and tie where ties are allowed.
-    text : str
-        The question in a sentence.
-    """
-
-    name: str
+    name: str  # short name, which is the question's name in the collected study
+    # answers, in the order of their digit keys; of pairs left, right, and tie where ties are allowed
     classes: tuple[str, ...]
-    text: str = ""
+    text: str = ""  # the question in a sentence
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """Description of a reader study.
-
-    Attributes
-    ----------
-    kind : str
-        clicks, masks, labels or pairs.
-    cases : tuple of Path
-        Files and folders of images, each once; of pairs the images that are compared; of labels also tables
-        and studies of tasks.
-    structures : tuple of str
-        What readers outline, of masks.
-    questions : tuple of Question
-        Of labels and pairs.
-    pairs : int or None
-        Number of pairs that are drawn from all; None for all pairs.
-    reads : int
-        Times that a reader reads a case.
-    repeated_cases : int or None
-        Number of cases that are read again, drawn at random; None for all.
-    washout_days : float
-        Days from the end of a session to the beginning of the next.
-    seed : int
-        Of the order of cases, of pseudonyms and of sides.
-    blinding : bool
-        Whether the collected study is closed until every reader has finished.
-    pseudonyms : bool
-        Whether readers are named R01, R02 and so on in every file but the coordinator's.
-    copy_images : bool
-        Whether the images are copied beside the reading files, under neutral names.
-    instruction : str
-        Shown to the reader at all times.
-    """
+    """Description of a reader study."""
 
     name: str
-    kind: str
+    kind: str  # clicks, masks, labels or pairs
     readers: tuple[str, ...]
+    # files and folders of images, each once; of pairs the images that are compared; of labels also tables and
+    # studies of tasks
     cases: tuple[Path, ...]
-    structures: tuple[str, ...] = ()
-    questions: tuple[Question, ...] = ()
-    pairs: int | None = None
-    reads: int = 1
-    repeated_cases: int | None = None
-    washout_days: float = 0.0
-    seed: int = 0
-    blinding: bool = True
+    structures: tuple[str, ...] = ()  # what readers outline, of masks
+    questions: tuple[Question, ...] = ()  # of labels and pairs
+    pairs: int | None = None  # number of pairs that are drawn from all; None for all pairs
+    reads: int = 1  # times that a reader reads a case
+    repeated_cases: int | None = None  # number of cases that are read again, drawn at random; None for all
+    washout_days: float = 0.0  # days from the end of a session to the beginning of the next
+    seed: int = 0  # of the order of cases, of pseudonyms and of sides
+    blinding: bool = True  # whether the collected study is closed until every reader has finished
+    # whether readers are named R01, R02 and so on in every file but the coordinator's
     pseudonyms: bool = True
-    copy_images: bool = False
-    instruction: str = ""
+    copy_images: bool = False  # whether the images are copied beside the reading files, under neutral names
+    instruction: str = ""  # shown to the reader at all times
 
 
 def read_protocol(path: Path) -> Protocol:
     """Read a protocol from a TOML file.
 
-    Raises
-    ------
-    TableProblems
-        With every problem, each with the field's name.
-    InputError
-        If the file cannot be read or is not TOML.
+    Raises `TableProblems`: with every problem, each with the field's name. Raises `InputError`: if the file
+    cannot be read or is not TOML.
     """
     try:
         with path.open("rb") as file:
@@ -114,20 +73,11 @@ def read_protocol(path: Path) -> Protocol:
 def check_protocol(values: Mapping[str, Any], folder: Path, file: Path) -> Protocol:
     """Check the fields of a protocol.
 
-    Parameters
-    ----------
-    values : mapping
-        As a TOML file has them; see `Protocol`. ``questions`` is a list of tables with name, classes (of
-        pairs: ties instead) and text.
-    folder : Path
-        The cases are relative to it.
-    file : Path
-        Named in messages.
-
-    Raises
-    ------
-    TableProblems
-        With every problem.
+    `values`: as a TOML file has them; see `Protocol`. ``questions`` is a list of tables with name, classes
+        (of pairs: ties instead) and text.
+    `folder`: the cases are relative to it.
+    `file`: named in messages.
+    Raises `TableProblems`: with every problem.
     """
     reader = _Fields(values)
     kind = reader.text("kind", needed=True)

@@ -63,49 +63,30 @@ _SCHEMA = (
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """One entry of the journal.
-
-    Attributes
-    ----------
-    at : str
-        UTC time, ISO 8601.
-    position : int
-        Index in `Assignment.places`.
-    verb : str
-        click, unclick, stroke, answer, done or undo.
-    detail : dict
-        Of click and unclick x and y, pixels; of stroke structure, origin, shape and values (packed int8); of
-        answer question and answer.
-    undoes : int or None
-    """
+    """One entry of the journal."""
 
     id: int
-    at: str
-    position: int
-    verb: str
+    at: str  # UTC time, ISO 8601
+    position: int  # index in `Assignment.places`
+    verb: str  # click, unclick, stroke, answer, done or undo
+    # of click and unclick x and y, pixels; of stroke structure, origin, shape and values (packed int8); of
+    # answer question and answer
     detail: dict[str, Any]
     undoes: int | None = None
 
 
 @dataclass(frozen=True)
 class SessionState:
-    """State of a session.
-
-    Attributes
-    ----------
-    begun, finished : datetime or None
-    opens : datetime or None
-        When it may begin; None while the session before is not finished.
-    done : frozenset of int
-        Places that are completed.
-    """
+    """State of a session."""
 
     session: int
     places: range
+    # begun, finished: datetime or None
     begun: datetime | None
     finished: datetime | None
+    # datetime or None: when it may begin; None while the session before is not finished
     opens: datetime | None
-    done: frozenset[int] = frozenset()
+    done: frozenset[int] = frozenset()  # places that are completed
 
     def is_open(self, now: datetime) -> bool:
         """Return whether the reader may mark."""
@@ -114,25 +95,14 @@ class SessionState:
 
 @dataclass(frozen=True)
 class CaseMarks:
-    """Marks of the reader on one case, as the journal stands.
+    """Marks of the reader on one case, as the journal stands."""
 
-    Attributes
-    ----------
-    clicks : tuple of (x, y, time)
-        Pixels, and the time of the click, ISO 8601.
-    strokes : tuple of Operation
-        In the order in which they are drawn.
-    answers : dict of question to answer
-    done : bool
-        Whether the reader completed the case.
-    undoable, redoable : int or None
-        Numbers of the operations that undo takes back, and that redo repeats.
-    """
-
+    # tuple of (x, y, time): pixels, and the time of the click, ISO 8601
     clicks: tuple[tuple[float, float, str], ...] = ()
-    strokes: tuple[Operation, ...] = ()
-    answers: dict[str, str] = field(default_factory=dict)
-    done: bool = False
+    strokes: tuple[Operation, ...] = ()  # in the order in which they are drawn
+    answers: dict[str, str] = field(default_factory=dict)  # by question
+    done: bool = False  # whether the reader completed the case
+    # undoable, redoable: numbers of the operations that undo takes back, and that redo repeats
     undoable: int | None = None
     redoable: int | None = None
 

@@ -45,18 +45,11 @@ READERS = "readers"
 
 @dataclass(frozen=True)
 class SetUp:
-    """Files of a new reader study.
-
-    Attributes
-    ----------
-    files : tuple of Path
-        The reading files, in the order of the pseudonyms.
-    cases, reads : int
-        Number of cases, and of reads of each reader.
-    """
+    """Files of a new reader study."""
 
     coordinator: Path
-    files: tuple[Path, ...]
+    files: tuple[Path, ...]  # the reading files, in the order of the pseudonyms
+    # cases, reads: number of cases, and of reads of each reader
     cases: int
     reads: int
 
@@ -64,19 +57,10 @@ class SetUp:
 def set_up(protocol: Protocol, file: Path, folder: Path, watch: Watch = silent) -> SetUp:
     """Write the files of a reader study.
 
-    Parameters
-    ----------
-    file : Path
-        The protocol, named in messages.
-    folder : Path
-        New or empty.
-
-    Raises
-    ------
-    TableProblems
-        If images cannot be read, with each.
-    InputError
-        If the folder holds files, or cannot be written.
+    `file`: the protocol, named in messages.
+    `folder`: new or empty.
+    Raises `TableProblems`: if images cannot be read, with each.
+    Raises `InputError`: if the folder holds files, or cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("exists already; choose a new or empty folder", file=folder)

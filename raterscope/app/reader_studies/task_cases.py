@@ -28,21 +28,11 @@ _EXPECTED = (
 
 @dataclass(frozen=True)
 class TaskCase:
-    """A task that readers see.
+    """A task that readers see."""
 
-    Attributes
-    ----------
-    path : Path
-        Table or study.
-    name : str
-        Task.
-    texts : dict of field to text
-        In the order of the file, without the names of pictures.
-    """
-
-    path: Path
-    name: str
-    texts: dict[str, str]
+    path: Path  # table or study
+    name: str  # task
+    texts: dict[str, str]  # by field: in the order of the file, without the names of pictures
     images: tuple[ImageFile, ...]
 
 
