@@ -93,13 +93,8 @@ def decisions_on(
 ) -> list[tuple[Decision, str]]:
     """Select the decisions on some items, and on annotators, each with the names of its items.
 
-    Parameters
-    ----------
-    decisions : sequence of Decision
-        The whole journal.
-    items : mapping of an item's kind and number to its name
-    state : ReviewState
-        State that follows from the journal.
+    `decisions`: the whole journal. `items`: by an item's kind and number. `state`: state that follows from
+    the journal.
     """
     selected = []
     for decision in decisions:
@@ -120,12 +115,8 @@ def decisions_section(
 ) -> Section:
     """Summarise decisions by expert, and list them in their order.
 
-    Parameters
-    ----------
-    entries : sequence of decision and name of its items
-        See `decisions_on`.
-    views : mapping of image to views, optional
-        Of the spots of clicks on the images of the report.
+    `entries`: sequence of decision and name of its items, see `decisions_on`. `views`: by image, of the spots
+    of clicks on the images of the report.
     """
     title = "The expert's decisions"
     viewed = [*_controls(entries, state), *_viewed(views or {}, state)]
@@ -269,15 +260,10 @@ def methods_section(
 ) -> Section:
     """Describe the methods behind all results of the report.
 
-    Parameters
-    ----------
-    runs : sequence of RunEntry
-        All runs of the report.
-    parts : sequence of ReportPart
-        Sections of the kinds.
-    decisions : sequence of Decision
-        The whole journal.
-    items : mapping of kind and number to name
+    `runs`: all runs of the report.
+    `parts`: sections of the kinds.
+    `decisions`: the whole journal.
+    `items`: by kind and number.
     """
     paragraphs: list[Paragraph] = []
     for run in runs:

@@ -43,24 +43,14 @@ def write_report(
     Raises `InputError` when the name is none of a report, nothing was fused yet, or the file cannot be
     written.
 
-    Parameters
-    ----------
-    path : Path
-        Ends in .html or .pdf; replaced where it exists, whole or not at all.
-    item : int, optional
-        Number of the only image to report.
-    question : int, optional
-        Number of the only question of labels or pairs to report. By default everything is reported.
-    options : mapping of name to value, optional
-        What the kinds measure besides, see `Report.read_options` of each: of clicks `crowd_size`, settings
-        for measuring against the number of annotators; of labels `folds`, settings for ROC curves by
-        cross-validation, and `over_time`, the class whose decisions rates are followed for ("" for the
-        last); of masks `methods`, names of methods to compare, all where there are none.
-
-    Returns
-    -------
-    Path
-        The file.
+    `path`: ends in .html or .pdf; replaced where it exists, whole or not at all.
+    `item`: number of the only image to report.
+    `question`: number of the only question of labels or pairs to report. By default everything is reported.
+    `options`: by name, what the kinds measure besides, see `Report.read_options` of each: of clicks
+        `crowd_size`, settings for measuring against the number of annotators; of labels `folds`, settings for
+        ROC curves by cross-validation, and `over_time`, the class whose decisions rates are followed for (""
+        for the last); of masks `methods`, names of methods to compare, all where there are none.
+    Returns the file.
     """
     path = Path(path)
     check_report_name(path)
