@@ -17,10 +17,7 @@ Aliases = Mapping[str, str]
 def read_aliases(decisions: Sequence[Decision], dead: Collection[int] = ()) -> dict[str, str]:
     """Return the main name of each joined name, in the order in which they were joined.
 
-    Parameters
-    ----------
-    dead : collection of int
-        Decisions that were undone.
+    `dead`: collection of int, decisions that were undone.
 
     Examples
     --------
@@ -79,10 +76,7 @@ def standing_names(present: Iterable[str], aliases: Aliases) -> dict[str, str]:
 
     It is the first of the joined names that marked the item: the main name if it did.
 
-    Parameters
-    ----------
-    present : iterable of str
-        The names that marked the item.
+    `present`: the names that marked the item.
 
     Examples
     --------

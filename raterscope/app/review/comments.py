@@ -18,30 +18,18 @@ _NAMED = {"labels": "task", "pairs": "annotator"}
 
 @dataclass(frozen=True, kw_only=True)
 class CommentSubject:
-    """What a comment is on; its text is the reason of the decision.
-
-    Attributes
-    ----------
-    of : str
-        Kind of annotation.
-    name : str
-        Name of the structure, task or annotator; empty for a spot, an image or a question.
-    number : int or None
-        Number of a spot or region on screen.
-    x, y : float or None
-        Position of a spot, pixels.
-    origin, shape : tuple of int
-        Box of a region, voxels; empty for other subjects.
-    """
+    """What a comment is on; its text is the reason of the decision."""
 
     form: ClassVar[str] = "comment"
     verbs: ClassVar[tuple[str, ...]] = ("comment", "uncomment")
 
-    of: str
-    name: str = ""
-    number: int | None = None
+    of: str  # kind of annotation
+    name: str = ""  # name of the structure, task or annotator; empty for a spot, an image or a question
+    number: int | None = None  # number of a spot or region on screen
+    # x, y: position of a spot, pixels
     x: float | None = None
     y: float | None = None
+    # origin, shape: box of a region, voxels; empty for other subjects
     origin: tuple[int, ...] = ()
     shape: tuple[int, ...] = ()
 

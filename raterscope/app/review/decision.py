@@ -51,51 +51,27 @@ _NEEDED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """One line of the journal.
+    """One line of the journal."""
 
-    Attributes
-    ----------
-    verb : str
-        One of the subject's verbs; or exclude or include annotators, mark or unmark them for attention, mark
-        them as program or person, join names of one annotator, separate names from the others, or undo a
-        decision.
-    subject : Subject, optional
-        Part of the item that is decided.
-    id : int
-        Counts from 1; 0 until the study has recorded it.
-    at : datetime or None
-        When, with its time zone; None until the study has recorded it.
-    who : str
-        Filled with the user's name by the study when it is empty.
-    item : int or None
-        The item's number in the study; of several images the first.
-    annotators : tuple of str
-        Annotators who are excluded, weighted or included; names that are joined, the main name first, or
-        separated.
-    run : int or None
-        The run whose result was on screen.
-    about : int or None
-        An earlier decision on the same subject.
-    undoes : int or None
-        The decision that an undo takes back.
-    voxels : int or None
-        The study's number for the voxels that it settles.
-    settled : Settled, optional
-        Those voxels, until the study has recorded them.
-    """
-
+    # one of the subject's verbs; or exclude or include annotators, mark or unmark them for attention, mark
+    # them as program or person, join names of one annotator, separate names from the others, or undo a
+    # decision
     verb: str
-    subject: Subject | None = None
-    id: int = 0
+    subject: Subject | None = None  # part of the item that is decided
+    id: int = 0  # counts from 1; 0 until the study has recorded it
+    # datetime or None: when, with its time zone; None until the study has recorded it
     at: datetime | None = None
-    who: str = ""
-    item: int | None = None
+    who: str = ""  # filled with the user's name by the study when it is empty
+    item: int | None = None  # the item's number in the study; of several images the first
     reason: str = ""
+    # annotators who are excluded, weighted or included; names that are joined, the main name first, or
+    # separated
     annotators: tuple[str, ...] = ()
-    run: int | None = None
-    about: int | None = None
-    undoes: int | None = None
-    voxels: int | None = None
+    run: int | None = None  # the run whose result was on screen
+    about: int | None = None  # an earlier decision on the same subject
+    undoes: int | None = None  # the decision that an undo takes back
+    voxels: int | None = None  # the study's number for the voxels that it settles
+    # those voxels, until the study has recorded them
     settled: Settled | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -140,12 +116,8 @@ class Decision:
 def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = False) -> str:
     """Describe a decision: "reject spot 12", "undo reject spot 12", "redo reject spot 12".
 
-    Parameters
-    ----------
-    find : callable, optional
-        Gives an earlier decision by its number, for undo and redo.
-    hidden : bool
-        Leave out the names of annotators.
+    `find`: gives an earlier decision by its number, for undo and redo. `hidden`: leave out the names of
+    annotators.
 
     Examples
     --------

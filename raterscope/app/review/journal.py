@@ -72,19 +72,11 @@ class DecidedItem(Protocol):
 
 @dataclass(frozen=True)
 class ReviewedKind:
-    """A kind of annotation, as far as the journal of decisions knows it.
-
-    Attributes
-    ----------
-    read : callable
-        Makes the record of one item, which reads the decisions on it.
-    subjects : tuple of types
-        Subjects of decisions; see `subjects`.
-    """
+    """A kind of annotation, as far as the journal of decisions knows it."""
 
     name: str
-    read: Callable[[], DecidedItem]
-    subjects: tuple[type[Any], ...]
+    read: Callable[[], DecidedItem]  # makes the record of one item, which reads the decisions on it
+    subjects: tuple[type[Any], ...]  # tuple of types: subjects of decisions; see `subjects`
 
 
 REVIEWED: dict[str, ReviewedKind] = {
@@ -131,39 +123,23 @@ class Weighed:
 
 @dataclass(frozen=True)
 class ReviewState:
-    """State that follows from the journal.
-
-    Attributes
-    ----------
-    excluded : dict of annotator to reason
-    weighed : dict of annotator to Weighed
-        Down-weighted annotators, without excluded ones.
-    flagged : dict of annotator to reason
-        Annotators who are marked for attention; fusions do not use it.
-    programs : set of str
-        Annotators that are programs: fusions calibrate them, and do not count them as votes.
-    aliases : dict of name to name
-        The main name of each name that was joined with others; see `aliases`. What is decided on one name of
-        an annotator is decided on all.
-    names : dict of kind to Names
-        New names of structures (masks) and of classes (clicks).
-    merged : frozenset of int
-        Decisions in effect that merged two structures or classes.
-    undoable : Decision or None
-        Decision that Undo reverts next.
-    redoable : Decision or None
-        Decision that Redo restores next.
-    """
+    """State that follows from the journal."""
 
     excluded: dict[str, str] = field(default_factory=dict)
+    # down-weighted annotators, without excluded ones
     weighed: dict[str, Weighed] = field(default_factory=dict)
+    # annotators who are marked for attention; fusions do not use it
     flagged: dict[str, str] = field(default_factory=dict)
+    # annotators that are programs: fusions calibrate them, and do not count them as votes
     programs: frozenset[str] = frozenset()
+    # by name: the main name of each name that was joined with others; see `aliases`. What is decided on one
+    # name of an annotator is decided on all.
     aliases: dict[str, str] = field(default_factory=dict)
+    # by kind: new names of structures (masks) and of classes (clicks)
     names: dict[str, dict[str, str]] = field(default_factory=dict)
-    merged: frozenset[int] = frozenset()
-    undoable: Decision | None = None
-    redoable: Decision | None = None
+    merged: frozenset[int] = frozenset()  # decisions in effect that merged two structures or classes
+    undoable: Decision | None = None  # decision that Undo reverts next
+    redoable: Decision | None = None  # decision that Redo restores next
     _decided: dict[tuple[str, int], DecidedItem] = field(default_factory=dict, repr=False)
     _fixed: dict[tuple[str, int], object] = field(default_factory=dict, repr=False)
     """What a fusion of each item is held to."""
@@ -397,12 +373,8 @@ class ReviewState:
 def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> ReviewState:
     """Read the present state off the journal.
 
-    Parameters
-    ----------
-    decisions : sequence of Decision
-        All of them, in order, as the study gives them.
-    before : ReviewState, optional
-        The state without the last of them: what that does not touch is not read again.
+    `decisions`: all of them, in order, as the study gives them. `before`: the state without the last of them:
+    what that does not touch is not read again.
 
     Examples
     --------
@@ -592,12 +564,7 @@ def differ(previous: ReviewState, current: ReviewState, kind: str, item: int | N
 
     A decision that was made and undone between them, and what was passed over, change nothing.
 
-    Parameters
-    ----------
-    kind : str
-        Kind of annotation: clicks, masks, labels.
-    item : int, optional
-        The item; None asks for any.
+    `kind`: kind of annotation: clicks, masks, labels. `item`: the item; None asks for any.
 
     Examples
     --------

@@ -18,43 +18,24 @@ _SUBJECTS = (ScaleSubject, ShapeSubject, CountingSubject)
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A line or an outline on an image.
-
-    Attributes
-    ----------
-    made : Decision
-        The last one that changed it.
-    points : (K, 2) float64
-        Pixels.
-    length : float
-        Of the line or the outline, pixels.
-    area : float or None
-        Within the outline, square pixels; None of a line.
-    """
+    """A line or an outline on an image."""
 
     subject: ShapeSubject
-    made: Decision
-    points: FloatArray
-    length: float
-    area: float | None
+    made: Decision  # the last one that changed it
+    points: FloatArray  # (K, 2): pixels
+    length: float  # of the line or the outline, pixels
+    area: float | None  # within the outline, square pixels; None of a line
 
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """Measures in effect.
+    """Measures in effect."""
 
-    Attributes
-    ----------
-    scales : mapping of int or None to Decision
-        Decision on the scale of an image by its number, of all others by None.
-    shapes : mapping of int to tuple of Shape
-        By the image's number, the oldest first.
-    counting : mapping of int or None to CountingSubject
-        Counts of an image by its number, of all together by None.
-    """
-
+    # by int or None: decision on the scale of an image by its number, of all others by None
     scales: Mapping[int | None, Decision] = field(default_factory=dict)
+    # by the image's number, the oldest first
     shapes: Mapping[int, tuple[Shape, ...]] = field(default_factory=dict)
+    # by int or None: counts of an image by its number, of all together by None
     counting: Mapping[int | None, CountingSubject] = field(default_factory=dict)
 
     def scale_of(self, image: int) -> Decision | None:
@@ -88,12 +69,7 @@ def is_measure(decision: Decision | None) -> bool:
 def read_measures(decisions: Sequence[Decision], state: ReviewState) -> Measures:
     """Read the measures in effect from the journal.
 
-    Parameters
-    ----------
-    decisions : sequence of Decision
-        All of them, in order.
-    state : ReviewState
-        Effect of the decisions.
+    `decisions`: all of them, in order. `state`: effect of the decisions.
     """
     scales: dict[int | None, Decision] = {}
     shapes: dict[int, dict[int, Shape]] = {}

@@ -20,24 +20,14 @@ Names = Mapping[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class NameSubject:
-    """Name of a structure or of a class of clicks in all images: change it, or merge it with another.
-
-    Attributes
-    ----------
-    of : str
-        Kind of annotation: masks or clicks.
-    name : str
-        Present name.
-    new : str
-        New name; the name of another structure or class if both are merged.
-    """
+    """Name of a structure or of a class of clicks in all images: change it, or merge it with another."""
 
     form: ClassVar[str] = "name"
     verbs: ClassVar[tuple[str, ...]] = ("rename", "merge")
 
-    of: str
-    name: str
-    new: str
+    of: str  # kind of annotation: masks or clicks
+    name: str  # present name
+    new: str  # new name; the name of another structure or class if both are merged
 
     def __post_init__(self) -> None:
         if self.of not in NOUNS:
@@ -62,10 +52,7 @@ def read_names(
 ) -> tuple[dict[str, dict[str, str]], frozenset[int]]:
     """Return the present name of each renamed structure and class by kind, and the mergers in effect.
 
-    Parameters
-    ----------
-    dead : collection of int
-        Decisions that were undone.
+    `dead`: collection of int, decisions that were undone.
 
     Examples
     --------

@@ -28,27 +28,15 @@ _VERDICTS: dict[Verdict, str] = {"accept": "accepted", "reject": "rejected", "co
 
 @dataclass(frozen=True, kw_only=True)
 class SampledItem:
-    """An answer that is re-read: a detection, a disputed region, a task, an annotator of pairs.
+    """An answer that is re-read: a detection, a disputed region, a task, an annotator of pairs."""
 
-    Attributes
-    ----------
-    item : int
-        Number of the image or question in the study.
-    name : str
-        Name of the structure, task or annotator; empty for a detection.
-    answer : str
-        The class of a task; flag or clear for an annotator.
-    number, run : int or None
-        Number of a detection or region on screen, and the run that has it.
-    x, y : float or None
-        Position of a detection, pixels.
-    """
-
-    item: int
-    name: str = ""
-    answer: str = ""
+    item: int  # number of the image or question in the study
+    name: str = ""  # name of the structure, task or annotator; empty for a detection
+    answer: str = ""  # the class of a task; flag or clear for an annotator
+    # number, run: number of a detection or region on screen, and the run that has it
     number: int | None = None
     run: int | None = None
+    # x, y: position of a detection, pixels
     x: float | None = None
     y: float | None = None
 
@@ -61,27 +49,16 @@ class SampledItem:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSubject:
-    """A sample of the answers of one kind, with the plan by which it is accepted or rejected.
-
-    Attributes
-    ----------
-    of : str
-        Kind of annotation.
-    items : tuple of SampledItem
-        In the order of the queue; empty for the verb close.
-    total : int
-        Answers from which the sample was drawn.
-    single, sequential
-        The plan: one of them.
-    """
+    """A sample of the answers of one kind, with the plan by which it is accepted or rejected."""
 
     form: ClassVar[str] = "sample"
     verbs: ClassVar[tuple[str, ...]] = ("sample", "close")
 
-    of: str
-    items: tuple[SampledItem, ...] = ()
-    total: int = 0
+    of: str  # kind of annotation
+    items: tuple[SampledItem, ...] = ()  # in the order of the queue; empty for the verb close
+    total: int = 0  # answers from which the sample was drawn
     seed: int = 0
+    # single, sequential: the plan: one of them
     single: SingleSampling | None = None
     sequential: SequentialSampling | None = None
 
@@ -123,18 +100,11 @@ def _errors(number: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class SampleProgress:
-    """Result of a sample so far.
+    """Result of a sample so far."""
 
-    Attributes
-    ----------
-    decision : int
-        Number of the decision that drew the sample.
-    right : mapping of place in the sample to (int, bool)
-        The decision on each item that was re-read, and whether it confirms the answer.
-    """
-
-    decision: int
+    decision: int  # number of the decision that drew the sample
     subject: SampleSubject
+    # by place in the sample: the decision on each item that was re-read, and whether it confirms the answer
     right: Mapping[int, tuple[int, bool]]
 
     @property

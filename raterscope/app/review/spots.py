@@ -48,36 +48,21 @@ SHORTEST_REACH = 3.0
 
 @dataclass(frozen=True)
 class Spot:
-    """A spot that the expert has judged.
+    """A spot that the expert has judged."""
 
-    Attributes
-    ----------
-    x, y : float
-        Where it is; where it was moved to, if it was.
-    verdict : str
-        accepted, rejected, skipped or added.
-    decision : int
-        The last decision on it that is in effect.
-    anchor_x, anchor_y : float
-        Where the cluster stood that was judged; a move does not change it, so that the cluster is found
-        again.
-    number : int or None
-        The number that it had on screen.
-    contested : str
-        Why a skipped spot is open again: "anna: reject; ben: accept". Empty for other spots.
-    label : str
-        Class that the expert gave it; empty where it is not decided.
-    """
-
+    # x, y: where it is; where it was moved to, if it was
     x: float
     y: float
-    verdict: Verdict
-    decision: int
+    verdict: Verdict  # accepted, rejected, skipped or added
+    decision: int  # the last decision on it that is in effect
+    # anchor_x, anchor_y: where the cluster stood that was judged; a move does not change it, so that the
+    # cluster is found again
     anchor_x: float
     anchor_y: float
-    number: int | None = None
+    number: int | None = None  # the number that it had on screen
+    # why a skipped spot is open again: "anna: reject; ben: accept". Empty for other spots.
     contested: str = ""
-    label: str = ""
+    label: str = ""  # class that the expert gave it; empty where it is not decided
 
 
 @dataclass(frozen=True)
@@ -90,15 +75,9 @@ class Flag:
 
 @dataclass(frozen=True)
 class Control:
-    """Control mark of an image, and the decision.
+    """Control mark of an image, and the decision."""
 
-    Attributes
-    ----------
-    holds : bool
-        Whether the image is known to hold structures; otherwise it is known to hold none.
-    """
-
-    holds: bool
+    holds: bool  # whether the image is known to hold structures; otherwise it is known to hold none
     decision: int
 
     def in_words(self) -> str:
@@ -248,12 +227,8 @@ class SpotsOfImage:
 def known_spots(spots: Sequence[Spot], truth: tuple[FloatArray, FloatArray] | None = None) -> KnownSpots:
     """Return the spots that the next fusion of an image holds fixed.
 
-    Parameters
-    ----------
-    spots : sequence of Spot
-        Those of the image that the expert has judged.
-    truth : (x, y), optional
-        Imported true places to be held fixed too; a decision within a pixel of one has the last word.
+    `spots`: those of the image that the expert has judged. `truth`: (x, y), imported true places to be held
+    fixed too; a decision within a pixel of one has the last word.
     """
     if not spots and truth is None:
         return KnownSpots.none()
@@ -281,15 +256,8 @@ def match(spots: Sequence[Spot], mean: FloatArray, covariance: FloatArray) -> li
     The nearest pairs are matched first, each spot at most once. A cluster is within reach up to three
     standard deviations along its long axis, and at least three pixels.
 
-    Parameters
-    ----------
-    mean : (M, 2) float64
-    covariance : (M, 2, 2) float64
-
-    Returns
-    -------
-    list of int or None
-        A cluster a spot; None where no cluster stands there any more.
+    `mean`: (M, 2). `covariance`: (M, 2, 2). Returns a cluster a spot; None where no cluster stands there any
+    more.
     """
     clusters: list[int | None] = [None] * len(spots)
     if not spots or not len(mean):
@@ -331,40 +299,19 @@ _HOW = get_args(ViewedHow)
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """A spot that was looked at and left without a decision.
+    """A spot that was looked at and left without a decision."""
 
-    Attributes
-    ----------
-    image : int
-        The image's number in the study.
-    x, y : float
-        Where the spot was, pixels.
-    number : int or None
-        The number that it had on screen.
-    run : int or None
-        The run whose result was on screen.
-    how : str
-        selected or listed.
-    seconds : float
-        Seconds for which it was visible.
-    id : int
-        Counts from 1; 0 until the study has recorded it.
-    at : datetime or None
-        When it was left; None until the study has recorded it.
-    who : str
-        Filled with the user's name by the study when it is empty.
-    """
-
-    image: int
+    image: int  # the image's number in the study
+    # x, y: where the spot was, pixels
     x: float
     y: float
-    number: int | None = None
-    run: int | None = None
-    how: ViewedHow = "selected"
-    seconds: float
-    id: int = 0
-    at: datetime | None = None
-    who: str = ""
+    number: int | None = None  # the number that it had on screen
+    run: int | None = None  # the run whose result was on screen
+    how: ViewedHow = "selected"  # selected or listed
+    seconds: float  # seconds for which it was visible
+    id: int = 0  # counts from 1; 0 until the study has recorded it
+    at: datetime | None = None  # datetime or None: when it was left; None until the study has recorded it
+    who: str = ""  # filled with the user's name by the study when it is empty
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.x) and math.isfinite(self.y)):
@@ -380,17 +327,8 @@ def viewed_places(views: Sequence[View], spots: Sequence[Spot]) -> FloatArray:
 
     Views of the same spot, also in different runs, count once, at the place of the last.
 
-    Parameters
-    ----------
-    views : sequence of View
-        Those of the image, the oldest first.
-    spots : sequence of Spot
-        The spots of the image on which the expert decided something, or which were skipped.
-
-    Returns
-    -------
-    (V, 2) float64
-        Pixels.
+    `views`: those of the image, the oldest first. `spots`: the spots of the image on which the expert decided
+    something, or which were skipped. Returns (V, 2): pixels.
     """
     judged = np.array([(spot.anchor_x, spot.anchor_y) for spot in spots]).reshape(-1, 2)
     points: list[tuple[float, float]] = []

@@ -25,28 +25,18 @@ _FEWEST = {"length": 2, "area": 3}
 
 @dataclass(frozen=True, kw_only=True)
 class ScaleSubject:
-    """Scale of an image: set it, or return to the file's.
-
-    Attributes
-    ----------
-    pixel_size : float or None
-        Micrometres; None to go back.
-    everywhere : bool
-        Of all images, those that come later included; else of the decision's image alone.
-    line : (x, y, x, y), optional
-        Where a known length was drawn, pixels.
-    length : float or None
-        That length, micrometres.
-    """
+    """Scale of an image: set it, or return to the file's."""
 
     kind: ClassVar[str] = "clicks"
     form: ClassVar[str] = "scale"
     verbs: ClassVar[tuple[str, ...]] = ("scale", "unscale")
 
-    pixel_size: float | None = None
+    pixel_size: float | None = None  # micrometres; None to go back
+    # of all images, those that come later included; else of the decision's image alone
     everywhere: bool = False
+    # (x, y, x, y): where a known length was drawn, pixels
     line: tuple[float, float, float, float] | None = None
-    length: float | None = None
+    length: float | None = None  # that length, micrometres
 
     def __post_init__(self) -> None:
         if self.pixel_size is not None and not 0 < self.pixel_size < LARGEST_PIXEL:
@@ -71,14 +61,6 @@ class ShapeSubject:
     """A measured line or outline on an image: add, move, reshape or delete it.
 
     move: the whole lies elsewhere; reshape: some of its points do. Both contain the new shape.
-
-    Attributes
-    ----------
-    shape : {"length", "area"}
-    points : tuple of (x, y)
-        Pixels; an outline returns to the first.
-    number : int
-        Number on screen, from 1 on each image.
     """
 
     kind: ClassVar[str] = "clicks"
@@ -86,8 +68,8 @@ class ShapeSubject:
     verbs: ClassVar[tuple[str, ...]] = ("measure", "move", "reshape", "delete")
 
     shape: Literal["length", "area"]
-    points: tuple[tuple[float, float], ...]
-    number: int
+    points: tuple[tuple[float, float], ...]  # tuple of (x, y): pixels; an outline returns to the first
+    number: int  # number on screen, from 1 on each image
 
     def __post_init__(self) -> None:
         if not _FEWEST[self.shape] <= len(self.points) <= MOST_POINTS:
@@ -108,34 +90,20 @@ class ShapeSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class CountingSubject:
-    """Basis of parasite counts: counted cells, their density, or the film's thickness.
-
-    Attributes
-    ----------
-    everywhere : bool
-        On all images together; else on the decision's image alone.
-    leukocytes : float or None
-        Counted there.
-    red_cells : float or None
-        Counted there.
-    leukocytes_per_microlitre : float or None
-        The patient's; None where they were not counted. Of all images.
-    red_cells_per_microlitre : float or None
-        The patient's; None where they were not counted. Of all images.
-    thickness : float or None
-        Of the film, micrometres. Of all images.
-    """
+    """Basis of parasite counts: counted cells, their density, or the film's thickness."""
 
     kind: ClassVar[str] = "clicks"
     form: ClassVar[str] = "counting"
     verbs: ClassVar[tuple[str, ...]] = ("count",)
 
-    everywhere: bool = True
-    leukocytes: float | None = None
-    red_cells: float | None = None
+    everywhere: bool = True  # on all images together; else on the decision's image alone
+    leukocytes: float | None = None  # counted there
+    red_cells: float | None = None  # counted there
+    # the patient's; None where they were not counted. Of all images.
     leukocytes_per_microlitre: float | None = None
+    # the patient's; None where they were not counted. Of all images.
     red_cells_per_microlitre: float | None = None
-    thickness: float | None = None
+    thickness: float | None = None  # of the film, micrometres. Of all images.
 
     def __post_init__(self) -> None:
         for name in COUNTED:
@@ -167,33 +135,21 @@ _BLIND = ", blind"
 
 @dataclass(frozen=True, kw_only=True)
 class SpotSubject:
-    """A spot on an image of clicks: accept, reject, skip, add or move it; or reopen it for another decision.
-
-    Attributes
-    ----------
-    x, y : float
-        Where the spot is, pixels; for a move, where to.
-    number : int or None
-        The number that it had on screen.
-    from_x, from_y : float or None
-        For a move, where it was.
-    blind : bool
-        Whether the votes, who gave them and what the model says of the spot were hidden.
-    label : str
-        Class of an accepted, added or moved spot; empty where it is not decided.
-    """
+    """A spot on an image of clicks: accept, reject, skip, add or move it; or reopen it."""
 
     kind: ClassVar[str] = "clicks"
     form: ClassVar[str] = "clicks"
     verbs: ClassVar[tuple[str, ...]] = ("accept", "reject", "skip", "add", "move", "reopen")
 
+    # x, y: where the spot is, pixels; for a move, where to
     x: float
     y: float
-    number: int | None = None
+    number: int | None = None  # the number that it had on screen
+    # from_x, from_y: for a move, where it was
     from_x: float | None = None
     from_y: float | None = None
-    blind: bool = False
-    label: str = ""
+    blind: bool = False  # whether the votes, who gave them and what the model says of the spot were hidden
+    label: str = ""  # class of an accepted, added or moved spot; empty where it is not decided
 
     def __post_init__(self) -> None:
         for name in ("x", "y", "from_x", "from_y"):
@@ -219,26 +175,14 @@ class SpotSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class SpotOf:
-    """One of several spots that are decided at once.
+    """One of several spots that are decided at once."""
 
-    Attributes
-    ----------
-    image : int
-        The image's number in the study.
-    number : int or None
-        As of a `SpotSubject`.
-    run : int or None
-        The run whose result was on screen.
-    about : int or None
-        An earlier decision on the spot.
-    """
-
-    image: int
+    image: int  # the image's number in the study
     x: float
     y: float
-    number: int | None = None
-    run: int | None = None
-    about: int | None = None
+    number: int | None = None  # as of a `SpotSubject`
+    run: int | None = None  # the run whose result was on screen
+    about: int | None = None  # an earlier decision on the spot
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.x) and math.isfinite(self.y)):
@@ -247,23 +191,15 @@ class SpotOf:
 
 @dataclass(frozen=True, kw_only=True)
 class SpotsSubject:
-    """Spots on one image or several: accept, reject or skip them all.
-
-    Attributes
-    ----------
-    blind : bool
-        As of a `SpotSubject`.
-    label : str
-        As of a `SpotSubject`.
-    """
+    """Spots on one image or several: accept, reject or skip them all."""
 
     kind: ClassVar[str] = "clicks"
     form: ClassVar[str] = "spots"
     verbs: ClassVar[tuple[str, ...]] = ("accept", "reject", "skip")
 
     spots: tuple[SpotOf, ...]
-    blind: bool = False
-    label: str = ""
+    blind: bool = False  # as of a `SpotSubject`
+    label: str = ""  # as of a `SpotSubject`
 
     @cached_property
     def by_image(self) -> dict[int, list[SpotOf]]:
@@ -296,18 +232,13 @@ class ImageSubject:
     """An image of clicks: set or remove its flag or control mark.
 
     A positive control is known to hold structures, a negative one to hold none.
-
-    Attributes
-    ----------
-    name : str
-        Name of the image.
     """
 
     kind: ClassVar[str] = "clicks"
     form: ClassVar[str] = "image"
     verbs: ClassVar[tuple[str, ...]] = ("flag", "unflag", "positive", "negative", "uncontrol")
 
-    name: str
+    name: str  # name of the image
 
     def refuse(self, _verb: str) -> str | None:
         """Name the missing field for a verb; None if complete."""
@@ -322,19 +253,13 @@ class ImageSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightSubject:
-    """Down-weight the decision's annotators in all kinds.
-
-    Attributes
-    ----------
-    weight : float
-        Above 0 and below 1; who counts fully again is included.
-    """
+    """Down-weight the decision's annotators in all kinds."""
 
     kind: ClassVar[str] = "clicks"
     form: ClassVar[str] = "weight"
     verbs: ClassVar[tuple[str, ...]] = ("weigh",)
 
-    weight: float
+    weight: float  # above 0 and below 1; who counts fully again is included
 
     def __post_init__(self) -> None:
         if not 0 < self.weight < 1:
@@ -354,19 +279,6 @@ class RegionSubject:
     """A region of a structure: settle or skip its voxels, or reopen it for another decision.
 
     accept: as the consensus has them; take: as one rater has them; paint: as the expert drew them; skip.
-
-    Attributes
-    ----------
-    origin, shape : (slice, row, column)
-        Its box in the whole image.
-    number : int or None
-        The number that the disputed region had on screen; None for voxels painted elsewhere.
-    rater : str
-        Whose version is taken.
-    whole : bool
-        Whether it is all that there is of the structure, which settles every disputed region.
-    blind : bool
-        Whether the raters' masks and what the model says were hidden.
     """
 
     kind: ClassVar[str] = "masks"
@@ -374,12 +286,15 @@ class RegionSubject:
     verbs: ClassVar[tuple[str, ...]] = ("accept", "take", "paint", "skip", "reopen")
 
     structure: str
+    # origin, shape: (slice, row, column): its box in the whole image
     origin: Box
     shape: Box
+    # the number that the disputed region had on screen; None for voxels painted elsewhere
     number: int | None = None
-    rater: str = ""
+    rater: str = ""  # whose version is taken
+    # whether it is all that there is of the structure, which settles every disputed region
     whole: bool = False
-    blind: bool = False
+    blind: bool = False  # whether the raters' masks and what the model says were hidden
 
     def __post_init__(self) -> None:
         if len(self.origin) != 3 or len(self.shape) != 3 or min(self.origin) < 0 or min(self.shape) < 1:
@@ -408,20 +323,14 @@ def _slices(origin: Box, shape: Box) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class StructureSubject:
-    """A structure of masks: set its coding in exports.
-
-    Attributes
-    ----------
-    coding : Coding
-        Complete coding: it replaces the coding of the files.
-    """
+    """A structure of masks: set its coding in exports."""
 
     kind: ClassVar[str] = "masks"
     form: ClassVar[str] = "structure"
     verbs: ClassVar[tuple[str, ...]] = ("describe",)
 
     structure: str
-    coding: Coding
+    coding: Coding  # complete coding: it replaces the coding of the files
 
     def refuse(self, _verb: str) -> str | None:
         """Name the missing field for a verb; None if complete."""
@@ -436,20 +345,14 @@ class StructureSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSubject:
-    """A task of a question: set its true class, skip it, or reopen it for another decision.
-
-    Attributes
-    ----------
-    label : str
-        The class's name; empty for a task that is passed over.
-    """
+    """A task of a question: set its true class, skip it, or reopen it for another decision."""
 
     kind: ClassVar[str] = "labels"
     form: ClassVar[str] = "labels"
     verbs: ClassVar[tuple[str, ...]] = ("label", "skip", "reopen")
 
     task: str
-    label: str = ""
+    label: str = ""  # the class's name; empty for a task that is passed over
 
     def refuse(self, verb: str) -> str | None:
         """Name the missing field for a verb; None if complete."""
@@ -462,20 +365,14 @@ class TaskSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class GoldSubject:
-    """A task of a question: mark it as a gold task, whose class is known, or remove that mark.
-
-    Attributes
-    ----------
-    label : str
-        Name of the known class.
-    """
+    """A task of a question: mark it as a gold task, whose class is known, or remove that mark."""
 
     kind: ClassVar[str] = "labels"
     form: ClassVar[str] = "gold"
     verbs: ClassVar[tuple[str, ...]] = ("gold", "ungold")
 
     task: str
-    label: str = ""
+    label: str = ""  # name of the known class
 
     def refuse(self, verb: str) -> str | None:
         """Name the missing field for a verb; None if complete."""

@@ -47,10 +47,7 @@ class ItemDecisions:
 
         To skip a subject that is settled changes nothing.
 
-        Parameters
-        ----------
-        over : collection of str, optional
-            The verbs of earlier decisions that it supersedes; None for all.
+        `over`: collection of str, the verbs of earlier decisions that it supersedes; None for all.
         """
         verbs = self._said.setdefault(subject, {})
         if verb == SKIP and any(earlier != SKIP for earlier in verbs.values()):
@@ -208,12 +205,7 @@ class BiasesOfQuestion:
 def described_structures(decisions: Sequence[Decision], state: ReviewState) -> dict[str, Coding]:
     """Read the codings of structures from the journal; the last decision in effect counts.
 
-    Parameters
-    ----------
-    decisions : sequence of Decision
-        All of them, in order.
-    state : ReviewState
-        Effect of the decisions.
+    `decisions`: all of them, in order. `state`: effect of the decisions.
     """
     names = state.names_of("masks")
     return {
@@ -233,26 +225,14 @@ _NOUNS = ("region", "brush stroke", "whole structure")
 
 @dataclass(frozen=True)
 class Region:
-    """A decision on a region, in effect.
-
-    Attributes
-    ----------
-    verb : str
-        accept, take, paint, skip or reopen.
-    run : int or None
-        The run that was on screen.
-    voxels : int or None
-        The study's number for the voxels that it settles; None for one passed over.
-    reason : str
-        Of a region that is open again: "anna: accept; ben: take rater 2".
-    """
+    """A decision on a region, in effect."""
 
     decision: int
-    verb: str
+    verb: str  # accept, take, paint, skip or reopen
     subject: RegionSubject
-    run: int | None
-    voxels: int | None
-    reason: str = ""
+    run: int | None  # the run that was on screen
+    voxels: int | None  # the study's number for the voxels that it settles; None for one passed over
+    reason: str = ""  # of a region that is open again: "anna: accept; ben: take rater 2"
 
     def renamed(self, names: Names) -> Region:
         """Return the decision with the present name of its structure."""
@@ -357,18 +337,10 @@ def known_voxels(
 ) -> NDArray[np.int8] | None:
     """Combine the settled voxels of a structure within a box, the latest on top.
 
-    Parameters
-    ----------
-    regions : iterable of Region
-        As `ReviewState.regions` gives them.
-    settled : mapping of `Region.voxels` to Settled
-    origin, shape : (slice, row, column)
-        The part.
-
-    Returns
-    -------
-    (Z, Y, X) int8 or None
-        1 inside, 0 outside, `OPEN` elsewhere; None where nothing is settled.
+    `regions`: as `ReviewState.regions` gives them.
+    `settled`: by `Region.voxels`.
+    `origin`, `shape`: (slice, row, column), the part.
+    Returns (Z, Y, X) or None: 1 inside, 0 outside, `OPEN` elsewhere; None where nothing is settled.
     """
     known: NDArray[np.int8] | None = None
     for region in regions:
