@@ -299,29 +299,15 @@ class JudgesSettings(Settings):
 
 @dataclass(frozen=True)
 class Setup:
-    """One set-up that can be simulated.
+    """One set-up that can be simulated."""
 
-    Attributes
-    ----------
-    name : str
-        As the command line has it.
-    kind : str
-        Of annotation: "clicks".
-    summary : str
-        Data that are simulated, and the paper.
-    size : callable
-        Gives, of settings, how much is drawn at the most, in `unit`.
-    most : int
-        Largest allowed `size`.
-    """
-
-    name: str
+    name: str  # as the command line has it
     title: str
-    kind: str
-    summary: str
+    kind: str  # of annotation: "clicks"
+    summary: str  # data that are simulated, and the paper
     settings: type[Settings]
-    size: Callable[[Any], float]
-    most: int
+    size: Callable[[Any], float]  # gives, of settings, how much is drawn at the most, in `unit`
+    most: int  # largest allowed `size`
     unit: str
 
 
@@ -437,27 +423,13 @@ def check_size(setup: Setup, settings: Settings) -> None:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Files of a simulation: data, truth and other truth.
+    """Files of a simulation: data, truth and other truth."""
 
-    Attributes
-    ----------
-    data : tuple of Path
-        The annotations, and what they were made on.
-    truth : tuple of Path
-        The truth that can be imported, and compared with by `fuse --truth`.
-    other_truth : tuple of Path
-        Other ground truth: of annotators, of components, of the order of items.
-    radius : float, optional
-        How far a detection may lie from a true place, pixels.
-    classes : mapping of output to class
-        Classes of the outputs, where they differ from the outputs.
-    structure : str, optional
-        Structure that the masks show.
-    """
-
-    data: tuple[Path, ...]
-    truth: tuple[Path, ...] = ()
+    data: tuple[Path, ...]  # the annotations, and what they were made on
+    truth: tuple[Path, ...] = ()  # the truth that can be imported, and compared with by `fuse --truth`
+    # other ground truth: of annotators, of components, of the order of items
     other_truth: tuple[Path, ...] = ()
-    radius: float | None = None
+    radius: float | None = None  # how far a detection may lie from a true place, pixels
+    # by output: classes of the outputs, where they differ from the outputs
     classes: Mapping[str, str] = field(default_factory=dict)
-    structure: str | None = None
+    structure: str | None = None  # structure that the masks show

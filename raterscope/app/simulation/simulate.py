@@ -382,23 +382,11 @@ def check_folder(folder: Path) -> None:
 def simulate(setup: Setup, settings: Settings, folder: Path, watch: Watch = silent) -> Drawn:
     """Draw a set-up and write it into a folder that is new or empty.
 
-    Parameters
-    ----------
-    settings : Settings
-        Of the set-up's own class.
-    folder : Path
-        Appears when all is written; after a failure or `Cancelled` nothing is left.
-
-    Returns
-    -------
-    Drawn
-        The files.
-
-    Raises
-    ------
-    InputError
-        When the folder cannot be used, the simulation would be too large, or parameters contradict each
-        other.
+    `settings`: of the set-up's own class.
+    `folder`: appears when all is written; after a failure or `Cancelled` nothing is left.
+    Returns the files.
+    Raises `InputError`: when the folder cannot be used, the simulation would be too large, or parameters
+        contradict each other.
 
     Examples
     --------
