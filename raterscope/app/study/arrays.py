@@ -48,11 +48,7 @@ class DamagedError(Exception):
 def pack(record: Any) -> tuple[int, Iterator[bytes]]:
     """Pack a dataclass into compressed chunks.
 
-    Returns
-    -------
-    size : int
-        Bytes before compression.
-    chunks : iterator of bytes
+    Returns `size`: bytes before compression. `chunks`, iterator of bytes.
     """
     arrays: list[np.ndarray] = []
     header = msgspec.json.encode(_describe(record, arrays, [0]))
@@ -68,14 +64,7 @@ def unpack(kind: type[Record], size: int, chunks: Iterable[bytes]) -> Record:
 
     Raises `DamagedError` when the bytes are not a `kind`, or declare sizes that are not there.
 
-    Parameters
-    ----------
-    kind : type
-        The packed value.
-    size : int
-        Bytes before compression, from `pack`.
-    chunks : iterable of bytes
-        In order.
+    `kind`: type, the packed value. `size`: bytes before compression, from `pack`. `chunks`: in order.
     """
     if not 8 <= size <= LARGEST:
         raise DamagedError(f"a record declares {size} bytes")

@@ -65,17 +65,8 @@ def copy_case(source: Study, target: Study, rename: Rename, runs: MergedRuns) ->
     Of each item the result shown is copied. Decisions on items are copied; those that exclude, include or
     down-weight annotators concern the whole study and stay behind.
 
-    Parameters
-    ----------
-    rename : callable
-        Gives names that the other study does not have.
-    runs : MergedRuns
-        Runs of the other study that receive the results.
-
-    Returns
-    -------
-    dict of (kind, item in the case) to item
-        The items with results.
+    `rename`: gives names that the other study does not have. `runs`: runs of the other study that receive the
+    results. Returns by (kind, item in the case): the items with results.
     """
     with source.reading() as old, target.change() as new:
         target.forget_annotators()

@@ -79,25 +79,15 @@ class Overlap(NamedTuple):
 
 @dataclass(frozen=True)
 class ExpertAgreement:
-    """Agreement of two experts on one kind.
+    """Agreement of two experts on one kind."""
 
-    Attributes
-    ----------
-    count : int
-        Subjects that both decided; for masks, voxels that both settled.
-    alike : float
-        Share of them on which both agree.
-    kappa, alpha : Interval
-        Cohen's kappa and Krippendorff's alpha; unknown if both gave only one verdict, and for masks.
-    dice : Interval
-        Of the settled voxels, for masks.
-    """
-
-    count: int
-    alike: float
+    count: int  # subjects that both decided; for masks, voxels that both settled
+    alike: float  # share of them on which both agree
+    # kappa, alpha: Cohen's kappa and Krippendorff's alpha; unknown if both gave only one verdict, and for
+    # masks
     kappa: Interval = _UNKNOWN
     alpha: Interval = _UNKNOWN
-    dice: Interval = _UNKNOWN
+    dice: Interval = _UNKNOWN  # of the settled voxels, for masks
 
     def in_words(self) -> str:
         """Describe it: "40 decided by both, 95 % alike, kappa 0.81 (95 % interval 0.62 to 0.95)"."""

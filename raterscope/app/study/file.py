@@ -98,13 +98,8 @@ class StudyFile:
         Raises `StudyError` when it is missing, no study, damaged, open elsewhere, from a newer version, or
         cannot be written.
 
-        Parameters
-        ----------
-        to_read : bool
-            It is enough to read it: then one that cannot be written is opened too, and of one that is open
-            elsewhere a snapshot, which stays as the study was then.
-        lock : bool
-            See `opening.connect`.
+        `to_read`: it is enough to read it: then one that cannot be written is opened too, and of one that is
+        open elsewhere a snapshot, which stays as the study was then. `lock`: see `opening.connect`.
         """
         full = Path(path).resolve()
         return cls(full, *connect(full, to_read=to_read, lock=lock))
@@ -210,10 +205,7 @@ class StudyFile:
     def discard(self, file_identity: tuple[int, int] | None = None) -> None:
         """Close the study, and remove its file if this process created it.
 
-        Parameters
-        ----------
-        file_identity : identity, optional
-            Of the file that this process made, where `create` did not.
+        `file_identity`: identity, of the file that this process made, where `create` did not.
         """
         self._close(file_identity or self._made)
 

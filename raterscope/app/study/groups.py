@@ -30,18 +30,9 @@ def read_groups(
     Raises `InputError` for a table without columns of images and groups, with an image in two groups, or
     without any image of the study; for folders, if an image has no file.
 
-    Parameters
-    ----------
-    source : Path
-        A table, "folders", or "study" for the groups that were stored with `store_groups`.
-    column : str, optional
-        Column of the groups; by default the first that is named group, patient, slide, site or similarly.
-
-    Returns
-    -------
-    groups : dict of name to tuple of int
-        Numbers of the images, groups by name.
-    notices : list of str
+    `source`: a table, "folders", or "study" for the groups that were stored with `store_groups`. `column`:
+    column of the groups; by default the first that is named group, patient, slide, site or similarly. Returns
+    `groups`, by name: numbers of the images, groups by name. `notices`.
     """
     entries = study.images()
     if str(source) == FOLDERS:

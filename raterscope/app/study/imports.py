@@ -56,11 +56,7 @@ def assign_images(
     `Study.add_clicks` describes what is skipped. Raises `StudyError` for images of unknown size that are not
     in the study, unless they are skipped.
 
-    Returns
-    -------
-    entries : list of ImageEntry or None
-        One an image of the table; None for an image that is left out.
-    notices : list of str
+    Returns `entries`: one an image of the table; None for an image that is left out. `notices`.
     """
     entries: list[ImageEntry | None] = []
     unknown: list[int] = []
@@ -113,14 +109,8 @@ def write_marks(
 ) -> ImportSummary:
     """Store a table's marks within the present transaction, one record for each image.
 
-    Parameters
-    ----------
-    entries : list of ImageEntry or None
-        The study's image for each of the table's.
-    present : callable
-        Gives what the study holds of an image that has marks of this kind already.
-    notices : list of str
-        Sentences to add to the table's own.
+    `entries`: the study's image for each of the table's. `present`: gives what the study holds of an image
+    that has marks of this kind already. `notices`: sentences to add to the table's own.
     """
     kind = kind_of(table)
     file, all_notices = plain(table.path.name, 200), (*table.notices, *notices)

@@ -50,27 +50,15 @@ _SAME_PLACE = 1.0
 
 @dataclass(frozen=True)
 class Conflict:
-    """A subject on which two experts decided differently.
+    """A subject on which two experts decided differently."""
 
-    Attributes
-    ----------
-    kind : str
-        clicks, masks, labels or pairs; empty for an annotator.
-    item : str
-        Name of the image or question; empty for an annotator of all.
-    subject : str
-        "spot 12 at 30, 40", "task t7", "liver".
-    first, second : str
-        What each expert decided: "anna: accept".
-    x, y : float or None
-        Position of a spot, pixels.
-    """
-
-    kind: str
-    item: str
-    subject: str
+    kind: str  # clicks, masks, labels or pairs; empty for an annotator
+    item: str  # name of the image or question; empty for an annotator of all
+    subject: str  # "spot 12 at 30, 40", "task t7", "liver"
+    # first, second: what each expert decided: "anna: accept"
     first: str
     second: str
+    # x, y: position of a spot, pixels
     x: float | None = None
     y: float | None = None
 
@@ -82,22 +70,14 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Difference:
-    """A conflict, and what resolves it.
-
-    Attributes
-    ----------
-    decisions : (numbers, numbers)
-        Decisions to undo, by their numbers in the journal of the study and of the other.
-    instead : tuple of Decision
-        Decisions that reopen the subject, and settle the voxels on which both agree.
-    annotator : str, optional
-        The annotator, if the conflict is about an exclusion or a weight.
-    """
+    """A conflict, and what resolves it."""
 
     conflict: Conflict
+    # (numbers, numbers): decisions to undo, by their numbers in the journal of the study and of the other
     decisions: tuple[Sequence[int], Sequence[int]] = ((), ())
+    # decisions that reopen the subject, and settle the voxels on which both agree
     instead: tuple[Decision, ...] = ()
-    annotator: str | None = None
+    annotator: str | None = None  # the annotator, if the conflict is about an exclusion or a weight
 
 
 @dataclass
@@ -110,30 +90,19 @@ class Comparison:
 
 
 class Journals:
-    """Journals of a study and of another that is merged into it.
-
-    Attributes
-    ----------
-    states : list of ReviewState
-        Of the study and of the other.
-    shared : dict of int to int
-        Numbers of the other's decisions that the study has too, and their numbers there.
-    added : list of Decision
-        Decisions that only the other has.
-    new : list of frozenset of int
-        Decisions that only the study has, and those that only the other has.
-    experts : (dict of str to int, dict of str to int)
-        How many of these each expert made.
-    """
+    """Journals of a study and of another that is merged into it."""
 
     def __init__(self, study: Study, other: Study, name: str) -> None:
         self.studies = study, other
         journals = [study.decisions(), other.decisions()]
-        self.states = [fold(journal) for journal in journals]
+        self.states = [fold(journal) for journal in journals]  # of the study and of the other
         known = {key: number for number, key in identities(journals[0])}
+        # numbers of the other's decisions that the study has too, and their numbers there
         self.shared = {number: known[key] for number, key in identities(journals[1]) if key in known}
+        # decisions that only the other has
         self.added = [decision for decision in journals[1] if decision.id not in self.shared]
         own = {decision.id for decision in journals[0]} - set(self.shared.values())
+        # decisions that only the study has, and those that only the other has
         self.new = [frozenset(own), frozenset(decision.id for decision in self.added)]
         who = [
             {decision.who for decision in journal if decision.id in new}
@@ -143,6 +112,7 @@ class Journals:
             dict(Counter(decision.who for decision in journal if decision.id in new))
             for journal, new in zip(journals, self.new, strict=True)
         ]
+        # (dict of str to int, dict of str to int): how many of these each expert made
         self.experts = counts[0], counts[1]
         self._files = (f" ({name})", f" ({other.path.name})") if who[0] & who[1] else ("", "")
 

@@ -378,43 +378,23 @@ _PER_ANNOTATOR = (
 
 @dataclass(frozen=True)
 class StoredKind:
-    """A kind of annotation in the study.
+    """A kind of annotation in the study."""
 
-    Attributes
-    ----------
-    review : ReviewedKind
-        Its decisions; its name is that of the kind.
-    result : type
-        Dataclass of arrays that a run stores of each item.
-    mismatch : callable
-        ``mismatch(study, run, item, result)`` explains why a result does not fit its item as the run read it;
-        None if it fits.
-    newer : str
-        SQL that selects a row where annotations of an item came after an import.
-    annotated : str
-        SQL that selects the images with annotations; empty where the items are questions.
-    questions : callable, optional
-        Lists the questions where these are the items.
-    takes : callable
-        Return whether an image without annotations is listed with those of the kind.
-    log : type, optional
-        Record type of a run's log.
-    has_controls : bool
-        Whether images can be marked as positive or negative controls.
-    annotators : callable, optional
-        ``annotators(study, run, item)`` names the annotators of a result in its order; None for a kind whose
-        results name them.
-    """
-
-    review: ReviewedKind
-    result: type[Any]
+    review: ReviewedKind  # its decisions; its name is that of the kind
+    result: type[Any]  # type: dataclass of arrays that a run stores of each item
+    # ``mismatch(study, run, item, result)`` explains why a result does not fit its item as the run read it;
+    # None if it fits
     mismatch: Callable[[Study, RunEntry, int, Any], str | None]
-    newer: str
-    annotated: str = ""
+    newer: str  # SQL that selects a row where annotations of an item came after an import
+    annotated: str = ""  # SQL that selects the images with annotations; empty where the items are questions
+    # lists the questions where these are the items
     questions: Callable[[Study], tuple[Item, ...]] | None = None
+    # Return whether an image without annotations is listed with those of the kind
     takes: Callable[[ImageEntry], bool] = lambda _entry: False
-    log: type[Any] | None = None
-    has_controls: bool = False
+    log: type[Any] | None = None  # type: record type of a run's log
+    has_controls: bool = False  # whether images can be marked as positive or negative controls
+    # ``annotators(study, run, item)`` names the annotators of a result in its order; None for a kind whose
+    # results name them
     annotators: Callable[[Study, RunEntry, int], Sequence[str]] | None = None
 
     @property

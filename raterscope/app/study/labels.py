@@ -108,10 +108,7 @@ def set_scheme(study: Study, question: int, scheme: Scheme) -> None:
 def order_classes(study: Study, order: Sequence[str]) -> bool:
     """Declare the grades of all questions that have no other answers and classes; False if there are none.
 
-    Parameters
-    ----------
-    order : sequence of str
-        From the lowest to the highest.
+    `order`: from the lowest to the highest.
     """
     ordered = False
     for entry in study.questions():
@@ -154,12 +151,7 @@ def programs_of(
 ) -> tuple[Program, ...]:
     """Return the class probabilities of programs; a vote without probabilities is certain.
 
-    Parameters
-    ----------
-    programs : sequence of str
-        Names of annotators.
-    imported : int, optional
-        The last import that counts; all of them by default.
+    `programs`: names of annotators. `imported`: the last import that counts; all of them by default.
     """
     crowd = study.vote_set(question, imported)
     names = study.annotators()
@@ -202,10 +194,7 @@ def excluded_votes(
 ) -> Labels | None:
     """Return the votes that are not counted as votes, of excluded annotators and programs; None without any.
 
-    Parameters
-    ----------
-    imported : int, optional
-        The last import that counts; all of them by default.
+    `imported`: the last import that counts; all of them by default.
     """
     if not excluded:
         return None

@@ -73,10 +73,7 @@ class Lock:
 def in_use(study: Path, *, locked_by_us: bool = False) -> str:
     """Explain why a study cannot be opened: its owner, if known, or that there are no locks.
 
-    Parameters
-    ----------
-    locked_by_us : bool
-        This process holds the lock beside the study, and SQLite was refused its own.
+    `locked_by_us`: this process holds the lock beside the study, and SQLite was refused its own.
     """
     if locked_by_us and _has_no_locks(_lock_file(study)):
         return NO_LOCKS
@@ -190,15 +187,7 @@ _GROWING = {"decisions": "decision", "imports": "import", "runs": "run", "viewed
 def refuse_left_log(path: Path) -> None:
     """Refuse a study whose last changes are in the log of another name.
 
-    Parameters
-    ----------
-    path : Path
-        Of a study that is not open.
-
-    Raises
-    ------
-    StudyError
-        With what is in the log, and how it is taken in.
+    `path`: of a study that is not open. Raises `StudyError`: with what is in the log, and how it is taken in.
     """
     for log in _logs_without_study(path):
         changes = _added(path, log)
@@ -272,16 +261,11 @@ class Snapshot:
 
     Raises `StudyError` when the study changes too fast to be copied. Raises `OSError` when a file cannot be
     read, or the copy not be written.
-
-    Attributes
-    ----------
-    file : Path
-        The copy.
     """
 
     def __init__(self, study: Path) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="raterscope-", ignore_cleanup_errors=True)
-        self.file = Path(self._folder.name) / "snapshot.rscope"
+        self.file = Path(self._folder.name) / "snapshot.rscope"  # the copy
         try:
             _copy(study, self.file)
         except BaseException:

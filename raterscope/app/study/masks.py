@@ -78,25 +78,15 @@ Box = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class PlacedMask:
-    """A mask whose image and annotator are known, ready to be stored.
-
-    Attributes
-    ----------
-    annotator : str or None
-        None for the truth.
-    origin : (slice, row, column)
-    values : (Z, Y, X) bool or float32
-        Cropped; of no voxels where nothing was marked.
-    coding : Coding
-        Code of the structure in the file.
-    """
+    """A mask whose image and annotator are known, ready to be stored."""
 
     image: int
-    annotator: str | None
+    annotator: str | None  # none for the truth
     structure: str
-    origin: Box
+    origin: Box  # (slice, row, column)
+    # (Z, Y, X) or float32: cropped; of no voxels where nothing was marked
     values: NDArray[np.bool_] | NDArray[np.float32]
-    coding: Coding = NOTHING_CODED
+    coding: Coding = NOTHING_CODED  # code of the structure in the file
 
 
 @dataclass(frozen=True)
@@ -178,10 +168,7 @@ def _codings(masks: Sequence[PlacedMask]) -> dict[str, Coding]:
 def mask_entries(study: Study, image: int | None = None, run: RunEntry | None = None) -> list[MaskEntry]:
     """List the masks, image by image, structures and annotators in the order in which they came.
 
-    Parameters
-    ----------
-    run : RunEntry, optional
-        Give those that went into this run: none imported later, none of who was excluded.
+    `run`: give those that went into this run: none imported later, none of who was excluded.
     """
     names, renamed = study.annotators(), study.shown.names("masks")
     excluded = set() if run is None else set(run.excluded)
@@ -212,12 +199,8 @@ def read_masks(
 ) -> dict[str, MaskRecord]:
     """Read every annotator's mask of a structure, the latest of each, in the annotators' order.
 
-    Parameters
-    ----------
-    run : RunEntry, optional
-        See `mask_entries`; of joined names the first one's mask.
-    truth : bool
-        Give the truth instead, under the name "truth"; empty where there is none.
+    `run`: see `mask_entries`; of joined names the first one's mask. `truth`: give the truth instead, under
+    the name "truth"; empty where there is none.
     """
     names, frame = study.annotators(), study.image(image).lattice.shape
     excluded = set() if run is None else set(run.excluded)
@@ -298,18 +281,11 @@ def assemble(
 ) -> Masks:
     """Combine the masks of one structure on their common bounding box.
 
-    Parameters
-    ----------
-    records : mapping of annotator to MaskRecord
-        At least one.
-    grid : Grid
-        The whole image's.
-    margin : float
-        Room about the masks, mm.
-    regions, settled
-        Decisions of the expert, see `known_voxels`; the box contains them too.
-    look : callable
-        Called before each mask, and may raise what is to end the work.
+    `records`: at least one.
+    `grid`: the whole image's.
+    `margin`: room about the masks, mm.
+    `regions`, `settled`: decisions of the expert, see `known_voxels`; the box contains them too.
+    `look`: called before each mask, and may raise what is to end the work.
     """
     pieces = [(record.origin, record.values.shape) for record in records.values() if record.values.size]
     pieces += [

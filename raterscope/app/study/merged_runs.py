@@ -35,10 +35,7 @@ class MergedRuns:
     Cases share a run if they have the same kind, algorithm, settings, seed and versions. A run that depends
     on decisions, or on a part of the annotations only, stays a run of its own.
 
-    Parameters
-    ----------
-    first : int
-        Number of the first run that may receive results; earlier runs are complete.
+    `first`: number of the first run that may receive results; earlier runs are complete.
     """
 
     def __init__(self, study: Study, first: int = 1) -> None:
@@ -70,13 +67,8 @@ class MergedRuns:
     def add(self, entry: RunEntry, *, complete: bool, imported: int, answers: Mapping[int, Answers]) -> int:
         """Add the run of a case, within the present change, and return the number of the merged run.
 
-        Parameters
-        ----------
-        complete : bool
-            Whether the run used all annotations of the case.
-        imported : int
-            The last import of the case that the run used, as the study numbers it.
-        answers : mapping of image to Answers
+        `complete`: whether the run used all annotations of the case. `imported`: the last import of the case
+        that the run used, as the study numbers it. `answers`: by image.
         """
         grows = complete and not (
             entry.known

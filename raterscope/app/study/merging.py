@@ -50,30 +50,17 @@ from raterscope.app.study.study import Study
 
 @dataclass(frozen=True)
 class MergedStudy:
-    """What one study added to another.
+    """What one study added to another."""
 
-    Attributes
-    ----------
-    path : Path
-        The study whose decisions were added.
-    added : int
-        Its decisions that the other lacked.
-    both : dict of str to list of (str, str)
-        By kind, the two verdicts on each subject that both experts decided.
-    overlaps : list of Overlap
-        Of the voxels that both settled, by case and structure.
-    experts : tuple of dict of str to int
-        Number of decisions by expert, of those that only the one study has and only the other.
-    undecided : (int, int)
-        Subjects that only the other expert decided: in the one study, and in the other.
-    """
-
-    path: Path
-    added: int
+    path: Path  # the study whose decisions were added
+    added: int  # its decisions that the other lacked
     conflicts: tuple[Conflict, ...]
+    # by kind, the two verdicts on each subject that both experts decided
     both: dict[str, list[tuple[str, str]]]
-    overlaps: list[Overlap]
+    overlaps: list[Overlap]  # of the voxels that both settled, by case and structure
+    # number of decisions by expert, of those that only the one study has and only the other
     experts: tuple[dict[str, int], dict[str, int]]
+    # subjects that only the other expert decided: in the one study, and in the other
     undecided: tuple[int, int]
 
     def agreements(self) -> dict[str, ExpertAgreement]:
@@ -90,19 +77,10 @@ def merge_studies(
     Raises `StudyError` if a study is not a copy of the first one, a blind second read is not complete, or a
     file cannot be read or written.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        Two studies or more; annotations and runs are those of the first that is no blind copy.
-    target : Path
-        Of a file that does not exist yet.
-    incomplete : bool
-        Whether a blind second read may be merged before both experts decided on the same subjects.
-
-    Returns
-    -------
-    list of MergedStudy
-        One for each study after the first.
+    `paths`: two studies or more; annotations and runs are those of the first that is no blind copy.
+    `target`: of a file that does not exist yet.
+    `incomplete`: whether a blind second read may be merged before both experts decided on the same subjects.
+    Returns one for each study after the first.
     """
     first, *others = sorted(paths, key=_is_blind)
 
@@ -201,14 +179,8 @@ def add_decisions(study: Study, other: Study, watch: Watch = silent, *, name: st
 
     Decisions that the study has already are left out. A spot that both experts added is kept once.
 
-    Parameters
-    ----------
-    study : Study
-        It receives them.
-    other : Study
-        A copy of it, or of the same study.
-    name : str
-        File that tells the experts of the study from those of the other; by default its own.
+    `study`: it receives them. `other`: a copy of it, or of the same study. `name`: file that tells the
+    experts of the study from those of the other; by default its own.
     """
     journals = Journals(study, other, name or study.path.name)
     merged, differences, twice = _compare(journals)

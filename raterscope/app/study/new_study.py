@@ -54,19 +54,11 @@ def save_elsewhere(
     The copy finds its images where the study does. Raises `StudyError` when there is a file of that name, the
     folder cannot be written, or the study not be read.
 
-    Parameters
-    ----------
-    path : Path
-        Of a file that is not there yet.
-    works : sequence of callables
-        ``work(copy, watch)`` changes the copy, each in its turn.
-    prepare : callable, optional
-        ``prepare(connection)`` removes rows of the copy before the file is there; their space is cleared.
-
-    Returns
-    -------
-    list
-        Result of each job.
+    `path`: of a file that is not there yet.
+    `works`: sequence of callables, ``work(copy, watch)`` changes the copy, each in its turn.
+    `prepare`: ``prepare(connection)`` removes rows of the copy before the file is there; their space is
+        cleared.
+    Returns result of each job.
     """
     path = path.resolve()
     with study.reading() as connection:
@@ -136,22 +128,12 @@ _KEPT = """SELECT object FROM marks UNION SELECT object FROM masks UNION SELECT 
 
 @dataclass(frozen=True)
 class CopiedStudy:
-    """What a copy for a second reader lacks.
-
-    Attributes
-    ----------
-    decisions : int
-        Decisions that were left out.
-    runs : int
-        Runs that were left out because they used decisions.
-    kept_runs : int
-        Other runs.
-    """
+    """What a copy for a second reader lacks."""
 
     blind: bool
-    decisions: int
-    runs: int
-    kept_runs: int
+    decisions: int  # decisions that were left out
+    runs: int  # runs that were left out because they used decisions
+    kept_runs: int  # other runs
 
     def in_words(self) -> str:
         """Describe it in a line."""
@@ -170,12 +152,8 @@ def copy_for_reader(study: Study, target: Path, *, blind: bool, watch: Watch = s
 
     Raises `StudyError` if there is a file of that name, the folder cannot be written, or the study not read.
 
-    Parameters
-    ----------
-    target : Path
-        Of a file that does not exist yet.
-    blind : bool
-        Whether the copy leaves out all decisions and what follows from them.
+    `target`: of a file that does not exist yet. `blind`: whether the copy leaves out all decisions and what
+    follows from them.
     """
     decisions, runs = study.decisions(), study.runs.all()
     if not blind:

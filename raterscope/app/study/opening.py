@@ -110,13 +110,9 @@ def connect(
     Raises `StudyError` when it is missing, no study, damaged, open elsewhere, from a newer version, or cannot
     be written.
 
-    Parameters
-    ----------
-    to_read : bool
-        It is enough to read it: then one that cannot be written is opened too, beside other readers, and of
-        one that is open elsewhere a snapshot.
-    lock : bool
-        False with `to_read` writes nothing to the disk, as a lock does: for many studies in a row.
+    `to_read`: it is enough to read it: then one that cannot be written is opened too, beside other readers,
+    and of one that is open elsewhere a snapshot. `lock`: False with `to_read` writes nothing to the disk, as
+    a lock does: for many studies in a row.
     """
     writable = _look_from_outside(path, to_read)
     if to_read and not lock and not log_of(path).exists():
@@ -265,10 +261,8 @@ def shut(
 
     Raises `StudyError` when that is not possible: what was written last is in another file, beside it.
 
-    Parameters
-    ----------
-    discard : identity, optional
-        Of the file that this process made: it is removed while it is locked, unless another took its place.
+    `discard`: identity, of the file that this process made: it is removed while it is locked, unless another
+    took its place.
     """
     full = False
     try:

@@ -133,15 +133,12 @@ class RankingRecord:
 
     Attributes
     ----------
-    items : (B,) uint8
-        Their names, see `pack_names`.
     item_index : (n,) float64
-    group : (n,) int32
     """
 
-    items: NDArray[np.uint8]
+    items: NDArray[np.uint8]  # (B,): their names, see `pack_names`
     place: NDArray[np.float64]
-    group: NDArray[np.int32]
+    group: NDArray[np.int32]  # (n,)
 
 
 def add_true_ranking(study: Study, table: RankingTable, watch: Watch = silent) -> str:

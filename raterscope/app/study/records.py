@@ -45,24 +45,13 @@ class UnwrittenError(StudyError):
 
 @dataclass(frozen=True)
 class FileState:
-    """State of an open study's file: where it is, and whether it is complete.
+    """State of an open study's file: where it is, and whether it is complete."""
 
-    Attributes
-    ----------
-    moved : bool
-        It is no longer where it was opened: it was moved, renamed, deleted or replaced.
-    path : Path or None
-        Where it is now, as far as the system says; None for a deleted file.
-    log : Path or None
-        The file beside the study that has what was done last; None where the study itself is complete.
-    why : str
-        Why it is not complete, in a sentence.
-    """
-
-    moved: bool = False
-    path: Path | None = None
+    moved: bool = False  # it is no longer where it was opened: it was moved, renamed, deleted or replaced
+    path: Path | None = None  # where it is now, as far as the system says; None for a deleted file
+    # the file beside the study that has what was done last; None where the study itself is complete
     log: Path | None = None
-    why: str = ""
+    why: str = ""  # why it is not complete, in a sentence
 
 
 @dataclass(frozen=True)
@@ -116,26 +105,15 @@ class ImageEntry:
 
 @dataclass(frozen=True)
 class Scheme:
-    """Meaning of the answers to a question, as the curator sets it.
+    """Meaning of the answers to a question, as the curator sets it."""
 
-    Attributes
-    ----------
-    outputs : tuple of str
-        Possible answers, in order.
-    classes : tuple of str
-        Possible classes, in order.
-    meaning : tuple of int
-        For each output the class that it stands for, -1 for one that stands for none.
-    prior : tuple of rows of pseudo-counts, optional
-        Of every annotator's confusion matrix, a row a class and a number an output.
-    ordered : bool, optional
-        Whether the classes are grades, from the lowest to the highest; None to detect it from the votes.
-    """
-
-    outputs: tuple[str, ...]
-    classes: tuple[str, ...]
-    meaning: tuple[int, ...]
+    outputs: tuple[str, ...]  # possible answers, in order
+    classes: tuple[str, ...]  # possible classes, in order
+    meaning: tuple[int, ...]  # for each output the class that it stands for, -1 for one that stands for none
+    # tuple of rows of pseudo-counts: of every annotator's confusion matrix, a row a class and a number an
+    # output
     prior: tuple[tuple[float, ...], ...] | None = None
+    # whether the classes are grades, from the lowest to the highest; None to detect it from the votes
     ordered: bool | None = None
 
     def __post_init__(self) -> None:
@@ -198,19 +176,11 @@ class TruePoints:
 
 @dataclass(frozen=True, eq=False)
 class MaskRecord:
-    """One mask as it is stored: its voxels as truth values or as probabilities, cropped.
+    """One mask as it is stored: its voxels as truth values or as probabilities, cropped."""
 
-    Attributes
-    ----------
-    origin : (slice, row, column)
-        The first voxel in the whole image.
-    mask : (Z, Y, X) bool, optional
-    probability : (Z, Y, X) float32, optional
-    """
-
-    origin: tuple[int, int, int]
-    mask: BoolArray | None
-    probability: Float32Array | None
+    origin: tuple[int, int, int]  # (slice, row, column): the first voxel in the whole image
+    mask: BoolArray | None  # (Z, Y, X)
+    probability: Float32Array | None  # (Z, Y, X)
 
     @property
     def values(self) -> BoolArray | Float32Array:
@@ -221,52 +191,30 @@ class MaskRecord:
 
 @dataclass(frozen=True, eq=False)
 class MarksRecord:
-    """Stored marks of one import on one image.
+    """Stored marks of one import on one image."""
 
-    Attributes
-    ----------
-    x, y : (N,) float64
-    annotator : (N,) int64
-        The annotator's number in the study; empty for truth.
-    looked : (R,) int64
-        Numbers of all annotators who viewed it, also of those without marks.
-    time : (N,) float64, optional
-    score : (N,) float64, optional
-        Of the detections of a program.
-    classes : tuple of names
-        Classes of the marks; () without classes.
-    label : (N,) int64, optional
-        Index into `classes`, -1 for a mark without class.
-    """
-
+    # x, y: (N,)
     x: FloatArray
     y: FloatArray
+    # (N,): the annotator's number in the study; empty for truth
     annotator: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    # (R,): numbers of all annotators who viewed it, also of those without marks
     looked: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    time: FloatArray | None = None
-    score: FloatArray | None = None
-    classes: tuple[str, ...] = ()
-    label: IntArray | None = None
+    time: FloatArray | None = None  # (N,)
+    score: FloatArray | None = None  # (N,): of the detections of a program
+    classes: tuple[str, ...] = ()  # tuple of names: classes of the marks; () without classes
+    label: IntArray | None = None  # (N,): index into `classes`, -1 for a mark without class
 
 
 class CohortCase(msgspec.Struct, frozen=True):
-    """A case of a cohort that was gathered into one study.
-
-    Attributes
-    ----------
-    status : str
-        "done" for a case whose results are in the study; otherwise why not, as `raterscope batch` says.
-    reason : str
-        Why its results are missing, in a sentence.
-    digest : str
-        Of the case's files, plan and version.
-    """
+    """A case of a cohort that was gathered into one study."""
 
     case: str
     kind: str
+    # "done" for a case whose results are in the study; otherwise why not, as `raterscope batch` says
     status: str
-    reason: str = ""
-    digest: str = ""
+    reason: str = ""  # why its results are missing, in a sentence
+    digest: str = ""  # of the case's files, plan and version
 
     @property
     def is_done(self) -> bool:
@@ -275,52 +223,25 @@ class CohortCase(msgspec.Struct, frozen=True):
 
 
 class ReadCase(msgspec.Struct, frozen=True):
-    """A case that a reader read.
+    """A case that a reader read."""
 
-    Attributes
-    ----------
-    case : str
-        Name of the image, or of the two images of a pair.
-    position : int
-        In the reader's order of the session, from 1.
-    seconds : float
-        Time that the case was on screen.
-    marks : int
-        Clicks, outlined structures, or answers.
-    key : str
-        Of the case in the coordinator's file.
-    """
-
-    case: str
-    position: int
-    seconds: float
-    marks: int
-    key: str
+    case: str  # name of the image, or of the two images of a pair
+    position: int  # in the reader's order of the session, from 1
+    seconds: float  # time that the case was on screen
+    marks: int  # clicks, outlined structures, or answers
+    key: str  # of the case in the coordinator's file
 
 
 class CollectedRead(msgspec.Struct, frozen=True):
-    """One reader's finished session.
+    """One reader's finished session."""
 
-    Attributes
-    ----------
-    reader : str
-        Pseudonym, or name.
-    read : int
-        1 for the first read of a case.
-    digest : str
-        Of the session's journal.
-    begun, finished : str
-        UTC times, ISO 8601.
-    cases : tuple of ReadCase
-        Those whose marks are in the study.
-    """
-
-    reader: str
-    read: int
-    digest: str
+    reader: str  # pseudonym, or name
+    read: int  # 1 for the first read of a case
+    digest: str  # of the session's journal
+    # begun, finished: UTC times, ISO 8601
     begun: str
     finished: str
-    cases: tuple[ReadCase, ...]
+    cases: tuple[ReadCase, ...]  # those whose marks are in the study
 
 
 class ReadProgress(msgspec.Struct, frozen=True):
@@ -338,26 +259,14 @@ class ReadProgress(msgspec.Struct, frozen=True):
 
 
 class ReaderStudy(msgspec.Struct, frozen=True):
-    """A reader study that is collected in a study.
+    """A reader study that is collected in a study."""
 
-    Attributes
-    ----------
-    study : str
-        Identifier, as in every reading file.
-    blinding : bool
-        Whether the study is closed until every reader has finished.
-    unblinded : str
-        Why it was opened before that; empty if it was not.
-    progress : tuple of ReadProgress
-        Of every reader and session.
-    """
-
-    study: str
+    study: str  # identifier, as in every reading file
     name: str
     kind: str
-    blinding: bool
-    unblinded: str = ""
-    progress: tuple[ReadProgress, ...] = ()
+    blinding: bool  # whether the study is closed until every reader has finished
+    unblinded: str = ""  # why it was opened before that; empty if it was not
+    progress: tuple[ReadProgress, ...] = ()  # of every reader and session
     reads: tuple[CollectedRead, ...] = ()
 
     @property
@@ -526,25 +435,14 @@ class SecondRead:
 
 @dataclass(frozen=True)
 class Read:
-    """Decisions of another expert that were merged into a study.
+    """Decisions of another expert that were merged into a study."""
 
-    Attributes
-    ----------
-    file : str
-        Name of the study with the decisions.
-    experts : tuple of str
-        Who decided.
-    blind : bool
-        Whether that study was a blind copy.
-    copied_by, copied_at : str, datetime or None
-        Who made the blind copy, and when.
-    """
-
-    file: str
-    experts: tuple[str, ...]
+    file: str  # name of the study with the decisions
+    experts: tuple[str, ...]  # who decided
     merged_by: str
     merged_at: datetime
-    blind: bool = False
+    blind: bool = False  # whether that study was a blind copy
+    # copied_by, copied_at: str, datetime or None: who made the blind copy, and when
     copied_by: str = ""
     copied_at: datetime | None = None
 
@@ -565,17 +463,10 @@ def _count(number: int, noun: str) -> str:
 
 
 class ImageQuality(msgspec.Struct, frozen=True):
-    """Quality of an image, by which the queue of clicks can be sorted.
+    """Quality of an image, by which the queue of clicks can be sorted."""
 
-    Attributes
-    ----------
-    focus : float, optional
-        Variance of the Laplacian, summed over the channels; None if undefined.
-    saturation : float, optional
-        Share of saturated pixels, in the channel with the most; None if it was not measured.
-    """
-
-    focus: float | None
+    focus: float | None  # variance of the Laplacian, summed over the channels; None if undefined
+    # share of saturated pixels, in the channel with the most; None if it was not measured
     saturation: float | None
 
 

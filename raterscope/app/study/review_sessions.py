@@ -29,25 +29,14 @@ _NONE = float("nan")
 
 @dataclass(frozen=True)
 class Session:
-    """Decisions of an expert without a long pause, or those of several sessions.
+    """Decisions of an expert without a long pause, or those of several sessions."""
 
-    Attributes
-    ----------
-    ends : (datetime, datetime)
-        First and last decision.
-    decisions, items : int
-        Without undo and redo; a decision on several spots is one decision on several items.
-    seconds : float
-        From the first to the last decision of each session.
-    gaps : tuple of float
-        Seconds between decisions of a session.
-    """
-
-    ends: tuple[datetime, datetime]
+    ends: tuple[datetime, datetime]  # (datetime, datetime): first and last decision
+    # decisions, items: without undo and redo; a decision on several spots is one decision on several items
     decisions: int
     items: int
-    seconds: float
-    gaps: tuple[float, ...]
+    seconds: float  # from the first to the last decision of each session
+    gaps: tuple[float, ...]  # seconds between decisions of a session
 
     @property
     def per_hour(self) -> float:
@@ -62,20 +51,12 @@ class Session:
 
 @dataclass(frozen=True)
 class ExpertSessions:
-    """Sessions of an expert, and self-agreement.
-
-    Attributes
-    ----------
-    repeated : int
-        Items that they decided again.
-    same : int
-        Of these, decided alike.
-    """
+    """Sessions of an expert, and self-agreement."""
 
     expert: str
     sessions: tuple[Session, ...]
-    repeated: int
-    same: int
+    repeated: int  # items that they decided again
+    same: int  # of these, decided alike
 
     @property
     def whole(self) -> Session:

@@ -161,25 +161,13 @@ def run_name(run: RunEntry, *, dated: bool = True) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Posteriors and positions of the M spots of one image.
+    """Posteriors and positions of the M spots of one image."""
 
-    Attributes
-    ----------
-    looked : int
-        Annotators who viewed it.
-    posterior : (M,) float64
-    detected : (M,) bool
-    mean : (M, 2) float64
-        Pixels.
-    covariance : (M, 2, 2) float64
-        Square pixels.
-    """
-
-    looked: int
-    posterior: FloatArray
-    detected: NDArray[np.bool_]
-    mean: FloatArray
-    covariance: FloatArray
+    looked: int  # annotators who viewed it
+    posterior: FloatArray  # (M,)
+    detected: NDArray[np.bool_]  # (M,)
+    mean: FloatArray  # (M, 2): pixels
+    covariance: FloatArray  # (M, 2, 2): square pixels
 
     @classmethod
     def of(cls, fusion: Fusion) -> Answers:
@@ -191,26 +179,16 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """The answers of a run for all its K images, concatenated.
+    """The answers of a run for all its K images, concatenated."""
 
-    Attributes
-    ----------
-    items : (K,) int64
-        The images' numbers in the study.
-    ends : (K,) int64
-        Up to which spot the answers to each image go.
-    looked : (K,) int64
-    posterior, detected
-        As `Answers` has them, of all spots.
-    mean, covariance : float32
-        That a decision is found at its spot again, which they are for, wants no more digits.
-    """
-
-    items: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    looked: NDArray[np.int64]
+    items: NDArray[np.int64]  # (K,): the images' numbers in the study
+    ends: NDArray[np.int64]  # (K,): up to which spot the answers to each image go
+    looked: NDArray[np.int64]  # (K,)
+    # posterior, detected: as `Answers` has them, of all spots
     posterior: FloatArray
     detected: NDArray[np.bool_]
+    # mean, covariance: float32: that a decision is found at its spot again, which they are for, wants no more
+    # digits
     mean: NDArray[np.float32]
     covariance: NDArray[np.float32]
 

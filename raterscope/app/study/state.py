@@ -50,17 +50,10 @@ _STATES = 16
 
 @dataclass
 class ShownState:
-    """Cached state of the shown runs of an open study.
+    """Cached state of the shown runs of an open study."""
 
-    Attributes
-    ----------
-    only : RunEntry or None
-        The run that alone is shown of its kind.
-    past : dict of decision to ReviewState
-        Past states of the journal: a journal that is only added to has one past.
-    """
-
-    only: RunEntry | None = None
+    only: RunEntry | None = None  # the run that alone is shown of its kind
+    # by decision: past states of the journal: a journal that is only added to has one past
     past: dict[int, ReviewState] = field(default_factory=dict)
 
 
@@ -100,10 +93,7 @@ class ShownRuns:
     def run(self, item: int, kind: str, chosen: int | None = None) -> int | None:
         """Return the run shown of an item; None if none is valid under the journal.
 
-        Parameters
-        ----------
-        chosen : int, optional
-            The run that is chosen to be shown; by default as `chosen` says.
+        `chosen`: the run that is chosen to be shown; by default as `chosen` says.
         """
         only = self._state.only if self._state.only is not None and self._state.only.kind == kind else None
         if only is not None and item not in only.items:
@@ -175,10 +165,7 @@ class ShownRuns:
 
         Decisions made since are no part of it: they are laid over what the run says.
 
-        Parameters
-        ----------
-        items : sequence of int
-            Items for which the run is shown.
+        `items`: items for which the run is shown.
         """
         current, previous = self._journal(), self._used(run)
         reasons = []
@@ -478,10 +465,7 @@ class ViewLog:
     def record(self, views: Sequence[View]) -> list[View]:
         """Append views to the record; they are on disk when this returns.
 
-        Returns
-        -------
-        list of View
-            With their numbers, their time, and the user's name where `who` was empty.
+        Returns with their numbers, their time, and the user's name where `who` was empty.
         """
         time, user = datetime.now(UTC), user_name()
         with self._file.change() as connection:

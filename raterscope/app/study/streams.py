@@ -26,22 +26,13 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True)
 class StreamEntry:
-    """A watched source.
-
-    Attributes
-    ----------
-    settings : dict
-        Ready for JSON: how its clicks are fused, and when to stop.
-    position : dict
-        Ready for JSON: how far it was read.
-    started, seen : datetime
-        When the watch began, and when something came last.
-    """
+    """A watched source."""
 
     id: int
     source: Path
-    settings: dict[str, Any]
-    position: dict[str, Any]
+    settings: dict[str, Any]  # ready for JSON: how its clicks are fused, and when to stop
+    position: dict[str, Any]  # ready for JSON: how far it was read
+    # started, seen: when the watch began, and when something came last
     started: datetime
     seen: datetime
 

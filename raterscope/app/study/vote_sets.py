@@ -138,17 +138,9 @@ def merge_names(
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[NDArray[np.int32]]]:
     """Merge the names of several imports, in the order of first appearance.
 
-    Parameters
-    ----------
-    packs : sequence of (names, pictures)
-        As `pack_names` packs them; no bytes where no picture is named at all.
-
-    Returns
-    -------
-    names, pictures : tuple of str
-        Of all; the last picture that is named counts.
-    tables : list of (n,) int32
-        For each import, its names' numbers among all.
+    `packs`: sequence of (names, pictures), as `pack_names` packs them; no bytes where no picture is named at
+    all. Returns `names, pictures`: of all; the last picture that is named counts. `tables`, list of (n,): for
+    each import, its names' numbers among all.
     """
     number: dict[str, int] = {}
     pictures: list[str] = []
@@ -203,68 +195,34 @@ def join_times(
 
 @dataclass(frozen=True, eq=False)
 class VotesRecord:
-    """Stored record of one import for one question: V votes, or the true classes of V tasks.
+    """Stored record of one import for one question: V votes, or the true classes of V tasks."""
 
-    Attributes
-    ----------
-    tasks : (B,) uint8
-        The names of its tasks, see `pack_names`.
-    pictures : (B,) uint8
-        The files that show them, empty names where none is named; no bytes where none is at all.
-    outputs : tuple of str
-        Names that `label` indexes.
-    task : (V,) int32
-    annotator : (V,) int32
-        The annotator's number in the study; empty for truth.
-    label : (V,) int16
-    time : (V,) float64, optional
-        Seconds.
-    probability : (V, L) float32, optional
-        Of a program, the probability of each output.
-    """
-
-    tasks: NDArray[np.uint8]
+    tasks: NDArray[np.uint8]  # (B,): the names of its tasks, see `pack_names`
+    # (B,): the files that show them, empty names where none is named; no bytes where none is at all
     pictures: NDArray[np.uint8]
-    outputs: tuple[str, ...]
-    task: NDArray[np.int32]
-    annotator: NDArray[np.int32]
-    label: NDArray[np.int16]
-    time: NDArray[np.float64] | None = None
-    probability: NDArray[np.float32] | None = None
+    outputs: tuple[str, ...]  # names that `label` indexes
+    task: NDArray[np.int32]  # (V,)
+    annotator: NDArray[np.int32]  # (V,): the annotator's number in the study; empty for truth
+    label: NDArray[np.int16]  # (V,)
+    time: NDArray[np.float64] | None = None  # (V,): seconds
+    probability: NDArray[np.float32] | None = None  # (V, L): of a program, the probability of each output
 
 
 @dataclass(frozen=True, eq=False)
 class VoteSet:
-    """All votes on a question, up to some import, with ground truth.
+    """All votes on a question, up to some import, with ground truth."""
 
-    Attributes
-    ----------
-    scheme : Scheme
-        As it is now.
-    tasks : tuple of N names
-        Of the tasks with votes, in the order of first appearance.
-    pictures : tuple of N names
-        The file that shows each task; empty where none is named.
-    annotator_ids : (K,) int32
-        The numbers in the study of those who voted.
-    task, annotator : (V,) int32
-    label : (V,) int16
-    time : (V,) float64, optional
-    truth : (N,) int16
-        Known classes, `OPEN` elsewhere.
-    scored : (P,) int64
-        Votes of programs with probabilities, and `probability`, (P, L), those of each output.
-    """
-
-    scheme: Scheme
-    tasks: tuple[str, ...]
-    pictures: tuple[str, ...]
-    annotator_ids: NDArray[np.int32]
+    scheme: Scheme  # as it is now
+    tasks: tuple[str, ...]  # (N,): of the tasks with votes, in the order of first appearance
+    pictures: tuple[str, ...]  # (N,): the file that shows each task; empty where none is named
+    annotator_ids: NDArray[np.int32]  # (K,): the numbers in the study of those who voted
+    # task, annotator: (V,)
     task: NDArray[np.int32]
     annotator: NDArray[np.int32]
-    label: NDArray[np.int16]
-    time: NDArray[np.float64] | None
-    truth: ClassArray
+    label: NDArray[np.int16]  # (V,)
+    time: NDArray[np.float64] | None  # (V,)
+    truth: ClassArray  # (N,): known classes, `OPEN` elsewhere
+    # (P,): votes of programs with probabilities, and `probability`, (P, L), those of each output
     scored: NDArray[np.int64]
     probability: NDArray[np.float32]
 
@@ -284,12 +242,7 @@ class VoteSet:
     def labels(self, annotators: Sequence[str], known: ClassArray | None = None) -> Labels:
         """Return the votes as input of a fusion.
 
-        Parameters
-        ----------
-        annotators : sequence of str
-            All of the study's, by number.
-        known : (N,) int16, optional
-            Known truths, which are held fixed.
+        `annotators`: all of the study's, by number. `known`: (N,), known truths, which are held fixed.
         """
         scheme = self.scheme
         return Labels(
@@ -318,10 +271,7 @@ def class_indices(values: ClassArray, names: Sequence[str], classes: Sequence[st
 def votes_record(table: LabelTable, annotator_ids: NDArray[np.int32]) -> VotesRecord:
     """Make the record of a file's votes.
 
-    Parameters
-    ----------
-    annotator_ids : (K,) int32
-        The number of each of its annotators.
+    `annotator_ids`: (K,), the number of each of its annotators.
     """
     return VotesRecord(
         tasks=pack_names(table.tasks),
@@ -371,14 +321,8 @@ def join_votes(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) 
 
     Raises `ValueError, IndexError` where these are no votes of so many annotators.
 
-    Parameters
-    ----------
-    records : sequence of VotesRecord
-        In the order in which they came.
-    scheme : Scheme
-        Knows all of their outputs.
-    annotators : int
-        Number of annotators.
+    `records`: in the order in which they came. `scheme`: knows all of their outputs. `annotators`: number of
+    annotators.
     """
     tasks, pictures, tables = merge_names([(record.tasks, record.pictures) for record in records])
     output_index = {name: position for position, name in enumerate(scheme.outputs)}
@@ -439,64 +383,37 @@ def apply_truth(crowd: VoteSet, record: VotesRecord) -> None:
 
 @dataclass(frozen=True, eq=False)
 class PairsRecord:
-    """Stored record of one import for one question: E comparisons.
+    """Stored record of one import for one question: E comparisons."""
 
-    Attributes
-    ----------
-    items, pictures : (B,) uint8
-        The names of its items and of the files that show them, see `pack_names`.
-    annotator : (E,) int32
-        The annotator's number in the study.
-    left, right : (E,) int32
-    choice : (E,) float64
-        Above 0 for left.
-    time : (E,) float64, optional
-    tasks : (B,) uint8, optional
-        The names of what the items were compared on, see `pack_names`.
-    task : (E,) int32, optional
-        -1 for none.
-    """
-
+    # items, pictures: (B,): the names of its items and of the files that show them, see `pack_names`
     items: NDArray[np.uint8]
     pictures: NDArray[np.uint8]
-    annotator: NDArray[np.int32]
+    annotator: NDArray[np.int32]  # (E,): the annotator's number in the study
+    # left, right: (E,)
     left: NDArray[np.int32]
     right: NDArray[np.int32]
-    choice: NDArray[np.float64]
-    time: NDArray[np.float64] | None = None
+    choice: NDArray[np.float64]  # (E,): above 0 for left
+    time: NDArray[np.float64] | None = None  # (E,)
+    # (B,): the names of what the items were compared on, see `pack_names`
     tasks: NDArray[np.uint8] | None = None
-    task: NDArray[np.int32] | None = None
+    task: NDArray[np.int32] | None = None  # (E,): -1 for none
 
 
 @dataclass(frozen=True, eq=False)
 class ComparisonSet:
-    """All comparisons for a question, up to some import.
+    """All comparisons for a question, up to some import."""
 
-    Attributes
-    ----------
-    items : tuple of n names
-        In the order of first appearance.
-    pictures : tuple of n names
-        The file that shows each; empty where none is named.
-    annotator_ids : (p,) int32
-        The numbers in the study of those who compared.
-    annotator, left, right : (E,) int32
-    choice : (E,) float64
-    time : (E,) float64, optional
-    tasks : tuple of names
-    task : (E,) int32, optional
-    """
-
-    items: tuple[str, ...]
-    pictures: tuple[str, ...]
-    annotator_ids: NDArray[np.int32]
+    items: tuple[str, ...]  # (n,): in the order of first appearance
+    pictures: tuple[str, ...]  # (n,): the file that shows each; empty where none is named
+    annotator_ids: NDArray[np.int32]  # (p,): the numbers in the study of those who compared
+    # annotator, left, right: (E,)
     annotator: NDArray[np.int32]
     left: NDArray[np.int32]
     right: NDArray[np.int32]
-    choice: NDArray[np.float64]
-    time: NDArray[np.float64] | None
-    tasks: tuple[str, ...] = ()
-    task: NDArray[np.int32] | None = None
+    choice: NDArray[np.float64]  # (E,)
+    time: NDArray[np.float64] | None  # (E,)
+    tasks: tuple[str, ...] = ()  # tuple of names
+    task: NDArray[np.int32] | None = None  # (E,)
 
     def pairs(self, annotators: Sequence[str]) -> Pairs:
         """Return the comparisons as input of a fusion; `annotators` lists all of the study's."""
