@@ -28,32 +28,18 @@ _MOST_WORKFLOWS = 1000
 
 @dataclass(frozen=True)
 class Classification:
-    """One person's classification of one subject.
-
-    Attributes
-    ----------
-    is_drawing : bool
-        Whether there are marks, which means that the workflow has a drawing task.
-    name : str
-        The subject's name.
-    time : float
-        Seconds; NaN if unknown.
-    points : tuple of (frame, x, y)
-    sizes : mapping of frame to (width, height)
-    shapes : mapping of str to int
-        Number of marks that are not points, by shape.
-    """
+    """One person's classification of one subject."""
 
     line: int
     person: str
     subject: str
     workflow: str
-    is_drawing: bool
-    name: str
-    time: float
-    points: tuple[tuple[int, float, float], ...]
-    sizes: Mapping[int, tuple[float, float]]
-    shapes: Mapping[str, int]
+    is_drawing: bool  # whether there are marks, which means that the workflow has a drawing task
+    name: str  # the subject's name
+    time: float  # seconds; NaN if unknown
+    points: tuple[tuple[int, float, float], ...]  # tuple of (frame, x, y)
+    sizes: Mapping[int, tuple[float, float]]  # by frame
+    shapes: Mapping[str, int]  # number of marks that are not points, by shape
 
     @property
     def identity(self) -> int:
@@ -98,16 +84,10 @@ def _is_name(text: str) -> bool:
 
 
 class Exports:
-    """Converter of classifications to rows, with the state that earlier lines of the exports left.
-
-    Attributes
-    ----------
-    forgotten : int
-        Waiting looks that were dropped because there were too many.
-    """
+    """Converter of classifications to rows, with the state that earlier lines of the exports left."""
 
     def __init__(self, state: ExportState) -> None:
-        self.forgotten = 0
+        self.forgotten = 0  # waiting looks that were dropped because there were too many
         self._drawing = set(state.drawing)
         self._owned = state.owned
         self._waiting = list(state.waiting)

@@ -49,21 +49,12 @@ _STRAY = f"has a quote that is never closed, or is longer than {LONGEST >> 20} M
 
 @dataclass
 class Records:
-    """Rows of cells parsed from lines, and the lines that were refused.
-
-    Attributes
-    ----------
-    at : list of int
-        The line on which each row begins, counted from 0.
-    refused : list of (line, problem)
-    line_count : int
-        Lines consumed; a row that continues after the last line is not among them.
-    """
+    """Rows of cells parsed from lines, and the lines that were refused."""
 
     rows: list[list[str]] = field(default_factory=list)
-    at: list[int] = field(default_factory=list)
-    refused: list[tuple[int, str]] = field(default_factory=list)
-    line_count: int = 0
+    at: list[int] = field(default_factory=list)  # the line on which each row begins, counted from 0
+    refused: list[tuple[int, str]] = field(default_factory=list)  # list of (line, problem)
+    line_count: int = 0  # lines consumed; a row that continues after the last line is not among them
 
     def first(self, most: int) -> Records:
         """Return at most `most` rows, and the lines refused before the next one."""
@@ -120,14 +111,8 @@ def split_records(
     A quote that is never closed would swallow every line after it. Therefore a row of several lines that
     does not fit the header, or is too long, is refused at its first line. Reading continues at the second.
 
-    Parameters
-    ----------
-    width : int or None
-        Cells of the header; None accepts any number.
-    rest : int
-        Bytes of the incomplete line that follows.
-    ended : bool
-        Whether the file is complete.
+    `width`: cells of the header; None accepts any number. `rest`: bytes of the incomplete line that follows.
+    `ended`: whether the file is complete.
     """
     records = Records()
     window = len(lines)
@@ -224,28 +209,19 @@ def _add_rows(records: Records, rows: list[list[str]], at: list[int], width: int
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """N clicks; an annotator who viewed an image and marked nothing has x and y NaN.
+    """N clicks; an annotator who viewed an image and marked nothing has x and y NaN."""
 
-    Attributes
-    ----------
-    people, images : sequence of N names
-    x, y : (N,) float64
-        Pixels.
-    time : (N,) float64
-        Seconds; NaN if unknown.
-    width, height : (N,) float64
-        Of the image, pixels; NaN if unknown.
-    line : (N,) int64
-    """
-
+    # people, images: (N,)
     people: Sequence[str]
     images: Sequence[str]
+    # x, y: (N,): pixels
     x: FloatArray
     y: FloatArray
-    time: FloatArray
+    time: FloatArray  # (N,): seconds; NaN if unknown
+    # width, height: (N,): of the image, pixels; NaN if unknown
     width: FloatArray
     height: FloatArray
-    line: IntArray
+    line: IntArray  # (N,)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -265,20 +241,9 @@ def read_rows(
 ) -> tuple[Rows, Faults, list[tuple[int, str]], bool]:
     """Read the rows of a table.
 
-    Parameters
-    ----------
-    column : mapping of field to column
-    pointed : bool
-        Whether a number in the file had a decimal point; then a comma is no decimal mark.
-
-    Returns
-    -------
-    rows : Rows
-        The readable rows.
-    refused : Faults
-    untimed : list of (line, cell)
-        Unreadable times; these rows are kept without a time.
-    pointed : bool
+    `column`: by field. `pointed`: whether a number in the file had a decimal point; then a comma is no
+    decimal mark. Returns `rows`: the readable rows. `refused`. `untimed`, list of (line, cell): unreadable
+    times; these rows are kept without a time. `pointed`.
     """
     table, wrong = repair_table(table, set(column.values()))
     table, pointed = _with_points(table, (column["x"], column["y"]), pointed)

@@ -320,33 +320,16 @@ _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload")
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """Rows read since a position.
+    """Rows read since a position."""
 
-    Attributes
-    ----------
-    table : ClickTable or None
-        The new rows in their order; None if there are none. They may be looks only, without a click.
-    position : Position
-        Where the next look begins, once the rows are stored.
-    notices : tuple of str
-        Messages for the user.
-    lines_read : int
-        Rows that were read, including repeated and refused ones.
-    refused : int
-        Rows that were skipped because of a problem.
-    repeated : int
-        Rows that were skipped because they were read before.
-    more : bool
-        Whether more can be read immediately.
-    """
-
+    # the new rows in their order; None if there are none. They may be looks only, without a click.
     table: ClickTable | None
-    position: Position
-    notices: tuple[str, ...] = ()
-    lines_read: int = 0
-    refused: int = 0
-    repeated: int = 0
-    more: bool = False
+    position: Position  # where the next look begins, once the rows are stored
+    notices: tuple[str, ...] = ()  # messages for the user
+    lines_read: int = 0  # rows that were read, including repeated and refused ones
+    refused: int = 0  # rows that were skipped because of a problem
+    repeated: int = 0  # rows that were skipped because they were read before
+    more: bool = False  # whether more can be read immediately
 
 
 def look(
@@ -365,19 +348,12 @@ def look(
     if the file's columns must be named by hand. Raises `InputError` for a file that cannot be used at all; in
     a folder such a file is skipped with a notice.
 
-    Parameters
-    ----------
-    source : Path
-        A table (CSV, TSV), JSON lines or a Zooniverse classification export; or a folder with such files,
-        read in the order of their names. It need not exist yet.
-    position : Position, optional
-        Where the last look ended; without it everything is read.
-    mapping : mapping of column to field, optional
-        Names columns by hand: annotator, image, x, y, time, width, height, ignore.
-    most_rows : int
-        Limit of rows for one look.
-    ended : bool
-        Whether the source is complete; then a last line without a line end is read too.
+    `source`: a table (CSV, TSV), JSON lines or a Zooniverse classification export; or a folder with such
+        files, read in the order of their names. It need not exist yet.
+    `position`: where the last look ended; without it everything is read.
+    `mapping`: by column, names columns by hand: annotator, image, x, y, time, width, height, ignore.
+    `most_rows`: limit of rows for one look.
+    `ended`: whether the source is complete; then a last line without a line end is read too.
     """
     source = Path(source)
     position = Position() if position is None else position

@@ -35,90 +35,47 @@ _Kept = Annotated[bytes, msgspec.Meta(max_length=2 * MOST_KEPT * _BYTES_PER_ROW)
 
 @dataclass(frozen=True)
 class FilePosition:
-    """Position up to which one file was read.
+    """Position up to which one file was read."""
 
-    Attributes
-    ----------
-    offset : int
-        Bytes that were read.
-    line : int
-        Number of the line that begins there, from 1.
-    kind : str
-        table, export or json; empty before the first line is complete.
-    header : tuple of str
-        The table's columns.
-    digest : bytes
-        Of blocks spread over the bytes read: distinguishes a file that grew from one that was replaced.
-    stamp : (size, modified, changed, inode) or None
-        Status of the file, if an equal stamp later means the same bytes.
-    skipping : bool
-        Whether the rest of the current line is skipped, because the line is too long.
-    pointed : bool
-        Whether a number had a decimal point; then a comma is no decimal mark.
-    latest : float or None
-        Latest time so far, seconds.
-    disordered : bool
-        Whether the message that times go back was given.
-    refused : bool
-        Whether the message that the file cannot be used was given.
-    seen : bytes
-        Sorted identities of all rows that the file ever had, little-endian uint64 each.
-    again : bytes or None
-        For a replaced file: identities of the rows of the current file so far.
-    """
-
-    offset: _Count = 0
-    line: Annotated[int, msgspec.Meta(ge=1)] = 1
+    offset: _Count = 0  # bytes that were read
+    line: Annotated[int, msgspec.Meta(ge=1)] = 1  # number of the line that begins there, from 1
+    # table, export or json; empty before the first line is complete
     kind: Annotated[str, msgspec.Meta(pattern="^(|table|export|json)$")] = ""
     codec: Annotated[str, msgspec.Meta(pattern="^(|utf-8|utf-(16|32)-[lb]e)$")] = ""
     delimiter: Annotated[str, msgspec.Meta(max_length=1)] = ""
-    header: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()  # the table's columns
+    # of blocks spread over the bytes read: distinguishes a file that grew from one that was replaced
     digest: bytes = b""
+    # (size, modified, changed, inode) or None: status of the file, if an equal stamp later means the same
+    # bytes
     stamp: tuple[int, int, int, int] | None = None
-    skipping: bool = False
-    pointed: bool = False
-    latest: float | None = None
-    disordered: bool = False
-    refused: bool = False
-    seen: _Kept = b""
-    again: _Kept | None = None
+    skipping: bool = False  # whether the rest of the current line is skipped, because the line is too long
+    pointed: bool = False  # whether a number had a decimal point; then a comma is no decimal mark
+    latest: float | None = None  # latest time so far, seconds
+    disordered: bool = False  # whether the message that times go back was given
+    refused: bool = False  # whether the message that the file cannot be used was given
+    seen: _Kept = b""  # sorted identities of all rows that the file ever had, little-endian uint64 each
+    again: _Kept | None = None  # for a replaced file: identities of the rows of the current file so far
 
 
 @dataclass(frozen=True)
 class ExportState:
-    """State of classification exports that their later lines need.
+    """State of classification exports that their later lines need."""
 
-    Attributes
-    ----------
-    drawing : tuple of str
-        Workflows that have a drawing task.
-    owned : bytes
-        Sorted identities of names, and of names with their first subject.
-    waiting : tuple of (workflow, person, image, time, width, height)
-        Looks in a workflow that has no drawing task so far; None for an unknown number.
-    """
-
-    drawing: tuple[str, ...] = ()
-    owned: _Kept = b""
+    drawing: tuple[str, ...] = ()  # workflows that have a drawing task
+    owned: _Kept = b""  # sorted identities of names, and of names with their first subject
+    # tuple of (workflow, person, image, time, width, height): looks in a workflow that has no drawing task so
+    # far; None for an unknown number
     waiting: tuple[Waiting, ...] = ()
 
 
 @dataclass(frozen=True)
 class Position:
-    """Position up to which a source was read.
+    """Position up to which a source was read."""
 
-    Attributes
-    ----------
-    files : mapping of file name to FilePosition
-    absent : bool
-        Whether the message that the source does not exist was given.
-    full : bool
-        Whether the message that no more rows can be distinguished was given.
-    """
-
-    files: dict[str, FilePosition] = field(default_factory=dict)
-    absent: bool = False
-    full: bool = False
+    files: dict[str, FilePosition] = field(default_factory=dict)  # by file name
+    absent: bool = False  # whether the message that the source does not exist was given
+    full: bool = False  # whether the message that no more rows can be distinguished was given
     exports: ExportState = field(default_factory=ExportState)
 
     def as_dict(self) -> dict[str, Any]:
@@ -159,14 +116,7 @@ _NONE: UintArray = np.empty(0, dtype=np.uint64)
 def identities(columns: Sequence[Sequence[str]], numbers: Sequence[FloatArray]) -> UintArray:
     """Compute an identity for each row of names and numbers; all NaN are the same.
 
-    Parameters
-    ----------
-    columns : sequence of columns of N names
-    numbers : sequence of (N,) float64
-
-    Returns
-    -------
-    (N,) uint64
+    `columns`: sequence of columns of N names. `numbers`: sequence of (N,). Returns (N,).
     """
     mixed = np.zeros(len(columns[0]), dtype=np.uint64)
     for names in columns:
@@ -238,16 +188,7 @@ class Memory:
     def take(self, name: str, rows: UintArray, once: BoolArray) -> BoolArray:
         """Add rows of a file; return which are new.
 
-        Parameters
-        ----------
-        rows : (N,) uint64
-            Their identities.
-        once : (N,) bool
-            Rows that are never legitimately repeated.
-
-        Returns
-        -------
-        (N,) bool
+        `rows`: (N,), their identities. `once`: (N,), rows that are never legitimately repeated. Returns (N,).
         """
         order = np.argsort(rows, kind="stable")
         rows, once = rows[order], once[order]
