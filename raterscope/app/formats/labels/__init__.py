@@ -36,15 +36,8 @@ _MARKED: frozenset[Content] = frozenset({"points", "areas", "marks"})
 def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth", "contents"] | None:
     r"""Find out whether a file holds labels, from a table's first rows, or from all of a JSON or XML file.
 
-    Parameters
-    ----------
-    alone : bool
-        Whether to reject a file that also holds marks on images.
-
-    Returns
-    -------
-    "labels", "truth", "contents" or None
-        Contents are what annotators saw of tasks. None also for a file that cannot be read.
+    `alone`: whether to reject a file that also holds marks on images. Returns "labels", "truth", "contents"
+    or None: contents are what annotators saw of tasks. None also for a file that cannot be read.
 
     Examples
     --------
@@ -85,28 +78,15 @@ def read_labels(
 ) -> tuple[LabelFile, ...]:
     r"""Read the labels of a file, whose format is detected from its content.
 
-    Parameters
-    ----------
-    mapping : mapping of column to field, optional
-        Names columns of a table by hand: see `FIELDS`. In a table with one column per annotator, each of them
-        is "votes"; a column of several tags is "tags".
-    truth : bool
-        Whether to read a table's labels as true labels, even if they name annotators.
-    annotator : str, optional
-        Annotator of a JSON or XML file, or of class probabilities, that names none; by default the file's
-        name.
-
-    Returns
-    -------
-    tuple of LabelTable, TrueLabels and TaskContents
-        At most one of the first two for each question of the file. `split_tags` makes a question of each tag.
-
-    Raises
-    ------
-    UnknownColumns
-        If a table's columns must be named by hand.
-    InputError
-        If the file cannot be read; the message contains file, line and field.
+    `mapping`: by column, names columns of a table by hand: see `FIELDS`. In a table with one column per
+        annotator, each of them is "votes"; a column of several tags is "tags".
+    `truth`: whether to read a table's labels as true labels, even if they name annotators.
+    `annotator`: annotator of a JSON or XML file, or of class probabilities, that names none; by default the
+        file's name.
+    Returns at most one of the first two for each question of the file. `split_tags` makes a question of each
+        tag.
+    Raises `UnknownColumns`: if a table's columns must be named by hand.
+    Raises `InputError`: if the file cannot be read; the message contains file, line and field.
 
     Examples
     --------

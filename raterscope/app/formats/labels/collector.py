@@ -39,17 +39,8 @@ def order_outputs(
     if all others are numbers. Else an answer is its text without surrounding blanks. Raises `InputError` for
     more than a thousand different answers that are not sets of tags.
 
-    Parameters
-    ----------
-    answers : sequence of str
-        The answers as written, also repeatedly.
-
-    Returns
-    -------
-    outputs : tuple of str
-    output : (len(answers),) int16 or int32
-        Index of each answer into `outputs`; -1 for none.
-    notices : tuple of str
+    `answers`: the answers as written, also repeatedly. Returns `outputs`. `output`, (len(answers),) or int32:
+    index of each answer into `outputs`; -1 for none. `notices`.
     """
     texts = [text.strip() for text in answers]
     words = [text for text in texts if text and text.casefold() not in _NOTHING]
@@ -155,25 +146,14 @@ class _Question:
 
 @dataclass
 class VoteCollector:
-    """Collector of the votes of a file.
-
-    Attributes
-    ----------
-    left_out : Counter
-        Number of skipped annotations by plural noun.
-    notices : list of str
-        Messages about the file.
-    viewed : list of (annotator, task)
-        Tasks that annotators saw, even if they answered nothing.
-    subjects : dict of task to number
-        Subjects of Zooniverse.
-    """
+    """Collector of the votes of a file."""
 
     path: Path
-    left_out: Counter[str] = field(default_factory=Counter)
-    notices: list[str] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)  # number of skipped annotations by plural noun
+    notices: list[str] = field(default_factory=list)  # messages about the file
+    # list of (annotator, task): tasks that annotators saw, even if they answered nothing
     viewed: list[tuple[str, str]] = field(default_factory=list)
-    subjects: dict[str, str] = field(default_factory=dict)
+    subjects: dict[str, str] = field(default_factory=dict)  # by task: subjects of Zooniverse
     _questions: dict[str, _Question] = field(default_factory=dict)
 
     def add(
@@ -252,10 +232,7 @@ def collect_labels(
 
     Raises `InputError` for a file without answers, and for an answer that cannot be read.
 
-    Parameters
-    ----------
-    annotator : str
-        The annotator of sets that do not name one.
+    `annotator`: the annotator of sets that do not name one.
     """
     collector = VoteCollector(path)
     for annotation_set in document.sets("labels", Remarks(collector.left_out), watch):

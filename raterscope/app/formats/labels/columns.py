@@ -32,34 +32,16 @@ _SLICE = 50_000
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """The first rows of a table, and its dialect.
+    """The first rows of a table, and its dialect."""
 
-    Attributes
-    ----------
-    table : Table
-        The first rows.
-    encodings : tuple of str
-        Possible encodings, the likeliest first.
-    skip : int
-        Lines above the header.
-    headed : bool
-        Whether the first row is a header.
-    plainly : bool
-        Whether the first row follows immediately, with as many cells as the header.
-    is_parquet : bool
-        Whether rows have numbers instead of lines.
-    is_complete : bool
-        Whether `table` holds all rows, as of JSON lines.
-    """
-
-    table: Table
-    encodings: tuple[str, ...]
+    table: Table  # the first rows
+    encodings: tuple[str, ...]  # possible encodings, the likeliest first
     delimiter: str
-    skip: int
-    headed: bool
-    plainly: bool
-    is_parquet: bool = False
-    is_complete: bool = False
+    skip: int  # lines above the header
+    headed: bool  # whether the first row is a header
+    plainly: bool  # whether the first row follows immediately, with as many cells as the header
+    is_parquet: bool = False  # whether rows have numbers instead of lines
+    is_complete: bool = False  # whether `table` holds all rows, as of JSON lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,26 +54,15 @@ class Coded:
 
 @dataclass(eq=False)
 class Columns:
-    """The requested columns of a table, by field.
-
-    Attributes
-    ----------
-    coded : dict of field to Coded
-    time : (N,) float64 or None
-        Seconds, NaN if a cell is empty.
-    no_time : (row, cell) or None
-        The first cell that is not a time; then `time` is None.
-    even : bool
-        Whether the rows were cut to one width, and empty rows dropped.
-    full_names : dict of name to text
-        The full texts of tasks with shortened names.
-    """
+    """The requested columns of a table, by field."""
 
     head: Head
-    coded: dict[str, Coded] = field(default_factory=dict)
-    time: NDArray[np.float64] | None = None
+    coded: dict[str, Coded] = field(default_factory=dict)  # by field
+    time: NDArray[np.float64] | None = None  # (N,) or None: seconds, NaN if a cell is empty
+    # (row, cell) or None: the first cell that is not a time; then `time` is None
     no_time: tuple[int, str] | None = None
-    even: bool = False
+    even: bool = False  # whether the rows were cut to one width, and empty rows dropped
+    # by name: the full texts of tasks with shortened names
     full_names: dict[str, str] = field(default_factory=dict)
 
     def line(self, row: int) -> int:
@@ -160,10 +131,7 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
     Raises `InputError` for a file that is not a table, and for the first row with more or fewer cells than
     the header.
 
-    Parameters
-    ----------
-    column : mapping of field to column
-        All hold names, except the field "time".
+    `column`: by field, all hold names, except the field "time".
     """
     import pyarrow
 

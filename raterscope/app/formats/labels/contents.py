@@ -37,12 +37,8 @@ def content_columns(
 ) -> list[str]:
     """List the columns with contents of tasks.
 
-    Parameters
-    ----------
-    assigned : mapping of field to column
-        Columns with another meaning.
-    mapping : mapping of column to field, optional
-        By hand: columns that are "content", and those that are not.
+    `assigned`: by field, columns with another meaning. `mapping`: by column, by hand: columns that are
+    "content", and those that are not.
     """
     by_hand = mapping or {}
     free = [name for name in table.header if name not in assigned.values() and name not in by_hand]

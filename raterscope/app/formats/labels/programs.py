@@ -53,10 +53,7 @@ def read_probabilities(table: Table, name: str) -> LabelTable:
 
     Raises `InputError` as `read_program`.
 
-    Parameters
-    ----------
-    name : str
-        Of the program.
+    `name`: of the program.
     """
     fields = find_columns(table, ("task",))
     assert fields is not None

@@ -103,15 +103,8 @@ def tag_questions(questions: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
 def truths_of_tags(truth: TrueLabels, questions: Iterable[str]) -> tuple[TrueLabels, ...]:
     """Return true labels as the truths of the tags that are questions already.
 
-    Parameters
-    ----------
-    questions : iterable of str
-        Names of the questions with the answers absent and present.
-
-    Returns
-    -------
-    tuple of TrueLabels
-        The truth itself if it is of no tag; empty if it is of a tag that is no question.
+    `questions`: names of the questions with the answers absent and present. Returns the truth itself if it is
+    of no tag; empty if it is of a tag that is no question.
     """
     of_tag: dict[str, dict[str, str]] = {}
     for question in questions:
@@ -138,14 +131,8 @@ def votes_of_tags(
 ) -> tuple[LabelTable, ...]:
     """Return votes as those on the tags that are questions already, if all their labels are such tags.
 
-    Parameters
-    ----------
-    questions : sequence of (name, outputs)
-
-    Returns
-    -------
-    tuple of LabelTable
-        The table itself if it has other labels, or another question has some of them.
+    `questions`: sequence of (name, outputs). Returns the table itself if it has other labels, or another
+    question has some of them.
     """
     if table.tags is False or table.probability is not None:
         return (table,)
@@ -192,23 +179,12 @@ def _as_tag(table: LabelTable | TrueLabels) -> LabelTable | TrueLabels:
 
 @dataclass(frozen=True)
 class _Tags:
-    """Reading of the labels of a question.
+    """Reading of the labels of a question."""
 
-    Attributes
-    ----------
-    separators : tuple of str
-        Between the tags of a label.
-    tags : tuple of str
-    by_rows : bool
-        Whether the rows of an annotator and a task are one set.
-    skipped : int
-        Rare tags beyond `MOST_TAGS`.
-    """
-
-    separators: tuple[str, ...]
+    separators: tuple[str, ...]  # between the tags of a label
     tags: tuple[str, ...]
-    by_rows: bool
-    skipped: int = 0
+    by_rows: bool  # whether the rows of an annotator and a task are one set
+    skipped: int = 0  # rare tags beyond `MOST_TAGS`
 
     def contained(self, names: Sequence[str]) -> NDArray[np.bool_]:
         """Return which tags each label has: (labels, tags)."""

@@ -50,16 +50,10 @@ _POWERS = 10.0 ** np.arange(23)
 
 @dataclass(frozen=True)
 class DecidedLabel:
-    """The expert's decision on a task.
-
-    Attributes
-    ----------
-    label : str
-        Empty for a task without a label.
-    """
+    """The expert's decision on a task."""
 
     task: str
-    label: str
+    label: str  # empty for a task without a label
     who: str = ""
     when: datetime | None = None
     reason: str = ""
@@ -84,16 +78,12 @@ def write_labels(
 
     Raises `InputError` if it cannot be written.
 
-    Parameters
-    ----------
-    tasks, classes : sequence of N and J names
-    posterior : (N, J) float64
-    label : (N,) int16
-        Index into `classes`; below 0 for none.
-    entropy : (N,) float64
-    votes : (N,) integer
-    ordered : bool
-        Whether the classes are grades.
+    `tasks`, `classes`: sequence of N and J names.
+    `posterior`: (N, J).
+    `label`: (N,), index into `classes`; below 0 for none.
+    `entropy`: (N,).
+    `votes`: (N,) integer.
+    `ordered`: whether the classes are grades.
     """
     header = label_columns(classes, ordered=ordered)
     chosen = _texts([*classes, ""])
@@ -141,19 +131,13 @@ def write_annotators(
 
     Raises `InputError` if it cannot be written.
 
-    Parameters
-    ----------
-    annotators : sequence of K names
-    votes : (K,) integer
-        Votes that count.
-    accuracy : tuple of three (K,) float64
-        With the ends of its interval; empty if not finite.
-    community, copies : sequence of K numbers
-        The annotator's community, and the group that may copy from each other; empty for none.
-    change : (K,) float64
-        p-value of the test for a change over time; empty if not finite.
-    excluded : (K,) integer
-        Votes of an excluded annotator, which do not count.
+    `annotators`: (K,).
+    `votes`: (K,) integer, votes that count.
+    `accuracy`: tuple of three (K,), with the ends of its interval; empty if not finite.
+    `community`, `copies`: sequence of K numbers, the annotator's community, and the group that may copy from
+        each other; empty for none.
+    `change`: (K,), p-value of the test for a change over time; empty if not finite.
+    `excluded`: (K,) integer, votes of an excluded annotator, which do not count.
     """
     columns = [
         _texts(annotators), _figures(votes, 12), *(_figures(values, 6) for values in accuracy),
@@ -178,17 +162,12 @@ def write_confusion(
 
     Raises `InputError` if it cannot be written.
 
-    Parameters
-    ----------
-    annotators, outputs, classes : sequence of K, L and J names
-    votes : (K,) integer
-        Number of the annotator's votes; the step of a matrix that does not change.
-    drift : Drift, optional
-        With it, the matrices are those after some of the annotator's votes, counted from 1. The last vote,
-        and an annotator without votes (step 0), have the matrix of `rates`.
-    steps : int, optional
-        Largest number of steps per annotator, evenly spaced, including the first and the last; 1 means only
-        the last one, None all.
+    `annotators`, `outputs`, `classes`: sequence of K, L and J names.
+    `votes`: (K,) integer, number of the annotator's votes; the step of a matrix that does not change.
+    `drift`: with it, the matrices are those after some of the annotator's votes, counted from 1. The last
+        vote, and an annotator without votes (step 0), have the matrix of `rates`.
+    `steps`: largest number of steps per annotator, evenly spaced, including the first and the last; 1 means
+        only the last one, None all.
     """
     annotator, step, at = _chosen_steps(votes, drift, steps)
     names, true, given = (_texts(texts) for texts in (annotators, classes, outputs))
@@ -243,11 +222,8 @@ def write_crowdkit_truth(
 
     Raises `InputError` if it cannot be written.
 
-    Parameters
-    ----------
-    tasks, classes : sequence of N and J names
-    label : (N,) int16
-        Index into `classes`; tasks below 0 are skipped.
+    `tasks`, `classes`: sequence of N and J names. `label`: (N,), index into `classes`; tasks below 0 are
+    skipped.
     """
     known = np.flatnonzero(np.asarray(label) >= 0)
     names = _texts(classes)
@@ -286,10 +262,7 @@ def write_crowdkit_confusion(
 
     Raises `InputError` if it cannot be written.
 
-    Parameters
-    ----------
-    annotators, outputs, classes : sequence of K, L and J names
-    mean : (K, J, L) float64
+    `annotators`, `outputs`, `classes`: sequence of K, L and J names. `mean`: (K, J, L).
     """
     output_names = _texts(outputs)
 
@@ -393,15 +366,10 @@ def _rows(
 ) -> bytes | memoryview:
     """Format rows of texts and some numbers.
 
-    Parameters
-    ----------
-    heads : sequence of tuples
-        An Arrow column of texts, and the text of each row.
-    values : sequence of (N,)
-    digits : sequence of int
-        Significant digits of each column.
-    large : bool
-        Whether the table is worth compiled code, which takes two texts.
+    `heads`: sequence of tuples, an Arrow column of texts, and the text of each row.
+    `values`: sequence of (N,).
+    `digits`: significant digits of each column.
+    `large`: whether the table is worth compiled code, which takes two texts.
     """
     if large:
         from raterscope.app.formats._row_kernels import write_rows
