@@ -22,16 +22,8 @@ _STRUCTURES = "1.2.840.10008.5.1.4.1.1.481.3"
 def holds_masks(file: File, watch: Watch = silent) -> bool | None:
     """Find out whether a file holds masks.
 
-    Parameters
-    ----------
-    watch : Watch
-        Called while voxels are read.
-
-    Returns
-    -------
-    bool or None
-        None if it could also be an image or volume, which the user must decide. False also for a folder, and
-        a file that cannot be read.
+    `watch`: called while voxels are read. Returns none if it could also be an image or volume, which the user
+    must decide. False also for a folder, and a file that cannot be read.
     """
     source = open_source(file)
     try:
@@ -88,17 +80,12 @@ def read_masks(
 
     Raises `InputError` if the file cannot be read; the message contains file, line and field.
 
-    Parameters
-    ----------
-    volumes : sequence of VolumeFile
-        The available images. Contours need the series that they were drawn on. A mask without a position gets
-        that of the image with its name and shape, or of the only image.
-    naming : str, optional
-        Pattern of file names, as in "{item}_{annotator}_{structure}"; see `naming.parse_name`.
-    annotator, structure : str, optional
-        Given by hand; the annotator overrides the file's, the structure names masks without a name.
-    spacing : (slice, row, column), optional
-        Millimetres, for a file without a spacing.
+    `volumes`: the available images. Contours need the series that they were drawn on. A mask without a
+        position gets that of the image with its name and shape, or of the only image.
+    `naming`: pattern of file names, as in "{item}_{annotator}_{structure}"; see `naming.parse_name`.
+    `annotator`, `structure`: given by hand; the annotator overrides the file's, the structure names masks
+        without a name.
+    `spacing`: (slice, row, column), millimetres, for a file without a spacing.
     """
     source = open_source(file)
     path = source.path

@@ -122,16 +122,8 @@ def split_labels(
 def refuse_total(path: Path, voxels: int) -> None:
     """Refuse marks with more voxels in total than the file's size allows.
 
-    Parameters
-    ----------
-    path : Path
-        The file, which may have 300 million voxels and 20 more for each byte.
-    voxels : int
-        Voxels in the boxes of all its marks, counted before drawing.
-
-    Raises
-    ------
-    InputError
+    `path`: the file, which may have 300 million voxels and 20 more for each byte. `voxels`: voxels in the
+    boxes of all its marks, counted before drawing. Raises `InputError`.
     """
     most = min(_MOST_KEPT, _ALWAYS_KEPT + _KEPT_A_BYTE * path.stat().st_size)
     if voxels > most:
@@ -145,15 +137,9 @@ Key = tuple[str | None, str | None, str]
 
 @dataclass
 class MaskCollector:
-    """Collector of the marks of a file, which are drawn after their total size was checked.
+    """Collector of the marks of a file, which are drawn after their total size was checked."""
 
-    Attributes
-    ----------
-    path : Path
-        For messages.
-    """
-
-    path: Path
+    path: Path  # for messages
     left_out: Counter[str] = field(default_factory=Counter)
     _marks: dict[Key, list[tuple[str, Drawing]]] = field(default_factory=dict)
     _boxes: dict[Key, list[tuple[str, Drawing]]] = field(default_factory=dict)
@@ -293,12 +279,8 @@ def collect_masks(
     file has no other areas. Raises `InputError` for an area that cannot be read, an image without a size, and
     a file without areas.
 
-    Parameters
-    ----------
-    names : Named
-        The annotator of annotations that name none, and the structure of an empty file.
-    spacing : (slice, row, column), optional
-        Millimetres.
+    `names`: the annotator of annotations that name none, and the structure of an empty file. `spacing`:
+    (slice, row, column), millimetres.
     """
     path, document = source.path, source.document()
     if document is None or "masks" not in document.expected:

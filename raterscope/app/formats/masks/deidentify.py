@@ -169,18 +169,10 @@ _CAPTURE_CLASS = "1.2.840.10008.5.1.4.1.1.7"
 
 @dataclass(frozen=True)
 class Deidentifier:
-    """Replaces identifiers by pseudonyms that depend on a key and cannot be reversed without it.
+    """Replaces identifiers by pseudonyms that depend on a key and cannot be reversed without it."""
 
-    Attributes
-    ----------
-    key : bytes
-        Secret.
-    names : dict of str to str
-        Pseudonyms in the file, by annotators' names.
-    """
-
-    key: bytes = field(repr=False)
-    names: dict[str, str] = field(default_factory=dict)
+    key: bytes = field(repr=False)  # secret
+    names: dict[str, str] = field(default_factory=dict)  # pseudonyms in the file, by annotators' names
 
     def uid(self, uid: str) -> str:
         """Return the new UID; UIDs defined by the standard stay."""
@@ -260,15 +252,8 @@ def deidentify_dataset(dataset: Any, deidentifier: Deidentifier) -> Any:
     they are: if text may be burned into them, the file does not state that the patient's identity was
     removed.
 
-    Parameters
-    ----------
-    deidentifier : Deidentifier
-        The same one for several files preserves their references to each other.
-
-    Returns
-    -------
-    pydicom.Dataset
-        With its own file meta information, to be saved by `save_as`.
+    `deidentifier`: the same one for several files preserves their references to each other. Returns
+    pydicom.Dataset: with its own file meta information, to be saved by `save_as`.
     """
     from pydicom.dataset import FileMetaDataset
     from pydicom.uid import ImplicitVRLittleEndian

@@ -94,26 +94,14 @@ def write_masks(
 
     Raises `InputError` if there is nothing to write, the format cannot hold it, or a file cannot be written.
 
-    Parameters
-    ----------
-    path : Path
-        The file; if a format needs several, their names begin with its stem.
-    structures : sequence of Structure
-        At least one, all on the grid.
-    source : VolumeFile, optional
-        The DICOM series that was marked, which DICOM SEG and RTSTRUCT refer to.
-    deidentify : Deidentifier, optional
-        Removes from a DICOM file all data that could identify the patient.
-    resample : bool
-        Resample structures to a regular grid if the slices are uneven or tilted and the format holds only
-        regular grids.
-    description : str
-        Description of the file in ASCII, cut to the format's limit.
-
-    Returns
-    -------
-    list of Path
-        The complete files.
+    `path`: the file; if a format needs several, their names begin with its stem.
+    `structures`: at least one, all on the grid.
+    `source`: the DICOM series that was marked, which DICOM SEG and RTSTRUCT refer to.
+    `deidentify`: removes from a DICOM file all data that could identify the patient.
+    `resample`: resample structures to a regular grid if the slices are uneven or tilted and the format holds
+        only regular grids.
+    `description`: description of the file in ASCII, cut to the format's limit.
+    Returns the complete files.
     """
     path = Path(path)
     if kind not in FORMATS:
@@ -276,18 +264,9 @@ def write_nifti_image(
     Raises `InputError` if the volume is in colour, NIfTI cannot hold its grid, or a file cannot be read or
     written.
 
-    Parameters
-    ----------
-    resample : bool
-        Resample uneven or tilted slices to a regular grid.
-    colours : sequence of Path
-        Files for red, green and blue of a volume in colour, instead of `path`; it is refused without them.
-
-    Returns
-    -------
-    files : list of Path
-    warnings : list of str
-        See `write_dicom_images`.
+    `resample`: resample uneven or tilted slices to a regular grid. `colours`: files for red, green and blue
+    of a volume in colour, instead of `path`; it is refused without them. Returns `files`. `warnings`: see
+    `write_dicom_images`.
     """
     volume = load_volume(source, part(watch, 0.0, 0.8))
     in_colour = volume.values.ndim != 3
@@ -331,12 +310,8 @@ _Packed = tuple[bytes, int, int]
 def write_packed(path: Path, chunks: Iterable[bytes | memoryview | int], check: Check = no_check) -> None:
     """Write a gzip file of one member; a number among the chunks stands for so many zeros.
 
-    Parameters
-    ----------
-    chunks : iterable of bytes or int
-        Bytes of about a megabyte each, so that memory stays small.
-    look : callable
-        Called for each chunk; an exception ends the work.
+    `chunks`: bytes of about a megabyte each, so that memory stays small. `look`: called for each chunk; an
+    exception ends the work.
     """
     from isal import isal_zlib
 

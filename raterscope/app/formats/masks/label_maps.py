@@ -60,22 +60,14 @@ def is_plain_image(path: Path) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class LabelMap:
-    """The voxels of a file that may be a mask.
-
-    Attributes
-    ----------
-    values : (layers, slices, rows, columns)
-        Greys, indices of a palette, or numbers of colours; a volume is cropped to its non-zero part.
-    origin : (slice, row, column)
-        First voxel of `values` in the grid.
-    colours : (C,) uint32, optional
-        Red, green and blue of each number.
-    """
+    """The voxels of a file that may be a mask."""
 
     grid: Grid
+    # (layers, slices, rows, columns): greys, indices of a palette, or numbers of colours; a volume is cropped
+    # to its non-zero part
     values: NDArray[Any]
-    origin: tuple[int, int, int] = (0, 0, 0)
-    colours: NDArray[np.uint32] | None = None
+    origin: tuple[int, int, int] = (0, 0, 0)  # (slice, row, column): first voxel of `values` in the grid
+    colours: NDArray[np.uint32] | None = None  # (C,): red, green and blue of each number
 
     @property
     def memory(self) -> int:
@@ -310,12 +302,8 @@ def _colour_masks(
 def _pixels(path: Path) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
     """Read an image.
 
-    Returns
-    -------
-    values : (1, pages, rows, columns)
-        Greys, indices of a palette, or numbers of colours.
-    colours : (C,) uint32, or None
-        Red, green and blue of each number.
+    Returns `values`, (1, pages, rows, columns): greys, indices of a palette, or numbers of colours.
+    `colours`, (C,), or None: red, green and blue of each number.
     """
     refuse_special(path)
     with file_errors(path), path.open("rb") as file:

@@ -245,12 +245,7 @@ def _draw(path: Path, nodule: _Nodule, grid: Grid, slices: dict[tuple[str, float
 def draw_outline(plane: NDArray[np.bool_], points: NDArray[np.int64], *, hole: bool) -> None:
     """Add the inside of an outline to a slice, or remove a hole from it; holes come last.
 
-    Parameters
-    ----------
-    plane : (Y, X) bool
-        Changed in place.
-    points : (N, 2) int
-        Column and row, all on the slice.
+    `plane`: (Y, X), changed in place. `points`: (N, 2), column and row, all on the slice.
     """
     inside = np.zeros(plane.shape, dtype=np.bool_)
     if (patch := fill([points.astype(float)], (plane.shape[0], plane.shape[1]))) is not None:

@@ -75,18 +75,11 @@ def parse_name(text: str, pattern: str) -> NameParts | None:
 
     Raises `InputError` for a pattern with another field, a field twice, or none.
 
-    Parameters
-    ----------
-    text : str
-        A name without its suffix, preceded by as many folders as the pattern has, separated by "/".
-    pattern : str
-        A name with {item}, {annotator} and {structure}, each at most once, and * for any other text:
-        "{item}_{annotator}_{structure}", "{annotator}/{item}". If there are several solutions, the item is
-        the longest, and the first of the others the shortest.
-
-    Returns
-    -------
-    Named, or None when the name is not of that pattern.
+    `text`: a name without its suffix, preceded by as many folders as the pattern has, separated by "/".
+    `pattern`: a name with {item}, {annotator} and {structure}, each at most once, and * for any other text:
+    "{item}_{annotator}_{structure}", "{annotator}/{item}". If there are several solutions, the item is the
+    longest, and the first of the others the shortest. Returns Named, or None when the name is not of that
+    pattern..
     """
     parts = re.split(r"(\{[^{}]*\}|\*)", pattern)
     fields = [part[1:-1] for part in parts if part.startswith("{") and part.endswith("}")]

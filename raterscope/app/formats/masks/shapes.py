@@ -51,17 +51,9 @@ def fill(outlines: Iterable[NDArray[np.floating]], shape: tuple[int, int]) -> Pa
 
     Raises `ValueError` for points that are not numbers, and for too many crossings.
 
-    Parameters
-    ----------
-    outlines : iterable of (N, 2) arrays
-        Column and row; the centre of the first pixel is at (0, 0). Each is closed from its last point to the
-        first.
-    shape : (rows, columns)
-        Of the image, to which the mask is cut.
-
-    Returns
-    -------
-    (top, left, mask), or None if no pixel's centre is inside.
+    `outlines`: iterable of (N, 2) arrays, column and row; the centre of the first pixel is at (0, 0). Each is
+    closed from its last point to the first. `shape`: (rows, columns), of the image, to which the mask is cut.
+    Returns (top, left, mask), or None if no pixel's centre is inside..
     """
     drawn = [np.asarray(outline, dtype=float) for outline in outlines]
     drawn = [outline for outline in drawn if len(outline) >= 3]
@@ -208,15 +200,8 @@ def decode_studio_runs(packed: Sequence[Any], pixels: int) -> Runs:
     repeated; two bits that choose a size; the count minus one in that many bits; and the value or the values.
     Raises `ValueError` for invalid bytes, an early end, or another number of values.
 
-    Parameters
-    ----------
-    pixels : int
-        Pixels of the image; the header must claim four times as many values.
-
-    Returns
-    -------
-    Runs
-        Of the pixels that are not completely transparent.
+    `pixels`: pixels of the image; the header must claim four times as many values. Returns of the pixels that
+    are not completely transparent.
     """
     try:
         content = bytes(packed)
@@ -287,18 +272,10 @@ class _Bits:
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A drawing on a plane, to be drawn later.
+    """A drawing on a plane, to be drawn later."""
 
-    Attributes
-    ----------
-    box : (top, left, rows, columns)
-        Its largest possible extent.
-    draw : callable
-        Draws it. May raise ValueError; the message follows "it has".
-    """
-
-    box: Box
-    draw: Callable[[], Patch | None]
+    box: Box  # (top, left, rows, columns): its largest possible extent
+    draw: Callable[[], Patch | None]  # draws it. May raise ValueError; the message follows "it has".
 
     @property
     def pixels(self) -> int:
@@ -381,16 +358,9 @@ _STEPS = ((1, 0), (0, 1), (-1, 0), (0, -1))
 def trace_outlines(mask: NDArray[np.bool_]) -> list[NDArray[np.float64]]:
     """Trace the outline of every part of a mask and every hole in it.
 
-    Parameters
-    ----------
-    mask : (rows, columns) bool
-
-    Returns
-    -------
-    list of (N, 2) arrays
-        The corners of each outline, column and row; the centre of the first pixel is at (0, 0). Pixels that
-        touch only at a corner have separate outlines. A pixel is in the mask if it is within an odd number of
-        outlines.
+    `mask`: (rows, columns). Returns list of (N, 2) arrays: the corners of each outline, column and row; the
+    centre of the first pixel is at (0, 0). Pixels that touch only at a corner have separate outlines. A pixel
+    is in the mask if it is within an odd number of outlines.
     """
     padded = np.pad(mask, 1)
     inside, up, left = padded[1:-1, 1:-1], padded[:-2, 1:-1], padded[1:-1, :-2]

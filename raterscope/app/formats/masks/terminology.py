@@ -406,25 +406,14 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """One mask or map for export.
-
-    Attributes
-    ----------
-    values : (Z, Y, X) bool or float32
-        On the complete grid: a mask; a probability, 0 to 1; for NIfTI any map.
-    colour : (red, green, blue)
-        0 to 255; used if the coding has none.
-    coding : Coding
-        Its coded meaning.
-    measures : sequence of Measure
-        For structured reports, besides its volume.
-    """
+    """One mask or map for export."""
 
     name: str
+    # (Z, Y, X) or float32: on the complete grid: a mask; a probability, 0 to 1; for NIfTI any map
     values: NDArray[np.bool_] | NDArray[np.float32]
-    colour: Colour = (230, 159, 0)
-    coding: Coding = NOTHING_CODED
-    measures: Sequence[Measure] = ()
+    colour: Colour = (230, 159, 0)  # (red, green, blue): 0 to 255; used if the coding has none
+    coding: Coding = NOTHING_CODED  # its coded meaning
+    measures: Sequence[Measure] = ()  # for structured reports, besides its volume
 
     @property
     def title(self) -> str:
