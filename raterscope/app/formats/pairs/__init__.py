@@ -16,10 +16,7 @@ __all__ = ["FIELDS", "explain_assumed_kind", "has_pairs", "read_pairs"]
 def has_pairs(file: File) -> bool:
     r"""Find out whether a table holds comparisons, by its header, or its first rows if that is ambiguous.
 
-    Returns
-    -------
-    bool
-        False also for a file that cannot be read.
+    Returns False also for a file that cannot be read.
 
     Examples
     --------
@@ -69,22 +66,10 @@ def read_pairs(
 ) -> tuple[PairTable, ...]:
     r"""Read the comparisons of a file.
 
-    Parameters
-    ----------
-    mapping : mapping of column to field, optional
-        Names columns of a table by hand: see `FIELDS`; and ignore.
-
-    Returns
-    -------
-    tuple of PairTable
-        One for each question of the file.
-
-    Raises
-    ------
-    UnknownColumns
-        If a table's columns must be named by hand.
-    InputError
-        If the file cannot be read; the message contains file, line and field.
+    `mapping`: by column, names columns of a table by hand: see `FIELDS`; and ignore.
+    Returns one for each question of the file.
+    Raises `UnknownColumns`: if a table's columns must be named by hand.
+    Raises `InputError`: if the file cannot be read; the message contains file, line and field.
 
     Examples
     --------

@@ -63,21 +63,11 @@ class ScaleError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class ChoiceReading:
-    """Choices of the rows of a table.
+    """Choices of the rows of a table."""
 
-    Attributes
-    ----------
-    value : (N,) float64
-        NaN if missing or unknown.
-    missing : (N,) bool
-        There is no answer.
-    unknown : (N,) bool
-        There is an answer that cannot be read.
-    """
-
-    value: NDArray[np.float64]
-    missing: NDArray[np.bool_]
-    unknown: NDArray[np.bool_]
+    value: NDArray[np.float64]  # (N,): NaN if missing or unknown
+    missing: NDArray[np.bool_]  # (N,): there is no answer
+    unknown: NDArray[np.bool_]  # (N,): there is an answer that cannot be read
     notices: tuple[str, ...]
 
 
@@ -96,16 +86,10 @@ def read_choices(
     above 0 for left and below 0 for right. If only 1 and 2, or 1 and 0, occur, they mean left and right.
     Raises `ScaleError` for a scale such as 1 to 5.
 
-    Parameters
-    ----------
-    texts : sequence of str
-        Each different answer, as written.
-    index : (N,) int32
-        Index of each row's answer.
-    left, right : (N,) int32
-        Indices into `items`.
-    rows : (N,) bool
-        Rows to read.
+    `texts`: each different answer, as written.
+    `index`: (N,), index of each row's answer.
+    `left`, `right`: (N,), indices into `items`.
+    `rows`: (N,), rows to read.
     """
     number = {name: at for at, name in enumerate(items)}
     named = np.array([number.get(text, -1) for text in texts], dtype=np.int64)
@@ -207,10 +191,7 @@ def read_pair_table(
     the first, unless no row remains. Raises `UnknownColumns` if the header does not name the columns. Raises
     `InputError` for a row without a name, and for a table without a readable row.
 
-    Parameters
-    ----------
-    mapping : mapping of column to field, optional
-        Fields: see `FIELDS`; and ignore.
+    `mapping`: by column, fields: see `FIELDS`; and ignore.
     """
     outcome = {} if mapping else find_outcomes(head.table)
     needed = _NEEDED[:3] if outcome else _NEEDED
@@ -485,20 +466,12 @@ _OTHERS = {
 
 @dataclass(frozen=True, eq=False)
 class RankingTable:
-    """A ground-truth ranking from one file.
-
-    Attributes
-    ----------
-    place : (n,) float64
-        Ranks, the best first.
-    group : (n,) int32
-        Items of different groups are not ordered; all 0 without such a column.
-    """
+    """A ground-truth ranking from one file."""
 
     path: Path
     items: tuple[str, ...]
-    place: NDArray[np.float64]
-    group: NDArray[np.int32]
+    place: NDArray[np.float64]  # (n,): ranks, the best first
+    group: NDArray[np.int32]  # (n,): items of different groups are not ordered; all 0 without such a column
 
 
 def holds_ranking(file: File) -> bool:

@@ -48,15 +48,10 @@ def write_annotators(
 
     Raises `InputError` if it cannot be written.
 
-    Parameters
-    ----------
-    fusion : PairFusion
-        The statistic is the median of W over the draws, or -log10 of the p value of the flip test. Values
-        that were not tested are empty.
-    shares : (p,) float64, optional
-        Share of the draws that select each annotator; empty if not given.
-    match_original : (p,) float64, optional
-        Share of the answers that agree with the ranking of all answers; empty if not given.
+    `fusion`: the statistic is the median of W over the draws, or -log10 of the p value of the flip test.
+    Values that were not tested are empty. `shares`: (p,), share of the draws that select each annotator;
+    empty if not given. `match_original`: (p,), share of the answers that agree with the ranking of all
+    answers; empty if not given.
     """
     columns = annotator_columns(annotators, fusion, shares, match_original)
     return write_table(path, ANNOTATORS, zip(*columns, strict=True))
@@ -139,12 +134,8 @@ def write_pairs(path: Path, pairs: Pairs, watch: Watch = silent, tasks: Sequence
 
     Raises `InputError` if it cannot be written.
 
-    Parameters
-    ----------
-    pairs : Pairs
-        With a column of times if there are any.
-    tasks : sequence of str
-        Names of what the items were compared on, for a column of them.
+    `pairs`: with a column of times if there are any. `tasks`: names of what the items were compared on, for a
+    column of them.
     """
     # An item called "left" would be read as the winner when the table is read again.
     is_ambiguous = bool(set(_SIDES.values()) & set(pairs.items))
@@ -176,10 +167,7 @@ def write_path(path: Path, annotators: Sequence[str], fusion: PairFusion, watch:
 
     Raises `InputError` if it cannot be written.
 
-    Parameters
-    ----------
-    annotators : sequence of p names
-        An annotator called "at" gets a column "at (annotator)".
+    `annotators`: (p,), an annotator called "at" gets a column "at (annotator)".
     """
     header = (PATH, *(f"{name} (annotator)" if name == PATH else name for name in annotators))
     size = max(1, _ROWS // len(header))
