@@ -29,43 +29,22 @@ _FIGURES = {"cluster", "votes", "posterior"}
 
 @dataclass(frozen=True, eq=False)
 class PointFile:
-    """Content of a file of points.
+    """Content of a file of points."""
 
-    Attributes
-    ----------
-    clicks : ClickTable
-        `UNKNOWN` is among its annotators and images if the file does not name them.
-    truth : PointTable or None
-        Points that the file itself marks as ground truth.
-    detections : bool
-        Whether detections exported by this program are among them, which no annotator marked.
-    """
-
-    clicks: ClickTable
-    truth: PointTable | None = None
+    clicks: ClickTable  # `UNKNOWN` is among its annotators and images if the file does not name them
+    truth: PointTable | None = None  # points that the file itself marks as ground truth
+    # whether detections exported by this program are among them, which no annotator marked
     detections: bool = False
 
 
 @dataclass
 class PointCollector:
-    """Collector of the points of a file.
+    """Collector of the points of a file."""
 
-    Attributes
-    ----------
-    path : Path
-        For messages.
-    left_out : Counter
-        Number of skipped annotations by plural noun.
-    detections : bool
-        See `PointFile`.
-    subjects : dict of image to number
-        Subjects of Zooniverse.
-    """
-
-    path: Path
-    detections: bool = False
-    left_out: Counter[str] = field(default_factory=Counter)
-    subjects: dict[str, str] = field(default_factory=dict)
+    path: Path  # for messages
+    detections: bool = False  # see `PointFile`
+    left_out: Counter[str] = field(default_factory=Counter)  # number of skipped annotations by plural noun
+    subjects: dict[str, str] = field(default_factory=dict)  # by image: subjects of Zooniverse
     _annotators: dict[str, int] = field(default_factory=dict)
     _images: dict[str, int] = field(default_factory=dict)
     _extents: dict[int, tuple[float, float]] = field(default_factory=dict)
@@ -110,10 +89,7 @@ class PointCollector:
 
         Raises `InputError` for a file without any points or looks.
 
-        Parameters
-        ----------
-        expected : str
-            The expected annotations, for the error message of a file without points.
+        `expected`: the expected annotations, for the error message of a file without points.
         """
         skipped = [f"{words} {count:,}" for words, count in self.left_out.items() if count]
         if not self._looked and not self._true:
@@ -151,10 +127,7 @@ class PointCollector:
 def is_detection(attributes: Mapping[str, object]) -> bool:
     """Return whether a point is a detection exported by this program, by its attributes.
 
-    Parameters
-    ----------
-    attributes : mapping of name to value
-        Attributes, properties or measurements; the case of names is ignored.
+    `attributes`: by name, attributes, properties or measurements; the case of names is ignored.
     """
     values = {name.casefold(): value for name, value in attributes.items()}
     if values.get("state") in STATES:

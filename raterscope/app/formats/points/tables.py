@@ -65,10 +65,7 @@ def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: W
     `UnknownColumns` if the header does not name the columns. Raises `InputError` for the first bad line; a
     table is read completely or not at all.
 
-    Parameters
-    ----------
-    mapping : mapping of column to field, optional
-        Fields: annotator, image, x, y, time, width, height, read, class, ignore.
+    `mapping`: by column, fields: annotator, image, x, y, time, width, height, read, class, ignore.
     """
     column = assign_positions(table, NEEDED, WANTED, mapping)
     faults = Faults(table)
@@ -169,10 +166,7 @@ def read_truth_points(table: Table, mapping: Mapping[str, str] | None = None) ->
     not name the columns. Raises `InputError` for the first bad line; a table is read completely or not at
     all.
 
-    Parameters
-    ----------
-    mapping : mapping of column to field, optional
-        Fields: image, x, y, width, height, ignore.
+    `mapping`: by column, fields: image, x, y, width, height, ignore.
     """
     column = assign_positions(table, PLACED, ("width", "height"), mapping)
     faults = Faults(table)
@@ -223,16 +217,10 @@ def is_scored_coco(content: Any) -> bool:
 
 
 class ScoresDocument(Document):
-    """A COCO file with scores, which `read_scores` reads.
-
-    Attributes
-    ----------
-    content : decoded JSON
-        A list of results, or a mapping with images and annotations.
-    """
+    """A COCO file with scores, which `read_scores` reads."""
 
     def __init__(self, content: Any) -> None:
-        self.content = content
+        self.content = content  # decoded JSON: a list of results, or a mapping with images and annotations
 
 
 def may_hold_scores(text: bytes) -> bool:
@@ -263,12 +251,8 @@ def read_scores(file: File, mapping: Mapping[str, str] | None = None) -> PointTa
     Raises `UnknownColumns` if the header does not name the columns. Raises `InputError` for the first
     detection that cannot be read; a file is read completely or not at all.
 
-    Parameters
-    ----------
-    file : Path or Source
-        A table, or COCO JSON.
-    mapping : mapping of column to field, optional
-        For a table; fields: image, x, y, score, width, height, ignore.
+    `file`: a table, or COCO JSON. `mapping`: by column, for a table; fields: image, x, y, score, width,
+    height, ignore.
     """
     source = open_source(file)
     path = source.path
@@ -428,22 +412,13 @@ _MOSTLY = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """Positions of the N rows of a table.
+    """Positions of the N rows of a table."""
 
-    Attributes
-    ----------
-    x, y : (N,) float64
-        Pixels; NaN in rows without both.
-    empty : (N,) bool
-        The rows without both.
-    extents : dict of image to (width, height)
-        Sizes of images, from columns that state them.
-    """
-
+    # x, y: (N,): pixels; NaN in rows without both
     x: FloatArray
     y: FloatArray
-    empty: NDArray[np.bool_]
-    extents: dict[int, tuple[float, float]]
+    empty: NDArray[np.bool_]  # (N,): the rows without both
+    extents: dict[int, tuple[float, float]]  # by image: sizes of images, from columns that state them
     notices: tuple[str, ...] = ()
 
 
@@ -475,13 +450,7 @@ def read_positions(
     Columns that were named by hand are taken as named. Raises `InputError` if all positions are shares of
     images of unknown size.
 
-    Parameters
-    ----------
-    column : mapping of field to column
-    image : (N,) int
-        The image of each row.
-    mapping : mapping of column to field, optional
-        What was named by hand.
+    `column`: by field. `image`: (N,), the image of each row. `mapping`: by column, what was named by hand.
     """
     if "xmin" in column:
         x, y, empty = _read_corners(table, column, faults)

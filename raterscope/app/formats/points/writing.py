@@ -27,37 +27,18 @@ _CERTAIN = STATES[:2]
 
 @dataclass(frozen=True)
 class Detection:
-    """A detection after the expert's decision, if there is one.
+    """A detection after the expert's decision, if there is one."""
 
-    Attributes
-    ----------
-    x, y : float
-        Pixels, from the corner of the first pixel.
-    state : one of STATES
-        Undecided if there is no decision.
-    cluster : int or None
-        Its number; None for a spot that the expert added.
-    votes : int or None
-        Number of annotators who marked it.
-    posterior : float or None
-        Posterior probability of the detection in the run.
-    spread : (across, down), optional
-        Standard deviations of its clicks, pixels.
-    label : str
-        Class; empty without classes.
-    shares : mapping of class to float
-        Probability of each class.
-    """
-
+    # x, y: pixels, from the corner of the first pixel
     x: float
     y: float
-    state: str
-    cluster: int | None = None
-    votes: int | None = None
-    posterior: float | None = None
-    spread: tuple[float, float] | None = None
-    label: str = ""
-    shares: Mapping[str, float] = field(default_factory=dict)
+    state: str  # one of STATES: undecided if there is no decision
+    cluster: int | None = None  # its number; None for a spot that the expert added
+    votes: int | None = None  # number of annotators who marked it
+    posterior: float | None = None  # posterior probability of the detection in the run
+    spread: tuple[float, float] | None = None  # (across, down): standard deviations of its clicks, pixels
+    label: str = ""  # class; empty without classes
+    shares: Mapping[str, float] = field(default_factory=dict)  # by class: probability of each class
 
     @property
     def score(self) -> float | None:
@@ -67,24 +48,15 @@ class Detection:
 
 @dataclass(frozen=True)
 class ImageDetections:
-    """Detections on one image.
-
-    Attributes
-    ----------
-    width, height : float
-        Pixels.
-    pixel_size : float or None
-        Micrometres, if known.
-    run : str
-        Name of the run.
-    """
+    """Detections on one image."""
 
     name: str
+    # width, height: pixels
     width: float
     height: float
     detections: Sequence[Detection]
-    pixel_size: float | None = None
-    run: str = ""
+    pixel_size: float | None = None  # micrometres, if known
+    run: str = ""  # name of the run
 
 
 def write_geojson(path: Path, image: ImageDetections) -> Path:
