@@ -65,15 +65,9 @@ def open_pyramid(
     image a pyramid is built and cached, unless it is in the cache. Raises `InputError` as `read_image`; for a
     TIFF that is compressed in one large piece; if the disk is full.
 
-    Parameters
-    ----------
-    digest : str, optional
-        Digest of the file's content, if the caller has verified it. Without it, the file's path, size and
-        time identify its content.
-    watch : callable
-        Called while a pyramid is built.
-    cache : PyramidCache, optional
-        By default the user's cache.
+    `digest`: digest of the file's content, if the caller has verified it. Without it, the file's path, size
+    and time identify its content. `watch`: called while a pyramid is built. `cache`: by default the user's
+    cache.
     """
     source = _open_tiled(path)
     if source is None:
@@ -88,17 +82,8 @@ def load_overview(
 
     Raises `InputError` as `load_image` and `open_pyramid`.
 
-    Parameters
-    ----------
-    digest : str, optional
-        As for `open_pyramid`, for large images.
-    displays : mapping of str to ChannelDisplay
-        Displays of channels that differ from the default.
-
-    Returns
-    -------
-    (height, width) or (height, width, 3) uint8
-        The image or a smaller copy of it.
+    `digest`: as for `open_pyramid`, for large images. `displays`: displays of channels that differ from the
+    default. Returns (height, width) or (height, width, 3): the image or a smaller copy of it.
     """
     from raterscope.app.formats.images import load_image, read_image
 

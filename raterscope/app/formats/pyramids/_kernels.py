@@ -12,19 +12,11 @@ from raterscope.algorithms.compiling import compiled
 def unfilter(rows: NDArray[np.uint8], above: NDArray[np.uint8], step: int) -> bool:
     """Undo the filters (PNG specification, chapter 9) in place.
 
-    Parameters
-    ----------
-    rows : (R, 1 + bytes) uint8
-        Each preceded by the number of its filter.
-    above : (bytes,) uint8
-        The previous row, undone; zeros before the first row. Holds the last row afterwards.
-    step : int
-        Bytes of a pixel.
-
-    Returns
-    -------
-    bool
-        False if a filter is unknown.
+    `rows`: (R, 1 + bytes) uint8, each preceded by the number of its filter.
+    `above`: (bytes,) uint8, the previous row, undone; zeros before the first row. Holds the last row
+        afterwards.
+    `step`: bytes of a pixel.
+    Returns False if a filter is unknown.
     """
     count = rows.shape[1] - 1
     for number in range(rows.shape[0]):

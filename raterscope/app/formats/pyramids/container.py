@@ -97,14 +97,8 @@ def write_pyramid(
 ) -> None:
     """Write an image and its smaller copies, in one pass over its rows.
 
-    Parameters
-    ----------
-    file : binary file
-        Empty.
-    band : callable
-        ``band(top, bottom)`` returns these rows of the image.
-    report : callable
-        Called with the share done after each row of tiles; an exception ends the writing.
+    `file`: binary file, empty. `band`: ``band(top, bottom)`` returns these rows of the image. `report`:
+    called with the share done after each row of tiles; an exception ends the writing.
     """
     file.write(_MAGIC)
     entries = [np.zeros(rows * columns, _ENTRY) for rows, columns in map(pyramid.grid, _all_levels(pyramid))]
@@ -207,16 +201,10 @@ def cache_folder() -> Path:
 
 @dataclass(frozen=True)
 class PyramidCache:
-    """Cache of pyramids by their source files.
-
-    Attributes
-    ----------
-    most_bytes : int
-        Limit for all of them together; the newest stays in any case.
-    """
+    """Cache of pyramids by their source files."""
 
     folder: Path
-    most_bytes: int = MOST_BYTES
+    most_bytes: int = MOST_BYTES  # limit for all of them together; the newest stays in any case
 
     @classmethod
     def of_user(cls) -> PyramidCache:
@@ -226,10 +214,7 @@ class PyramidCache:
     def find(self, path: Path, digest: str | None) -> CachedPyramid | None:
         """Find the pyramid of a file; a damaged one is removed and not found.
 
-        Parameters
-        ----------
-        digest : str or None
-            Digest of the file's content, if known; else its path, size and time identify it.
+        `digest`: digest of the file's content, if known; else its path, size and time identify it.
         """
         entry = self._entry(path, digest)
         try:

@@ -176,10 +176,7 @@ def open_flat(path: Path, room: Path, watch: Watch) -> Iterator[Flat | MixedFlat
     Raises `InputError` as `read_image`; if the disk is full; for a TIFF that is compressed in one large
     piece.
 
-    Parameters
-    ----------
-    room : Path
-        Folder for the temporary file.
+    `room`: folder for the temporary file.
     """
     watch(0.0, "decoding the image")
     with image_errors(path):

@@ -34,14 +34,8 @@ KEPT = 0.25
 def halve(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Compute the next smaller level.
 
-    Parameters
-    ----------
-    pixels : (height, width) or (height, width, 3) uint8
-        If a length is odd, the last row or column counts twice.
-
-    Returns
-    -------
-    (ceil(height / 2), ceil(width / 2)[, 3]) uint8
+    `pixels`: (height, width) or (height, width, 3), if a length is odd, the last row or column counts twice.
+    Returns (ceil(height / 2), ceil(width / 2)[, 3]).
     """
     from raterscope.app.formats.pyramids import _kernels as kernels
 
@@ -60,22 +54,13 @@ Pixels = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Pyramid:
-    """Layout of a pyramid: levels and tiles.
+    """Layout of a pyramid: levels and tiles."""
 
-    Attributes
-    ----------
-    width, height : int
-        Pixels of the image.
-    colour : bool
-        RGB, else grey.
-    side : int
-        Pixels along a tile; tiles at the right and the bottom may be smaller.
-    """
-
+    # width, height: pixels of the image
     width: int
     height: int
-    colour: bool
-    side: int = SIDE
+    colour: bool  # RGB, else grey
+    side: int = SIDE  # pixels along a tile; tiles at the right and the bottom may be smaller
 
     @cached_property
     def levels(self) -> tuple[tuple[int, int], ...]:
@@ -169,10 +154,8 @@ class PyramidReader:
 
         Raises `InputError` if the file is missing or damaged. Raises `IndexError` if there is no such tile.
 
-        Returns
-        -------
-        (height, width) or (height, width, 3) uint8
-            `side` by `side` pixels, fewer at the right and the bottom.
+        Returns (height, width) or (height, width, 3): `side` by `side` pixels, fewer at the right and the
+        bottom.
         """
         rows, columns = self.pyramid.grid(level)
         if not (0 <= row < rows and 0 <= column < columns):

@@ -36,11 +36,6 @@ class SlideSource:
 
     Raises `InputError` for a file that OpenSlide cannot read, or with more than a million pixels along a
     side.
-
-    Attributes
-    ----------
-    pixel_size : float or None
-        Micrometres, if the file contains it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -55,6 +50,7 @@ class SlideSource:
             self.pyramid = Pyramid(width, height, colour=True)
             self._levels = self._find_levels()
         self.levels = frozenset(self._levels)
+        # micrometres, if the file contains it
         self.pixel_size = self._pixel_size(openslide.PROPERTY_NAME_MPP_X)
 
     def read(self, level: int, left: int, top: int, width: int, height: int) -> Pixels:

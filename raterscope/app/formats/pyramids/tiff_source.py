@@ -108,10 +108,7 @@ class TiffSource:
     More than 8 bit are scaled by the darkest and brightest thousandth of the smallest copy. Raises
     `InputError` for a file that is damaged, or has no smaller copies.
 
-    Parameters
-    ----------
-    number : int
-        Number of the page.
+    `number`: number of the page.
     """
 
     def __init__(self, path: Path, number: int = 0) -> None:
