@@ -46,26 +46,13 @@ def is_zarr(path: Path) -> bool:
 def fetch(address: str, folder: Path, watch: Watch = silent) -> list[Path]:
     """Download what an address names, unless it is there already.
 
-    Parameters
-    ----------
-    address : str
-        Of a file, of files by a pattern, or of an OME-Zarr image; also the path of a local OME-Zarr image.
-    folder : Path
-        Keeps the files.
-    watch : Watch
-        Called with each block.
-
-    Returns
-    -------
-    list of Path
-        Sorted by their names at the address.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, it is too large, or a library is missing.
-    OSError
-        If the connection fails; another attempt may succeed.
+    `address`: of a file, of files by a pattern, or of an OME-Zarr image; also the path of a local OME-Zarr
+        image.
+    `folder`: keeps the files.
+    `watch`: called with each block.
+    Returns sorted by their names at the address.
+    Raises `InputError`: if there is no such file, it is too large, or a library is missing.
+    Raises `OSError`: if the connection fails; another attempt may succeed.
     """
     try:
         from fsspec.core import url_to_fs

@@ -52,12 +52,8 @@ class Series:
 def connect(address: str, certificates: Path | None = None) -> Any:
     """Return a client of a DICOMweb service; no connection is opened yet.
 
-    Parameters
-    ----------
-    address : str
-        "https://host/dicom-web". Without https a token is sent only to this computer.
-    certificates : Path, optional
-        Certificates of the authorities to trust, for a hospital's own.
+    `address`: "https://host/dicom-web". Without https a token is sent only to this computer. `certificates`:
+    certificates of the authorities to trust, for a hospital's own.
     """
     from dicomweb_client.api import DICOMwebClient
     from requests import Session
@@ -86,10 +82,7 @@ def connect(address: str, certificates: Path | None = None) -> Any:
 def find_series(client: Any, filters: Mapping[str, str]) -> list[Series]:
     """List the series that match.
 
-    Parameters
-    ----------
-    filters : mapping of keyword to str
-        "PatientID", "Modality", "StudyDate", "StudyInstanceUID"; ``*`` matches anything.
+    `filters`: by keyword, "PatientID", "Modality", "StudyDate", "StudyInstanceUID"; ``*`` matches anything.
     """
     with answers(client):
         rows = client.search_for_series(

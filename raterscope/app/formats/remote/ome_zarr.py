@@ -37,10 +37,7 @@ def convert(address: str, target: Path, watch: Watch) -> None:
     Of several times or channels the first is read. The axes x, y and z are taken as left, posterior and
     superior, as in DICOM: the format has no anatomical directions.
 
-    Raises
-    ------
-    InputError
-        If it is no OME-Zarr volume, or too large in every level.
+    Raises `InputError`: if it is no OME-Zarr volume, or too large in every level.
     """
     try:
         import zarr
