@@ -28,19 +28,10 @@ def find_volumes(file: File, watch: Watch = silent, sources: Sources | None = No
 
     Raises `InputError` if there is none, with the reason.
 
-    Parameters
-    ----------
-    file : Path or Source
-        A file; for a DICOM series any of its files, or its DICOMDIR. A folder is searched with all its
-        subfolders for DICOM series, and if there are none for other volumes. Numbered images of one size in
-        one folder are slices of one volume.
-    sources : Sources, optional
-        Sources of other files of a DICOM series that may be open already.
-
-    Returns
-    -------
-    tuple of VolumeFile
-        At least one. Oddities of a volume are in its notices.
+    `file`: a file; for a DICOM series any of its files, or its DICOMDIR. A folder is searched with all its
+    subfolders for DICOM series, and if there are none for other volumes. Numbered images of one size in one
+    folder are slices of one volume. `sources`: sources of other files of a DICOM series that may be open
+    already. Returns at least one. Oddities of a volume are in its notices.
     """
     source = open_source(file)
     path = source.path

@@ -67,64 +67,35 @@ class NoImageError(InputError):
 
 @dataclass(frozen=True)
 class SliceHead:
-    """Header of one image of a DICOM file: of the complete file, or of one frame.
-
-    Attributes
-    ----------
-    frame : int
-        From 0.
-    frames : int
-        Number of frames of the file.
-    instance, series : str
-        The UIDs of the image and of its series.
-    title : str
-        The series' description and number, or its modality and number.
-    order : tuple
-        Sorts images at the same position, the earliest first.
-    shape : (rows, columns)
-    bits : (allocated, stored, highest)
-    syntax : str
-        UID of the transfer syntax.
-    offset : int or None
-        Bytes before the file's first pixel, if the pixels are not compressed.
-    position, orientation : tuple of float, optional
-        As in the standard (PS3.3, C.7.6.2): the first pixel's centre in mm, the directions of a row's and a
-        column's pixels.
-    spacing : (between rows, between columns), optional
-        mm.
-    thickness : float or None
-        Millimetres from slice to slice, or the thickness of the slice.
-    window : (centre, width), optional
-    table : bool
-        Whether a table instead of slope and intercept converts stored to real values.
-    mosaic : bool
-        Whether the image holds many slices as tiles.
-    """
+    """Header of one image of a DICOM file: of the complete file, or of one frame."""
 
     path: Path
-    frame: int
-    frames: int
+    frame: int  # from 0
+    frames: int  # number of frames of the file
+    # instance, series: the UIDs of the image and of its series
     instance: str
     series: str
     modality: str
-    title: str
-    order: tuple[float, ...]
-    shape: tuple[int, int]
+    title: str  # the series' description and number, or its modality and number
+    order: tuple[float, ...]  # sorts images at the same position, the earliest first
+    shape: tuple[int, int]  # (rows, columns)
     colour: bool
-    bits: tuple[int, int, int]
+    bits: tuple[int, int, int]  # (allocated, stored, highest)
     signed: bool
     photometric: str
-    syntax: str
-    offset: int | None
+    syntax: str  # UID of the transfer syntax
+    offset: int | None  # bytes before the file's first pixel, if the pixels are not compressed
+    # position, orientation: as in the standard (PS3.3, C.7.6.2): the first pixel's centre in mm, the
+    # directions of a row's and a column's pixels
     position: Vector | None
     orientation: Vector | None
-    spacing: Vector | None
-    thickness: float | None
+    spacing: Vector | None  # (between rows, between columns): mm
+    thickness: float | None  # millimetres from slice to slice, or the thickness of the slice
     slope: float
     intercept: float
-    window: tuple[float, float] | None
-    table: bool
-    mosaic: bool
+    window: tuple[float, float] | None  # (centre, width)
+    table: bool  # whether a table instead of slope and intercept converts stored to real values
+    mosaic: bool  # whether the image holds many slices as tiles
 
 
 def read_dataset(path: Path, file: BinaryIO | None = None, *, pixels: bool) -> Any:
@@ -150,20 +121,12 @@ def read_heads(path: Path) -> tuple[SliceHead, ...]:
 
 @dataclass(frozen=True)
 class DicomFile:
-    """The header of a DICOM file.
-
-    Attributes
-    ----------
-    sop_class : str
-        UID of its content type; empty for a damaged file.
-    problem : InputError or None
-        The reason why there is no image.
-    """
+    """The header of a DICOM file."""
 
     path: Path
-    sop_class: str = ""
+    sop_class: str = ""  # UID of its content type; empty for a damaged file
     heads: tuple[SliceHead, ...] = ()
-    problem: InputError | None = None
+    problem: InputError | None = None  # the reason why there is no image
 
     def images(self) -> tuple[SliceHead, ...]:
         """Return one header for each image, or raise the problem."""

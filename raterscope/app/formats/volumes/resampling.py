@@ -23,15 +23,10 @@ _SAME = 1e-4
 
 
 class OtherGrid(InputError):  # noqa: N818 - a question to the user, rather than an error
-    """Masks on another grid than their image.
-
-    Attributes
-    ----------
-    resamplable : bool
-        Whether both grids have positions, so that the masks can be resampled.
-    """
+    """Masks on another grid than their image."""
 
     def __init__(self, masks: Grid, image: Grid, name: str, file: Path) -> None:
+        # whether both grids have positions, so that the masks can be resampled
         self.resamplable = masks.calibrated and image.calibrated
         difference = explain_difference(masks, image)
         words = f"does not lie on {plain(name)}: {difference[:1].lower()}{difference[1:].rstrip('.')}"
@@ -43,16 +38,9 @@ def resample(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
 
     Raises `ValueError` if `values` do not have the shape of `source`, or only one of the grids has positions.
 
-    Parameters
-    ----------
-    values : (slices, rows, columns)
-        On `source`. A mask of bool is interpolated as 0 and 1, and true from one half on.
-
-    Returns
-    -------
-    (slices, rows, columns) of `target`
-        Of the type of `values`, interpolated between eight values; integers are rounded. 0 (False) outside
-        `source`, and at its missing slices.
+    `values`: (slices, rows, columns), on `source`. A mask of bool is interpolated as 0 and 1, and true from
+    one half on. Returns (slices, rows, columns) of `target`: of the type of `values`, interpolated between
+    eight values; integers are rounded. 0 (False) outside `source`, and at its missing slices.
     """
     if values.shape != source.shape:
         raise ValueError(f"values of {values.shape} on a grid of {source.shape}")

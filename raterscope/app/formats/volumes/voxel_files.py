@@ -30,51 +30,27 @@ _LONGEST_WORD = 40
 
 @dataclass(frozen=True, eq=False)
 class VoxelHead:
-    """Header of a voxel file.
+    """Header of a voxel file."""
 
-    Attributes
-    ----------
-    path : Path
-        The requested file.
-    data : Path
-        The file that holds the voxels; the same, unless the header is detached.
-    offset : int
-        Bytes before the voxels, or before their packed stream.
-    dtype : dtype
-        As on disk, byte order included.
-    lengths : tuple of int
-        All axes as on disk, the fastest first.
-    axes : (slice, row, column)
-        Their numbers among the axes on disk; None for a missing one.
-    packing : str
-        Empty, gzip, zlib, bzip2 or text.
-    within : int
-        Unpacked bytes before the first voxel.
-    colours : int
-        3 or 4 if the axis that is neither slice, row nor column holds the components of a colour; else 0.
-    slope, intercept : float
-        Convert a stored value to a real value.
-    fields : mapping of str to object
-        The header's other fields, for readers of a program's own fields.
-    ending : bytes
-        Last four bytes of the file, where it was open when the header was read.
-    """
-
-    path: Path
-    data: Path
-    offset: int
+    path: Path  # the requested file
+    data: Path  # the file that holds the voxels; the same, unless the header is detached
+    offset: int  # bytes before the voxels, or before their packed stream
     grid: Grid
-    dtype: np.dtype[Any]
-    lengths: tuple[int, ...]
+    dtype: np.dtype[Any]  # dtype: as on disk, byte order included
+    lengths: tuple[int, ...]  # all axes as on disk, the fastest first
+    # (slice, row, column): their numbers among the axes on disk; None for a missing one
     axes: tuple[int | None, int | None, int | None]
-    packing: str = ""
-    within: int = 0
+    packing: str = ""  # empty, gzip, zlib, bzip2 or text
+    within: int = 0  # unpacked bytes before the first voxel
+    # 3 or 4 if the axis that is neither slice, row nor column holds the components of a colour; else 0
     colours: int = 0
+    # slope, intercept: convert a stored value to a real value
     slope: float = 1.0
     intercept: float = 0.0
+    # the header's other fields, for readers of a program's own fields
     fields: Mapping[str, Any] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
-    ending: bytes = b""
+    ending: bytes = b""  # last four bytes of the file, where it was open when the header was read
 
     @property
     def layers(self) -> int:
@@ -124,10 +100,8 @@ def read_all(head: VoxelHead, watch: Watch = silent) -> NDArray[Any]:
 
     Raises `InputError` for a file that is cut short or damaged, or holds more than 2^30 values.
 
-    Returns
-    -------
-    (layers, slices, rows, columns)
-        As stored, in this computer's byte order; float64 if the file specifies a rescaling.
+    Returns (layers, slices, rows, columns): as stored, in this computer's byte order; float64 if the file
+    specifies a rescaling.
     """
     count = math.prod(head.lengths)
     if count > MOST_VOXELS:
