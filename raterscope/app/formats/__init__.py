@@ -33,24 +33,11 @@ def read(
 ) -> ClickTable | PointTable | ImageFile:
     r"""Read a file, whose format is detected from its content.
 
-    Parameters
-    ----------
-    kind : str, optional
-        clicks, truth, image or scores; without it, detected from the file's first bytes and its header.
-    mapping : mapping of column to field, optional
-        Names columns of a table by hand.
-
-    Returns
-    -------
-    ClickTable, PointTable or ImageFile
-        A table of image sizes is a ClickTable without clicks. Of an image only the header is read.
-
-    Raises
-    ------
-    UnknownColumns
-        If a table's columns must be named by hand.
-    InputError
-        If the file cannot be read; the message contains file, line and field.
+    `kind`: clicks, truth, image or scores; without it, detected from the file's first bytes and its header.
+    `mapping`: by column, names columns of a table by hand.
+    Returns a table of image sizes is a ClickTable without clicks. Of an image only the header is read.
+    Raises `UnknownColumns`: if a table's columns must be named by hand.
+    Raises `InputError`: if the file cannot be read; the message contains file, line and field.
 
     Examples
     --------

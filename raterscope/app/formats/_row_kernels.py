@@ -24,24 +24,13 @@ _COMMA, _END, _MINUS, _POINT, _ZERO, _E = 44, 10, 45, 46, 48, 101
 def write_rows(heads: Array, values: Array, digits: Array, powers: Array, out: Array) -> int:
     """Write rows of a table: texts and numbers with commas between them.
 
-    Parameters
-    ----------
-    heads : tuple of two tuples
-        Two texts of each row: bytes (uint8) of all texts, their ends (int32, from 0), and the text of each
-        row (N,) int64.
-    values : (N, M) float64
-        Empty if not finite.
-    digits : (M,) int64
-        Significant digits of each column, at most 15.
-    powers : (23,) float64
-        Powers of ten.
-    out : (B,) uint8
-        Filled. It must have space for `digits` and 9 more bytes a number, and for the texts.
-
-    Returns
-    -------
-    int
-        Bytes written; -1 if a number is out of range.
+    `heads`: tuple of two tuples, two texts of each row: bytes (uint8) of all texts, their ends (int32, from
+        0), and the text of each row (N,) int64.
+    `values`: (N, M) float64, empty if not finite.
+    `digits`: (M,) int64, significant digits of each column, at most 15.
+    `powers`: (23,) float64, powers of ten.
+    `out`: (B,) uint8, filled. It must have space for `digits` and 9 more bytes a number, and for the texts.
+    Returns bytes written; -1 if a number is out of range.
     """
     at = 0
     for n in range(len(values)):

@@ -35,34 +35,18 @@ _SHORT = 200
 
 
 class Item(Struct, frozen=True, gc=False):
-    """An image or a task.
+    """An image or a task."""
 
-    Attributes
-    ----------
-    name : str
-        The image's file name; empty if the file does not contain it.
-    number : str
-        Name of an item without a file name: "image 3", "task 7".
-    width, height
-        Pixels as in the file, not checked.
-    field : str or None
-        Field of the size in the file, for error messages; None if the size is optional.
-    distinction : str
-        Distinguishes tasks of the same name: "task 7", "subject 12".
-    line : int or None
-        Line of a table on which the item first appears.
-    subject : str
-        Number of the subject of Zooniverse.
-    """
-
-    name: str = ""
-    number: str = ""
+    name: str = ""  # the image's file name; empty if the file does not contain it
+    number: str = ""  # name of an item without a file name: "image 3", "task 7"
+    # width, height: pixels as in the file, not checked
     width: Any = None
     height: Any = None
+    # field of the size in the file, for error messages; None if the size is optional
     field: str | None = None
-    distinction: str = ""
-    line: int | None = None
-    subject: str = ""
+    distinction: str = ""  # distinguishes tasks of the same name: "task 7", "subject 12"
+    line: int | None = None  # line of a table on which the item first appears
+    subject: str = ""  # number of the subject of Zooniverse
 
     @property
     def title(self) -> str:
@@ -71,22 +55,13 @@ class Item(Struct, frozen=True, gc=False):
 
 
 class Points(Struct, frozen=True, gc=False):
-    """One or more points.
+    """One or more points."""
 
-    Attributes
-    ----------
-    pairs
-        Pairs of x and y; with `triples` a flat list x, y, visibility, ..., where visibility 0 means no point.
-    percent : bool
-        Whether coordinates are in percent of the image's size instead of pixels.
-    field : str
-        Appended to the annotation's field in error messages.
-    """
-
+    # pairs of x and y; with `triples` a flat list x, y, visibility, ..., where visibility 0 means no point
     pairs: Any
     triples: bool = False
-    percent: bool = False
-    field: str = ""
+    percent: bool = False  # whether coordinates are in percent of the image's size instead of pixels
+    field: str = ""  # appended to the annotation's field in error messages
 
 
 class Polygons(Struct, frozen=True, gc=False):
@@ -97,24 +72,15 @@ class Polygons(Struct, frozen=True, gc=False):
 
 
 class RunLengths(Struct, frozen=True, gc=False):
-    """A mask as run lengths, background first.
+    """A mask as run lengths, background first."""
 
-    Attributes
-    ----------
-    counts
-        A list of lengths, or the string that COCO packs them into.
-    rows, columns
-        Size of the box that the runs fill.
-    down : bool
-        Whether runs go down the columns of the whole image, instead of along the rows of the box.
-    top, left
-        The box's first row and column.
-    """
-
-    counts: Any
+    counts: Any  # a list of lengths, or the string that COCO packs them into
+    # rows, columns: size of the box that the runs fill
     rows: Any
     columns: Any
+    # whether runs go down the columns of the whole image, instead of along the rows of the box
     down: bool = False
+    # top, left: the box's first row and column
     top: Any = 0
     left: Any = 0
 
@@ -141,19 +107,11 @@ class Circle(Struct, frozen=True, gc=False):
 
 
 class Rectangle(Struct, frozen=True, gc=False):
-    """A bounding box: left, top, right, bottom by the file's own keys.
+    """A bounding box: left, top, right, bottom by the file's own keys."""
 
-    Attributes
-    ----------
-    values : mapping of key to value
-    rotation
-        Degrees clockwise, about the centre or the first corner.
-    about_corner : bool
-        Whether the rotation is about the first corner; then the last two values are width and height.
-    """
-
-    values: Mapping[str, Any]
-    rotation: Any = 0.0
+    values: Mapping[str, Any]  # by key
+    rotation: Any = 0.0  # degrees clockwise, about the centre or the first corner
+    # whether the rotation is about the first corner; then the last two values are width and height
     about_corner: bool = False
     percent: bool = False
 
@@ -176,103 +134,52 @@ Shape = Points | Area
 
 
 class Annotation(Struct, frozen=True, gc=False):
-    """A mark on an image, or an answer about it.
+    """A mark on an image, or an answer about it."""
 
-    Attributes
-    ----------
-    noun : str
-        Plural noun for the count of skipped annotations: "polygons".
-    field : str
-        Its field in the file, for error messages.
-    shapes : tuple of Shape
-        Empty for an answer, and for marks that no kind reads.
-    label : str
-        The class of the marked object.
-    answers : tuple of str
-        Classes of the whole image or task that were chosen together.
-    question : str
-        The question, if the file has several.
-    wording : str
-        The question as shown to annotators.
-    problem : str
-        Problem of the answers, for the error message.
-    size : (width, height), optional
-        Size of the image, if the annotation itself contains it; not checked.
-    attributes : mapping of name to value
-    """
-
-    noun: str
-    field: str
-    shapes: tuple[Shape, ...] = ()
-    label: str = ""
-    answers: tuple[str, ...] = ()
-    question: str = ""
-    wording: str = ""
-    problem: str = ""
+    noun: str  # plural noun for the count of skipped annotations: "polygons"
+    field: str  # its field in the file, for error messages
+    shapes: tuple[Shape, ...] = ()  # empty for an answer, and for marks that no kind reads
+    label: str = ""  # the class of the marked object
+    answers: tuple[str, ...] = ()  # classes of the whole image or task that were chosen together
+    question: str = ""  # the question, if the file has several
+    wording: str = ""  # the question as shown to annotators
+    problem: str = ""  # problem of the answers, for the error message
+    # (width, height): size of the image, if the annotation itself contains it; not checked
     size: tuple[Any, Any] | None = None
-    attributes: Mapping[str, Any] = {}
+    attributes: Mapping[str, Any] = {}  # by name
 
 
 class AnnotationSet(Struct, frozen=True, gc=False):
-    """Annotations by one annotator on one item.
-
-    Attributes
-    ----------
-    annotator : str or None
-        None if the file does not name one.
-    is_complete : bool
-        Whether the annotator looked at the complete item, even if they marked nothing.
-    question : str or None
-        A question about every item: a set without an answer to it counts as missing one.
-    time : str
-        Date and time as in the file.
-    is_truth : bool
-        Whether the file marks it as ground truth.
-    """
+    """Annotations by one annotator on one item."""
 
     item: Item
-    annotator: str | None
+    annotator: str | None  # none if the file does not name one
     annotations: Sequence[Annotation] = ()
+    # whether the annotator looked at the complete item, even if they marked nothing
     is_complete: bool = False
+    # a question about every item: a set without an answer to it counts as missing one
     question: str | None = None
-    time: str = ""
-    is_truth: bool = False
+    time: str = ""  # date and time as in the file
+    is_truth: bool = False  # whether the file marks it as ground truth
 
 
 @dataclass
 class Remarks:
-    """Messages for the user about a file that was read.
+    """Messages for the user about a file that was read."""
 
-    Attributes
-    ----------
-    left_out : Counter
-        Number of skipped annotations by plural noun.
-    """
-
-    left_out: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)  # number of skipped annotations by plural noun
     notices: list[str] = field(default_factory=list)
 
 
 class Document:
-    """A parsed file of annotations; each format derives a class.
+    """A parsed file of annotations; each format derives a class."""
 
-    Attributes
-    ----------
-    expected : mapping of Kind to str
-        For each kind that the format can hold, the expected annotations, for the error message of a file
-        without them.
-    is_single : bool
-        Whether the file holds annotations of one image by one annotator.
-    is_own : bool
-        Whether this program wrote it.
-    is_text : bool
-        Whether annotations stay text until they are read, which needs less memory.
-    """
-
+    # by Kind: for each kind that the format can hold, the expected annotations, for the error message of a
+    # file without them
     expected: ClassVar[Mapping[Kind, str]] = {}
-    is_single: ClassVar[bool] = False
-    is_own: bool = False
-    is_text: bool = False
+    is_single: ClassVar[bool] = False  # whether the file holds annotations of one image by one annotator
+    is_own: bool = False  # whether this program wrote it
+    is_text: bool = False  # whether annotations stay text until they are read, which needs less memory
 
     def contents(self) -> frozenset[Content]:
         """Find which sorts of annotations there are. Raises `InputError` for a file that is damaged."""
@@ -287,29 +194,18 @@ class Document:
 
         Raises `InputError` for an annotation that cannot be read, with its field.
 
-        Parameters
-        ----------
-        kind : Kind
-            The kind to read; shapes of other kinds may be missing.
-        remarks : Remarks
-            Collects the remarks for the user.
+        `kind`: the kind to read; shapes of other kinds may be missing. `remarks`: collects the remarks for
+        the user.
         """
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class AnnotationFormat:
-    """Format of annotation files, which a plugin adds by an entry point of ``raterscope.formats``.
+    """Format of annotation files, which a plugin adds by an entry point of ``raterscope.formats``."""
 
-    Attributes
-    ----------
-    endings : tuple of str
-        Endings of its files, in lower case: ".dots".
-    read : callable
-        ``read(path)`` parses a file once; it raises `raterscope.app.errors.InputError` for a damaged one.
-    """
-
-    endings: tuple[str, ...]
+    endings: tuple[str, ...]  # endings of its files, in lower case: ".dots"
+    # ``read(path)`` parses a file once; it raises `raterscope.app.errors.InputError` for a damaged one
     read: Callable[[Path], Document]
 
 

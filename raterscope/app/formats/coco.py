@@ -105,10 +105,7 @@ def recognize(path: Path, content: Any) -> CocoDocument | None:
 class CocoDocument(Document):
     """A parsed file.
 
-    Parameters
-    ----------
-    objects : list of Raw or of decoded JSON
-        The file's annotations.
+    `objects`: list of Raw or of decoded JSON, the file's annotations.
     """
 
     expected: ClassVar[Mapping[Kind, str]] = {

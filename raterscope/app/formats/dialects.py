@@ -54,10 +54,7 @@ def read_table_bytes(path: Path, most: int = -1, file: BinaryIO | None = None) -
 def open_table(path: Path, file: BinaryIO | None = None) -> BinaryIO:
     """Open a file that may be a table; a gzip file is unpacked as it is read.
 
-    Parameters
-    ----------
-    file : BinaryIO, optional
-        The file, if it is open already; closing the result closes it.
+    `file`: the file, if it is open already; closing the result closes it.
     """
     stream = path.open("rb") if file is None else file
     packed = stream.read(len(_GZIP)) == _GZIP
@@ -164,11 +161,7 @@ def split_rows(
 ) -> Iterator[tuple[list[list[str]], list[int]]]:
     """Split lines of text into rows of cells, in batches, which is faster than all rows of a file at once.
 
-    Yields
-    ------
-    rows : list of non-empty rows
-    lines : list of int
-        The line on which each begins.
+    Yields `rows`, list of non-empty rows. `lines`: the line on which each begins.
     """
     reader = csv.reader(_within_bounds(stream), delimiter=delimiter)
     rows: list[list[str]] = []

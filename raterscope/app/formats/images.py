@@ -135,18 +135,10 @@ def open_tiff_page(
 ) -> Iterator[Any]:
     """Open a TIFF's first page, after checking its claimed size and type.
 
-    Parameters
-    ----------
-    most : int
-        Largest number of pixels; an image that is decoded at once has at most `MOST_PIXELS`.
-    pyramids : bool
-        Whether a pyramid of tiles may have more.
-    file : BinaryIO, optional
-        The file, if it is open already.
-
-    Raises
-    ------
-    InputError
+    `most`: largest number of pixels; an image that is decoded at once has at most `MOST_PIXELS`.
+    `pyramids`: whether a pyramid of tiles may have more.
+    `file`: the file, if it is open already.
+    Raises `InputError`.
     """
     import tifffile
 
@@ -174,10 +166,7 @@ def open_tiff_page(
 def convert_samples(page: Any, pixels: NDArray[Any]) -> NDArray[Any]:
     """Convert a page's samples to grey, where more is brighter, or to colours.
 
-    Parameters
-    ----------
-    pixels : (height, width) or (height, width, samples)
-        The complete page or a part of it.
+    `pixels`: (height, width) or (height, width, samples), the complete page or a part of it.
     """
     if pixels.ndim == 3 and page.photometric == _SEPARATED and pixels.shape[-1] == 4:
         return _in_bands(pixels, _from_inks)
@@ -251,22 +240,15 @@ class Pages:
 
 @dataclass(frozen=True)
 class ImageHead:
-    """Header of an image.
-
-    Attributes
-    ----------
-    rows, columns : int
-        As stored, before an orientation is applied.
-    pages : Pages, InputError or None
-        Pages of a TIFF, or the reason why they are not a volume.
-    """
+    """Header of an image."""
 
     file: ImageFile
+    # rows, columns: as stored, before an orientation is applied
     rows: int
     columns: int
     channels: int
     is_compressed: bool
-    pages: Pages | InputError | None = None
+    pages: Pages | InputError | None = None  # pages of a TIFF, or the reason why they are not a volume
 
     def checked_pages(self) -> Pages | None:
         """Return the pages of a TIFF, None for another format, or raise the error."""
@@ -297,10 +279,7 @@ def read_image(file: File) -> ImageFile:
 def read_image_head(path: Path, file: BinaryIO | None = None, *, pages: bool = False) -> ImageHead:
     """Read the header of an image, from `file` if it is open already. Raises `InputError` as `read_image`.
 
-    Parameters
-    ----------
-    pages : bool
-        Whether to look for slices among the pages of a TIFF.
+    `pages`: whether to look for slices among the pages of a TIFF.
     """
     from raterscope.app.formats.pyramids.slide_source import SlideSource, is_slide
 
@@ -345,17 +324,10 @@ def load_image(path: Path | str, displays: Displays = MappingProxyType({})) -> N
 
     Raises `InputError` as `load_planes`.
 
-    Parameters
-    ----------
-    displays : mapping of str to ChannelDisplay
-        Displays of channels that differ from the default.
-
-    Returns
-    -------
-    (height, width) or (height, width, 3) uint8
-        By default, more than 8 bit are mapped so that the darkest thousandth is black and the brightest is
-        white, the same for all three colours. Channels stored page by page are added up in their colours,
-        each with its own contrast.
+    `displays`: displays of channels that differ from the default. Returns (height, width) or (height, width,
+    3): by default, more than 8 bit are mapped so that the darkest thousandth is black and the brightest is
+    white, the same for all three colours. Channels stored page by page are added up in their colours, each
+    with its own contrast.
     """
     path = Path(path)
     planes = load_planes(path)
@@ -379,10 +351,7 @@ _ReadChannels = Callable[[int, int], list[tuple[str, Colour | None, NDArray[Any]
 class PlaneReader:
     """Reads focal planes and times of an open image; most images have one of each.
 
-    Parameters
-    ----------
-    read : callable
-        ``read(time, plane)`` returns the name, colour and pixels of each channel.
+    `read`: ``read(time, plane)`` returns the name, colour and pixels of each channel.
     """
 
     def __init__(self, read: _ReadChannels, turn: int, times: int = 1, planes: int = 1) -> None:

@@ -126,9 +126,7 @@ class ShortDocument(Document):
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
         """Refuse the file.
 
-        Raises
-        ------
-        InputError
+        Raises `InputError`.
         """
         raise InputError("is JSON-MIN of Label Studio; export it as JSON", file=self._path)
 
@@ -293,25 +291,14 @@ def write_label_studio(
     the importing user's. The expert's name and reason are in the task's data. Raises `InputError` if a file
     cannot be written.
 
-    Parameters
-    ----------
-    path : Path
-        The JSON file.
-    tasks, classes : sequence of N and J names
-    posterior : (N, J) float64
-    label : (N,) int16
-        The model's label as an index into `classes`; below 0 for none.
-    model : str
-        Name of the model of the predictions.
-    decided : mapping of task index to DecidedLabel, optional
-        An empty label becomes an annotation without a choice.
-    pictures : mapping of task index to a file name or address, optional
-        Without any, a task is shown as text: its name.
-
-    Returns
-    -------
-    list of Path
-        The tasks and the interface.
+    `path`: the JSON file.
+    `tasks`, `classes`: sequence of N and J names.
+    `posterior`: (N, J).
+    `label`: (N,), the model's label as an index into `classes`; below 0 for none.
+    `model`: name of the model of the predictions.
+    `decided`: by task index, an empty label becomes an annotation without a choice.
+    `pictures`: by task index, without any, a task is shown as text: its name.
+    Returns the tasks and the interface.
     """
     pictures, decided = pictures or {}, decided or {}
     key = "image" if pictures else "text"

@@ -306,16 +306,8 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
 
     Raises `InputError` if it cannot be written.
 
-    Parameters
-    ----------
-    rows : iterable of rows
-        Numbers are written as they are. None, NaN and infinity are empty. Text that a spreadsheet would run
-        gets an apostrophe, also in the header.
-
-    Returns
-    -------
-    Path
-        The file.
+    `rows`: iterable of rows, numbers are written as they are. None, NaN and infinity are empty. Text that a
+    spreadsheet would run gets an apostrophe, also in the header. Returns the file.
     """
     with open_text_output(path) as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -335,10 +327,7 @@ def write_columns(path: Path, names: Sequence[str], columns: Sequence[Column]) -
 
     Numbers are written by `format_number`. Raises `InputError` if it cannot be written.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Header of the columns, two or more.
+    `names`: header of the columns, two or more.
     """
     count = len(columns[0] if isinstance(columns[0], np.ndarray) else columns[0][1])
     cells = [

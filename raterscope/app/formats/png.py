@@ -31,21 +31,11 @@ _BLOCK = 4 << 20
 
 @dataclass(frozen=True)
 class Chunks:
-    """Chunks of a PNG.
+    """Chunks of a PNG."""
 
-    Attributes
-    ----------
-    table : bytes
-        Of each chunk the length, type and checksum, 4 bytes each.
-    complete : bool
-        Whether the table lists the whole file.
-    exif : bytes
-        Empty if there is none.
-    """
-
-    table: bytes
-    complete: bool
-    exif: bytes
+    table: bytes  # of each chunk the length, type and checksum, 4 bytes each
+    complete: bool  # whether the table lists the whole file
+    exif: bytes  # empty if there is none
 
     @property
     def digest(self) -> str | None:

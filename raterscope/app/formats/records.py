@@ -27,53 +27,31 @@ MOST_CLASSES = 50
 
 @dataclass(frozen=True, eq=False)
 class ClickTable:
-    """The marks of many annotators on many images, N in all, by column.
+    """The marks of many annotators on many images, N in all, by column."""
 
-    Attributes
-    ----------
-    path : Path
-        The file they come from.
-    annotators, images : tuple of names
-        Each once, in the order of first appearance.
-    annotator, image : (N,) int64
-        Indices into `annotators` and `images`.
-    x, y : (N,) float64
-        Pixels, y down.
-    time : (N,) float64, optional
-        Seconds, from any origin.
-    classes : tuple of names
-        Classes of the marks, in the order of first appearance; () without classes.
-    label : (N,) int64, optional
-        Index into `classes`, -1 for a mark without class.
-    looked : frozenset of (annotator, image)
-        Annotators and the images they viewed, if the file lists them; those with marks may be missing.
-    extents : mapping of image index to (width, height)
-        Sizes of images, if the file contains them.
-    lines : tuple of int
-        The line on which each image first appears; empty if the file has no lines.
-    notices : tuple of str
-        Messages on how the file was read, one sentence each.
-    columns : mapping of column to field
-        Of a table, what its columns hold.
-    subjects : mapping of name to number
-        Subjects of Zooniverse, by the name of the image.
-    """
-
-    path: Path
+    path: Path  # the file they come from
+    # annotators, images: tuple of names: each once, in the order of first appearance
     annotators: tuple[str, ...]
     images: tuple[str, ...]
+    # annotator, image: (N,): indices into `annotators` and `images`
     annotator: IntArray
     image: IntArray
+    # x, y: (N,): pixels, y down
     x: FloatArray
     y: FloatArray
-    time: FloatArray | None = None
+    time: FloatArray | None = None  # (N,): seconds, from any origin
+    # frozenset of (annotator, image): annotators and the images they viewed, if the file lists them; those
+    # with marks may be missing
     looked: frozenset[tuple[int, int]] = frozenset()
+    # by image index: sizes of images, if the file contains them
     extents: Mapping[int, tuple[float, float]] = field(default_factory=dict)
-    lines: tuple[int, ...] = ()
-    notices: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()  # the line on which each image first appears; empty if the file has no lines
+    notices: tuple[str, ...] = ()  # messages on how the file was read, one sentence each
+    # tuple of names: classes of the marks, in the order of first appearance; () without classes
     classes: tuple[str, ...] = ()
-    label: IntArray | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
+    label: IntArray | None = None  # (N,): index into `classes`, -1 for a mark without class
+    columns: Mapping[str, str] = field(default_factory=dict)  # by column: of a table, what its columns hold
+    # by name: subjects of Zooniverse, by the name of the image
     subjects: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -85,15 +63,6 @@ class PointTable:
     """Positions of the ground truth, or detections of a program, on many images, N in all.
 
     Other attributes are as in `ClickTable`.
-
-    Attributes
-    ----------
-    searched : frozenset of int
-        Indices of images whose ground truth is complete, even if empty; those with positions may be missing.
-    score : (N,) float64, optional
-        Of detections of a program, which are not ground truth.
-    columns : mapping of column to field
-        Of a table, what its columns hold.
     """
 
     path: Path
@@ -104,9 +73,10 @@ class PointTable:
     extents: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     lines: tuple[int, ...] = ()
     notices: tuple[str, ...] = ()
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)  # by column: of a table, what its columns hold
+    # indices of images whose ground truth is complete, even if empty; those with positions may be missing
     searched: frozenset[int] = frozenset()
-    score: FloatArray | None = None
+    score: FloatArray | None = None  # (N,): of detections of a program, which are not ground truth
 
     def __len__(self) -> int:
         return len(self.x)
@@ -114,25 +84,15 @@ class PointTable:
 
 @dataclass(frozen=True)
 class ImageFile:
-    """An image on disk, its pixels not yet read.
+    """An image on disk, its pixels not yet read."""
 
-    Attributes
-    ----------
-    name : str
-        The file's name.
-    width, height : int
-        Pixels, as shown: after the orientation in the file was applied.
-    pixel_size : float or None
-        Micrometres, if a TIFF of a microscope contains it.
-    digest : str or None
-        Of a PNG, by the checksums in it, see `png.Chunks`.
-    """
-
-    name: str
+    name: str  # the file's name
     path: Path
+    # width, height: pixels, as shown: after the orientation in the file was applied
     width: int
     height: int
-    pixel_size: float | None = None
+    pixel_size: float | None = None  # micrometres, if a TIFF of a microscope contains it
+    # of a PNG, by the checksums in it, see `png.Chunks`
     digest: str | None = field(default=None, compare=False)
 
 
@@ -143,11 +103,8 @@ def refuse_special(path: Path) -> None:
     of an open study would end its lock. A pipe or a device may block, or never end. A name that is not UTF-8
     cannot be stored in a study or an export.
 
-    Raises
-    ------
-    InputError
-        For a file NAME.rscope or NAME.rsread, a pipe, socket or device, and a link to one of them; for a name
-        that is not UTF-8. A missing file and a folder are not refused.
+    Raises `InputError`: for a file NAME.rscope or NAME.rsread, a pipe, socket or device, and a link to one of
+    them; for a name that is not UTF-8. A missing file and a folder are not refused.
     """
     target = path
     mode: int | None = None
@@ -207,55 +164,32 @@ def number_classes(cells: Sequence[str]) -> tuple[tuple[str, ...], IntArray | No
 
 @dataclass(frozen=True, eq=False)
 class LabelTable:
-    """The votes of many annotators on many tasks, V in all, by column.
+    """The votes of many annotators on many tasks, V in all, by column."""
 
-    Attributes
-    ----------
-    path : Path
-        The file they come from.
-    question : str
-        The question, if the file has several or names it; else empty.
-    annotators, tasks, outputs : tuple of names
-        Each once: annotators and tasks in the order of first appearance. Outputs in the file's own order if
-        it has one, else by value if all are numbers, else in alphabetical order.
-    annotator, task : (V,) int32
-    label : (V,) int16
-    time : (V,) float64, optional
-        Seconds from any origin, NaN if unknown.
-    pictures : mapping of task index to a file name or path
-        The picture of a task, if the file contains it; else the task's own name is used.
-    missing : int
-        Rows without a label, which are skipped.
-    notices : tuple of str
-        Messages on how the file was read, one sentence each.
-    columns : mapping of column to field
-        Of a table, what its columns hold.
-    subjects : mapping of name to number
-        Subjects of Zooniverse, by the name of the task.
-    unlabelled : (M, 2) int32
-        Annotator and task of rows without a label.
-    tags : bool, optional
-        Whether a vote can have several tags; None to detect it.
-    probability : (V, L) float32, optional
-        Of a program's votes, the probability of each output.
-    """
-
-    path: Path
-    question: str
+    path: Path  # the file they come from
+    question: str  # the question, if the file has several or names it; else empty
+    # annotators, tasks, outputs: tuple of names: each once: annotators and tasks in the order of first
+    # appearance. Outputs in the file's own order if it has one, else by value if all are numbers, else in
+    # alphabetical order.
     annotators: tuple[str, ...]
     tasks: tuple[str, ...]
     outputs: tuple[str, ...]
+    # annotator, task: (V,)
     annotator: NDArray[np.int32]
     task: NDArray[np.int32]
-    label: NDArray[np.int16]
-    time: NDArray[np.float64] | None = None
+    label: NDArray[np.int16]  # (V,)
+    time: NDArray[np.float64] | None = None  # (V,): seconds from any origin, NaN if unknown
+    # by task index: the picture of a task, if the file contains it; else the task's own name is used
     pictures: Mapping[int, str] = field(default_factory=dict)
-    missing: int = 0
-    notices: tuple[str, ...] = ()
-    columns: Mapping[str, str] = field(default_factory=dict)
+    missing: int = 0  # rows without a label, which are skipped
+    notices: tuple[str, ...] = ()  # messages on how the file was read, one sentence each
+    columns: Mapping[str, str] = field(default_factory=dict)  # by column: of a table, what its columns hold
+    # by name: subjects of Zooniverse, by the name of the task
     subjects: Mapping[str, str] = field(default_factory=dict)
+    # (M, 2): annotator and task of rows without a label
     unlabelled: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
-    tags: bool | None = None
+    tags: bool | None = None  # whether a vote can have several tags; None to detect it
+    # (V, L): of a program's votes, the probability of each output
     probability: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
@@ -264,29 +198,16 @@ class LabelTable:
 
 @dataclass(frozen=True, eq=False)
 class TrueLabels:
-    """The true classes of some tasks, N in all.
-
-    Attributes
-    ----------
-    tasks : tuple of N names, each once
-    classes : tuple of names
-        As `LabelTable.outputs`.
-    label : (N,) int16
-        Index into `classes`.
-    columns : mapping of column to field
-        Of a table, what its columns hold.
-    unlabelled : tuple of names
-        Tasks of a table of true labels that have none.
-    """
+    """The true classes of some tasks, N in all."""
 
     path: Path
     question: str
-    tasks: tuple[str, ...]
-    classes: tuple[str, ...]
-    label: NDArray[np.int16]
+    tasks: tuple[str, ...]  # tuple of N names, each once
+    classes: tuple[str, ...]  # tuple of names: as `LabelTable.outputs`
+    label: NDArray[np.int16]  # (N,): index into `classes`
     notices: tuple[str, ...] = ()
-    columns: Mapping[str, str] = field(default_factory=dict)
-    unlabelled: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)  # by column: of a table, what its columns hold
+    unlabelled: tuple[str, ...] = ()  # tuple of names: tasks of a table of true labels that have none
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -294,20 +215,12 @@ class TrueLabels:
 
 @dataclass(frozen=True, eq=False)
 class TaskContents:
-    """What annotators saw of some tasks: texts, and addresses of sounds, films and pages.
-
-    Attributes
-    ----------
-    fields : mapping of field to {task: text}
-        In the file's order: "prompt", "response".
-    columns : mapping of column to field
-        Of a table, what its columns hold.
-    """
+    """What annotators saw of some tasks: texts, and addresses of sounds, films and pages."""
 
     path: Path
-    fields: Mapping[str, Mapping[str, str]]
+    fields: Mapping[str, Mapping[str, str]]  # by field: in the file's order: "prompt", "response"
     notices: tuple[str, ...] = ()
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)  # by column: of a table, what its columns hold
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -324,55 +237,33 @@ LabelFile = LabelTable | TrueLabels | TaskContents
 
 @dataclass(frozen=True, eq=False)
 class PairTable:
-    """The comparisons of many annotators, E in all, by column.
+    """The comparisons of many annotators, E in all, by column."""
 
-    Attributes
-    ----------
-    path : Path
-        The file they come from.
-    question : str
-        The question, if the file has several or names it; else empty.
-    annotators, items : tuple of names
-        Each once, in the order of first appearance; includes items whose comparisons are skipped.
-    annotator, left, right : (E,) int32
-        `left` and `right` always differ.
-    choice : (E,) float64
-        Above 0 where the left item was preferred, below 0 for the right one, 0 for a tie; 1 and -1 unless
-        the file has numbers. Finite.
-    time : (E,) float64, optional
-        Seconds from any origin, NaN if unknown.
-    pictures : mapping of item index to a file name or path
-        The picture of an item, if the file contains it; else the item's own name is used.
-    missing : int
-        Rows without an answer, which are skipped.
-    notices : tuple of str
-        Messages on how the file was read, one sentence each.
-    tasks : tuple of names
-        What the items were compared on: prompts that models answered. Empty if the file names none.
-    task : (E,) int32, optional
-        Index into `tasks`; -1 for none.
-    contents : TaskContents, optional
-        Texts of the tasks: prompts by column, and the answer of each item by the item's name.
-    columns : mapping of column to field
-        Of a table, what its columns hold.
-    """
-
-    path: Path
-    question: str
+    path: Path  # the file they come from
+    question: str  # the question, if the file has several or names it; else empty
+    # annotators, items: tuple of names: each once, in the order of first appearance; includes items whose
+    # comparisons are skipped
     annotators: tuple[str, ...]
     items: tuple[str, ...]
+    # annotator, left, right: (E,): `left` and `right` always differ
     annotator: NDArray[np.int32]
     left: NDArray[np.int32]
     right: NDArray[np.int32]
+    # (E,): above 0 where the left item was preferred, below 0 for the right one, 0 for a tie; 1 and -1 unless
+    # the file has numbers. Finite.
     choice: NDArray[np.float64]
-    time: NDArray[np.float64] | None = None
+    time: NDArray[np.float64] | None = None  # (E,): seconds from any origin, NaN if unknown
+    # by item index: the picture of an item, if the file contains it; else the item's own name is used
     pictures: Mapping[int, str] = field(default_factory=dict)
-    missing: int = 0
-    notices: tuple[str, ...] = ()
+    missing: int = 0  # rows without an answer, which are skipped
+    notices: tuple[str, ...] = ()  # messages on how the file was read, one sentence each
+    # tuple of names: what the items were compared on: prompts that models answered. Empty if the file names
+    # none.
     tasks: tuple[str, ...] = ()
-    task: NDArray[np.int32] | None = None
+    task: NDArray[np.int32] | None = None  # (E,): index into `tasks`; -1 for none
+    # texts of the tasks: prompts by column, and the answer of each item by the item's name
     contents: TaskContents | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)  # by column: of a table, what its columns hold
 
     def __len__(self) -> int:
         return len(self.choice)
@@ -380,91 +271,50 @@ class PairTable:
 
 @dataclass(frozen=True)
 class VolumeFile:
-    """An image or volume on disk, its voxels not yet read.
+    """An image or volume on disk, its voxels not yet read."""
 
-    Attributes
-    ----------
-    name : str
-        Shown to the user, without the patient's name: the file's name, or the series' description and number.
-    path : Path
-        The file, or the folder of a DICOM series.
-    modality : str
-        In DICOM's terms: "CT", "MR"; empty if unknown.
-    files : tuple of Path
-        All files that hold voxels, in the order of the slices; one for a file that holds all.
-    frames : tuple of int
-        Of a file with several images: numbers of those that are the slices, in their order.
-    identifier : str
-        The series' UID, which contours refer to; empty if there is none.
-    instances : tuple of str
-        The UID of each slice; empty if there are none.
-    window : (centre, width), optional
-        The file's preferred display window.
-    notices : tuple of str
-        Messages on how the file was read, one sentence each: gaps, tilt, a mixed folder.
-    pixel_size : float, optional
-        Micrometres, of a microscope's image.
-    """
-
+    # shown to the user, without the patient's name: the file's name, or the series' description and number
     name: str
-    path: Path
+    path: Path  # the file, or the folder of a DICOM series
     grid: Grid
-    modality: str = ""
+    modality: str = ""  # in DICOM's terms: "CT", "MR"; empty if unknown
+    # all files that hold voxels, in the order of the slices; one for a file that holds all
     files: tuple[Path, ...] = ()
+    # of a file with several images: numbers of those that are the slices, in their order
     frames: tuple[int, ...] = ()
-    identifier: str = ""
-    instances: tuple[str, ...] = ()
-    window: tuple[float, float] | None = None
+    identifier: str = ""  # the series' UID, which contours refer to; empty if there is none
+    instances: tuple[str, ...] = ()  # the UID of each slice; empty if there are none
+    window: tuple[float, float] | None = None  # (centre, width): the file's preferred display window
+    # messages on how the file was read, one sentence each: gaps, tilt, a mixed folder
     notices: tuple[str, ...] = ()
-    pixel_size: float | None = None
+    pixel_size: float | None = None  # micrometres, of a microscope's image
 
 
 @dataclass(frozen=True, eq=False)
 class Volume:
-    """The voxels of a volume.
+    """The voxels of a volume."""
 
-    Attributes
-    ----------
-    values : (Z, Y, X) uint8, int16, uint16 or float32; or (Z, Y, X, 3) uint8 for colour
-        Rescaled as the file specifies: Hounsfield units for CT.
-    window : (centre, width), optional
-    """
-
+    # (Z, Y, X), int16, uint16 or float32; or (Z, Y, X, 3) for colour: rescaled as the file specifies:
+    # Hounsfield units for CT
     values: NDArray[np.generic]
     grid: Grid
     modality: str = ""
-    window: tuple[float, float] | None = None
+    window: tuple[float, float] | None = None  # (centre, width)
 
 
 @dataclass(frozen=True, eq=False)
 class RaterMask:
-    """Mask by one annotator of one structure on one image.
+    """Mask by one annotator of one structure on one image."""
 
-    Attributes
-    ----------
-    annotator : str or None
-        None if the file does not contain it.
-    item : str or None
-        The image's name or the series' UID, if the file contains it.
-    structure : str
-        Empty if the file does not name it.
-    grid : Grid
-        Grid of the complete image.
-    origin : (slice, row, column)
-        The first voxel of `values` in the grid.
-    values : (Z, Y, X) bool or float32
-        A mask, or probabilities 0 to 1, cropped to the non-zero part; empty if nothing was marked.
-    coding : Coding
-        Coded meaning of the structure.
-    """
-
-    annotator: str | None
-    item: str | None
-    structure: str
-    grid: Grid
-    origin: tuple[int, int, int]
+    annotator: str | None  # none if the file does not contain it
+    item: str | None  # the image's name or the series' UID, if the file contains it
+    structure: str  # empty if the file does not name it
+    grid: Grid  # grid of the complete image
+    origin: tuple[int, int, int]  # (slice, row, column): the first voxel of `values` in the grid
+    # (Z, Y, X) or float32: a mask, or probabilities 0 to 1, cropped to the non-zero part; empty if nothing
+    # was marked
     values: NDArray[np.bool_] | NDArray[np.float32]
-    coding: Coding = NOTHING_CODED
+    coding: Coding = NOTHING_CODED  # coded meaning of the structure
 
     def whole(self) -> NDArray[np.bool_] | NDArray[np.float32]:
         """Return the mask on the complete grid."""
@@ -475,20 +325,12 @@ class RaterMask:
 
 @dataclass(frozen=True, eq=False)
 class MaskTable:
-    """The masks of one file.
-
-    Attributes
-    ----------
-    notices : tuple of str
-        Messages on how the file was read, one sentence each.
-    run : str
-        The run of Raterscope that the file is an export of; empty for all other files.
-    """
+    """The masks of one file."""
 
     path: Path
     masks: tuple[RaterMask, ...]
-    notices: tuple[str, ...] = ()
-    run: str = ""
+    notices: tuple[str, ...] = ()  # messages on how the file was read, one sentence each
+    run: str = ""  # the run of Raterscope that the file is an export of; empty for all other files
 
 
 Answers = TypeVar("Answers", LabelTable, PairTable)

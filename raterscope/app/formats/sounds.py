@@ -20,18 +20,10 @@ _FRAMES, _MOST_FOLDERS = 1 << 16, 200
 
 @dataclass(frozen=True, eq=False)
 class Sound:
-    """A sound.
+    """A sound."""
 
-    Attributes
-    ----------
-    samples : (N, 2) int16
-        Left and right.
-    rate : int
-        Samples per second.
-    """
-
-    samples: NDArray[np.int16]
-    rate: int
+    samples: NDArray[np.int16]  # (N, 2): left and right
+    rate: int  # samples per second
 
     @property
     def seconds(self) -> float:

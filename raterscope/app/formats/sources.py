@@ -326,11 +326,8 @@ class Sources:
     Contents are held until they are released. Once they use more than 400 MB, later files are parsed a second
     time when they are imported, which bounds the memory.
 
-    Parameters
-    ----------
-    is_lasting : bool
-        Whether to hold released contents too, within that limit, because the same files may be read again
-        after a question to the user.
+    `is_lasting`: whether to hold released contents too, within that limit, because the same files may be read
+    again after a question to the user.
     """
 
     def __init__(self, *, is_lasting: bool = False) -> None:

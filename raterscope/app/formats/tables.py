@@ -100,28 +100,16 @@ _NAMED = ("annotator", "image", "task")
 
 
 class UnknownColumns(InputError):  # noqa: N818 - a question to the user, rather than an error
-    """A table whose columns must be named by hand.
-
-    Attributes
-    ----------
-    header : tuple of str
-        The columns' names; "column 1" and so on if the table has none.
-    rows : tuple of tuple of str
-        The first rows.
-    guess : dict of column to field
-        The recognised columns.
-    missing : tuple of str
-        Fields without a recognised column.
-    """
+    """A table whose columns must be named by hand."""
 
     def __init__(
         self, file: Path, header: Sequence[str], rows: Iterable[Sequence[str]], guess: Mapping[str, str],
         missing: Sequence[str],
     ) -> None:  # fmt: skip
-        self.header = tuple(header)
-        self.rows = tuple(tuple(row) for row in rows)
-        self.guess = dict(guess)
-        self.missing = tuple(missing)
+        self.header = tuple(header)  # the columns' names; "column 1" and so on if the table has none
+        self.rows = tuple(tuple(row) for row in rows)  # the first rows
+        self.guess = dict(guess)  # by column: the recognised columns
+        self.missing = tuple(missing)  # fields without a recognised column
         columns = ", ".join(plain(name, 30) for name in self.header[:12])
         super().__init__(
             f"no column is known as {' or '.join(missing)}; the columns are {columns}: name them by hand",
@@ -131,20 +119,12 @@ class UnknownColumns(InputError):  # noqa: N818 - a question to the user, rather
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table as text.
-
-    Attributes
-    ----------
-    header : tuple of C names, each once
-    columns : tuple of C columns, each a sequence of N cells
-    lines : sequence of N int
-        The line on which each row begins.
-    """
+    """A table as text."""
 
     path: Path
-    header: tuple[str, ...]
-    columns: tuple[Sequence[str], ...]
-    lines: Sequence[int]
+    header: tuple[str, ...]  # tuple of C names, each once
+    columns: tuple[Sequence[str], ...]  # tuple of C columns, each a sequence of N cells
+    lines: Sequence[int]  # (N,): the line on which each row begins
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -205,10 +185,7 @@ def read_table(
     The first row is the header unless it holds a number. Empty rows are skipped. Raises `InputError` for a
     file that is missing, empty, not text, without columns, or with rows of different widths.
 
-    Parameters
-    ----------
-    may_be_empty : bool
-        Whether a table without rows is accepted.
+    `may_be_empty`: whether a table without rows is accepted.
     """
     watch(0.0, f"reading {plain(path.name)}")
     if is_parquet:
@@ -318,18 +295,10 @@ def read_numbers(
 ) -> FloatArray:
     """Read a column of coordinates or sizes in pixels.
 
-    Parameters
-    ----------
-    faults : Faults
-        Collects the cells that are not numbers.
-    empty : bool
-        Whether an empty cell is accepted as NaN.
-    comma : bool, optional
-        Whether a comma is a decimal mark; without it, the column decides.
-
-    Returns
-    -------
-    (N,) float64
+    `faults`: collects the cells that are not numbers.
+    `empty`: whether an empty cell is accepted as NaN.
+    `comma`: whether a comma is a decimal mark; without it, the column decides.
+    Returns (N,).
     """
     cells = table.column(column)
     index = cells.numbers if isinstance(cells, CodedCells) else None

@@ -30,16 +30,8 @@ _SMALLEST_COPY = 4096
 def find_levels(page: Any) -> dict[int, Any]:
     """Find the pages that are a half, a quarter, ... of a tiled page, so that it can be shown tile by tile.
 
-    Parameters
-    ----------
-    page : tifffile.TiffPage
-        The first of an open file.
-
-    Returns
-    -------
-    dict
-        Pages by number of halvings; 0 is `page` itself. Empty if the page must be read completely: it is not
-        tiled, has an orientation, or lacks copies.
+    `page`: tifffile.TiffPage, the first of an open file. Returns pages by number of halvings; 0 is `page`
+    itself. Empty if the page must be read completely: it is not tiled, has an orientation, or lacks copies.
     """
     if not _is_piecewise(page) or tiff_orientation(page) != 1:
         return {}
@@ -115,35 +107,18 @@ _SEVERAL = (_RED, _GREEN, _BLUE, _GREY, _CYAN, _MAGENTA, _YELLOW)
 
 @dataclass(frozen=True)
 class Channel:
-    """A fluorescence channel.
+    """A fluorescence channel."""
 
-    Attributes
-    ----------
-    page : int
-        Its number among the file's pages.
-    colour : (red, green, blue)
-        Its colour on screen, 0 to 255.
-    name : str
-        Name in the file, or "channel 1".
-    """
-
-    page: int
-    colour: tuple[int, int, int]
-    name: str
+    page: int  # its number among the file's pages
+    colour: tuple[int, int, int]  # (red, green, blue): its colour on screen, 0 to 255
+    name: str  # name in the file, or "channel 1"
 
 
 def find_channels(file: Any) -> tuple[Channel, ...]:
     """Find the channels of a file of one plane by its OME or ImageJ description.
 
-    Parameters
-    ----------
-    file : tifffile.TiffFile
-        Open.
-
-    Returns
-    -------
-    tuple of Channel
-        Two or more; empty if there is one page only, or several slices or times.
+    `file`: tifffile.TiffFile, open. Returns two or more; empty if there is one page only, or several slices
+    or times.
     """
     first = file.pages[0]
     if first.samplesperpixel != 1 or first.photometric not in (0, 1):
@@ -161,18 +136,11 @@ def find_channels(file: Any) -> tuple[Channel, ...]:
 
 @dataclass(frozen=True, eq=False)
 class PageStack:
-    """Pages of an OME-TIFF or ImageJ stack with several focal planes or times.
+    """Pages of an OME-TIFF or ImageJ stack with several focal planes or times."""
 
-    Attributes
-    ----------
-    pages : (times, planes, channels) array of tifffile.TiffPage
-        None for a page that is not in the file.
-    channels : tuple of Channel
-        Colours and names; empty for one channel.
-    """
-
+    # (times, planes, channels) array of tifffile.TiffPage: none for a page that is not in the file
     pages: NDArray[np.object_]
-    channels: tuple[Channel, ...]
+    channels: tuple[Channel, ...]  # colours and names; empty for one channel
 
 
 def series_of(file: Any) -> Any:
@@ -189,10 +157,7 @@ def series_of(file: Any) -> Any:
 def find_page_stack(file: Any) -> PageStack | None:
     """Find focal planes and times by the OME or ImageJ description; None for one plane, or other files.
 
-    Parameters
-    ----------
-    file : tifffile.TiffFile
-        Open.
+    `file`: tifffile.TiffFile, open.
     """
     first = file.pages[0]
     if not (file.is_ome or file.is_imagej):

@@ -49,24 +49,15 @@ _LONGEST_QUESTION = 120
 
 @dataclass
 class Classification:
-    """One row of an export, with its points.
-
-    Attributes
-    ----------
-    points : list of (frame, x, y)
-    tools : list of str
-        Label of the tool of each point.
-    time : str
-        As in the export.
-    """
+    """One row of an export, with its points."""
 
     row: int
     annotator: str
     subject: str
     workflow: str
-    points: list[tuple[int, float, float]] = field(default_factory=list)
-    tools: list[str] = field(default_factory=list)
-    time: str = ""
+    points: list[tuple[int, float, float]] = field(default_factory=list)  # list of (frame, x, y)
+    tools: list[str] = field(default_factory=list)  # label of the tool of each point
+    time: str = ""  # as in the export
 
 
 def is_export(table: Table) -> bool:
@@ -77,10 +68,7 @@ def is_export(table: Table) -> bool:
 class ZooniverseDocument(Document):
     """A classification export. The JSON of a row is decoded when its annotations are read.
 
-    Parameters
-    ----------
-    table : Table
-        The complete export, or its first rows, which are enough for `contents`.
+    `table`: the complete export, or its first rows, which are enough for `contents`.
     """
 
     expected: ClassVar[Mapping[Kind, str]] = {"points": "point marks", "labels": "answers"}
@@ -194,19 +182,9 @@ def parse_classifications(
 ) -> tuple[list[Classification], set[str], int]:
     """Read every row: annotator, subject and points.
 
-    Parameters
-    ----------
-    faults : Faults
-        Collects the rows that cannot be read.
-    shapes : Counter
-        Counts marks that are not points.
-
-    Returns
-    -------
-    classifications : list of Classification
-        The first of each volunteer's classifications of a subject.
-    drawing : set of workflows that have a drawing task
-    repeats : int
+    `faults`: collects the rows that cannot be read. `shapes`: counts marks that are not points. Returns
+    `classifications`: the first of each volunteer's classifications of a subject. `drawing`, set of workflows
+    that have a drawing task. `repeats`.
     """
     columns = {name: table.column(name) for name in _NEEDED}
     workflow = table.column("workflow_id") if "workflow_id" in table.header else ("",) * len(table)
