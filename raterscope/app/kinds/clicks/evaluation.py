@@ -131,20 +131,12 @@ def _comparable(study: Study, images: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """A run compared with the true positions of its images.
-
-    Attributes
-    ----------
-    row : Comparison
-        Means over images, counts summed.
-    area : float
-        Mean area under the ROC curve; NaN where no image has one.
-    """
+    """A run compared with the true positions of its images."""
 
     run: RunEntry
-    row: Comparison
+    row: Comparison  # means over images, counts summed
     detections: int
-    area: float
+    area: float  # mean area under the ROC curve; NaN where no image has one
 
 
 def truths_of(study: Study) -> dict[int, FloatArray]:
@@ -172,10 +164,7 @@ def evaluate_outcomes(
 def match_spots(fusions: Iterable[tuple[Fusion, FloatArray]], radius: float) -> tuple[FloatArray, BoolArray]:
     """Return the posterior of every spot of several images, and whether it matches a true position.
 
-    Parameters
-    ----------
-    fusions : iterable of (Fusion, (T, 2) float64)
-        Each image's fusion and true places.
+    `fusions`: iterable of (Fusion, (T, 2)), each image's fusion and true places.
     """
     posteriors, true = [np.empty(0)], [np.empty(0, dtype=bool)]
     for fusion, true_positions in fusions:
@@ -218,28 +207,19 @@ def measure_runs(
 
 @dataclass(frozen=True, eq=False)
 class DecidedSpots:
-    """The M spots of an image: its clusters, then the spots that the expert added.
+    """The M spots of an image: its clusters, then the spots that the expert added."""
 
-    Attributes
-    ----------
-    x, y : (M,) float64
-        Pixels; where the expert moved a spot, the new place.
-    present : (M,) bool
-        Whether it counts as a structure.
-    posterior, low, high : (M,) float64
-        0 or 1 where the expert decided; low and high are the ends of the 95 % interval.
-    decided : (M,) bool
-    shares : mapping of class to (M,) float64
-        Probability of each class, given a structure; NaN for an added spot without class.
-    """
-
+    # x, y: (M,): pixels; where the expert moved a spot, the new place
     x: FloatArray
     y: FloatArray
-    present: np.ndarray
+    present: np.ndarray  # (M,): whether it counts as a structure
+    # posterior, low, high: (M,): 0 or 1 where the expert decided; low and high are the ends of the 95 %
+    # interval
     posterior: FloatArray
     low: FloatArray
     high: FloatArray
-    decided: np.ndarray
+    decided: np.ndarray  # (M,)
+    # by class: probability of each class, given a structure; NaN for an added spot without class
     shares: Mapping[str, FloatArray] = field(default_factory=dict)
 
 
@@ -350,16 +330,10 @@ _COUNTS = ("annotators", "draws")
 
 @dataclass(frozen=True, eq=False)
 class CrowdSizes:
-    """The stored curves of a study.
-
-    Attributes
-    ----------
-    facts : str
-        When, on how many images, within which radius, which crowds: a sentence.
-    """
+    """The stored curves of a study."""
 
     curves: Curves
-    facts: str
+    facts: str  # when, on how many images, within which radius, which crowds: a sentence
 
 
 def measure_images(

@@ -22,68 +22,37 @@ from raterscope.app.study import Study
 
 @dataclass(frozen=True, eq=False)
 class RunInputs:
-    """Inputs and results of a run, by image name.
-
-    Attributes
-    ----------
-    weights : mapping of annotator to float
-        The reduced weights of annotators.
-    items : dict of str to int
-        The images' numbers.
-    clicks : dict of str to Clicks
-        With what was held fixed.
-    fusions : dict of str to Fusion
-    """
+    """Inputs and results of a run, by image name."""
 
     plan: FusionPlan
-    weights: Mapping[str, float]
-    items: dict[str, int]
-    clicks: dict[str, Clicks]
+    weights: Mapping[str, float]  # the reduced weights of annotators
+    items: dict[str, int]  # the images' numbers
+    clicks: dict[str, Clicks]  # with what was held fixed
     fusions: dict[str, Fusion]
 
 
 @dataclass(frozen=True)
 class ChangedSpot:
-    """A spot whose decision, detected or not, would change.
-
-    Attributes
-    ----------
-    name : str
-        Of the image.
-    cluster : int or None
-        In the run's fusion; None where there is none yet.
-    x, y : float
-        Place in pixels.
-    before, after : str
-        "detected", "rejected", "no spot".
-    """
+    """A spot whose decision, detected or not, would change."""
 
     image: int
-    name: str
-    cluster: int | None
+    name: str  # of the image
+    cluster: int | None  # in the run's fusion; None where there is none yet
+    # x, y: place in pixels
     x: float
     y: float
+    # before, after: "detected", "rejected", "no spot"
     before: str
     after: str
 
 
 @dataclass(frozen=True, eq=False)
 class Recount:
-    """Result of excluding or down-weighting an annotator of a run.
+    """Result of excluding or down-weighting an annotator of a run."""
 
-    Attributes
-    ----------
-    changed : tuple of ChangedSpot
-        Image by image, the surest first; none that the expert decided.
-    decisions : dict of int to int
-        The spots of every image, by its number.
-    failed : tuple of str
-        Images that could not be fused so.
-    """
-
-    changed: tuple[ChangedSpot, ...]
-    decisions: dict[int, int]
-    failed: tuple[str, ...]
+    changed: tuple[ChangedSpot, ...]  # image by image, the surest first; none that the expert decided
+    decisions: dict[int, int]  # the spots of every image, by its number
+    failed: tuple[str, ...]  # images that could not be fused so
 
 
 def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
@@ -121,12 +90,8 @@ def recount(
     Only the images with these annotators are clustered again. With a plan that learns across images, all are
     detected again with the others' experience of the crowd.
 
-    Parameters
-    ----------
-    weight : float or None
-        New weight of the annotators; None excludes them.
-    state : ReviewState
-        The current decisions, which do not change.
+    `weight`: new weight of the annotators; None excludes them. `state`: the current decisions, which do not
+    change.
     """
     plan, clicks_before = inputs.plan, inputs.clicks
     clicks_after = {

@@ -54,26 +54,15 @@ EVALUATION = ("image", "truths", "detections", "matched", "sensitivity", "precis
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Contents of a folder of results.
+    """Contents of a folder of results."""
 
-    Attributes
-    ----------
-    clicks : mapping of image to Clicks
-    outcomes : mapping of image to Outcome
-    record : dict
-        See `run_record`.
-    evaluations : mapping of image to Evaluation, optional
-        Where a truth is known.
-    order : sequence of str
-        The image of every row of the input, so that the clicks are written in the input's order; without it
-        they are written image by image.
-    """
-
-    clicks: Mapping[str, Clicks]
-    outcomes: Mapping[str, Outcome[Fusion]]
+    clicks: Mapping[str, Clicks]  # by image
+    outcomes: Mapping[str, Outcome[Fusion]]  # by image
     plan: FusionPlan
-    record: Mapping[str, Any]
-    evaluations: Mapping[str, Evaluation] | None = None
+    record: Mapping[str, Any]  # see `run_record`
+    evaluations: Mapping[str, Evaluation] | None = None  # by image: where a truth is known
+    # the image of every row of the input, so that the clicks are written in the input's order; without it
+    # they are written image by image
     order: Sequence[str] = ()
 
 
@@ -254,24 +243,12 @@ def judge_clicks(
 ) -> tuple[FloatArray, IntArray, IntArray]:
     """Return the inlier probability, cluster and vote of each of N clicks.
 
-    Parameters
-    ----------
-    fusion : Fusion or None
-        The values are NaN and -1 without one.
-    annotator : (N,) int
-        Annotator of each click, a row of `Fusion.marked`.
-    threshold : float
-        Clicks less probably inliers than this belong to no cluster.
-
-    Returns
-    -------
-    inlier : (N,) float64
-        Probability of being no outlier; NaN where it is unknown.
-    cluster : (N,) int64
-        -1 for an outlier.
-    vote : (N,) int64
-        1 where the annotator counts as having marked the click's cluster, which asks that a click lies within
-        the cluster's ellipse; 0 where not, -1 where it is unknown.
+    `fusion`: the values are NaN and -1 without one.
+    `annotator`: (N,), annotator of each click, a row of `Fusion.marked`.
+    `threshold`: clicks less probably inliers than this belong to no cluster.
+    Returns `inlier`, (N,): probability of being no outlier; NaN where it is unknown. `cluster`, (N,): -1 for
+        an outlier. `vote`, (N,): 1 where the annotator counts as having marked the click's cluster, which
+        asks that a click lies within the cluster's ellipse; 0 where not, -1 where it is unknown.
     """
     count = len(annotator)
     if fusion is None:

@@ -70,28 +70,14 @@ def fuse_images(
     processes. If the plan carries reliabilities over, images are fused in the given order, and each starts
     with its annotators' reliabilities on their previous image.
 
-    Parameters
-    ----------
-    clicks : mapping of an image's name to its clicks
-    jobs : int, optional
-        Processes to use at most; by default one a processor. They are started only once enough work is left,
-        or at once where a library's call would hold up everything else in this one.
-    watch : Watch
-        Called at least every 100 ms; a partial result is a `Draft` of the image at work here.
-    others : sequence of (Clicks, Fusion), optional
-        Images that were fused before by the same plan: they inform the rates too.
-    workers : Workers, optional
-        Used instead of new processes; they may have started already.
-
-    Returns
-    -------
-    dict
-        An outcome for every image, in the order given.
-
-    Raises
-    ------
-    Cancelled
-        By the watch; processes are stopped first.
+    `clicks`: by an image's name.
+    `jobs`: processes to use at most; by default one a processor. They are started only once enough work is
+        left, or at once where a library's call would hold up everything else in this one.
+    `watch`: called at least every 100 ms; a partial result is a `Draft` of the image at work here.
+    `others`: images that were fused before by the same plan: they inform the rates too.
+    `workers`: used instead of new processes; they may have started already.
+    Returns an outcome for every image, in the order given.
+    Raises `Cancelled`: by the watch; processes are stopped first.
     """
     jobs = processors() if jobs is None else jobs
     if carries_reliability(plan):

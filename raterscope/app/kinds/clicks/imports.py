@@ -27,17 +27,11 @@ _UPLOADED = re.compile(r"[0-9a-f]{4,8}-")
 
 
 class AttributedPoints(NamedTuple):
-    """Points whose annotators are known.
-
-    Attributes
-    ----------
-    assumed : list of Path
-        Files of detections that were assumed to be ground truth.
-    """
+    """Points whose annotators are known."""
 
     clicks: list[ClickTable]
     truths: list[PointTable]
-    assumed: list[Path]
+    assumed: list[Path]  # files of detections that were assumed to be ground truth
 
 
 def read_point_files(
@@ -47,10 +41,7 @@ def read_point_files(
 
     Raises `InputError` for the first file that was named and cannot be read.
 
-    Parameters
-    ----------
-    sources : Sources, optional
-        Where the files are open already.
+    `sources`: where the files are open already.
     """
     sources = Sources() if sources is None else sources
     files: list[PointFile] = []
@@ -83,21 +74,13 @@ def assign_annotators(
     `UnknownAnnotators` for a file without annotator, or with "ask". Raises `InputError` for a file that may
     belong to several images.
 
-    Parameters
-    ----------
-    images : sequence of str
-        Names of the known images.
-    annotator : str, optional
-        Annotator of all files.
-    by_hand : mapping of file to annotator, optional
-        `TRUTH_WORD` for the truth.
-    naming : str, optional
-        Pattern of the files' names, see `naming.parse_name`.
-    truth : bool
-        All of them are the truth.
-    detections : {"clicks", "truth", "ask"}
-        Meaning of detections exported by this program without a given annotator: an annotator's clicks,
-        ground truth, or an error that asks.
+    `images`: names of the known images.
+    `annotator`: annotator of all files.
+    `by_hand`: by file, `TRUTH_WORD` for the truth.
+    `naming`: pattern of the files' names, see `naming.parse_name`.
+    `truth`: all of them are the truth.
+    `detections`: {"clicks", "truth", "ask"}, meaning of detections exported by this program without a given
+        annotator: an annotator's clicks, ground truth, or an error that asks.
     """
     guessed = names_by([file.clicks.path for file in files], images, naming)
     folders = _by_folder([file for file in files if UNKNOWN in file.clicks.annotators])
@@ -245,20 +228,11 @@ def clicks_by_image(
 ) -> dict[str, Clicks]:
     """Join tables of clicks. Raises `InputError` for an image of unknown size.
 
-    Parameters
-    ----------
-    tables : sequence of ClickTable
-        An annotator or image of the same name in two tables is the same.
-    sizes : sequence of ClickTable or ImageFile
-        Images, and tables with image sizes and annotators without clicks. Images are found by name, with or
-        without folder and suffix.
-    extent : (width, height), optional
-        Size of every image, which overrides `sizes`.
-
-    Returns
-    -------
-    dict
-        Clicks by image, in the order of first appearance; images without annotators are skipped.
+    `tables`: an annotator or image of the same name in two tables is the same.
+    `sizes`: images, and tables with image sizes and annotators without clicks. Images are found by name, with
+        or without folder and suffix.
+    `extent`: (width, height), size of every image, which overrides `sizes`.
+    Returns clicks by image, in the order of first appearance; images without annotators are skipped.
     """
     images: dict[str, _ImagePieces] = {}
     for table in tables:

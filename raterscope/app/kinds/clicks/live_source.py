@@ -74,16 +74,10 @@ class _SettledImage:
 
 
 class Settler:
-    """Settles watched images together, and remembers those that have not changed since.
-
-    Attributes
-    ----------
-    seconds : float
-        Duration of the last settling.
-    """
+    """Settles watched images together, and remembers those that have not changed since."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self.seconds = 0.0  # duration of the last settling
         self._ended = 0.0
         self._settled: dict[int, _SettledImage] = {}
 
@@ -115,10 +109,7 @@ class Settler:
     ) -> dict[int, WatchedImage]:
         """Settle the images that have no pending clicks.
 
-        Returns
-        -------
-        mapping of image to Watched
-            The new answers, of those that changed.
+        Returns by image: the new answers, of those that changed.
         """
         started = time.monotonic()
         complete = _complete_answers(watched, pending)
@@ -195,21 +186,12 @@ def _complete_answers(
 
 @dataclass(frozen=True)
 class WatchRequest:
-    """Source to watch, and its settings.
+    """Source to watch, and its settings."""
 
-    Attributes
-    ----------
-    source : Path
-        A file, or a folder of files, that grows.
-    mapping : mapping of column to field
-        Names columns by hand.
-    extent : (width, height), optional
-        Size in pixels of images that neither the study nor the source knows the size of.
-    """
-
-    source: Path
+    source: Path  # a file, or a folder of files, that grows
     plan: WatchPlan
-    mapping: Mapping[str, str]
+    mapping: Mapping[str, str]  # by column: names columns by hand
+    # (width, height): size in pixels of images that neither the study nor the source knows the size of
     extent: tuple[float, float] | None = None
 
 
@@ -217,17 +199,6 @@ class LiveSource:
     """A source of clicks that is watched.
 
     What takes a study is done in its thread; `look` and `advance` may be done in another, one at a time.
-
-    Attributes
-    ----------
-    resumed : bool
-        Whether the study had watched the source before.
-    position : Position
-        Position up to which the source was read.
-    watched : dict of image to WatchedImage
-        The state of each image.
-    counts : (clicks, annotators, images)
-        Clicks, annotators and images at the last `gather`.
     """
 
     def __init__(self, study: Study, wish: WatchRequest) -> None:
@@ -238,11 +209,14 @@ class LiveSource:
         since = study.last_import() if stream is None else _since(stream)
         settings = {"plan": wish.plan.as_dict(), "since": since, "mapping": dict(wish.mapping)}
         self.wish = wish
-        self.resumed = stream is not None
+        self.resumed = stream is not None  # whether the study had watched the source before
         entry = streams.begin(study, wish.source.resolve(), settings)
+        # position up to which the source was read
         self.position = Position.from_dict(entry.position) if entry.position else Position()
+        # by image: the state of each image
         self.watched: dict[int, WatchedImage] = streams.kept(study, entry.id, WatchedImage)
         self._stream = entry.id
+        # (clicks, annotators, images): clicks, annotators and images at the last `gather`
         self.counts = (0, 0, 0)
         self._heard = False
         self._given: dict[int, PendingClicks] = {}

@@ -38,31 +38,19 @@ MOST_STEPS = 4
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """Clicks on one image in order of arrival: N clicks of R annotators in S steps.
+    """Clicks on one image in order of arrival: N clicks of R annotators in S steps."""
 
-    Attributes
-    ----------
-    extent : (left, top, right, bottom)
-    imported : int
-        The last import that is in it.
-    x, y : (N,) float64
-    time : (N,) float64
-        Seconds, NaN if unknown.
-    annotator : (N,) int64
-        Index into `order`.
-    order : (R,) int64
-        Numbers of the annotators in the study, in the order in which they came.
-    rows, people : (S,) int64
-        Clicks and annotators that have come after each step.
-    """
-
-    extent: tuple[float, float, float, float]
-    imported: int = 0
+    extent: tuple[float, float, float, float]  # (left, top, right, bottom)
+    imported: int = 0  # the last import that is in it
+    # x, y: (N,)
     x: FloatArray = field(default_factory=lambda: np.empty(0))
     y: FloatArray = field(default_factory=lambda: np.empty(0))
-    time: FloatArray = field(default_factory=lambda: np.empty(0))
+    time: FloatArray = field(default_factory=lambda: np.empty(0))  # (N,): seconds, NaN if unknown
+    # (N,): index into `order`
     annotator: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    # (R,): numbers of the annotators in the study, in the order in which they came
     order: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    # rows, people: (S,): clicks and annotators that have come after each step
     rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     people: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
@@ -102,16 +90,10 @@ def append_steps(
 ) -> Arrivals:
     """Append records in steps of so many annotators. Only the first step may span several imports.
 
-    Parameters
-    ----------
-    records : iterable of (import, MarksRecord)
-        In the order of import.
-    per_step : int
-        Annotators per step.
-    since : int
-        The import up to which all is one step.
-    excluded : frozenset of int
-        Annotators whose clicks are left out.
+    `records`: iterable of (import, MarksRecord), in the order of import.
+    `per_step`: annotators per step.
+    `since`: the import up to which all is one step.
+    `excluded`: annotators whose clicks are left out.
     """
     parts: list[tuple[FloatArray, FloatArray, FloatArray, IntArray]] = []
     index = {number: position for position, number in enumerate(earlier.order.tolist())}
@@ -245,39 +227,20 @@ class WatchPlan:
 
 @dataclass(frozen=True, eq=False)
 class WatchedImage:
-    """State of live watching on one image.
-
-    Attributes
-    ----------
-    outlook : ExpectedChanges
-        Expected changes by further annotators.
-    experience : Experience
-        Experience with annotators from other images, when the first clicks arrived or all images were last
-        settled.
-    excluded : tuple of str
-        Annotators that were left out.
-    known : KnownSpots
-        The expert's decisions.
-    weights : (R,) float64, optional
-        As `Clicks.weights`.
-    viewed : (V, 2) float64, optional
-        As `Clicks.viewed`.
-    control : bool, optional
-        As `Clicks.control`.
-    scores : (K, 3) float64, optional
-        As `Clicks.scores`.
-    """
+    """State of live watching on one image."""
 
     state: StreamState
-    outlook: ExpectedChanges
+    outlook: ExpectedChanges  # expected changes by further annotators
     history: StreamHistory
+    # experience with annotators from other images, when the first clicks arrived or all images were last
+    # settled
     experience: Experience
-    excluded: tuple[str, ...]
-    known: KnownSpots
-    weights: FloatArray | None = None
-    viewed: FloatArray | None = None
-    control: bool | None = None
-    scores: FloatArray | None = None
+    excluded: tuple[str, ...]  # annotators that were left out
+    known: KnownSpots  # the expert's decisions
+    weights: FloatArray | None = None  # (R,): as `Clicks.weights`
+    viewed: FloatArray | None = None  # (V, 2): as `Clicks.viewed`
+    control: bool | None = None  # as `Clicks.control`
+    scores: FloatArray | None = None  # (K, 3): as `Clicks.scores`
 
     @property
     def fusion(self) -> Fusion:
@@ -292,28 +255,14 @@ class WatchedImage:
 
 @dataclass(frozen=True, eq=False)
 class PendingClicks:
-    """Clicks and knowledge of one image, as read from the study.
-
-    Attributes
-    ----------
-    names : sequence of str
-        Of all annotators of the study.
-    held : ExpertKnowledge
-        The expert's knowledge of the image.
-    excluded : tuple of str
-        Annotators left out of `arrivals`.
-    weights : mapping of annotator to float
-        The reduced weights of annotators.
-    scores : (K, 3) float64, optional
-        As `Clicks.scores`.
-    """
+    """Clicks and knowledge of one image, as read from the study."""
 
     arrivals: Arrivals
-    names: Sequence[str]
-    held: ExpertKnowledge
-    excluded: tuple[str, ...]
-    weights: Mapping[str, float] = field(default_factory=dict)
-    scores: FloatArray | None = None
+    names: Sequence[str]  # of all annotators of the study
+    held: ExpertKnowledge  # the expert's knowledge of the image
+    excluded: tuple[str, ...]  # annotators left out of `arrivals`
+    weights: Mapping[str, float] = field(default_factory=dict)  # the reduced weights of annotators
+    scores: FloatArray | None = None  # (K, 3): as `Clicks.scores`
 
     def clicks(self, step: int) -> Clicks:
         """Return all clicks that had arrived until a step."""
@@ -380,13 +329,8 @@ def follow_image(
 ) -> Iterator[WatchedImage]:
     """Process the pending clicks of an image step by step.
 
-    Parameters
-    ----------
-    previous : WatchedImage or None
-        Where it was. If it cannot go on from there, for example after an exclusion, it starts from the
-        beginning.
-    experience : callable
-        Returns what to hold of annotators when the first clicks come.
+    `previous`: where it was. If it cannot go on from there, for example after an exclusion, it starts from
+    the beginning. `experience`: returns what to hold of annotators when the first clicks come.
     """
     current = previous
     done = None if current is None else pending.reached(current)
@@ -502,16 +446,10 @@ Order = Literal["time", "random"]
 def replay(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> PendingClicks:
     """Let the annotators of finished clicks arrive again.
 
-    Parameters
-    ----------
-    clicks : Clicks
-        Their `known` spots are held fixed from the first step on.
-    order : str
-        Annotators by the time of their first click, those without a time last, or at random.
-    per_step : int
-        Annotators whose clicks come together.
-    seed : int
-        Of the order at random.
+    `clicks`: their `known` spots are held fixed from the first step on.
+    `order`: annotators by the time of their first click, those without a time last, or at random.
+    `per_step`: annotators whose clicks come together.
+    `seed`: of the order at random.
     """
     if per_step < 1:
         raise SettingsError(f"{per_step} annotators a step; expected 1 or more.")

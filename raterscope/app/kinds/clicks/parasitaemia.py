@@ -59,29 +59,18 @@ _COLUMNS = ("image", "quantity", "value", "low", "high", "unit", "formula")
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """An image and the M spots on it, each a parasite with some probability.
+    """An image and the M spots on it, each a parasite with some probability."""
 
-    Attributes
-    ----------
-    image : int
-        The image's number in the study.
-    area : float or None
-        Square micrometres; None where the size of a pixel is not known.
-    present : (M,) bool
-        Spots that count as structures.
-    posterior, low, high : (M,) float64
-        0 or 1 where the expert decided; low and high are NaN where there is no interval.
-    shares : mapping of class to (M,) float64
-        Probability of each class, given a structure; NaN for an added spot without class.
-    """
-
-    image: int
+    image: int  # the image's number in the study
     name: str
-    area: float | None
-    present: BoolArray
+    area: float | None  # square micrometres; None where the size of a pixel is not known
+    present: BoolArray  # (M,): spots that count as structures
+    # posterior, low, high: (M,): 0 or 1 where the expert decided; low and high are NaN where there is no
+    # interval
     posterior: FloatArray
     low: FloatArray
     high: FloatArray
+    # by class: probability of each class, given a structure; NaN for an added spot without class
     shares: Mapping[str, FloatArray] = dataclasses.field(default_factory=dict)
 
     @property
@@ -117,20 +106,12 @@ class Field:
 
 @dataclass(frozen=True)
 class Quantity:
-    """One figure with its formula, or what is missing for it.
-
-    Attributes
-    ----------
-    rate : Rate or None
-        None where something is missing.
-    formula : str
-        "312 × 8,000 /µl / 200 leukocytes"; or what is missing, in words.
-    """
+    """One figure with its formula, or what is missing for it."""
 
     title: str
     unit: str
-    rate: Rate | None
-    formula: str
+    rate: Rate | None  # none where something is missing
+    formula: str  # "312 × 8,000 /µl / 200 leukocytes"; or what is missing, in words
 
     def in_words(self) -> str:
         """Return the figure with its interval and its unit."""
@@ -185,12 +166,7 @@ def compute_quantities(
 ) -> tuple[Quantity, ...]:
     """Compute the parasitaemia of an image, or of all images together as fields of one film.
 
-    Parameters
-    ----------
-    fields : sequence of Field
-        All images that were fused or decided on.
-    image : int, optional
-        The only image to count.
+    `fields`: all images that were fused or decided on. `image`: the only image to count.
     """
     if image is not None:
         fields = [field for field in fields if field.image == image]

@@ -30,18 +30,10 @@ if TYPE_CHECKING:  # processes that fuse load no study
 
 @dataclass(frozen=True, eq=False)
 class OtherImages:
-    """Results of earlier runs on images that are not fused again.
+    """Results of earlier runs on images that are not fused again."""
 
-    Attributes
-    ----------
-    images : tuple of (Clicks, Fusion)
-        Clicks with what the expert knows now.
-    runs : tuple of int
-        The runs that they are of, each once.
-    """
-
-    images: tuple[tuple[Clicks, Fusion], ...] = ()
-    runs: tuple[int, ...] = field(default=())
+    images: tuple[tuple[Clicks, Fusion], ...] = ()  # clicks with what the expert knows now
+    runs: tuple[int, ...] = field(default=())  # the runs that they are of, each once
 
     def as_log(self) -> dict[str, object]:
         """Return the number of other images and their runs for the log; empty without any."""
@@ -60,11 +52,7 @@ def gather_others(
 
     An image is left out where its run is outdated, or clustered its clicks by another plan.
 
-    Parameters
-    ----------
-    fused : collection of int
-        Numbers of the images that are fused.
-    views : mapping of image to views
+    `fused`: collection of int, numbers of the images that are fused. `views`: by image.
     """
     taught: list[tuple[Clicks, Fusion]] = []
     runs: dict[int, bool] = {}
@@ -89,10 +77,7 @@ def gather_others(
 def others_in_words(log: Mapping[str, Any]) -> str:
     """Name the earlier runs that a run learned from, by its log; empty without any.
 
-    Parameters
-    ----------
-    log : mapping
-        Of a `RunEntry`.
+    `log`: of a `RunEntry`.
     """
     images, runs = log.get("others"), log.get("other_runs")
     if not isinstance(images, int) or images < 1:
@@ -118,20 +103,11 @@ def _clusters_alike(run: RunEntry, plan: FusionPlan) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Inputs(outcome.Inputs[Clicks]):
-    """Inputs of a run: clicks, with the expert's decisions held fixed.
+    """Inputs of a run: clicks, with the expert's decisions held fixed."""
 
-    Attributes
-    ----------
-    truth_held : bool
-        Whether imported truth is held fixed too.
-    last_view : int
-        The last of the views of spots that were read.
-    others : OtherImages
-        Images that are not fused again, but inform the estimates.
-    """
-
-    truth_held: bool = False
-    last_view: int = 0
+    truth_held: bool = False  # whether imported truth is held fixed too
+    last_view: int = 0  # the last of the views of spots that were read
+    # images that are not fused again, but inform the estimates
     others: OtherImages = field(default_factory=OtherImages)
 
     @property
@@ -316,14 +292,8 @@ def read_knowledge(
 ) -> ExpertKnowledge:
     """Return the knowledge of an image that a fusion holds fixed.
 
-    Parameters
-    ----------
-    image : int
-        Its number in the study.
-    views : mapping of image to views
-        Spots that were viewed and left without a decision; empty where views were never recorded.
-    truth : TruePoints, optional
-        Imported true places to be held fixed too.
+    `image`: its number in the study. `views`: by image, spots that were viewed and left without a decision;
+    empty where views were never recorded. `truth`: imported true places to be held fixed too.
     """
     from raterscope.app.review import known_spots, viewed_places
 

@@ -62,50 +62,25 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class PairAgreement:
-    """Agreement of two annotators, or of two reads.
+    """Agreement of two annotators, or of two reads."""
 
-    Attributes
-    ----------
-    limits : LimitsOfAgreement
-        Of the counts on the images that both viewed.
-    concordance : Coefficient
-        Lin's, of these counts.
-    detection : DetectionAgreement
-        Of the marks.
-    """
-
-    limits: LimitsOfAgreement
-    concordance: Coefficient
-    detection: DetectionAgreement
+    limits: LimitsOfAgreement  # of the counts on the images that both viewed
+    concordance: Coefficient  # Lin's, of these counts
+    detection: DetectionAgreement  # of the marks
 
 
 @dataclass(frozen=True, eq=False)
 class CountVariability:
-    """Variability of the annotators' counts.
+    """Variability of the annotators' counts."""
 
-    Attributes
-    ----------
-    counts : mapping of annotator to mapping of image to count
-        Of the annotators that are compared.
-    readers : ReaderComparison or None
-    icc : IntraclassCorrelation or None
-        Of the first reads of images that `complete` annotators all viewed.
-    complete : (int, int)
-        Number of these images and annotators.
-    pairs : dict of (str, str) to PairAgreement
-    radius : float
-        Pixels within which marks match.
-    left_out : int
-        Annotators who are not compared.
-    """
-
+    # mapping of annotator to mapping of image to count: of the annotators that are compared
     counts: dict[str, dict[int, float]]
     readers: ReaderComparison | None
-    icc: IntraclassCorrelation | None
-    complete: tuple[int, int]
-    pairs: dict[Pair, PairAgreement]
-    radius: float
-    left_out: int
+    icc: IntraclassCorrelation | None  # of the first reads of images that `complete` annotators all viewed
+    complete: tuple[int, int]  # number of these images and annotators
+    pairs: dict[Pair, PairAgreement]  # by (str, str)
+    radius: float  # pixels within which marks match
+    left_out: int  # annotators who are not compared
 
 
 def measure_counts(study: Study, items: Sequence[int] = (), watch: Watch = silent) -> CountVariability | None:

@@ -47,22 +47,14 @@ from raterscope.text import estimate, part_of_one
 
 @dataclass(frozen=True, eq=False)
 class CountedImage:
-    """Spots of one image: the fusion's clusters with the expert's decisions applied.
-
-    Attributes
-    ----------
-    annotators : tuple of str
-        Annotators who viewed the image.
-    judged : tuple of Spot
-        The expert's decisions.
-    """
+    """Spots of one image: the fusion's clusters with the expert's decisions applied."""
 
     entry: ImageEntry
     run: RunEntry
     fusion: Fusion
-    annotators: tuple[str, ...]
+    annotators: tuple[str, ...]  # annotators who viewed the image
     spots: DecidedSpots
-    judged: tuple[Spot, ...]
+    judged: tuple[Spot, ...]  # the expert's decisions
     truth: TruePoints
 
     @property
@@ -194,10 +186,7 @@ def crowd_size_section(
 
     Raises `InputError` where no image has ground truth.
 
-    Parameters
-    ----------
-    run : RunEntry
-        Its plan is the chosen method.
+    `run`: its plan is the chosen method.
     """
     plan = plan_of(run) or FusionPlan()
     radius = study.settings.matching_radius()
@@ -378,12 +367,8 @@ def annotators_table(
 ) -> Table:
     """List the most active annotators with reliability, agreement with the others, and weight.
 
-    Parameters
-    ----------
-    weighed : mapping of annotator to Weighed
-        Annotators who did not count fully in the last run; they are always listed.
-    excluded : mapping of annotator to reason
-        As the expert has it now.
+    `weighed`: annotators who did not count fully in the last run; they are always listed. `excluded`: as the
+    expert has it now.
     """
     names, rates = pool_rates([image.fusion for image in images], [image.annotators for image in images])
     order = np.argsort(-rates.clicks, kind="stable").tolist()
