@@ -122,10 +122,8 @@ def assign(
 ) -> Assignments:
     """Distribute a budget over the tasks of an answer.
 
-    Parameters
-    ----------
-    decided : (N,) int16
-        Classes, or from J on parents, that the expert decided, which get no votes; `OPEN` elsewhere.
+    `decided`: (N,), classes, or from J on parents, that the expert decided, which get no votes; `OPEN`
+    elsewhere.
     """
     label = np.where(decided < len(fusion.classes), decided, fusion.label())
     known = np.where(decided != OPEN, label, fusion.known).astype(np.int16)

@@ -104,17 +104,8 @@ def fuse_study(
     `InputError` when other files are named beside the study, for options of files, and for unknown runs or
     questions.
 
-    Parameters
-    ----------
-    options : argparse.Namespace
-        The command line's.
-    plan : LabelPlan
-        Without effect where `options.run` names a run.
-
-    Returns
-    -------
-    list of dict
-        The sources, for run.json.
+    `options`: argparse.Namespace, the command line's. `plan`: without effect where `options.run` names a run.
+    Returns the sources, for run.json.
     """
     path: Path = options.labels[0]
     if len(options.labels) > 1:

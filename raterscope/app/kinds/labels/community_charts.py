@@ -58,12 +58,8 @@ def corners_of(
     Of three outputs each is a corner, in their order. Of others the corners are the right answer, the wrong
     one that is given most, and all the others together.
 
-    Parameters
-    ----------
-    meaning : (L,) int16
-        The class that each output stands for.
-    mean : (L,) float64
-        Frequency of each output for the class.
+    `meaning`: (L,), the class that each output stands for. `mean`: (L,), frequency of each output for the
+    class.
     """
     share = np.zeros((len(outputs), 3))
     if len(outputs) == 3:
@@ -82,9 +78,7 @@ def corners_of(
 def community_charts(labels: Labels, prototypes: FloatArray, sizes: Sequence[int]) -> Charts:
     """Draw the communities' mean matrices, a triangle per true class; discs grow with the members (Fig. 4).
 
-    Parameters
-    ----------
-    prototypes : (C, J, L) float64
+    `prototypes`: (C, J, L).
     """
     return _triangles(labels, prototypes, sizes, range(len(prototypes)), prototypes.mean(axis=0))
 
@@ -301,19 +295,13 @@ CHART_FILES = (
 
 @dataclass(frozen=True, eq=False)
 class GroupedAnswer:
-    """An answer with its communities.
-
-    Attributes
-    ----------
-    watch : Watch
-        Of the search for communities of earlier moments.
-    """
+    """An answer with its communities."""
 
     labels: Labels
     fusion: LabelFusion
     rates: Rates
     groups: Groups | None
-    watch: Watch = silent
+    watch: Watch = silent  # of the search for communities of earlier moments
 
     def obstacle(self, chart: str) -> str:
         """Return why an export cannot be shown; empty if it can."""

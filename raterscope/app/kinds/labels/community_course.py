@@ -35,26 +35,13 @@ DAY = 86400.0
 
 @dataclass(frozen=True, eq=False)
 class CommunityCourse:
-    """Communities at several moments.
+    """Communities at several moments."""
 
-    Attributes
-    ----------
-    over : CommunitiesOverTime
-        The communities of the last moment have the numbers that they have as groups.
-    titles : sequence of T str
-        When each moment is: "at 40 %".
-    caption : str
-        Description of the moments: "of each one's votes".
-    names : tuple of str
-        By lasting number.
-    prototypes : tuple of T arrays, (C_t, J, L) float64
-        Means of the members' matrices at each moment, weighted by participation.
-    """
-
-    over: CommunitiesOverTime
-    titles: Sequence[str]
-    caption: str
-    names: tuple[str, ...]
+    over: CommunitiesOverTime  # the communities of the last moment have the numbers that they have as groups
+    titles: Sequence[str]  # (T,): when each moment is: "at 40 %"
+    caption: str  # description of the moments: "of each one's votes"
+    names: tuple[str, ...]  # by lasting number
+    # T arrays, (C_t, J, L): means of the members' matrices at each moment, weighted by participation
     prototypes: tuple[FloatArray, ...]
 
     def participation(self, moment: int, annotator: int) -> FloatArray:
@@ -100,12 +87,7 @@ def follow_communities(
     By behaviour, moments are shares of each annotator's own history; by common tasks they are times, and the
     communities those of all votes until then (the dynamic combination paper, sections 9 and 10).
 
-    Parameters
-    ----------
-    mean : (K, J, L) float64
-        Expected confusion matrices at the end.
-    groups : Groups
-        Those of the last moment.
+    `mean`: (K, J, L), expected confusion matrices at the end. `groups`: those of the last moment.
     """
     last = groups.communities
     if groups.basis == "behaviour":

@@ -58,10 +58,7 @@ def _fuse(plan: LabelPlan, labels: Labels, watch: Watch) -> LabelFusion:
 def enough_in_words(fusion: LabelFusion, truth: ClassArray, limit: float = ENOUGH) -> str:
     """Describe how many tasks have enough votes, with their error on gold tasks.
 
-    Parameters
-    ----------
-    truth : (N,) int16
-        Classes of gold tasks that were not held fixed, `OPEN` elsewhere.
+    `truth`: (N,), classes of gold tasks that were not held fixed, `OPEN` elsewhere.
     """
     enough = has_enough(fusion, limit) & (fusion.votes > 0)
     total = int((fusion.votes > 0).sum())

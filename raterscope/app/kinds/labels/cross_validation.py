@@ -58,16 +58,10 @@ def cross_validate(
 
 @dataclass(frozen=True, eq=False)
 class StoredFolds:
-    """The stored curves of a question.
-
-    Attributes
-    ----------
-    facts : str
-        When, and with which settings: a sentence.
-    """
+    """The stored curves of a question."""
 
     curves: FoldedCurves
-    facts: str
+    facts: str  # when, and with which settings: a sentence
 
 
 def store_folds(

@@ -47,40 +47,25 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A method's line, with its interval if there is one.
+    """A method's line, with its interval if there is one."""
 
-    Attributes
-    ----------
-    method : str
-        Key of `METHODS`.
-    across, down : (T,) float64
-    low, high : (T,) float64, optional
-    """
-
-    method: str
+    method: str  # key of `METHODS`
+    # across, down: (T,)
     across: FloatArray
     down: FloatArray
+    # low, high: (T,)
     low: FloatArray | None = None
     high: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class DecisionRates:
-    """Rates over time of one question.
-
-    Attributes
-    ----------
-    measured : Measured or None
-        By tasks of known truth.
-    name : str
-        The class that decisions are for.
-    annotators : tuple of K names
-    """
+    """Rates over time of one question."""
 
     course: DecisionCourse
-    measured: CourseAccuracy | None
-    name: str
-    annotators: tuple[str, ...]
+    measured: CourseAccuracy | None  # by tasks of known truth
+    name: str  # the class that decisions are for
+    annotators: tuple[str, ...]  # (K,)
 
     @property
     def step(self) -> str:
@@ -140,15 +125,9 @@ def series_of(
 ) -> Sequence[Series]:
     """Return the lines of one quantity, a method each.
 
-    Parameters
-    ----------
-    measured : Measured or None
-        Only for quantities of decisions.
-    key : str
-        "sensitivity", "specificity", "prevalence"; of decisions "wrong", "found" (their sensitivity),
-        "precision", "roc"; "error 0" to "error 2" in dB, by `ERRORS`.
-    annotator : int
-        Of rates; by default the mean of all.
+    `measured`: only for quantities of decisions. `key`: "sensitivity", "specificity", "prevalence"; of
+    decisions "wrong", "found" (their sensitivity), "precision", "roc"; "error 0" to "error 2" in dB, by
+    `ERRORS`. `annotator`: of rates; by default the mean of all.
     """
     at = course.at.astype(np.float64)
     if key in ("sensitivity", "specificity"):

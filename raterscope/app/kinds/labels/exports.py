@@ -107,24 +107,13 @@ def export_labels(study: Study, request: Request, watch: Watch = silent) -> list
 
 @dataclass(frozen=True, eq=False)
 class DecidedAnswer:
-    """An answer with the expert's decisions applied.
+    """An answer with the expert's decisions applied."""
 
-    Attributes
-    ----------
-    classes : tuple of J names
-        The answer's, then those that only the expert named.
-    posterior : (N, J) float64
-        0 and 1 where the expert decided.
-    label : (N,) int16
-    entropy : (N,) float64
-    decided : dict of task to DecidedLabel
-    """
-
-    classes: tuple[str, ...]
-    posterior: FloatArray
-    label: ClassArray
-    entropy: FloatArray
-    decided: dict[int, DecidedLabel]
+    classes: tuple[str, ...]  # (J,): the answer's, then those that only the expert named
+    posterior: FloatArray  # (N, J): 0 and 1 where the expert decided
+    label: ClassArray  # (N,)
+    entropy: FloatArray  # (N,)
+    decided: dict[int, DecidedLabel]  # by task
 
 
 def apply_decisions(study: Study, answered: Answered) -> DecidedAnswer:

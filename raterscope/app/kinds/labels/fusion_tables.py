@@ -66,35 +66,18 @@ MOST_ENTRIES = 20_000_000
 
 @dataclass(frozen=True, eq=False)
 class QuestionOutput:
-    """Contents of the folder of one question.
+    """Contents of the folder of one question."""
 
-    Attributes
-    ----------
-    question : Question
-        Input of the fusion.
-    record : dict
-        For run.json.
-    assessments : mapping of method to Assessment
-        On the tasks whose truth is known and was kept from the methods.
-    steps : int, optional
-        Of every annotator's history in confusion.csv; None for all.
-    curves : FoldedCurves, optional
-        ROC curves of all methods by cross-validation.
-    over_time : DecisionRates, optional
-        Rates over time.
-    charts : bool
-        Whether communities and traces are drawn, see `CHART_FILES`.
-    """
-
-    question: Question
+    question: Question  # input of the fusion
     plan: LabelPlan
     result: LabelResult
-    record: Mapping[str, Any]
+    record: Mapping[str, Any]  # for run.json
+    # by method: on the tasks whose truth is known and was kept from the methods
     assessments: Mapping[str, Assessment] = field(default_factory=dict)
-    steps: int | None = 1
-    curves: FoldedCurves | None = None
-    over_time: DecisionRates | None = None
-    charts: bool = False
+    steps: int | None = 1  # of every annotator's history in confusion.csv; None for all
+    curves: FoldedCurves | None = None  # ROC curves of all methods by cross-validation
+    over_time: DecisionRates | None = None  # rates over time
+    charts: bool = False  # whether communities and traces are drawn, see `CHART_FILES`
 
 
 def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) -> list[Path]:
@@ -198,12 +181,8 @@ def write_annotators_table(
 
     Raises `InputError` when it cannot be written.
 
-    Parameters
-    ----------
-    rates : Rates
-        Of the result, excluded annotators among them.
-    votes : (K,) integer
-        Votes that count, by annotator.
+    `rates`: of the result, excluded annotators among them. `votes`: (K,) integer, votes that count, by
+    annotator.
     """
     figures = annotator_figures(question, result, rates, watch)
     return write_annotators(path, question.labels.annotators, votes, *figures)

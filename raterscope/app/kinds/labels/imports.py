@@ -51,25 +51,16 @@ class QuestionTables:
 
 @dataclass(frozen=True)
 class LabelInterpretation:
-    """Meaning of labels as given by options.
+    """Meaning of labels as given by options."""
 
-    Attributes
-    ----------
-    outputs, classes : tuple of str
-        In order; empty for what the files have.
-    stands : tuple of pairs
-        An output, and the class that it stands for; an empty one for none.
-    prior : tuple of rows of float, optional
-        Pseudo-counts, a row a class and a number an output.
-    ordered : bool, optional
-        Whether the classes are grades; None to detect it.
-    """
-
+    # outputs, classes: in order; empty for what the files have
     outputs: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
+    # tuple of pairs: an output, and the class that it stands for; an empty one for none
     stands: tuple[tuple[str, str], ...] = ()
+    # tuple of rows of float: pseudo-counts, a row a class and a number an output
     prior: tuple[tuple[float, ...], ...] | None = None
-    ordered: bool | None = None
+    ordered: bool | None = None  # whether the classes are grades; None to detect it
 
     def scheme(self, labels_given: Sequence[str], truths: Sequence[TrueLabels]) -> tuple[Scheme, list[str]]:
         """Return the scheme of a question with these outputs, and the assumptions made, in sentences.
@@ -287,15 +278,10 @@ def read_label_files(
 ) -> Tables:
     """Read the labels of files, all or none; see `formats.labels.read_labels`.
 
-    Parameters
-    ----------
-    truth : bool
-        All of them are true labels.
-    mappings : mapping of file to {column: field}, optional
-    annotator : str, optional
-        Annotator of the files that do not name theirs.
-    sources : Sources, optional
-        Where the files are open already.
+    `truth`: all of them are true labels.
+    `mappings`: by file.
+    `annotator`: annotator of the files that do not name theirs.
+    `sources`: where the files are open already.
     """
     tables: list[LabelFile] = []
     sources = Sources() if sources is None else sources

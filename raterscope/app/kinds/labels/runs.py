@@ -45,23 +45,14 @@ from raterscope.app.study.vote_sets import class_indices
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Input of a fusion: votes and imported truths.
+    """Input of a fusion: votes and imported truths."""
 
-    Attributes
-    ----------
-    labels : Labels
-        The expert's decisions held fixed.
-    truth : (N,) int16
-    excluded : Labels or None
-        Votes of excluded annotators and programs, which do not count as votes; tasks and annotators numbered
-        as in `labels`.
-    programs : tuple of Program
-        Class probabilities of programs, combined with the consensus of the votes.
-    """
-
-    labels: Labels
-    truth: ClassArray
+    labels: Labels  # the expert's decisions held fixed
+    truth: ClassArray  # (N,)
+    # votes of excluded annotators and programs, which do not count as votes; tasks and annotators numbered as
+    # in `labels`
     excluded: Labels | None = None
+    # class probabilities of programs, combined with the consensus of the votes
     programs: tuple[Program, ...] = ()
 
 
@@ -211,20 +202,12 @@ def digest_of(questions: Mapping[str, Question]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """A question with the answer shown, its votes and the truths held fixed.
+    """A question with the answer shown, its votes and the truths held fixed."""
 
-    Attributes
-    ----------
-    entry : QuestionEntry
-        As it is now.
-    question : Question
-        Outputs, classes and truths counted as the answer does.
-    """
-
-    entry: QuestionEntry
+    entry: QuestionEntry  # as it is now
     run: RunEntry
     result: LabelResult
-    question: Question
+    question: Question  # outputs, classes and truths counted as the answer does
 
     @cached_property
     def rates(self) -> Rates:
@@ -291,27 +274,14 @@ def order_like_answer(labels: Labels, fusion: LabelFusion) -> Labels:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Communities with their names and measures.
-
-    Attributes
-    ----------
-    names : tuple of C words
-    of : (K,) int16
-        Each annotator's, -1 for none.
-    votes : (C,) float
-        Share of all votes.
-    accuracy : (C,) float
-        Expected share of right votes.
-    central : (C,) int32
-        The most central member, an annotator's number.
-    """
+    """Communities with their names and measures."""
 
     communities: Communities
-    names: tuple[str, ...]
-    of: NDArray[np.int16]
-    votes: FloatArray
-    accuracy: FloatArray
-    central: NDArray[np.int32]
+    names: tuple[str, ...]  # tuple of C words
+    of: NDArray[np.int16]  # (K,): each annotator's, -1 for none
+    votes: FloatArray  # (C,): share of all votes
+    accuracy: FloatArray  # (C,): expected share of right votes
+    central: NDArray[np.int32]  # (C,): the most central member, an annotator's number
 
     @property
     def basis(self) -> str:
@@ -322,10 +292,7 @@ class Groups:
 def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Groups | None:
     """Describe the communities of an answer; None without any.
 
-    Parameters
-    ----------
-    accuracy : (K,) float64
-        Of every annotator; a community's is the mean over its votes.
+    `accuracy`: (K,), of every annotator; a community's is the mean over its votes.
     """
     communities_found = result.communities
     return (
@@ -338,12 +305,8 @@ def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Grou
 def describe_groups(labels: Labels, groups: Communities, accuracy: FloatArray) -> Groups:
     """Name and measure communities.
 
-    Parameters
-    ----------
-    labels : Labels
-        The votes; outputs and classes those of the communities' prototypes.
-    accuracy : (K,) float64
-        Of every annotator; a community's is the mean over its votes.
+    `labels`: the votes; outputs and classes those of the communities' prototypes. `accuracy`: (K,), of every
+    annotator; a community's is the mean over its votes.
     """
     of = groups.of(len(labels.annotators))
     vote_counts = labels.votes_of_annotators()
@@ -366,11 +329,7 @@ def describe_groups(labels: Labels, groups: Communities, accuracy: FloatArray) -
 def names_of(labels: Labels, prototypes: FloatArray, basis: str, first: int = 0) -> tuple[str, ...]:
     """Name communities by their behaviour, or else by number.
 
-    Parameters
-    ----------
-    prototypes : (C, J, L) float64
-    first : int
-        The first one's number, from 0.
+    `prototypes`: (C, J, L). `first`: the first one's number, from 0.
     """
     assert labels.meaning is not None
     if basis == "behaviour":
@@ -393,21 +352,11 @@ def judge_methods(
 ) -> tuple[dict[str, Assessment], list[str]]:
     """Assess a result and the majority vote by the truths they were not given.
 
-    Parameters
-    ----------
-    plan : LabelPlan
-        The result's.
-    texts : mapping of setting to text, optional
-        Given settings, which other methods share if they have them.
-    all_methods : bool
-        Judge all methods.
-
-    Returns
-    -------
-    dict of method to Assessment
-        The result's first, the majority vote's second; empty without truths.
-    list of str
-        Methods that failed, and why.
+    `plan`: the result's.
+    `texts`: by setting, given settings, which other methods share if they have them.
+    `all_methods`: judge all methods.
+    Returns by method: the result's first, the majority vote's second; empty without truths. methods that
+        failed, and why.
     """
     own_assessment = assess_result(result, question)
     if own_assessment is None:

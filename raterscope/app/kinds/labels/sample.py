@@ -81,18 +81,9 @@ def make_sample(
 ) -> Path:
     """Make the sample study and its files.
 
-    Parameters
-    ----------
-    folder : Path
-        Made where it does not exist. Files of the sample that are there are replaced; a sample study that is
-        there is kept with all that was decided in it.
-    pictures : int
-        As many of the tasks have one.
-
-    Returns
-    -------
-    Path
-        The study.
+    `folder`: made where it does not exist. Files of the sample that are there are replaced; a sample study
+    that is there is kept with all that was decided in it. `pictures`: as many of the tasks have one. Returns
+    the study.
     """
     study_path = folder / STUDY
     if study_path.exists():

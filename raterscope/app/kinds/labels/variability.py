@@ -39,28 +39,18 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class LabelVariability:
-    """Variability of the answers to a question.
-
-    Attributes
-    ----------
-    agreement : VoteAgreement
-        Of all annotators, on a nominal scale.
-    pairs : dict of (str, str) to (Coefficient, Coefficient, int)
-        Cohen's kappa and agreement of two annotators, and their common tasks; of those with the most votes.
-    with_others : dict of annotator to Coefficient
-        Mean share of the others' votes that are equal.
-    repeats : list of RepeatedAnswers
-        Of all together, then of each person.
-    weighted : dict of (str, str) to (Coefficient, Coefficient)
-        Cohen's kappa of two annotators with linear and quadratic weights; empty without ordered answers.
-    """
+    """Variability of the answers to a question."""
 
     question: str
-    agreement: VoteAgreement
+    agreement: VoteAgreement  # of all annotators, on a nominal scale
     annotators: int
+    # by (str, str): Cohen's kappa and agreement of two annotators, and their common tasks; of those with the
+    # most votes
     pairs: dict[Pair, tuple[Coefficient, Coefficient, int]]
-    with_others: dict[str, Coefficient]
-    repeats: list[RepeatedAnswers]
+    with_others: dict[str, Coefficient]  # mean share of the others' votes that are equal
+    repeats: list[RepeatedAnswers]  # of all together, then of each person
+    # by (str, str): Cohen's kappa of two annotators with linear and quadratic weights; empty without ordered
+    # answers
     weighted: dict[Pair, tuple[Coefficient, Coefficient]] = field(default_factory=dict)
 
 

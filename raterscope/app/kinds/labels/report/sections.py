@@ -83,36 +83,22 @@ _MOST_THUMBNAILS = 12
 
 @dataclass(frozen=True, eq=False)
 class AnsweredQuestion:
-    """Figures of a question in the report.
-
-    Attributes
-    ----------
-    excluded : mapping of annotator to reason
-        As the expert has it now.
-    judged : mapping of method to Assessment
-        The answer's own first, the vote second, then earlier runs; empty without truths.
-    moved, trend : (K,) float64 or None
-        Of a dynamic model.
-    constancy : Constancy or None
-        Of a dynamic model: who changed.
-    pictures : mapping of task to Picture
-        Of tasks in dispute.
-    disputed : list of int
-        The most disputed tasks without a decision.
-    """
+    """Figures of a question in the report."""
 
     answered: Answered
     decided_answer: DecidedAnswer
-    excluded: Mapping[str, str]
+    excluded: Mapping[str, str]  # as the expert has it now
+    # by method: the answer's own first, the vote second, then earlier runs; empty without truths
     judged: Mapping[str, Assessment]
     advice: tuple[str, ...]
     rates: Rates
     groups: Groups | None
+    # moved, trend: (K,) or None: of a dynamic model
     moved: FloatArray | None
     trend: FloatArray | None
-    constancy: Constancy | None
-    pictures: Mapping[int, Picture]
-    disputed: Sequence[int]
+    constancy: Constancy | None  # of a dynamic model: who changed
+    pictures: Mapping[int, Picture]  # by task: of tasks in dispute
+    disputed: Sequence[int]  # the most disputed tasks without a decision
 
 
 def read_question(
