@@ -228,18 +228,11 @@ class FusedCase:
 
 @dataclass(frozen=True)
 class ConsensusChange:
-    """Voxels of the consensus of a structure that change.
-
-    Attributes
-    ----------
-    changed : int
-        Voxels that are inside in one consensus only.
-    before, after : int
-        Voxels inside.
-    """
+    """Voxels of the consensus of a structure that change."""
 
     structure: str
-    changed: int
+    changed: int  # voxels that are inside in one consensus only
+    # before, after: voxels inside
     before: int
     after: int
 

@@ -54,24 +54,13 @@ CONSENSUS = "consensus"
 
 @dataclass(frozen=True, eq=False)
 class CaseOutput:
-    """Contents of the folder of one case.
+    """Contents of the folder of one case."""
 
-    Attributes
-    ----------
-    grid : Grid
-        The whole image's.
-    masks : mapping of structure to the annotators' masks
-    record : dict
-        For run.json.
-    truth : mapping of structure to MaskRecord
-        Where it is known.
-    """
-
-    grid: Grid
+    grid: Grid  # the whole image's
     result: CaseResult
-    masks: Mapping[str, Mapping[str, MaskRecord]]
-    record: Mapping[str, Any]
-    truth: Mapping[str, MaskRecord] = field(default_factory=dict)
+    masks: Mapping[str, Mapping[str, MaskRecord]]  # by structure
+    record: Mapping[str, Any]  # for run.json
+    truth: Mapping[str, MaskRecord] = field(default_factory=dict)  # by structure: where it is known
 
 
 def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[Path]:

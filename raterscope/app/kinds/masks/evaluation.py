@@ -55,24 +55,14 @@ _UNITS = {"truth": "case", "decisions": "region", "raters": "case", "": "case"}
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MasksTrust(Trust):
-    """Probabilities of voxels compared with true outlines, decisions, or raters left out in turn.
+    """Probabilities of voxels compared with true outlines, decisions, or raters left out in turn."""
 
-    Attributes
-    ----------
-    measure : str
-        "truth", "decisions", "raters", or nothing.
-    bins : (C, B, 3) float64
-        Of each case: sum of the probabilities, voxels that are inside, and all voxels of each bin.
-    held : (C, 3) float64
-        Share of the outlines of left-out raters within the bands of `LEVELS`, of each case.
-    pairs : bool
-        Whether cases have two raters: then none can be left out.
-    """
-
-    measure: Measure
+    measure: Measure  # "truth", "decisions", "raters", or nothing
+    # (C, B, 3): of each case: sum of the probabilities, voxels that are inside, and all voxels of each bin
     bins: FloatArray
+    # (C, 3): share of the outlines of left-out raters within the bands of `LEVELS`, of each case
     held: FloatArray
-    pairs: bool = False
+    pairs: bool = False  # whether cases have two raters: then none can be left out
 
     independent: ClassVar[bool] = False
 

@@ -38,23 +38,13 @@ NAMELESS = "structure"
 
 @dataclass(frozen=True, eq=False)
 class AttributedMask:
-    """A mask with its rater.
-
-    Attributes
-    ----------
-    annotator : str or None
-        None for the truth.
-    item : str or None
-        The image, as the file names it.
-    hint : str or None
-        The image, as the names of the files let guess.
-    """
+    """A mask with its rater."""
 
     file: Path
-    annotator: str | None
+    annotator: str | None  # none for the truth
     structure: str
-    item: str | None
-    hint: str | None
+    item: str | None  # the image, as the file names it
+    hint: str | None  # the image, as the names of the files let guess
     mask: RaterMask
 
 
@@ -76,21 +66,13 @@ def assign_raters(
     `UnknownAnnotators` for a mask without rater. Raises `InputError` where two files hold the same
     annotator's mask of the same structure on the same image.
 
-    Parameters
-    ----------
-    images : sequence of str
-        Names of the known images, which names of masks may begin with.
-    by_hand : mapping of file to annotator, optional
-        `TRUTH_WORD` for the truth.
-    annotator : str, optional
-        Given for all masks; the tables have it.
-    naming : str, optional
-        Pattern of the files' names, see `naming.parse_name`.
-    structure_naming : str, optional
-        Pattern of structure names that contain the rater, as GTV_Adler; empty if they do not. None for one
-        that their names suggest, where nothing else names the raters.
-    truth : bool
-        All of them are the truth.
+    `images`: names of the known images, which names of masks may begin with.
+    `by_hand`: by file, `TRUTH_WORD` for the truth.
+    `annotator`: given for all masks; the tables have it.
+    `naming`: pattern of the files' names, see `naming.parse_name`.
+    `structure_naming`: pattern of structure names that contain the rater, as GTV_Adler; empty if they do not.
+        None for one that their names suggest, where nothing else names the raters.
+    `truth`: all of them are the truth.
     """
     names = names_by([table.path for table in tables], images, naming)
     assigned = by_hand or {}
@@ -144,42 +126,22 @@ _SMALL_LABEL = re.compile(r"label \d{1,2}")
 
 @dataclass(frozen=True)
 class Site:
-    """An image that masks may belong to.
-
-    Attributes
-    ----------
-    identifier : str
-        The series' UID.
-    number : int or None
-        In the study, where it is there already.
-    fresh : bool
-        Whether it came with the masks.
-    folder : Path or None
-        Of its file, where it came with the masks.
-    """
+    """An image that masks may belong to."""
 
     name: str
     grid: Grid
-    identifier: str = ""
-    number: int | None = None
-    fresh: bool = False
-    folder: Path | None = None
+    identifier: str = ""  # the series' UID
+    number: int | None = None  # in the study, where it is there already
+    fresh: bool = False  # whether it came with the masks
+    folder: Path | None = None  # of its file, where it came with the masks
 
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Masks with their images.
+    """Masks with their images."""
 
-    Attributes
-    ----------
-    sites : tuple of Site
-        The given ones, then those that only the masks imply.
-    where : tuple of int
-        Each mask's site.
-    """
-
-    sites: tuple[Site, ...]
-    where: tuple[int, ...]
+    sites: tuple[Site, ...]  # the given ones, then those that only the masks imply
+    where: tuple[int, ...]  # each mask's site
     masks: tuple[AttributedMask, ...]
     notices: tuple[str, ...] = ()
 
@@ -197,11 +159,8 @@ def place_masks(
     Raises `OtherGrid` for a mask on another grid than its image. Raises `InputError` for a mask that fits
     several images, or occurs twice.
 
-    Parameters
-    ----------
-    may_resample : bool
-        Accept masks on another grid than their image, if the series or name identifies the image, or there is
-        only one.
+    `may_resample`: accept masks on another grid than their image, if the series or name identifies the image,
+    or there is only one.
     """
     site_list = list(sites)
     candidates = _Sites(sites)
@@ -433,45 +392,24 @@ def _other_grid(mask: AttributedMask, site: Site) -> OtherGrid:
 
 @dataclass(frozen=True)
 class MaskOptions:
-    """Options of reading masks.
+    """Options of reading masks."""
 
-    Attributes
-    ----------
-    annotator : str, optional
-        Rater of all files.
-    naming : str, optional
-        Pattern of the files' names: "{item}_{annotator}".
-    structure : str, optional
-        Structure of files that name none.
-    structure_naming : str, optional
-    by_hand : mapping of file to annotator
-        See `assign_raters`.
-    """
-
-    annotator: str | None = None
-    naming: str | None = None
-    structure: str | None = None
+    annotator: str | None = None  # rater of all files
+    naming: str | None = None  # pattern of the files' names: "{item}_{annotator}"
+    structure: str | None = None  # structure of files that name none
     structure_naming: str | None = None
-    by_hand: Mapping[Path, str] = field(default_factory=dict)
+    by_hand: Mapping[Path, str] = field(default_factory=dict)  # by file: see `assign_raters`
 
 
 @dataclass(frozen=True)
 class StudyImages:
-    """Images of the study that new files may belong to.
+    """Images of the study that new files may belong to."""
 
-    Attributes
-    ----------
-    entries : tuple of ImageEntry
-        Images that masks may lie on.
-    tasks : tuple of names
-        Tasks and items that annotators judged, and the picture files named for them.
-    clicked : tuple of names
-        Of images that annotators clicked on and that are not there yet.
-    """
-
-    entries: tuple[ImageEntry, ...] = ()
+    entries: tuple[ImageEntry, ...] = ()  # images that masks may lie on
     study: Path = Path()
+    # tuple of names: tasks and items that annotators judged, and the picture files named for them
     tasks: tuple[str, ...] = ()
+    # tuple of names: of images that annotators clicked on and that are not there yet
     clicked: tuple[str, ...] = ()
 
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
@@ -519,20 +457,10 @@ def read_mask_files(
 
     Raises `InputError` for the first file that cannot be read and is not optional.
 
-    Parameters
-    ----------
-    volumes : sequence of VolumeFile
-        Those that come with the masks.
-    optional : frozenset of Path
-        Files without which it goes on.
-    sources : Sources, optional
-        Where the files are open already; each is released when it is read.
-
-    Returns
-    -------
-    tables : tuple of MaskTable
-    refused : list of InputError
-        Why others of the optional files were left out.
+    `volumes`: those that come with the masks.
+    `optional`: files without which it goes on.
+    `sources`: where the files are open already; each is released when it is read.
+    Returns `tables`. `refused`: why others of the optional files were left out.
     """
     known_volumes: list[VolumeFile] | None = None
     sources = Sources() if sources is None else sources

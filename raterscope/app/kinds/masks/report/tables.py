@@ -304,10 +304,7 @@ def agreement_section(
 ) -> Section:
     """Report the agreement of all raters on every structure, case by case and over the cases.
 
-    Parameters
-    ----------
-    volumes : bool
-        Whether the variability of volumes is shown here.
+    `volumes`: whether the variability of volumes is shown here.
     """
     structures = dict.fromkeys(figures.structure for case in cases for figures in case)
     inner = []
@@ -515,12 +512,7 @@ _MOST_IN_TREE = 30
 def rater_trees_section(runs: Sequence[RunEntry], numbers: Mapping[str, int]) -> Section | None:
     """Show which raters outline alike over the cases; None for fewer than two cases or three raters.
 
-    Parameters
-    ----------
-    runs : sequence of RunEntry
-        Runs of masks, the latest last.
-    numbers : mapping of rater to number
-        Of their colours.
+    `runs`: runs of masks, the latest last. `numbers`: by rater, of their colours.
     """
     blocks: list[Block] = []
     trees = {}
