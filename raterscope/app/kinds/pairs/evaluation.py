@@ -46,31 +46,19 @@ _LOOKED_AT = 0.05
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PairsTrust(Trust):
-    """Flags compared with decisions, and the flip test on comparisons with redrawn sides.
-
-    Attributes
-    ----------
-    rate : float
-        The false discovery rate of the run.
-    confirmed, cleared : int
-        Flagged annotators that the expert flagged, and cleared.
-    accused, draws : int
-        Draws of the sides with a flagged annotator, and all draws; 0 without draws.
-    spread : float
-        Standard error of the share of p values below 0.05 over the draws.
-    sides : str
-        Evidence that sides were not drawn at random; empty without any.
-    """
+    """Flags compared with decisions, and the flip test on comparisons with redrawn sides."""
 
     independent: ClassVar[bool] = False
 
-    rate: float
+    rate: float  # the false discovery rate of the run
+    # confirmed, cleared: flagged annotators that the expert flagged, and cleared
     confirmed: int = 0
     cleared: int = 0
+    # accused, draws: draws of the sides with a flagged annotator, and all draws; 0 without draws
     accused: int = 0
     draws: int = 0
-    spread: float = 0.0
-    sides: str = ""
+    spread: float = 0.0  # standard error of the share of p values below 0.05 over the draws
+    sides: str = ""  # evidence that sides were not drawn at random; empty without any
 
     @property
     def share_below(self) -> float:
@@ -173,14 +161,8 @@ def trust_in_fusion(
 ) -> PairsTrust:
     """Compare the flags of a fusion with decisions and redrawn sides.
 
-    Parameters
-    ----------
-    pairs : Pairs
-        Input of the fusion.
-    plan : PairPlan, optional
-        Of the fusion; without it, sides are not drawn again.
-    verbs : sequence of {"flag", "clear"}
-        The decisions on flagged annotators.
+    `pairs`: input of the fusion. `plan`: of the fusion; without it, sides are not drawn again. `verbs`:
+    sequence of {"flag", "clear"}, the decisions on flagged annotators.
     """
     settings = None if plan is None else plan.settings
     draws = min(_DRAWS, _MOST_COMPARISONS // max(len(pairs), 1))

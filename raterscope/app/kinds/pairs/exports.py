@@ -45,20 +45,12 @@ MOST_ENTRIES = 10_000_000
 
 @dataclass(frozen=True, eq=False)
 class QuestionOutput:
-    """Contents of the folder of one question.
+    """Contents of the folder of one question."""
 
-    Attributes
-    ----------
-    pairs : Pairs
-        Input of the fusion.
-    record : dict
-        For run.json.
-    """
-
-    pairs: Pairs
+    pairs: Pairs  # input of the fusion
     plan: PairPlan
     fusion: PairFusion
-    record: Mapping[str, Any]
+    record: Mapping[str, Any]  # for run.json
 
 
 def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) -> list[Path]:

@@ -84,11 +84,7 @@ def read_pair_files(
 ) -> tuple[PairTable, ...]:
     """Read the comparisons of files, all or none; see `formats.pairs.read_pairs`.
 
-    Parameters
-    ----------
-    mappings : mapping of file to {column: field}, optional
-    sources : Sources, optional
-        Where the files are open already.
+    `mappings`: by file. `sources`: where the files are open already.
     """
     tables: list[PairTable] = []
     sources = Sources() if sources is None else sources

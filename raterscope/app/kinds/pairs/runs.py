@@ -120,20 +120,12 @@ def digest_of(questions: Mapping[str, Pairs]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """A question with the answer shown.
-
-    Attributes
-    ----------
-    fusion : PairFusion
-        As the run left it.
-    pairs : Pairs
-        Input of the run, with the choices as given.
-    """
+    """A question with the answer shown."""
 
     question: PairQuestion
     run: RunEntry
-    fusion: PairFusion
-    pairs: Pairs
+    fusion: PairFusion  # as the run left it
+    pairs: Pairs  # input of the run, with the choices as given
 
 
 def read_answer(study: Study, question: PairQuestion) -> Answered | None:
@@ -195,21 +187,12 @@ _HALF = 0.5
 
 @dataclass(frozen=True, eq=False)
 class OtherResults:
-    """Results of other methods to compare a fusion with.
+    """Results of other methods to compare a fusion with."""
 
-    Attributes
-    ----------
-    by_t_test : (p,) bool
-        Annotators that the t test flags by Benjamini-Hochberg at the same rate.
-    consistency : Consistency
-        Share of the choices that a ranking explains.
-    bradley_terry : float
-        Correlation of the scores, before biases are removed, with the log odds of the Bradley-Terry model;
-        NaN where it was not fitted.
-    """
-
-    by_t_test: BoolArray
-    consistency: Consistency
+    by_t_test: BoolArray  # (p,): annotators that the t test flags by Benjamini-Hochberg at the same rate
+    consistency: Consistency  # share of the choices that a ranking explains
+    # correlation of the scores, before biases are removed, with the log odds of the Bradley-Terry model; NaN
+    # where it was not fitted
     bradley_terry: float
 
     def as_dict(self) -> dict[str, Any]:

@@ -61,16 +61,8 @@ _TEXT = """\
 def make_sample(folder: Path, watch: Watch = silent) -> Path:
     """Make the sample study and its files.
 
-    Parameters
-    ----------
-    folder : Path
-        Made where it does not exist. Files of the sample that are there are replaced; a sample study that is
-        there is kept with all that was decided in it.
-
-    Returns
-    -------
-    Path
-        The study.
+    `folder`: made where it does not exist. Files of the sample that are there are replaced; a sample study
+    that is there is kept with all that was decided in it. Returns the study.
     """
     study_path = folder / STUDY
     if study_path.exists():

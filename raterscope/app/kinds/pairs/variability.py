@@ -33,20 +33,12 @@ _CHOICES = 3
 
 @dataclass(frozen=True, eq=False)
 class PairVariability:
-    """Variability of the comparisons of a question.
-
-    Attributes
-    ----------
-    agreement : VoteAgreement
-        Of different annotators on the same two items, each annotator's last answer.
-    consistency : list of PairConsistency
-        Of all together, then of each person.
-    """
+    """Variability of the comparisons of a question."""
 
     question: str
-    agreement: VoteAgreement
+    agreement: VoteAgreement  # of different annotators on the same two items, each annotator's last answer
     annotators: int
-    consistency: list[PairConsistency]
+    consistency: list[PairConsistency]  # of all together, then of each person
 
 
 def measure_pairs(question: str, pairs: Pairs, watch: Watch = silent) -> PairVariability:

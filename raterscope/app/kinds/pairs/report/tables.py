@@ -42,64 +42,35 @@ from raterscope.text import estimate, percent
 
 @dataclass(frozen=True, eq=False)
 class ComparedQuestion:
-    """Figures of a question in the report.
-
-    Attributes
-    ----------
-    pairs : Pairs
-        Those that were fused.
-    beside : OtherResults
-        Results of other methods.
-    selected : (p,) float64
-        Share of the draws that select each; NaN for the untested.
-    judged : mapping of annotator to Judged
-        The expert's current decisions.
-    excluded : mapping of annotator to reason
-        As the expert has it now.
-    flagged : (p,) bool
-        By the draws and not cleared by the expert, or by the expert.
-    behaviour : (p,) int8
-    score, low, high : (n,) float64
-        Without the biases of flagged annotators.
-    before, after : (n,) int32
-        Ranks within components.
-    rank_low, rank_high : (n,) int32
-        Intervals of `after`; 0 where unknown.
-    match : (p,) float64
-        Share of the answers that go with the ranking.
-    crowd_match : float
-        The same share over all annotators.
-    match_original : (p,) float64
-        Share of the answers that go with the ranking of all answers, as the paper has it.
-    later : int
-        Comparisons that came after the run.
-    truth : RankingAgreements, optional
-        Agreement with the ground-truth ranking, where one was imported.
-    """
+    """Figures of a question in the report."""
 
     entry: PairQuestion
     run: RunEntry
-    pairs: Pairs
+    pairs: Pairs  # those that were fused
     fusion: PairFusion
     plan: PairPlan
-    beside: OtherResults
-    selected: FloatArray
-    judged: Mapping[str, Judged]
-    excluded: Mapping[str, str]
-    flagged: BoolArray
-    behaviour: NDArray[np.int8]
+    beside: OtherResults  # results of other methods
+    selected: FloatArray  # (p,): share of the draws that select each; NaN for the untested
+    judged: Mapping[str, Judged]  # the expert's current decisions
+    excluded: Mapping[str, str]  # as the expert has it now
+    flagged: BoolArray  # (p,): by the draws and not cleared by the expert, or by the expert
+    behaviour: NDArray[np.int8]  # (p,)
+    # score, low, high: (n,): without the biases of flagged annotators
     score: FloatArray
     low: FloatArray
     high: FloatArray
+    # before, after: (n,): ranks within components
     before: NDArray[np.int32]
     after: NDArray[np.int32]
+    # rank_low, rank_high: (n,): intervals of `after`; 0 where unknown
     rank_low: NDArray[np.int32]
     rank_high: NDArray[np.int32]
-    match: FloatArray
-    crowd_match: float
+    match: FloatArray  # (p,): share of the answers that go with the ranking
+    crowd_match: float  # the same share over all annotators
+    # (p,): share of the answers that go with the ranking of all answers, as the paper has it
     match_original: FloatArray
-    later: int
-    truth: RankingAgreements | None = None
+    later: int  # comparisons that came after the run
+    truth: RankingAgreements | None = None  # agreement with the ground-truth ranking, where one was imported
 
 
 def read_compared(
