@@ -45,18 +45,11 @@ class Plan(Protocol):
 
 
 class Catalogue(NamedTuple):
-    """Algorithms that the command line lists below a heading.
-
-    Attributes
-    ----------
-    algorithms : mapping of name to Algorithm
-    chosen_by_run : bool
-        Whether `raterscope run STUDY ALGORITHM` names one of them.
-    """
+    """Algorithms that the command line lists below a heading."""
 
     heading: str
-    algorithms: Mapping[str, Algorithm]
-    chosen_by_run: bool = True
+    algorithms: Mapping[str, Algorithm]  # by name
+    chosen_by_run: bool = True  # whether `raterscope run STUDY ALGORITHM` names one of them
 
 
 class Summary(NamedTuple):
@@ -67,59 +60,33 @@ class Summary(NamedTuple):
 
 
 class Catalogues(NamedTuple):
-    """All algorithms of a kind.
+    """All algorithms of a kind."""
 
-    Attributes
-    ----------
-    lists : sequence of Catalogue
-        The ones that `run` names come first.
-    shared_settings : type of Settings, optional
-        Settings that every algorithm takes.
-    title : callable
-        ``title(algorithm)`` names the algorithm of a run in the history.
-    """
-
-    lists: Sequence[Catalogue]
-    shared_settings: type[Settings] | None = None
-    title: Callable[[str], str] = str
+    lists: Sequence[Catalogue]  # the ones that `run` names come first
+    shared_settings: type[Settings] | None = None  # settings that every algorithm takes
+    title: Callable[[str], str] = str  # ``title(algorithm)`` names the algorithm of a run in the history
 
 
 class Reader(NamedTuple):
-    """Reading of a kind's files into a study.
+    """Reading of a kind's files into a study."""
 
-    Attributes
-    ----------
-    recognises : callable
-        ``recognises(source)`` returns whether a file holds annotations of the kind.
-    read : callable
-        ``read(sources, kind, watch)`` reads files; `kind` is one of `Kind.file_kinds` where one was named.
-    store : callable
-        ``store(what was read, study, watch)`` stores it and returns what came in, a sentence each.
-    """
-
+    # ``recognises(source)`` returns whether a file holds annotations of the kind
     recognises: Callable[[Source], bool]
+    # ``read(sources, kind, watch)`` reads files; `kind` is one of `Kind.file_kinds` where one was named
     read: Callable[[Sequence[Source], str | None, Watch], Any]
+    # ``store(what was read, study, watch)`` stores it and returns what came in, a sentence each
     store: Callable[[Any, Study, Watch], Sequence[str]]
 
 
 @dataclass(frozen=True)
 class FuseCommand:
-    """Description of the command `raterscope fuse KIND`.
+    """Description of the command `raterscope fuse KIND`."""
 
-    Attributes
-    ----------
-    summary, description : str
-        One line for the list of commands, and the text of its own help.
-    examples : tuple of str
-        Arguments after `raterscope`.
-    add_options : callable
-        Adds the options to the command's parser.
-    """
-
+    # summary, description: one line for the list of commands, and the text of its own help
     summary: str
     description: str
-    examples: tuple[str, ...]
-    add_options: Callable[[Parser], None]
+    examples: tuple[str, ...]  # arguments after `raterscope`
+    add_options: Callable[[Parser], None]  # adds the options to the command's parser
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, str]:
@@ -133,93 +100,55 @@ def _nothing_undecided(_study: Study, _state: ReviewState, _watch: Watch) -> Seq
 
 @dataclass(frozen=True)
 class Functions:
-    """The functions of a kind: the steps of a run over a study, and uses of its results.
+    """The functions of a kind: the steps of a run over a study, and uses of its results."""
 
-    Attributes
-    ----------
-    make_plan : callable
-        ``make_plan(algorithm, texts)`` makes a plan from a name and the settings as text.
-    read_plan : callable
-        Makes a plan from the stored settings of a run; raises SettingsError for those of another version.
-    gather : callable
-        ``gather(items, study, plan, hold_truth, watch)`` reads the input of some items.
-    fuse : callable
-        ``fuse(inputs, plan, jobs, watch)`` fuses them, without the study.
-    keep : callable
-        ``keep(answer, study, watch)`` stores the run and returns its number.
-    summarise : callable
-        ``summarise(answer, study, options, seconds, watch)`` describes the results.
-    fuse_files : callable
-        Carries out `raterscope fuse KIND`: fuses files, writes the results and returns the exit status.
-    annotators_of : callable
-        ``annotators_of(study, item, run)`` names the annotators whose annotations of an item a run had.
-    compare_runs : callable
-        ``compare_runs(item, differences)`` compares an item by two runs and fills in the differences.
-    trust : callable
-        ``trust(study, items, watch)`` compares the claims of the runs shown with what is known; None where
-        nothing can be compared.
-    undecided : callable
-        ``undecided(study, state, watch)`` lists the answers of the runs shown that the expert did not decide.
-    writers : mapping of the name of an export to Writer
-    plan_texts : callable
-        Returns the settings that the options of `run` name, as text.
-    """
-
+    # ``make_plan(algorithm, texts)`` makes a plan from a name and the settings as text
     make_plan: Callable[[str, Mapping[str, str]], Plan]
+    # makes a plan from the stored settings of a run; raises SettingsError for those of another version
     read_plan: Callable[[Mapping[str, Any]], Plan]
+    # ``gather(items, study, plan, hold_truth, watch)`` reads the input of some items
     gather: Callable[[Sequence[int], Study, Any, bool, Watch], Inputs[Any]]
+    # ``fuse(inputs, plan, jobs, watch)`` fuses them, without the study
     fuse: Callable[[Any, Any, int | None, Watch], Answer[Any, Any, Any]]
+    # ``keep(answer, study, watch)`` stores the run and returns its number
     keep: Callable[[Any, Study, Watch], int]
+    # ``summarise(answer, study, options, seconds, watch)`` describes the results
     summarise: Callable[[Any, Study, argparse.Namespace, float, Watch], Summary]
+    # carries out `raterscope fuse KIND`: fuses files, writes the results and returns the exit status
     fuse_files: Callable[[argparse.Namespace], int]
+    # ``annotators_of(study, item, run)`` names the annotators whose annotations of an item a run had
     annotators_of: Callable[[Study, int, RunEntry], Iterable[str | None]]
+    # ``compare_runs(item, differences)`` compares an item by two runs and fills in the differences
     compare_runs: Callable[[ComparedItem, Differences], None]
+    # ``trust(study, items, watch)`` compares the claims of the runs shown with what is known; None where
+    # nothing can be compared
     trust: Callable[[Study, Sequence[int], Watch], Trust | None]
-    writers: Mapping[str, Writer]
+    writers: Mapping[str, Writer]  # by the name of an export
+    # ``undecided(study, state, watch)`` lists the answers of the runs shown that the expert did not decide
     undecided: Callable[[Study, ReviewState, Watch], Sequence[SampledItem]] = _nothing_undecided
+    # returns the settings that the options of `run` name, as text
     plan_texts: Callable[[argparse.Namespace], dict[str, str]] = settings_of
 
 
 @dataclass(frozen=True, eq=False)
 class ReportRequest:
-    """The scope of a kind's part in a report.
-
-    Attributes
-    ----------
-    state : ReviewState
-        The decisions as they stand.
-    items : sequence of Item
-        The images or questions of the kind whose results are shown; at least one.
-    options : mapping of name to value
-        See `Report.read_options`.
-    """
+    """The scope of a kind's part in a report."""
 
     study: Study
-    state: ReviewState
-    items: Sequence[Item]
-    options: Mapping[str, Any]
+    state: ReviewState  # the decisions as they stand
+    items: Sequence[Item]  # the images or questions of the kind whose results are shown; at least one
+    options: Mapping[str, Any]  # by name: see `Report.read_options`
 
 
 class ReportPart(NamedTuple):
-    """A kind's part in a report.
-
-    Attributes
-    ----------
-    runs : mapping of number to RunEntry
-        All runs that the sections describe.
-    measures : sequence of Paragraph
-        Definitions of the measures, for the methods section.
-    of_runs : mapping of number to sequence of Paragraph
-        Paragraphs about single runs, for the methods section.
-    views : mapping of item to sequence of View
-        Spots that were viewed.
-    """
+    """A kind's part in a report."""
 
     sections: list[Section]
-    runs: Mapping[int, RunEntry]
-    measures: Sequence[Paragraph] = ()
+    runs: Mapping[int, RunEntry]  # by number: all runs that the sections describe
+    measures: Sequence[Paragraph] = ()  # definitions of the measures, for the methods section
+    # by number: paragraphs about single runs, for the methods section
     of_runs: Mapping[int, Sequence[Paragraph]] = {}
-    views: Mapping[int, Sequence[View]] = {}
+    views: Mapping[int, Sequence[View]] = {}  # by item: spots that were viewed
 
 
 def _nothing_more(
@@ -230,21 +159,14 @@ def _nothing_more(
 
 @dataclass(frozen=True)
 class Report:
-    """A kind's part in the report of a study.
+    """A kind's part in the report of a study."""
 
-    Attributes
-    ----------
-    gather : callable
-        ``gather(request, watch)`` reads and measures the kind's part in the report.
-    read_options : callable
-        Makes `ReportRequest.options` of them.
-    held_fixed : callable
-        ``held_fixed(run, decisions then, names of items, fixed)`` gives the sentence for a run in which
-        no decision was held fixed, and further sentences about what a run was given besides annotations.
-    """
-
+    # ``gather(request, watch)`` reads and measures the kind's part in the report
     gather: Callable[[ReportRequest, Watch], ReportPart]
+    # makes `ReportRequest.options` of them
     read_options: Callable[[argparse.Namespace], dict[str, Any]] = lambda _options: {}
+    # ``held_fixed(run, decisions then, names of items, fixed)`` gives the sentence for a run in which no
+    # decision was held fixed, and further sentences about what a run was given besides annotations
     held_fixed: Callable[[RunEntry, ReviewState, Mapping[tuple[str, int], str], bool], tuple[str, str]] = (
         _nothing_more
     )
@@ -252,82 +174,42 @@ class Report:
 
 @dataclass(frozen=True)
 class Sample:
-    """The sample study of the demo.
+    """The sample study of the demo."""
 
-    Attributes
-    ----------
-    demonstrate : callable
-        ``demonstrate(folder, results, tools, watch)`` makes the sample study where there is none yet, fuses
-        it and writes its results and a report.
-    about : callable
-        ``about(study path)`` describes the sample's files.
-    picture : str
-        Name of the window's picture.
-    share : float
-        Share of the time that it takes of a demo of four kinds.
-    """
-
+    # ``demonstrate(folder, results, tools, watch)`` makes the sample study where there is none yet, fuses it
+    # and writes its results and a report
     demonstrate: Callable[[Path, Path, Tools, Watch], Demonstrated]
-    about: Callable[[Path], str]
-    picture: str
-    share: float
+    about: Callable[[Path], str]  # ``about(study path)`` describes the sample's files
+    picture: str  # name of the window's picture
+    share: float  # share of the time that it takes of a demo of four kinds
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of annotation: words that are imported at once, and records that are imported when needed.
+    """A kind of annotation: words that are imported at once, and records that are imported when needed."""
 
-    Attributes
-    ----------
-    name : str
-        In files, in the study and on the command line: "clicks".
-    title : str
-        On tabs and in headings: "Clicks".
-    item : str
-        Name of one item in reports: "image", "case", "question".
-    by_question : bool
-        Whether the items are questions; else they are images.
-    file_kinds : tuple of str
-        Contents of its files, as `import --kind` names them.
-    detail : str
-        Unit of decisions within an item: "detection", "region", "task", "annotator".
-    load_catalogues, load_functions, load_report : callable
-        Import the algorithms, the functions and the report's part.
-    exports : tuple of Export
-        In the order of the menu.
-    load_sample : callable, optional
-        Imports the sample of the demo.
-    add_report_options : callable
-        Adds options to the command `report`.
-    doubt : str
-        State of a detail that the expert should look at: "disputed", "flagged".
-    holds_decisions : bool
-        Whether a fusion holds decisions fixed; otherwise they take effect at once.
-    load_annotators : callable, optional
-        Imports what the kind knows of its annotators.
-    load_storage : callable, optional
-        Imports how the study stores a kind that `study.kinds` does not list.
-    load_reader : callable, optional
-        Imports what reads files of this kind; clicks, masks, labels and pairs are read together.
-    """
-
-    name: str
-    title: str
-    item: str
-    by_question: bool
-    file_kinds: tuple[str, ...]
-    detail: str
+    name: str  # in files, in the study and on the command line: "clicks"
+    title: str  # on tabs and in headings: "Clicks"
+    item: str  # name of one item in reports: "image", "case", "question"
+    by_question: bool  # whether the items are questions; else they are images
+    file_kinds: tuple[str, ...]  # contents of its files, as `import --kind` names them
+    detail: str  # unit of decisions within an item: "detection", "region", "task", "annotator"
     fuse_command: FuseCommand
+    # load_catalogues, load_functions, load_report: import the algorithms, the functions and the report's part
     load_catalogues: Callable[[], Catalogues]
     load_functions: Callable[[], Functions]
     load_report: Callable[[], Report]
-    exports: tuple[Export, ...] = ()
-    load_sample: Callable[[], Sample] | None = None
+    exports: tuple[Export, ...] = ()  # in the order of the menu
+    load_sample: Callable[[], Sample] | None = None  # imports the sample of the demo
+    # adds options to the command `report`
     add_report_options: Callable[[Parser], None] = lambda _parser: None
-    doubt: str = "disputed"
-    holds_decisions: bool = True
+    doubt: str = "disputed"  # state of a detail that the expert should look at: "disputed", "flagged"
+    holds_decisions: bool = True  # whether a fusion holds decisions fixed; otherwise they take effect at once
+    # imports what the kind knows of its annotators
     load_annotators: Callable[[], AnnotatorFunctions] | None = None
+    # imports how the study stores a kind that `study.kinds` does not list
     load_storage: Callable[[], StoredKind] | None = None
+    # imports what reads files of this kind; clicks, masks, labels and pairs are read together
     load_reader: Callable[[], Reader] | None = None
 
     @property
