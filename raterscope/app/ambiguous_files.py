@@ -61,14 +61,8 @@ def resolve_voxels(
 ) -> Resolved:
     """Decide what may be a mask or a volume: by its name, and by the others of its shape.
 
-    Parameters
-    ----------
-    doubtful : sequence of Path
-        NIfTI, NRRD and MetaImage files.
-    masks : sequence of Path
-        Files that are certainly masks.
-    anchors : set of Shape
-        Of images and volumes that are at hand.
+    `doubtful`: NIfTI, NRRD and MetaImage files. `masks`: files that are certainly masks. `anchors`: of images
+    and volumes that are at hand.
     """
     from raterscope.app.formats.volumes import find_volumes
 
@@ -127,14 +121,8 @@ def resolve_pictures(
 
     Greys are taken for probabilities only where the file's name says so.
 
-    Parameters
-    ----------
-    anchors : set of Shape
-        Of images and volumes that are at hand.
-    sure : collection of Path
-        Those that are no masks.
-    alone : bool
-        Whether no table and no volume comes with them.
+    `anchors`: of images and volumes that are at hand. `sure`: collection of Path, those that are no masks.
+    `alone`: whether no table and no volume comes with them.
     """
     from raterscope.app.formats.volumes import find_volumes
 
@@ -222,23 +210,14 @@ _IDLE = {"mask", "masks", "seg", "segmentation", "label", "labels", "annotation"
 
 
 class UnknownAnnotators(InputError):  # noqa: N818 - a question to the user, not an error
-    """Masks or points whose annotator is unknown.
-
-    Attributes
-    ----------
-    files : tuple of Path
-        All such files.
-    guess : dict of file to str
-        A name to begin with.
-    detections : frozenset of Path
-        Files with detections exported from this program: probably ground truth.
-    """
+    """Masks or points whose annotator is unknown."""
 
     def __init__(
         self, files: Sequence[Path], guess: Mapping[Path, str], detections: Collection[Path] = ()
     ) -> None:
-        self.files = tuple(files)
-        self.guess = dict(guess)
+        self.files = tuple(files)  # all such files
+        self.guess = dict(guess)  # by file: a name to begin with
+        # files with detections exported from this program: probably ground truth
         self.detections = frozenset(detections)
         more = f", nor {len(files) - 1:,} more file{'' if len(files) == 2 else 's'}" if len(files) > 1 else ""
         super().__init__(f"its annotator is unknown{more}", file=files[0])
@@ -259,12 +238,8 @@ def names_by(
 ) -> dict[Path, NameParts]:
     """Parse the names of files that came together; by a pattern, where one is given and fits.
 
-    Parameters
-    ----------
-    images : sequence of str
-        Names of the images at hand, which files' names may begin with.
-    naming : str, optional
-        See `naming.parse_name`.
+    `images`: names of the images at hand, which files' names may begin with. `naming`: see
+    `naming.parse_name`.
     """
     names = _guessed(files, images)
     if naming is not None:

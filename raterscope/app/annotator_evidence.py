@@ -29,36 +29,16 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Measure:
-    """One value of an annotator.
+    """One value of an annotator."""
 
-    Attributes
-    ----------
-    name : str
-        Of its column, within its kind: "sensitivity".
-    title : str
-        On screen: "sensitivity".
-    help : str
-        Definition, a sentence without its full stop.
-    unit : str
-        "mm", "p" for a p value; empty for a number without one.
-    ideal : float or None
-        The value of a perfect annotator; None where none is better than another.
-    is_share : bool
-        Whether it lies between 0 and 1.
-    is_signed : bool
-        Whether it lies on both sides of 0 and is written with its sign.
-    is_count : bool
-        Whether it is a whole number.
-    """
-
-    name: str
-    title: str
-    help: str
-    unit: str = ""
-    ideal: float | None = None
-    is_share: bool = False
-    is_signed: bool = False
-    is_count: bool = False
+    name: str  # of its column, within its kind: "sensitivity"
+    title: str  # on screen: "sensitivity"
+    help: str  # definition, a sentence without its full stop
+    unit: str = ""  # "mm", "p" for a p value; empty for a number without one
+    ideal: float | None = None  # the value of a perfect annotator; None where none is better than another
+    is_share: bool = False  # whether it lies between 0 and 1
+    is_signed: bool = False  # whether it lies on both sides of 0 and is written with its sign
+    is_count: bool = False  # whether it is a whole number
 
     def in_words(
         self, value: float, low: float = math.nan, high: float = math.nan, *, brief: bool = False
@@ -81,76 +61,40 @@ class Measure:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Values of K annotators from one kind of annotation, over all items with a result.
-
-    Attributes
-    ----------
-    kind : str
-    marks_are : str
-        What is counted: "clicks", "votes".
-    names : tuple of K str
-        The main name of each.
-    marks : (K,) int64
-        Marks that count.
-    items : (K,) int64
-        Images, cases or questions with such marks.
-    measures : tuple of M Measure
-    values : (K, M, 3) float64
-        Value, low and high end of the 95 % interval; NaN where unknown.
-    words : mapping of column to K str
-        What is no number: the community, the worst class.
-    accepted, rejected : (K,) int64
-        Marks that agree with a decision of the expert, and that contradict one.
-    """
+    """Values of K annotators from one kind of annotation, over all items with a result."""
 
     kind: str
-    marks_are: str
-    names: tuple[str, ...]
-    marks: IntArray
-    items: IntArray
-    measures: tuple[Measure, ...]
-    values: FloatArray
+    marks_are: str  # what is counted: "clicks", "votes"
+    names: tuple[str, ...]  # (K,): the main name of each
+    marks: IntArray  # (K,): marks that count
+    items: IntArray  # (K,): images, cases or questions with such marks
+    measures: tuple[Measure, ...]  # tuple of M Measure
+    values: FloatArray  # (K, M, 3): value, low and high end of the 95 % interval; NaN where unknown
+    # by column: what is no number: the community, the worst class
     words: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # accepted, rejected: (K,): marks that agree with a decision of the expert, and that contradict one
     accepted: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     rejected: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """A value of one annotator over P items or parts of an item, in order.
-
-    Attributes
-    ----------
-    kind : str
-    measure : Measure
-    places : tuple of P str
-        "smear_2.png", "votes 41 to 80".
-    across : str
-        What they are: "image", "block of votes".
-    values : (P, 3) float64
-        Value and interval.
-    """
+    """A value of one annotator over P items or parts of an item, in order."""
 
     kind: str
     measure: Measure
-    places: tuple[str, ...]
-    across: str
-    values: FloatArray
+    places: tuple[str, ...]  # (P,): "smear_2.png", "votes 41 to 80"
+    across: str  # what they are: "image", "block of votes"
+    values: FloatArray  # (P, 3): value and interval
 
 
 class Measurements(NamedTuple):
-    """Measurements of the same cases by several annotators.
+    """Measurements of the same cases by several annotators."""
 
-    Attributes
-    ----------
-    quantity, unit : str
-        "liver volume" in "ml".
-    values : mapping of main name to mapping of case to value
-        Cases are named by their numbers in the study.
-    """
-
+    # quantity, unit: "liver volume" in "ml"
     quantity: str
     unit: str
+    # mapping of main name to mapping of case to value: cases are named by their numbers in the study
     values: Mapping[str, Mapping[int, float]]
 
 
@@ -172,26 +116,14 @@ class ChangedAnswer(NamedTuple):
 
 @dataclass(frozen=True)
 class Consequences:
-    """Effect of an exclusion or a weight on the results shown of one kind.
-
-    Attributes
-    ----------
-    kind : str
-    noun : str
-        One answer: "detection", "voxel", "label", "rank".
-    changed, total : int
-    changes : tuple of ChangedAnswer
-        The first ones, the most certain first.
-    notes : tuple of str
-        What could not be computed, a sentence each.
-    """
+    """Effect of an exclusion or a weight on the results shown of one kind."""
 
     kind: str
-    noun: str
+    noun: str  # one answer: "detection", "voxel", "label", "rank"
     changed: int
     total: int
-    changes: tuple[ChangedAnswer, ...] = ()
-    notes: tuple[str, ...] = ()
+    changes: tuple[ChangedAnswer, ...] = ()  # the first ones, the most certain first
+    notes: tuple[str, ...] = ()  # what could not be computed, a sentence each
 
 
 def _no_measurements(_study: Study, _watch: Watch) -> Sequence[Measurements]:
@@ -204,41 +136,28 @@ def _no_agreement(_study: Study, _names: Collection[str], _watch: Watch) -> Sequ
 
 @dataclass(frozen=True)
 class AnnotatorFunctions:
-    """What a kind knows of its annotators.
+    """What a kind knows of its annotators."""
 
-    Attributes
-    ----------
-    evidence : callable
-        ``evidence(study, watch)`` gives the values of all annotators; None without results.
-    courses : callable
-        ``courses(study, names, watch)`` gives the courses of the annotator with these names.
-    preview : callable
-        ``preview(study, names, weight, watch)`` fuses again without the annotators with these names, or with
-        a weight, as the runs shown did; None where nothing of this kind is affected.
-    measurements : callable
-        ``measurements(study, watch)`` gives what observer variability measures of each case.
-    agreement : callable
-        ``agreement(study, names, watch)`` compares the annotators with these names, or all without names.
-    mistakes : callable, optional
-        ``mistakes(study, names, watch)`` gives sections with the clearest mistakes of the annotator with
-        these names, without names of other annotators.
-    """
-
+    # ``evidence(study, watch)`` gives the values of all annotators; None without results
     evidence: Callable[[Study, Watch], Evidence | None]
+    # ``courses(study, names, watch)`` gives the courses of the annotator with these names
     courses: Callable[[Study, Collection[str], Watch], Sequence[Course]]
+    # ``preview(study, names, weight, watch)`` fuses again without the annotators with these names, or with a
+    # weight, as the runs shown did; None where nothing of this kind is affected
     preview: Callable[[Study, Collection[str], float | None, Watch], Consequences | None]
+    # ``measurements(study, watch)`` gives what observer variability measures of each case
     measurements: Callable[[Study, Watch], Sequence[Measurements]] = _no_measurements
+    # ``agreement(study, names, watch)`` compares the annotators with these names, or all without names
     agreement: Callable[[Study, Collection[str], Watch], Sequence[Agreement]] = _no_agreement
+    # ``mistakes(study, names, watch)`` gives sections with the clearest mistakes of the annotator with these
+    # names, without names of other annotators
     mistakes: Callable[[Study, Collection[str], Watch], list[Section]] | None = None
 
 
 class Pool:
     """Collects the values of annotators item by item, and pools them by annotator.
 
-    Parameters
-    ----------
-    aliases : mapping of name to main name
-    measures : int
+    `aliases`: by name.
     """
 
     def __init__(self, aliases: Mapping[str, str], measures: int) -> None:

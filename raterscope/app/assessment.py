@@ -31,53 +31,26 @@ Box = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Change:
-    """Change of one item between two runs.
+    """Change of one item between two runs."""
 
-    Attributes
-    ----------
-    item : int
-        The image or question.
-    words : str
-        "0.44 -> 0.93, a detection now: spot at (140, 30), smear_2".
-    size : float
-        By which changes are ordered, the largest first.
-    point : (x, y), optional
-        Of a spot, pixels.
-    name : str
-        The structure, task or annotator; empty for a spot.
-    box : (origin, shape), optional
-        Of a region, voxels.
-    """
-
-    item: int
-    words: str
-    size: float
-    point: tuple[float, float] | None = None
-    name: str = ""
-    box: tuple[Box, Box] | None = None
+    item: int  # the image or question
+    words: str  # "0.44 -> 0.93, a detection now: spot at (140, 30), smear_2"
+    size: float  # by which changes are ordered, the largest first
+    point: tuple[float, float] | None = None  # (x, y): of a spot, pixels
+    name: str = ""  # the structure, task or annotator; empty for a spot
+    box: tuple[Box, Box] | None = None  # (origin, shape): of a region, voxels
 
 
 @dataclass
 class Differences:
-    """Differences found so far between two runs.
+    """Differences found so far between two runs."""
 
-    Attributes
-    ----------
-    disputed_before, disputed_after : int
-        Disputed details by each run; of pairs, flagged annotators.
-    ranks : int
-        Of pairs: items that changed their rank.
-    newly_disputed : int
-        Changes that are new disputes alone.
-    decided : int
-        Details that were disputed and are decided since.
-    """
-
+    # disputed_before, disputed_after: disputed details by each run; of pairs, flagged annotators
     disputed_before: int = 0
     disputed_after: int = 0
-    ranks: int = 0
-    newly_disputed: int = 0
-    decided: int = 0
+    ranks: int = 0  # of pairs: items that changed their rank
+    newly_disputed: int = 0  # changes that are new disputes alone
+    decided: int = 0  # details that were disputed and are decided since
     changes: list[Change] = field(default_factory=list)
 
 
@@ -129,12 +102,7 @@ def disputed_tasks(fusion: LabelFusion) -> NDArray[np.bool_]:
 def matters_in_words(wrong: NDArray[np.float64], noun: str) -> str:
     """Describe on how many items a decision matters.
 
-    Parameters
-    ----------
-    wrong : (n,) float64
-        Probability that the answer to each is wrong.
-    noun : str
-        Singular noun: "disputed spot".
+    `wrong`: (n,), probability that the answer to each is wrong. `noun`: singular noun: "disputed spot".
     """
     matter = int((wrong >= MATTERS).sum())
     several = "" if len(wrong) == 1 else "s"
@@ -158,25 +126,14 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Trust:
-    """Comparison of probabilities with known answers.
+    """Comparison of probabilities with known answers."""
 
-    Attributes
-    ----------
-    noun : str
-        "spot", "task".
-    by_truth : bool
-        Known truths are the measure; else the expert's decisions.
-    comparable : str
-        What was measured on comparable crowds, a sentence; used if nothing is known of this run.
-    axes : tuple of str
-        Names of the calibration's axes.
-    """
-
-    noun: str
-    by_truth: bool
+    noun: str  # "spot", "task"
+    by_truth: bool  # known truths are the measure; else the expert's decisions
     calibration: Calibration
+    # what was measured on comparable crowds, a sentence; used if nothing is known of this run
     comparable: str = ""
-    axes: tuple[str, str] = ("probability", "share that is right")
+    axes: tuple[str, str] = ("probability", "share that is right")  # names of the calibration's axes
 
     independent: ClassVar[bool] = True
     """Whether cases are independent of each other, so that shares have intervals."""
@@ -265,12 +222,8 @@ def trust_from(
 ) -> Trust:
     """Compare probabilities with known answers: truths where there are any, else decisions.
 
-    Parameters
-    ----------
-    noun : str
-        See `Trust`.
-    by_truth, by_decision : sequence of pairs of (n,) float64 and (n,) bool
-        Probabilities, and whether each case is right.
+    `noun`: see `Trust`. `by_truth`, `by_decision`: sequence of pairs of (n,) and (n,), probabilities, and
+    whether each case is right.
     """
     used = by_truth or by_decision
     posterior = np.concatenate([np.empty(0), *(p for p, _ in used)])
@@ -281,19 +234,10 @@ def trust_from(
 def run_before(runs: Sequence[RunEntry], shown: RunEntry, item: int, decision: int) -> RunEntry | None:
     """Return the run with the claims before a decision; None without one.
 
-    Parameters
-    ----------
-    runs : sequence of RunEntry
-        All of the study.
-    shown : RunEntry
-        Runs count that have its algorithm and settings.
-    item, decision : int
-        The image or question, and the number of the decision.
-
-    Returns
-    -------
-    RunEntry or None
-        The latest run of the item that was not held to the decision, the run shown where it was not.
+    `runs`: all of the study.
+    `shown`: runs count that have its algorithm and settings.
+    `item`, `decision`: the image or question, and the number of the decision.
+    Returns the latest run of the item that was not held to the decision, the run shown where it was not.
     """
     if shown.known < decision:
         return shown
@@ -330,26 +274,14 @@ _FAR = math.log(2.5)
 
 @dataclass(frozen=True)
 class ComparableCrowd:
-    """Measurements on one comparable data set.
-
-    Attributes
-    ----------
-    per_item : float
-        Annotators per image or case, votes per task, or comparisons per annotator.
-    classes : int
-        0 where there are none.
-    in_sample : bool
-        Whether defaults were chosen on these data.
-    figures : tuple of (number, claimed, measured)
-        Keys of `NUMBERS`.
-    """
+    """Measurements on one comparable data set."""
 
     kind: str
     data: str
-    per_item: float
-    classes: int
-    in_sample: bool
-    figures: tuple[tuple[str, float, float], ...]
+    per_item: float  # annotators per image or case, votes per task, or comparisons per annotator
+    classes: int  # 0 where there are none
+    in_sample: bool  # whether defaults were chosen on these data
+    figures: tuple[tuple[str, float, float], ...]  # tuple of (number, claimed, measured): keys of `NUMBERS`
 
     def distance(self, per_item: float, classes: int) -> float:
         """Compute the distance of a crowd: the larger of two differences of logarithms."""
@@ -387,16 +319,10 @@ def nearest(
 def comparable_in_words(kind: str, per_item: float, nouns: tuple[str, str], classes: int = 0) -> str:
     """Describe what was measured on the nearest crowd.
 
-    Parameters
-    ----------
-    kind : str
-        "clicks", "masks", "labels" (by the pooled consensus), "labels, ibcc" or "pairs".
-    per_item : float
-        Annotators per image or case, votes per task, or comparisons per annotator.
-    nouns : (str, str)
-        Nouns of what is counted, and of its item: "vote", "task".
-    classes : int
-        Of labels.
+    `kind`: "clicks", "masks", "labels" (by the pooled consensus), "labels, ibcc" or "pairs".
+    `per_item`: annotators per image or case, votes per task, or comparisons per annotator.
+    `nouns`: nouns of what is counted, and of its item: "vote", "task".
+    `classes`: of labels.
     """
     crowd = nearest(comparable_crowds(), kind, per_item, classes)
     if crowd is None:

@@ -21,34 +21,20 @@ MOST_LISTED = 500
 
 @dataclass(frozen=True)
 class Changes:
-    """Changes from one run to another.
-
-    Attributes
-    ----------
-    disputed_before, disputed_after : int
-        Disputed items; of pairs, flagged annotators.
-    count : int
-        Number of changed items: detections, regions, classes, flags.
-    newly_disputed : int
-        Number of items with the same result that are disputed now.
-    listed : tuple of Change
-        The first `MOST_LISTED` by size.
-    ranks : int
-        Of pairs: items that changed their place in the corrected ranking.
-    decided : int
-        How many items were disputed before and are decided by the expert since; of pairs, annotators that
-        the expert flagged or cleared since.
-    """
+    """Changes from one run to another."""
 
     kind: str
     before: RunEntry
     after: RunEntry
+    # disputed_before, disputed_after: disputed items; of pairs, flagged annotators
     disputed_before: int
     disputed_after: int
-    count: int
-    newly_disputed: int
-    listed: tuple[Change, ...]
-    ranks: int = 0
+    count: int  # number of changed items: detections, regions, classes, flags
+    newly_disputed: int  # number of items with the same result that are disputed now
+    listed: tuple[Change, ...]  # the first `MOST_LISTED` by size
+    ranks: int = 0  # of pairs: items that changed their place in the corrected ranking
+    # how many items were disputed before and are decided by the expert since; of pairs, annotators that the
+    # expert flagged or cleared since
     decided: int = 0
 
     def in_words(self) -> str:
@@ -67,12 +53,8 @@ class Changes:
 def previous_run(runs: Sequence[RunEntry], run: RunEntry, chosen: int | None) -> dict[int, RunEntry]:
     """Find the run of each item that was shown before a run; items without one are omitted.
 
-    Parameters
-    ----------
-    runs : sequence of RunEntry
-        All of the study, the oldest first.
-    chosen : int or None
-        The run that was chosen to be shown when the fusion began.
+    `runs`: all of the study, the oldest first. `chosen`: the run that was chosen to be shown when the fusion
+    began.
     """
     earlier = [other for other in runs if other.kind == run.kind and other.id < run.id]
     earlier.sort(key=lambda other: other.id == chosen)
@@ -82,12 +64,7 @@ def previous_run(runs: Sequence[RunEntry], run: RunEntry, chosen: int | None) ->
 def changes_of_run(number: int, chosen: int | None, study: Study, watch: Watch = silent) -> Changes | None:
     """Compare a run with what was shown before it, item by item; None where nothing was.
 
-    Parameters
-    ----------
-    number : int
-        The run that came.
-    chosen : int or None
-        See `previous_run`.
+    `number`: the run that came. `chosen`: see `previous_run`.
     """
     run = study.runs.get(number)
     before = previous_run(study.runs.all(), run, chosen)

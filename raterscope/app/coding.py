@@ -23,14 +23,9 @@ _LONGEST = 64
 
 @dataclass(frozen=True)
 class Code:
-    """A concept of a coding scheme.
+    """A concept of a coding scheme."""
 
-    Attributes
-    ----------
-    value, scheme : str
-        "80891009" of "SCT".
-    """
-
+    # value, scheme: "80891009" of "SCT"
     value: str
     scheme: str
     meaning: str
@@ -52,29 +47,17 @@ TISSUE = Code("85756007", "SCT", "Tissue")
 
 @dataclass(frozen=True, kw_only=True)
 class Coding:
-    """Coding of a structure, besides its name; fields that are None or empty are unknown.
+    """Coding of a structure, besides its name; fields that are None or empty are unknown."""
 
-    Attributes
-    ----------
-    category, type, modifier : Code, optional
-        Segmented property category and type, and what modifies the type: the side of the body.
-    region : Code, optional
-        Anatomic region, for a type that may be anywhere.
-    colour : (red, green, blue), optional
-        0 to 255.
-    role : str
-        RT ROI interpreted type, one of `ROLES`.
-    label : str
-        Name in exports, where it is another than the structure's.
-    """
-
+    # category, type, modifier: segmented property category and type, and what modifies the type: the side of
+    # the body
     category: Code | None = None
     type: Code | None = None
     modifier: Code | None = None
-    region: Code | None = None
-    colour: Colour | None = None
-    role: str = ""
-    label: str = ""
+    region: Code | None = None  # anatomic region, for a type that may be anywhere
+    colour: Colour | None = None  # (red, green, blue): 0 to 255
+    role: str = ""  # RT ROI interpreted type, one of `ROLES`
+    label: str = ""  # name in exports, where it is another than the structure's
 
     def __post_init__(self) -> None:
         if self.colour is not None and not (

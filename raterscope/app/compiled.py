@@ -85,19 +85,10 @@ def is_prepared() -> bool:
 def prepare(watch: Watch, jobs: int | None = None, *, gently: bool = False) -> tuple[int, int]:
     """Compile all kernels that are not compiled yet, those of the default algorithms first.
 
-    Parameters
-    ----------
-    watch : Watch
-        Called every 50 ms; what it raises ends the worker processes at once.
-    jobs : int, optional
-        Worker processes; by default one for each processor.
-    gently : bool
-        Give the workers a low priority.
-
-    Returns
-    -------
-    compiled, total : int
-        Numbers of kernels. Those that fail are compiled when they are called.
+    `watch`: called every 50 ms; what it raises ends the worker processes at once.
+    `jobs`: worker processes; by default one for each processor.
+    `gently`: give the workers a low priority.
+    Returns `compiled, total`: numbers of kernels. Those that fail are compiled when they are called.
     """
     table = _table()
     default = _interleaved([algorithms.get("", []) for algorithms in table.values()])
@@ -125,10 +116,7 @@ def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
 
     Nothing is started where they are known to be compiled, or on a single processor.
 
-    Parameters
-    ----------
-    algorithm : str
-        Its name; empty for the default.
+    `algorithm`: its name; empty for the default.
     """
     name = f"{kind} {algorithm}"
     helpers = min(processors() - 1, _MOST_HELPERS)

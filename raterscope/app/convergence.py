@@ -23,10 +23,7 @@ _TOLERANCES = ("tolerance", "detection_tolerance")
 def of_masks(fusion: MaskFusion, plan: Mapping[str, Any]) -> str:
     """Report that a fusion of masks did not converge, with advice; empty if it did.
 
-    Parameters
-    ----------
-    plan : mapping
-        As the run keeps it: algorithm and settings.
+    `plan`: as the run keeps it: algorithm and settings.
     """
     counts = [len(trace.objective) for trace in fusion.traces if not trace.converged]
     return _words(FUSERS.get(str(plan.get("algorithm"))), _group(plan, "settings"), counts)

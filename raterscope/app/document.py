@@ -39,70 +39,31 @@ from raterscope.app.study.records import FileState, UnwrittenError
 
 @dataclass(frozen=True, eq=False)
 class Unsaved:
-    """A result that could not be stored in its study, in memory only.
-
-    Attributes
-    ----------
-    title : str
-        Title of the job that stores it.
-    what : str
-        Noun phrase that names it.
-    store : callable
-        ``store(study, watch)`` writes it, in the study's thread.
-    done : callable
-        Called with the result.
-    why : str
-        Why it was not taken, in a sentence.
-    """
+    """A result that could not be stored in its study, in memory only."""
 
     study: Path
-    title: str
-    what: str
-    store: Callable[[Study, Watch], Any]
-    done: Callable[[Any], object]
-    why: str = ""
+    title: str  # title of the job that stores it
+    what: str  # noun phrase that names it
+    store: Callable[[Study, Watch], Any]  # ``store(study, watch)`` writes it, in the study's thread
+    done: Callable[[Any], object]  # called with the result
+    why: str = ""  # why it was not taken, in a sentence
 
 
 class Document(QObject):
-    """The open study, or none.
+    """The open study, or none."""
 
-    Signals
-    -------
-    replaced
-        Another study is open, or none: redraw everything.
-    changed
-        Images, annotations or runs were added or removed.
-    decided
-        A decision is on disk.
-    names_changed
-        The names of annotators are hidden, or shown again.
-    refused(str)
-        Why something could not be done, in a sentence.
-    unsaved(Unsaved)
-        A result that the study could not store, even if it was closed since: keep it until it is saved.
-    run_chosen
-        Another run was selected, and the choice is on disk.
-    radius_changed
-        The matching radius was changed, and is on disk.
-    kept(bool)
-        Whether `keep` could store a result.
-    rested(FileState)
-        The state of the file or its location has changed; see `standing`.
-    followed(Path, Path)
-        The study was reopened at another location.
-    """
-
-    replaced = Signal()
-    changed = Signal()
-    decided = Signal(object)
-    names_changed = Signal()
-    refused = Signal(str)
+    replaced = Signal()  # another study is open, or none: redraw everything
+    changed = Signal()  # images, annotations or runs were added or removed
+    decided = Signal(object)  # a decision is on disk
+    names_changed = Signal()  # the names of annotators are hidden, or shown again
+    refused = Signal(str)  # why something could not be done, in a sentence
+    # a result that the study could not store, even if it was closed since: keep it until it is saved
     unsaved = Signal(object)
-    run_chosen = Signal()
-    radius_changed = Signal()
-    kept = Signal(bool)
-    rested = Signal(object)
-    followed = Signal(object, object)
+    run_chosen = Signal()  # another run was selected, and the choice is on disk
+    radius_changed = Signal()  # the matching radius was changed, and is on disk
+    kept = Signal(bool)  # whether `keep` could store a result
+    rested = Signal(object)  # the state of the file or its location has changed; see `standing`
+    followed = Signal(object, object)  # the study was reopened at another location
 
     _stood = Signal(object, object)
 
@@ -219,12 +180,8 @@ class Document(QObject):
 
         For what takes long: meanwhile images are shown and decisions written.
 
-        Parameters
-        ----------
-        work : callable
-            ``work(copy, watch)``.
-        lasting : bool
-            Whether it writes a file: then stopping it needs a confirmation.
+        `work`: ``work(copy, watch)``. `lasting`: whether it writes a file: then stopping it needs a
+        confirmation.
         """
         if self._study is None:
             raise RuntimeError("no study is open")
@@ -272,10 +229,7 @@ class Document(QObject):
     def hide_names(self, hidden: bool, by: str) -> None:
         """Hide or show the names of annotators in descriptions of decisions.
 
-        Parameters
-        ----------
-        by : str
-            The workspace that wants so: they are hidden as long as one does.
+        `by`: the workspace that wants so: they are hidden as long as one does.
         """
         self._hiding = self._hiding | {by} if hidden else self._hiding - {by}
         hidden = bool(self._hiding)

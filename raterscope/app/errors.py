@@ -26,16 +26,10 @@ _EXTRAS = {
 class InputError(Exception):
     """Something from outside cannot be used.
 
-    Parameters
-    ----------
-    what : str
-        The sentence's end: what is wrong and what was expected.
-    file : Path or str, optional
-        The file; its name alone is shown.
-    line : int, optional
-        Line in the file, from 1.
-    field : str, optional
-        Column or element.
+    `what`: the sentence's end: what is wrong and what was expected.
+    `file`: the file; its name alone is shown.
+    `line`: line in the file, from 1.
+    `field`: column or element.
     """
 
     def __init__(
@@ -60,16 +54,10 @@ class InputError(Exception):
 
 
 class TableProblems(InputError):  # noqa: N818 - several errors in one
-    """A table with problems; the message has the first, the command line lists all.
-
-    Attributes
-    ----------
-    problems : tuple of str
-        A sentence for each, with its line.
-    """
+    """A table with problems; the message has the first, the command line lists all."""
 
     def __init__(self, file: Path, problems: Sequence[str], consequence: str = "") -> None:
-        self.problems = tuple(problems)
+        self.problems = tuple(problems)  # a sentence for each, with its line
         more = f" and {counted(len(problems) - 1, 'more problem')}" if len(problems) > 1 else ""
         super().__init__(f"{problems[0].rstrip('.')}{more}{consequence}", file=file)
 

@@ -78,67 +78,35 @@ _ALSO = {"nifti": (".nii",), "seg.nrrd": (".nrrd",)}
 
 @dataclass(frozen=True)
 class Request:
-    """Request for an export: contents and destination.
-
-    Attributes
-    ----------
-    path : Path
-        A file; a folder if it exists or several files are written.
-    items : tuple of int
-        Numbers of images or questions; empty for all.
-    deidentify : bool
-        Remove everything that could identify the patient or the raters.
-    resample : bool
-        Resample uneven or tilted slices to a regular grid if the format requires one.
-    with_images : bool
-        Write the images too, de-identified; everything then goes into a folder.
-    say : callable
-        Called with every message for the user.
-    run : int or None
-        The run whose results are written, of the items that it has; None for the run shown of each item.
-    settings : mapping of str to str, optional
-        Settings of the export as text, see `Export.budgeted`; by default those kept with the study.
-    costs : Path, optional
-        Table of what annotators cost.
-    groups : mapping of name to tuple of int, optional
-        Numbers of the images of each group, for an export that is `Export.grouped`.
-    task_groups : mapping of task to group, optional
-        For an export of questions that is `Export.grouped`.
-    groups_from : Path, optional
-        Table of the groups, or the word folders; `write_groups` reads it.
-    group_column : str, optional
-        Column of the groups in the table.
-    """
+    """Request for an export: contents and destination."""
 
     what: str
     format: str
-    path: Path
-    items: tuple[int, ...] = ()
-    deidentify: bool = False
-    resample: bool = False
-    with_images: bool = False
-    say: Callable[[str], object] = lambda _sentence: None
+    path: Path  # a file; a folder if it exists or several files are written
+    items: tuple[int, ...] = ()  # numbers of images or questions; empty for all
+    deidentify: bool = False  # remove everything that could identify the patient or the raters
+    resample: bool = False  # resample uneven or tilted slices to a regular grid if the format requires one
+    with_images: bool = False  # write the images too, de-identified; everything then goes into a folder
+    say: Callable[[str], object] = lambda _sentence: None  # called with every message for the user
+    # the run whose results are written, of the items that it has; None for the run shown of each item
     run: int | None = None
+    # settings of the export as text, see `Export.budgeted`; by default those kept with the study
     settings: Mapping[str, str] = field(default_factory=dict)
-    costs: Path | None = None
+    costs: Path | None = None  # table of what annotators cost
+    # by name: numbers of the images of each group, for an export that is `Export.grouped`
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    # by task: for an export of questions that is `Export.grouped`
     task_groups: Mapping[str, str] = field(default_factory=dict)
-    groups_from: Path | None = None
-    group_column: str | None = None
+    groups_from: Path | None = None  # table of the groups, or the word folders; `write_groups` reads it
+    group_column: str | None = None  # column of the groups in the table
 
 
 @dataclass(frozen=True)
 class Written:
-    """Files written by an export.
-
-    Attributes
-    ----------
-    made_from : Provenance
-        The runs; none where the export is of no run.
-    """
+    """Files written by an export."""
 
     files: tuple[Path, ...]
-    made_from: Provenance
+    made_from: Provenance  # the runs; none where the export is of no run
 
     def in_words(self, title: str) -> str:
         """Describe it: "Exported consensus of run 3 (laplace, 2026-01-02 14:02) to /there/c.nii.gz."."""
@@ -156,48 +124,22 @@ class Writer(Protocol):
 
 @dataclass(frozen=True)
 class Export:
-    """One kind of export of a study.
+    """One kind of export of a study."""
 
-    Attributes
-    ----------
-    what : str
-        The word on the command line.
-    title : str
-        In the menu.
-    formats : tuple of str
-        Keys of `FORMATS`, the usual one first.
-    by_case : bool
-        Whether the window writes it for the image on screen alone.
-    deidentifies : bool
-        Whether it can remove what could identify the patient.
-    of_run : bool
-        Whether it is made from the results of runs.
-    by_question : bool
-        Whether several questions are written as several files, into a folder.
-    of_readers : bool
-        Whether only a collected reader study has it.
-    budgeted : bool
-        Whether it distributes a budget, and so has settings and costs.
-    grouped : bool
-        Whether groups of images are rows of it; other exports are split into a file for each group.
-    kinds : tuple of str
-        The kinds of annotation that have it; the registry of kinds fills them in, and `write`.
-    write : Writer, optional
-        Imports what it needs when it is called.
-    """
-
-    what: str
-    title: str
-    formats: tuple[str, ...] = ("csv",)
-    by_case: bool = False
-    deidentifies: bool = False
-    of_run: bool = True
-    by_question: bool = False
-    of_readers: bool = False
-    budgeted: bool = False
+    what: str  # the word on the command line
+    title: str  # in the menu
+    formats: tuple[str, ...] = ("csv",)  # keys of `FORMATS`, the usual one first
+    by_case: bool = False  # whether the window writes it for the image on screen alone
+    deidentifies: bool = False  # whether it can remove what could identify the patient
+    of_run: bool = True  # whether it is made from the results of runs
+    by_question: bool = False  # whether several questions are written as several files, into a folder
+    of_readers: bool = False  # whether only a collected reader study has it
+    budgeted: bool = False  # whether it distributes a budget, and so has settings and costs
+    # whether groups of images are rows of it; other exports are split into a file for each group
     grouped: bool = False
+    # the kinds of annotation that have it; the registry of kinds fills them in, and `write`
     kinds: tuple[str, ...] = ()
-    write: Writer | None = field(default=None, compare=False)
+    write: Writer | None = field(default=None, compare=False)  # imports what it needs when it is called
 
 
 def usual_format(export: Export, images: Iterable[ImageEntry]) -> str:
@@ -458,23 +400,13 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Provenance:
-    """The runs that an export or a report is made from.
+    """The runs that an export or a report is made from."""
 
-    Attributes
-    ----------
-    runs : tuple of RunEntry
-        By number.
-    items : mapping of run to the numbers of its items
-    outdated : tuple of str
-        In what the runs do not rest on the journal and the annotations as they are now, a sentence each.
-    decisions : int
-        The number of the last decision.
-    """
-
-    runs: tuple[RunEntry, ...] = ()
-    items: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    runs: tuple[RunEntry, ...] = ()  # by number
+    items: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # by run
+    # in what the runs do not rest on the journal and the annotations as they are now, a sentence each
     outdated: tuple[str, ...] = ()
-    decisions: int = 0
+    decisions: int = 0  # the number of the last decision
 
     def in_words(self) -> str:
         """Name the runs: "run 3 (laplace, 2026-01-02 14:02)"."""
@@ -488,10 +420,7 @@ class Provenance:
 def provenance_of(study: Study, kinds: Sequence[str], items: Sequence[int] = ()) -> Provenance:
     """Find the runs that are shown of the items of some kinds.
 
-    Parameters
-    ----------
-    items : sequence of int
-        Numbers of images or questions; empty for all.
+    `items`: numbers of images or questions; empty for all.
     """
     runs: dict[int, list[int]] = {}
     outdated = []
@@ -516,10 +445,8 @@ def provenance_of(study: Study, kinds: Sequence[str], items: Sequence[int] = ())
 def provenance_of_report(study: Study, item: int | None = None, question: int | None = None) -> Provenance:
     """Find the runs that a report is made from; see `provenance_of`.
 
-    Parameters
-    ----------
-    item, question : int, optional
-        The number of the only image or question that it is about; without either, it is about all.
+    `item`, `question`: the number of the only image or question that it is about; without either, it is about
+    all.
     """
     from raterscope.app.study.kinds import image_kinds, question_kinds
 

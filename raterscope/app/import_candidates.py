@@ -34,19 +34,11 @@ _LISTS = {
 
 @dataclass(frozen=True)
 class OtherFiles:
-    """Files of a kind with a reader of its own.
-
-    Attributes
-    ----------
-    file_kinds : tuple of str
-        What its files may hold.
-    recognises : callable
-        Return whether a file holds annotations of the kind.
-    """
+    """Files of a kind with a reader of its own."""
 
     kind: str
-    file_kinds: tuple[str, ...]
-    recognises: Callable[[Source], bool]
+    file_kinds: tuple[str, ...]  # what its files may hold
+    recognises: Callable[[Source], bool]  # Return whether a file holds annotations of the kind
 
 
 @dataclass
@@ -55,48 +47,36 @@ class ImportCandidates:
 
     Attributes
     ----------
-    named : tuple of Path
-        Files and folders that were named.
     tables, points, labels, pairs, images, masks : list of Path
         Tables of clicks or true points; other files of points; tables and other files of labels, true ones
         too; tables of comparisons.
-    beside : list of Path
-        Those of the others that have labels beside marks: answers to questions, choices, tags.
-    bare : list of Path
-        Files of marks without any mark: of points where other files hold points, else as they would be.
-    rankings : list of Path
-        Tables of ground-truth rankings.
-    doubtful : list of Path
-        What may be masks or volumes, which `settle` decides; among the images too there may be masks.
-    left : list of Path
-        Other files of a folder, also tables whose header leaves a doubt, which need to be named.
-    others : dict of kind to list of Path
-        Files of the kinds that are read by themselves, which `readers` recognise.
-    walked : frozenset of Path
-        Masks, points and tables of marks in a folder, not named by the user: unreadable ones are skipped.
-    sources : Sources
-        The parsed files of annotations.
     """
 
-    named: tuple[Path, ...] = ()
+    named: tuple[Path, ...] = ()  # files and folders that were named
     kind: str | None = None
     tables: list[Path] = field(default_factory=list)
     points: list[Path] = field(default_factory=list)
+    # files of marks without any mark: of points where other files hold points, else as they would be
     bare: list[Path] = field(default_factory=list)
     labels: list[Path] = field(default_factory=list)
     pairs: list[Path] = field(default_factory=list)
-    rankings: list[Path] = field(default_factory=list)
+    rankings: list[Path] = field(default_factory=list)  # tables of ground-truth rankings
+    # those of the others that have labels beside marks: answers to questions, choices, tags
     beside: list[Path] = field(default_factory=list)
     images: list[Path] = field(default_factory=list)
     masks: list[Path] = field(default_factory=list)
     volumes: list[VolumeFile] = field(default_factory=list)
+    # what may be masks or volumes, which `settle` decides; among the images too there may be masks
     doubtful: list[Path] = field(default_factory=list)
+    # other files of a folder, also tables whose header leaves a doubt, which need to be named
     left: list[Path] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     readers: Sequence[OtherFiles] = ()
+    # by kind: files of the kinds that are read by themselves, which `readers` recognise
     others: dict[str, list[Path]] = field(default_factory=dict)
+    # masks, points and tables of marks in a folder, not named by the user: unreadable ones are skipped
     walked: frozenset[Path] = frozenset()
-    sources: Sources = field(default_factory=Sources)
+    sources: Sources = field(default_factory=Sources)  # the parsed files of annotations
     _files: set[Path] = field(default_factory=set)
 
     def put_other(self, path: Path) -> bool:
@@ -164,10 +144,7 @@ def sort_files(paths: Sequence[Path], kind: str | None = None, watch: Watch = si
     Raises `InputError` for a file that is named and cannot be read, and for a folder without anything to
     read.
 
-    Parameters
-    ----------
-    kind : str, optional
-        One of `formats.KINDS`, where the files do not show it.
+    `kind`: one of `formats.KINDS`, where the files do not show it.
     """
     candidates = classify_files(paths, kind, watch=part(watch, 0.0, 0.8))
     resolve_ambiguous(candidates, watch=part(watch, 0.8, 1.0))
@@ -207,14 +184,9 @@ def resolve_ambiguous(
     no other file. It is never a mask if it has the name of a task or item, or if it alone has the name of an
     image with clicks. Photographs are not decoded.
 
-    Parameters
-    ----------
-    shapes : sequence of (slices, rows, columns)
-        Of images that are at hand already.
-    tasks : iterable of names
-        Tasks and items that annotators judged, and the picture files named for them.
-    clicked : iterable of names
-        Of images that annotators clicked on.
+    `shapes`: sequence of (slices, rows, columns), of images that are at hand already. `tasks`: iterable of
+    names, tasks and items that annotators judged, and the picture files named for them. `clicked`: iterable
+    of names, of images that annotators clicked on.
     """
     with_others = candidates.kind == "truth" and bool(
         candidates.tables or candidates.points or candidates.labels

@@ -27,14 +27,9 @@ Table = TypeVar("Table", ClickTable, LabelTable, PairTable)
 
 @dataclass(frozen=True)
 class NameChanges:
-    """Names under which an import is stored.
+    """Names under which an import is stored."""
 
-    Attributes
-    ----------
-    annotator, structure, class_ : mapping of name to new name
-        Several names with one new name become one.
-    """
-
+    # annotator, structure, class_: by name: several names with one new name become one
     annotator: Mapping[str, str] = field(default_factory=dict)
     structure: Mapping[str, str] = field(default_factory=dict)
     class_: Mapping[str, str] = field(default_factory=dict)

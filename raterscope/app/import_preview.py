@@ -32,33 +32,17 @@ _LISTED = 6
 
 @dataclass(frozen=True)
 class ImportPreview:
-    """Interpretation of the files of an import.
+    """Interpretation of the files of an import."""
 
-    Attributes
-    ----------
-    contents : tuple of str
-        Contents by kind, a phrase each.
-    names : mapping of kind of name to {name: number of annotations}
-    programs : frozenset of str
-        Annotators that are programs.
-    suggested : NameChanges
-        Spellings that are probably the same name.
-    notices : tuple of str
-        What is skipped or assumed, and why, a sentence each.
-    unsized : tuple of str
-        Images with clicks whose size is unknown.
-    extent : (width, height) or None
-        Smallest size, in whole pixels, that holds all positions on them.
-    """
-
-    contents: tuple[str, ...]
-    names: Mapping[NameKind, Mapping[str, int]]
-    suggested: NameChanges = field(default_factory=NameChanges)
+    contents: tuple[str, ...]  # contents by kind, a phrase each
+    names: Mapping[NameKind, Mapping[str, int]]  # by kind of name
+    suggested: NameChanges = field(default_factory=NameChanges)  # spellings that are probably the same name
     layouts: tuple[TableLayout, ...] = ()
-    notices: tuple[str, ...] = ()
-    unsized: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()  # what is skipped or assumed, and why, a sentence each
+    unsized: tuple[str, ...] = ()  # images with clicks whose size is unknown
+    # (width, height) or None: smallest size, in whole pixels, that holds all positions on them
     extent: tuple[int, int] | None = None
-    programs: frozenset[str] = frozenset()
+    programs: frozenset[str] = frozenset()  # annotators that are programs
 
 
 def preview_readings(
@@ -68,10 +52,7 @@ def preview_readings(
 
     Raises `OtherGrid` and `InputError` as `store`, for masks that fit no image.
 
-    Parameters
-    ----------
-    entries : sequence of ImageEntry
-        Images of the study.
+    `entries`: images of the study.
     """
     sites = list_sites(entries, readings.images, readings.volumes)
     placement = place_masks(readings.attributed, sites, may_resample=may_resample)

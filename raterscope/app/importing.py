@@ -62,22 +62,13 @@ TABLES = (".csv", ".tsv", ".parquet", ".txt")
 
 @dataclass(frozen=True)
 class TableLayout:
-    """The columns of a table, as they were read.
-
-    Attributes
-    ----------
-    kind : {"clicks", "truth", "scores", "labels", "true labels", "tasks", "pairs"}
-    rows : tuple of tuples of str
-        The first rows.
-    fields : mapping of column to field
-        Columns that are not listed were ignored.
-    """
+    """The columns of a table, as they were read."""
 
     path: Path
-    kind: str
+    kind: str  # {"clicks", "truth", "scores", "labels", "true labels", "tasks", "pairs"}
     header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    fields: Mapping[str, str]
+    rows: tuple[tuple[str, ...], ...]  # tuple of tuples of str: the first rows
+    fields: Mapping[str, str]  # by column: columns that are not listed were ignored
 
 
 @dataclass(frozen=True)
@@ -122,19 +113,14 @@ def read_files(
     annotator of masks or points must be named. Raises `InputError` for the first file that cannot be read;
     nothing is stored then.
 
-    Parameters
-    ----------
-    kind : str, optional
-        One of `formats.KINDS`, where the files do not show it.
-    mappings : mapping of file to {column: field}, optional
-    reading : MaskOptions
-        Options of masks that the user set. Its annotator is also that of label files without annotators.
-    at_hand : StudyImages
-        The images that the masks may have been drawn on, besides those that are read; tasks and items.
-    asks : bool
-        Whether the user can be asked about detections exported from this program; otherwise they are truth.
-    sources : Sources, optional
-        Holds the files until an answer to a question, where they are read more than once.
+    `kind`: one of `formats.KINDS`, where the files do not show it.
+    `mappings`: by file.
+    `reading`: options of masks that the user set. Its annotator is also that of label files without
+        annotators.
+    `at_hand`: the images that the masks may have been drawn on, besides those that are read; tasks and items.
+    `asks`: whether the user can be asked about detections exported from this program; otherwise they are
+        truth.
+    `sources`: holds the files until an answer to a question, where they are read more than once.
     """
     mappings = mappings or {}
     readers = {kind.name: kind.load_reader() for kind in KINDS.values() if kind.load_reader is not None}
@@ -352,19 +338,11 @@ def store(
 
     Raises `OtherGrid` for masks on another grid than their image; nothing is stored then.
 
-    Parameters
-    ----------
-    extent : (width, height), optional
-        Size of images of unknown size.
-    may_resample : bool
-        Resample masks from another grid to the grid of their image.
-    class_order : sequence of str
-        Grades from the lowest to the highest, for the questions of labels that have no other classes.
-
-    Returns
-    -------
-    list of str
-        The imported contents, a sentence or more each.
+    `extent`: (width, height), size of images of unknown size.
+    `may_resample`: resample masks from another grid to the grid of their image.
+    `class_order`: grades from the lowest to the highest, for the questions of labels that have no other
+        classes.
+    Returns the imported contents, a sentence or more each.
     """
     sites = list_sites(study.images(), readings.images, readings.volumes)
     placement = place_masks(readings.attributed, sites, may_resample=may_resample)

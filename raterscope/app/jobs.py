@@ -44,16 +44,8 @@ class Job(QObject):
 
     Attributes
     ----------
-    key : int
-        Counts up; never used again.
-    costly : bool
-        Whether closing asks for a confirmation before it stops this job.
-    background : bool
-        Whether the user need not wait for it: the status line shows it, and Fuse stays.
     fraction, words, seconds_left
         Last reported progress; `seconds_left` is None until it can be estimated.
-    raised, error, details
-        What kind of error, one sentence, and the traceback for who asks, after a failure.
     """
 
     progressed = Signal()
@@ -81,17 +73,20 @@ class Job(QObject):
     ) -> None:
         super().__init__()  # without a parent, which would take it from its thread when the window goes
         self._owner = owner
-        self.key = key
+        self.key = key  # counts up; never used again
         self.title = title
         self.binding = binding
         self.quiet = quiet
-        self.costly = costly
+        self.costly = costly  # whether closing asks for a confirmation before it stops this job
+        # whether the user need not wait for it: the status line shows it, and Fuse stays
         self.background = background
         self.state: State = "running"
         self.fraction = 0.0
         self.words = ""
         self.objective: float | None = None
         self.seconds_left: float | None = None
+        # raised, error, details: what kind of error, one sentence, and the traceback for who asks, after a
+        # failure
         self.raised: type[Exception] | None = None
         self.error = ""
         self.details = ""
@@ -263,15 +258,10 @@ def _unexpected(error: Exception) -> str:
 
 
 class Lane:
-    """A thread that runs its jobs in order, as the study's, whose database has one owner.
-
-    Attributes
-    ----------
-    rest : callable or None
-        Called in the thread whenever it has had nothing to do for a second.
-    """
+    """A thread that runs its jobs in order, as the study's, whose database has one owner."""
 
     def __init__(self, name: str) -> None:
+        # called in the thread whenever it has had nothing to do for a second
         self.rest: Callable[[], object] | None = None
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)

@@ -41,56 +41,28 @@ class Described(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Outcome(Generic[Result]):
-    """Outcome of one item: an image, a question.
-
-    Attributes
-    ----------
-    fusion : result or None
-        None where it failed.
-    problem : str
-        Why it failed, in a sentence; empty where it did not.
-    details : str
-        The program's own account of a failure that is its fault.
-    """
+    """Outcome of one item: an image, a question."""
 
     item: str
-    fusion: Result | None
-    problem: str
-    details: str
+    fusion: Result | None  # result or None: none where it failed
+    problem: str  # why it failed, in a sentence; empty where it did not
+    details: str  # the program's own account of a failure that is its fault
     seconds: float
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs(Generic[Given]):
-    """Input of a run.
+    """Input of a run."""
 
-    Attributes
-    ----------
-    items : mapping of an item's name to its number in the study
-    given : mapping of name to what is fused
-        Without the annotations of excluded annotators.
-    decision : int
-        The last decision that is taken into account.
-    imported : int
-        The last import.
-    excluded : tuple of str
-        Annotators that are left out.
-    aliases : mapping of name to name
-        The main name of each name that was joined with others.
-    programs : tuple of str
-        Annotators that are programs.
-    weights : mapping of annotator to float
-        The reduced weights of annotators.
-    """
-
-    items: Mapping[str, int]
-    given: Mapping[str, Given]
-    decision: int = 0
-    imported: int = 0
-    excluded: tuple[str, ...] = ()
+    items: Mapping[str, int]  # by an item's name
+    given: Mapping[str, Given]  # by name: without the annotations of excluded annotators
+    decision: int = 0  # the last decision that is taken into account
+    imported: int = 0  # the last import
+    excluded: tuple[str, ...] = ()  # annotators that are left out
+    # by name: the main name of each name that was joined with others
     aliases: Mapping[str, str] = field(default_factory=dict)
-    programs: tuple[str, ...] = ()
-    weights: Mapping[str, float] = field(default_factory=dict)
+    programs: tuple[str, ...] = ()  # annotators that are programs
+    weights: Mapping[str, float] = field(default_factory=dict)  # the reduced weights of annotators
 
 
 Gathered = TypeVar("Gathered", bound=Inputs[Any])
@@ -225,13 +197,8 @@ def gather(
 ) -> Inputs[Given]:
     """Read the input of a fusion for items of a study, in order, by the decisions made so far.
 
-    Parameters
-    ----------
-    items : mapping of an item's number to its name
-    read : callable
-        Returns the input of the item with a number, by the expert's decisions; None omits the item.
-    words : str
-        Progress text before the item's name.
+    `items`: by an item's number. `read`: returns the input of the item with a number, by the expert's
+    decisions; None omits the item. `words`: progress text before the item's name.
     """
     from raterscope.app.review import fold
 

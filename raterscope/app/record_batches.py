@@ -35,17 +35,11 @@ class _Arrays:
 
 @dataclass(frozen=True, eq=False)
 class RecordBatch(Generic[Record]):
-    """Frozen dataclasses of one class, as columns.
-
-    Attributes
-    ----------
-    columns : dict
-        By field: arrays, a batch of the records in the field, or a list of values.
-    """
+    """Frozen dataclasses of one class, as columns."""
 
     kind: type[Record]
     count: int
-    columns: dict[str, Any]
+    columns: dict[str, Any]  # by field: arrays, a batch of the records in the field, or a list of values
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> RecordBatch[Record]:

@@ -26,19 +26,11 @@ BEGUN = 1_772_442_000.0
 
 
 class Demonstrated(NamedTuple):
-    """Result of making a sample.
-
-    Attributes
-    ----------
-    words : list of str
-        Results, a line each.
-    outcomes : list of Outcome
-        Of all that was fused, those that failed included.
-    """
+    """Result of making a sample."""
 
     study: Path
-    words: list[str]
-    outcomes: list[Outcome[Any]]
+    words: list[str]  # results, a line each
+    outcomes: list[Outcome[Any]]  # of all that was fused, those that failed included
 
 
 class ImportFiles(Protocol):

@@ -30,42 +30,21 @@ class Session(QObject, Generic[S, A]):
     A scene is one item of the study (an image, a case, a question) with the result of a run; the analysis is
     computed from it. All changes of a ``with session.change():`` block are made before the
     first observer is called, so that every observer sees the same state and each frame is painted once.
-
-    Signals
-    -------
-    scene_changed(scene)
-        Another scene is shown. Never None.
-    cleared
-        No scene is shown any more.
-    scene_amended(scene)
-        The scene shown was replaced by an amended copy; see `amend`.
-    scene_settled(scene)
-        In the next turn of the event loop after `scene_changed`, unless the scene changed again: for slow
-        drawing.
-    part_changed(str)
-        Another part of the same scene is reviewed: a structure.
-    view_changed(scene)
-        Once after `scene_changed`, `part_changed`, or a change of `covered`.
-    blind_changed(bool)
-        Names and votes are hidden, or shown.
-    selection_changed(tuple)
-        Other annotators are selected.
-    run_chosen
-        Another run was chosen, or the results of the chosen one must be read again.
-    change_inspected(change)
-        A difference between two runs is inspected.
     """
 
-    scene_changed = Signal(object)
-    cleared = Signal()
-    scene_amended = Signal(object)
+    scene_changed = Signal(object)  # scene: another scene is shown. Never None.
+    cleared = Signal()  # no scene is shown any more
+    scene_amended = Signal(object)  # scene: the scene shown was replaced by an amended copy; see `amend`
+    # scene: in the next turn of the event loop after `scene_changed`, unless the scene changed again: for
+    # slow drawing
     scene_settled = Signal(object)
-    part_changed = Signal(str)
+    part_changed = Signal(str)  # another part of the same scene is reviewed: a structure
+    # scene: once after `scene_changed`, `part_changed`, or a change of `covered`
     view_changed = Signal(object)
-    blind_changed = Signal(bool)
-    selection_changed = Signal(object)
-    run_chosen = Signal()
-    change_inspected = Signal(object)
+    blind_changed = Signal(bool)  # names and votes are hidden, or shown
+    selection_changed = Signal(object)  # other annotators are selected
+    run_chosen = Signal()  # another run was chosen, or the results of the chosen one must be read again
+    change_inspected = Signal(object)  # change: a difference between two runs is inspected
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -275,20 +254,12 @@ class LatestTask:
     ) -> None:
         """Deliver the answer of a job that has just been started.
 
-        Parameters
-        ----------
-        deliver : callable
-            ``deliver(answer)`` takes the result.
-        progressed : callable, optional
-            ``progressed(job)`` is called with progress while the job runs.
-        failed : callable, optional
-            ``failed(sentence)`` takes the reason where the job fails; `stopped` follows.
-        stopped : callable, optional
-            Called where the job ends without an answer: it failed, or something else cancelled it.
-        must_finish : bool
-            The job writes: `cancel` drops its answer and lets it finish.
-        beside : bool
-            The earlier jobs go on.
+        `deliver`: ``deliver(answer)`` takes the result.
+        `progressed`: ``progressed(job)`` is called with progress while the job runs.
+        `failed`: ``failed(sentence)`` takes the reason where the job fails; `stopped` follows.
+        `stopped`: called where the job ends without an answer: it failed, or something else cancelled it.
+        `must_finish`: the job writes: `cancel` drops its answer and lets it finish.
+        `beside`: the earlier jobs go on.
         """
         if not beside:
             self.cancel()

@@ -32,10 +32,7 @@ _READY = None
 class Workers:
     """Worker processes that start with the first tasks and stay for later ones, until the context ends.
 
-    Parameters
-    ----------
-    jobs : int
-        Maximum number of processes.
+    `jobs`: maximum number of processes.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -73,23 +70,13 @@ class Workers:
     ) -> dict[str, Result]:
         """Call a function for each task.
 
-        Parameters
-        ----------
-        function : callable
-            At the top of a module, so that a process can find it. It answers and does not raise.
-        tasks : mapping of name to arguments
-            In the order in which they start.
-        tick : callable
-            Called every 50 ms with the number of finished tasks. What it raises ends the tasks; leave the
+        `function`: at the top of a module, so that a process can find it. It answers and does not raise.
+        `tasks`: by name, in the order in which they start.
+        `tick`: called every 50 ms with the number of finished tasks. What it raises ends the tasks; leave the
             context then.
-        meanwhile : callable, optional
-            Answers the task of a name in this process; called for the last tasks until all new workers have
-            started.
-
-        Returns
-        -------
-        dict
-            The answer to every task but those whose process died.
+        `meanwhile`: answers the task of a name in this process; called for the last tasks until all new
+            workers have started.
+        Returns the answer to every task but those whose process died.
         """
         from multiprocessing.connection import Connection, wait  # every command imports this module
 
