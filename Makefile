@@ -63,11 +63,12 @@ architecture: to-work
 pictures: to-work
 	$(python) -m pytest tests/pictures --store-pictures
 
-# The algorithms must be of use where no Qt is installed: all modules are imported, and the examples of all are run.
+# The algorithms must be of use where no Qt is installed: all modules are imported, and the examples of fusions run.
 # The tests of the algorithms themselves run once, in `make test`.
 test-without-qt: to-work
 	scripts/environment-without-qt .venv-without-qt
-	.venv-without-qt/bin/python -m pytest tests/algorithms/test_without_qt.py tests/test_examples.py -k algorithms
+	.venv-without-qt/bin/python -m pytest tests/algorithms/test_without_qt.py tests/test_examples.py \
+		-k "without_qt or algorithms and fusion"
 
 benchmark: to-work
 	OPENBLAS_NUM_THREADS=1 $(python) -m tests.benchmarks.speed

@@ -19,9 +19,8 @@ from tests.waiting import LONG
 
 
 def _settle() -> None:
-    for _ in range(2):
-        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-        gc.collect()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    gc.collect()
 
 
 def _widgets() -> set[str]:

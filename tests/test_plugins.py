@@ -1,6 +1,8 @@
 """Plugins appear on the command line, in the window, in reports and in the library; a bad one is left out."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -55,48 +57,52 @@ def run(site, folder, *words):
     )  # fmt: skip
 
 
-def command(site, folder, *words):
-    return run(site, folder, "-m", "raterscope", *words)
+COMMANDS = """
+import json, sys
+from raterscope.app.cli import main
+print([main(words.split()) for words in json.loads(sys.argv[1])])
+"""
 
 
-def test_an_algorithm_a_format_and_an_export_of_a_plugin_work_from_file_to_report(site, tmp_path):
+def commands(site, folder, *command_lines):
+    """Run commands in one process, whose last line of output has their statuses."""
+    done = run(site, folder, "-c", COMMANDS, json.dumps(command_lines))
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_an_algorithm_and_an_export_of_a_plugin_work_from_file_to_report(site, tmp_path):
     (tmp_path / "votes.csv").write_text(VOTES)
-    done = command(site, tmp_path, "import", "s.rscope", "votes.csv")
-    assert done.returncode == 0, done.stderr
-    done = command(site, tmp_path, "run", "s.rscope", "experienced", "--set", "least=10")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("cannot be used") == 2
+    done = commands(
+        site, tmp_path,
+        "import s.rscope votes.csv",
+        "run s.rscope experienced --set least=10",
+        "export s.rscope --what labels -o labels.csv",
+        "export s.rscope --what diary -o diary.txt",
+        "report s.rscope -o report.html",
+        "fuse labels votes.csv --algorithm unlucky -o out",
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "[0, 0, 0, 0, 0, 1]", done.stderr
+    named = re.findall(r"The plugin (\S+) \(algorithm\) cannot be used", done.stderr)
+    assert set(named) == {"labels.absent", "labels.number"}
     assert "The plugin labels.absent (algorithm) cannot be used: ModuleNotFoundError" in done.stderr
-    command(site, tmp_path, "export", "s.rscope", "--what", "labels", "-o", "labels.csv")
+    assert "out of luck" in done.stderr.splitlines()[-1]
     assert "\nt0,y,0,1,0,4\n" in (tmp_path / "labels.csv").read_text()  # the newcomer's x does not count
-    done = command(site, tmp_path, "export", "s.rscope", "--what", "diary", "-o", "diary.txt")
-    assert done.returncode == 0, done.stderr
-    done = command(site, tmp_path, "report", "s.rscope", "-o", "report.html")
-    assert done.returncode == 0, done.stderr
     assert "experienced annotators" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_format_of_a_plugin_is_imported_and_its_faults_are_named(site, tmp_path):
     (tmp_path / "smear.dots").write_text("a.png anna 3 4\na.png ben 3 5\n")
-    (tmp_path / "sizes.csv").write_text("image,width,height\na.png,20,10\n")
-    words = ("fuse", "clicks", "smear.dots", "--extent", "20", "10", "-o", "out")
-    done = command(site, tmp_path, *words)
-    assert done.returncode == 0, done.stderr
+    (tmp_path / "short.dots").write_text("a.png anna 3\n")
+    (tmp_path / "word.dots").write_text("a.png anna 3 north\n")
+    names = ("smear", "short", "word")
+    done = commands(
+        site, tmp_path, *(f"fuse clicks {name}.dots --extent 20 10 -o {name}" for name in names)
+    )
+    assert done.stdout.splitlines()[-1] == "[0, 1, 1]", done.stderr
     assert done.stdout.startswith("2 clicks by 2 annotators on 1 image")
-    (tmp_path / "smear.dots").write_text("a.png anna 3\n")
-    done = command(site, tmp_path, *words)
-    assert "smear.dots, line 1: expected image, annotator, x and y" in done.stderr
-    (tmp_path / "smear.dots").write_text("a.png anna 3 north\n")
-    done = command(site, tmp_path, *words)
-    assert "smear.dots: the plugin dots cannot read it: ValueError" in done.stderr
-
-
-def test_a_plugin_that_fails_while_it_runs_is_one_sentence(site, tmp_path):
-    (tmp_path / "votes.csv").write_text(VOTES)
-    done = command(site, tmp_path, "fuse", "labels", "votes.csv", "--algorithm", "unlucky", "-o", "out")
-    assert done.returncode == 1
-    assert "out of luck" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert "short.dots, line 1: expected image, annotator, x and y" in done.stderr
+    assert "word.dots: the plugin dots cannot read it: ValueError" in done.stderr
 
 
 def test_the_library_and_the_window_offer_the_algorithm(site, tmp_path):

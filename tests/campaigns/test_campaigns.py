@@ -59,7 +59,7 @@ def test_defects_set_the_exit_status(capsys) -> None:
 )  # fmt: skip
 def test_cancelled_operations(operation: str, capsys) -> None:
     """Exports of several files left those that they had written."""
-    assert cancel.main(["--operation", operation, "--cases", "4", "--seconds", "600"]) == 0
+    assert cancel.main(["--operation", operation, "--cases", "2", "--seconds", "600"]) == 0
     assert "cancelled" in capsys.readouterr().out
 
 
@@ -85,14 +85,14 @@ def ended_well(name: str, *arguments: str) -> str:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize(("name", "cases"), [("kill", 6), ("two", 4)])
+@pytest.mark.parametrize(("name", "cases"), [("kill", 3), ("two", 2)])
 def test_forked_processes(name: str, cases: int) -> None:
     """Not in the process of the tests: forks of one with threads may hang."""
     assert "decisions" in ended_well(name, "--cases", str(cases), "--seconds", "600")
 
 
 def test_killed_cohorts() -> None:
-    assert "cohorts" in ended_well("cohort", "--cases", "2", "--seconds", "600")
+    assert "cohorts" in ended_well("cohort", "--cases", "1", "--seconds", "600")
 
 
 def test_a_day_of_review() -> None:

@@ -57,11 +57,9 @@ def test_a_small_bias_is_not_flagged_however_many_choices_show_it():
 
 
 def test_the_crowd_test_says_that_it_holds_flags_back():
-    fixed = next(
-        fusion
-        for fusion in (fuse(crowd(seed, votes=60, people=30)) for seed in range(60))
-        if (fusion.q_value <= 0.1).any() and not fusion.flagged.any()
-    )
+    fixed = fuse(crowd(47, votes=60, people=30))
+    assert (fixed.q_value <= 0.1).any()
+    assert not fixed.flagged.any()
     assert fixed.crowd_p > fixed.gate
     assert "none is flagged. Set the crowd test to 1" in "\n".join(fixed.notices)
     assert (fixed.behaviour[fixed.q_value <= 0.1] == UNDECIDABLE).all()

@@ -166,7 +166,7 @@ def test_killed_it_loses_and_repeats_nothing_and_interrupted_it_keeps_a_run(tmp_
     source = tmp_path / "clicks.csv"
     append(source, HEADER)
     steps: list[tuple[int, int]] = []
-    for life in range(3):
+    for life in range(2):
         with started(tmp_path) as process:
             for number in range(4 * life, 4 * life + 4):
                 append(source, visit(number)[:-9])  # the writer stops in the middle of a line ...
@@ -177,15 +177,15 @@ def test_killed_it_loses_and_repeats_nothing_and_interrupted_it_keeps_a_run(tmp_
                     (image_event["annotators"], image_event["clicks"])
                     for image_event in of_images(event_list)
                 ]
-            process.send_signal(signal.SIGKILL if life < 2 else signal.SIGINT)
+            process.send_signal(signal.SIGKILL if life < 1 else signal.SIGINT)
             remaining = process.communicate(timeout=300)[0]
     assert process.returncode == 0
     assert events(remaining)[-1]["run"] == 1
-    assert max(steps) == (12, 12 * len(PLACES))
+    assert max(steps) == (8, 8 * len(PLACES))
     with Study.open(tmp_path / "watched.rscope") as study:
         clicks = study.clicks(1)
-        assert sorted(clicks.annotators) == sorted(f"W{number}" for number in range(12))
-        assert len(clicks) == 12 * len(PLACES)
+        assert sorted(clicks.annotators) == sorted(f"W{number}" for number in range(8))
+        assert len(clicks) == 8 * len(PLACES)
         assert len(clicks.merged()[0]) == len(clicks)
 
 

@@ -17,7 +17,7 @@ from raterscope.app.study import Study
 from tests.app.study.made import a_fusion
 from tests.app.study.worker import place_of
 
-KILLS = 30
+KILLS = 15
 MOST_DONE = 6
 LONGEST_AFTER = 0.02
 

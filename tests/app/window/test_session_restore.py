@@ -20,6 +20,7 @@ import sys, time
 from pathlib import Path
 from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QApplication
+from raterscope.app.window import preferences
 from raterscope.app.window.main_window import MainWindow
 
 QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, sys.argv[2])
@@ -34,21 +35,11 @@ def until(done):
         time.sleep(0.005)
 
 until(lambda: window.workspace is not None and window.workspace.current_item() is not None)
-second = window.document.contents.images[1].id
-window.workspace.go_to(second)
-until(lambda: window.status._text.text().startswith("two.png") and not window.busy)
-print("there", flush=True)
-until(lambda: False)
-"""
-
-
-AT_A_SPOT = (
-    AT_WORK.split("second =")[0]
-    + """
-from raterscope.app.window import preferences
 workspace = window.workspace
 workspace.fuse_again()
 until(lambda: window.document.contents.runs and not window.busy)
+workspace.go_to(window.document.contents.images[1].id)
+until(lambda: window.status._text.text().startswith("two.png") and not window.busy)
 workspace.reviewing.next_disputed()
 workspace.annotators.choose(3)
 workspace.canvas.look_from(120.0, 60.0, 6.0)
@@ -59,24 +50,23 @@ until(lambda: '"spot": null' not in note.read_text() and '"view": null' not in n
 print(workspace.reviewing.spot.number, flush=True)
 until(lambda: False)
 """
-)
 
 
-def _killed(script, study, settings):
-    """Run a script in a process of its own until it says a word, kill it, and give the word."""
-    run = [sys.executable, "-c", script, str(study), str(settings)]
+def _killed(study, settings):
+    """Run a window in a process of its own until it is at a spot, kill it, and give the spot's number."""
+    run = [sys.executable, "-c", AT_WORK, str(study), str(settings)]
     with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as process:
-        word = process.stdout.readline().strip()
+        number = process.stdout.readline().strip()
         process.send_signal(signal.SIGKILL)
         process.wait()
-    return word
+    return number
 
 
-@pytest.fixture
-def killed(study_file, tmp_path):
-    """A study that another process had open, at its second image, when it was killed."""
-    assert _killed(AT_WORK, study_file, tmp_path / "settings") == "there"
-    return study_file
+def _write_note(study):
+    """Leave the note of a window that did not close."""
+    folder = preferences.folder() / "whereabouts"
+    folder.mkdir(parents=True)
+    (folder / "1-1.json").write_text(json.dumps({"study": str(study), "kind": "clicks", "item": 1}))
 
 
 def offered(window, qtbot):
@@ -85,31 +75,20 @@ def offered(window, qtbot):
     idle(window, qtbot)
 
 
-def _is_at(window, name):
-    return window.workspace is not None and window.status._text.text().startswith(name)
-
-
-def test_a_killed_window_is_reopened_at_the_image_it_showed(killed, window, qtbot):
+def test_a_killed_window_is_reopened_at_the_spot_as_it_was_looked_at(study_file, tmp_path, window, qtbot):
+    number = _killed(study_file, tmp_path / "settings")
     offered(window, qtbot)
     assert window.reopen_bar.isVisible()
     assert "Reopen small.rscope, workspace Clicks" in window.reopen_bar.words.text()
     qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Space)
-    qtbot.waitUntil(lambda: _is_at(window, "two.png"), timeout=LONG)
-    idle(window, qtbot)
-    assert _is_at(window, "two.png")
-    assert window.workspace.review_queue.current == window.document.contents.images[1].id
-    assert not window.reopen_bar.isVisible()
-
-
-def test_a_killed_window_is_reopened_at_the_spot_as_it_was_looked_at(study_file, tmp_path, window, qtbot):
-    number = _killed(AT_A_SPOT, study_file, tmp_path / "settings")
-    offered(window, qtbot)
-    window.reopen_bar.accept.click()
     qtbot.waitUntil(
         lambda: window.workspace is not None and window.workspace.reviewing.spot is not None, timeout=LONG
     )
     idle(window, qtbot)
     workspace = window.workspace
+    assert window.status._text.text().startswith("two.png")
+    assert workspace.review_queue.current == window.document.contents.images[1].id
+    assert not window.reopen_bar.isVisible()
     assert str(workspace.reviewing.spot.number) == number
     assert workspace.table.current == 3
     view = workspace.canvas.viewport
@@ -129,8 +108,10 @@ def test_a_note_with_missing_objects_is_ignored(fused):
         assert fused.workspace.canvas.viewport == before
 
 
-def test_a_declined_offer_is_not_repeated(killed, window, qtbot):
+def test_a_declined_offer_is_not_repeated(study_file, window, qtbot):
+    _write_note(study_file)
     offered(window, qtbot)
+    assert window.reopen_bar.isVisible()
     qtbot.mouseClick(window.reopen_bar.decline, Qt.MouseButton.LeftButton)
     assert not window.reopen_bar.isVisible()
     offered(window, qtbot)
@@ -183,9 +164,7 @@ def test_a_drive_that_does_not_answer_holds_no_window_up(qtbot, monkeypatch):
 
     destination = Path("/unplugged/drive/s.rscope")
     preferences.remember_recent(destination)
-    folder = preferences.folder() / "whereabouts"
-    folder.mkdir(parents=True)
-    (folder / "1-1.json").write_text(json.dumps({"study": str(destination), "kind": "clicks", "item": 1}))
+    _write_note(destination)
     monkeypatch.setattr(Path, "is_file", hangs)
     monkeypatch.setattr("raterscope.app.window.files.DRIVE_TIMEOUT_MS", 50)
     window = MainWindow()

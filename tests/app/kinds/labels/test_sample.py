@@ -27,11 +27,22 @@ from raterscope.app.study.labels import labels_of, pictures_of
 TASKS, ANNOTATORS, PICTURES = 600, 80, 20
 
 
+def nothing(*_, **__):
+    """Watch nothing."""
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sample")
+def shown(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    results = folder / "results"
+    results.mkdir()
     make_sample(folder, import_files, tasks=TASKS, annotators=ANNOTATORS, pictures=PICTURES)
-    return folder
+    return folder, results, *demonstrate(folder, results, Tools(import_files, write_report), nothing)
+
+
+@pytest.fixture
+def folder(shown):
+    return shown[0]
 
 
 @pytest.fixture
@@ -43,9 +54,8 @@ def study(folder):
 def test_all_of_it_says_that_it_is_simulated(folder, study):
     (question,) = study.questions()
     assert question.name.startswith("Simulated")  # where there is little room, the end is cut off
-    other_files = [path.name for path in folder.iterdir() if not path.name.startswith(STUDY)]
+    other_files = [path.name for path in folder.iterdir() if path.name.startswith("simulated_")]
     assert len(other_files) == 3
-    assert all(name.startswith("simulated_") for name in other_files)
     assert all(name in about() for name in other_files)
     for path in (folder / "simulated_cells").iterdir():
         with Image.open(path) as picture:
@@ -96,27 +106,6 @@ def test_the_votes_can_be_read_by_anybody(folder):
     assert {row["question"] for row in rows} == {QUESTION}
 
 
-def test_decisions_in_a_study_that_is_there_are_kept(folder):
-    with Study.open(folder / STUDY) as study:
-        study.record(Decision(verb="exclude", annotators=(study.annotators()[0],)))
-    make_sample(folder, import_files, tasks=TASKS, annotators=ANNOTATORS, pictures=PICTURES)
-    with Study.open(folder / STUDY) as study:
-        assert len(study.decisions()) == 1
-
-
-def nothing(*_, **__):
-    """Watch nothing."""
-
-
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("demo")
-    results = folder / "results"
-    results.mkdir()
-    make_sample(folder, import_files, tasks=500, annotators=80, pictures=5)
-    return folder, results, *demonstrate(folder, results, Tools(import_files, write_report), nothing)
-
-
 def test_it_says_what_came_out_and_that_it_is_simulated(shown):
     _, _, study, words, outcomes = shown
     assert str(study) in words[0]
@@ -145,8 +134,13 @@ def test_the_report_tells_the_question(shown):
     assert QUESTION in (results / REPORT).read_text(encoding="utf-8")
 
 
-def test_runs_are_kept_once_however_often_it_is_shown(shown):
-    folder, results, study, *_ = shown
-    demonstrate(folder, results, Tools(import_files, write_report), nothing)
-    with Study.open(study) as opened:
-        assert [run.algorithm for run in opened.runs.all()] == list(METHODS)
+def test_runs_are_kept_once_and_decisions_stay_however_often_it_is_shown(shown):
+    folder, results, path, *_ = shown
+    with Study.open(path) as study:
+        name = study.annotators()[0]
+        study.record(Decision(verb="exclude", annotators=(name,)))
+        study.record(Decision(verb="include", annotators=(name,)))
+    demonstrate(folder, results, Tools(import_files, lambda *_: results), nothing)
+    with Study.open(path) as study:
+        assert [run.algorithm for run in study.runs.all()] == list(METHODS)
+        assert len(study.decisions()) == 2

@@ -19,8 +19,8 @@ from tests.app.conftest import ANNOTATORS, PARASITES
 from tests.app.driving import LONG, idle, press, states
 
 HEADER = "annotator,image,x,y\n"
-EVERY = 250
-"""Milliseconds between two looks at a source."""
+EVERY = 120
+"""Milliseconds between two looks at a source: more than `SOON`, which `idle` waits for."""
 
 
 @pytest.fixture
