@@ -96,9 +96,7 @@ def test_a_format_of_a_plugin_is_imported_and_its_faults_are_named(site, tmp_pat
     (tmp_path / "short.dots").write_text("a.png anna 3\n")
     (tmp_path / "word.dots").write_text("a.png anna 3 north\n")
     names = ("smear", "short", "word")
-    done = commands(
-        site, tmp_path, *(f"fuse clicks {name}.dots --extent 20 10 -o {name}" for name in names)
-    )
+    done = commands(site, tmp_path, *(f"fuse clicks {name}.dots --extent 20 10 -o {name}" for name in names))
     assert done.stdout.splitlines()[-1] == "[0, 1, 1]", done.stderr
     assert done.stdout.startswith("2 clicks by 2 annotators on 1 image")
     assert "short.dots, line 1: expected image, annotator, x and y" in done.stderr

@@ -47,9 +47,9 @@ def _write_cohort(folder: Path) -> Path:
     return path
 
 
-def _start(manifest: Path, output: Path) -> subprocess.Popen[bytes]:
+def _start(manifest: Path, output: Path, jobs: int = JOBS) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "raterscope", "batch", str(manifest), "-o", str(output)]
-    command += ["--jobs", str(JOBS), "--retries", "1000"]
+    command += ["--jobs", str(jobs), "--retries", "1000"]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -96,7 +96,7 @@ class Campaign:
         """Let the cohort end undisturbed, and compare its results."""
         for command in self.commands:
             command.wait()
-        _start(self.manifest, self.output).wait()
+        _start(self.manifest, self.output, jobs=1).wait()
         wrong = self._changed()
         if len(self.done) != CROWDS:
             wrong.append(f"only {len(self.done)} of {CROWDS} cases are done")
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with TemporaryDirectory() as name:
         folder = Path(name)
         manifest = _write_cohort(folder)
-        _start(manifest, folder / "undisturbed").wait()
+        _start(manifest, folder / "undisturbed", jobs=1).wait()
         expected = _results(folder / "undisturbed")
         campaign = None
         number = 0

@@ -60,7 +60,7 @@ def test_parasites_are_bluer_than_the_film(smear):
 
 def test_a_plainer_parasite_is_darker():
     faint, plain = [], []
-    for seed in range(4):
+    for seed in range(2):
         smear = render_smear(seed, parasites=20, artefacts=0, width=900, height=700)
         dark = darkness(smear, smear.parasites)
         order = np.argsort(smear.clarity)
@@ -81,8 +81,8 @@ def test_film_is_pinkish_lilac_and_lit_unevenly(smear):
 
 
 def test_a_crowded_picture_holds_fewer_and_keeps_them_apart():
-    smear = render_smear(1, parasites=500, artefacts=0, width=300, height=200)
-    assert 5 < len(smear.parasites) < 500
+    smear = render_smear(1, parasites=100, artefacts=0, width=200, height=150)
+    assert 5 < len(smear.parasites) < 100
     assert len(smear.clarity) == len(smear.parasites)
 
 

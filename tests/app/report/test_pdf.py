@@ -168,8 +168,9 @@ def test_the_command_says_what_is_wrong_in_one_line(study, tmp_path, capsys):
 
 
 def test_html_is_made_without_qt():
-    modules = "raterscope.app.report, raterscope.app.page.contents, raterscope.app.kinds.masks.report.sections"
-    script = f"import sys, {modules}; sys.exit('PySide6' in sys.modules)"
+    modules = ("report", "page.contents", "kinds.masks.report.sections")
+    names = ", ".join(f"raterscope.app.{module}" for module in modules)
+    script = f"import sys, {names}; sys.exit('PySide6' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 

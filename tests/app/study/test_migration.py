@@ -53,7 +53,7 @@ def exported(path: Path, version: int) -> Tables:
 
 @pytest.fixture(scope="module")
 def studies(tmp_path_factory, study_fused) -> Iterator[dict[int, tuple[Path, Tables, Tables]]]:
-    """By the first format with their kinds: fused studies with decisions, their exports, those of new runs."""
+    """Fused studies by the first format with their kinds; their exports, before and after a new run."""
     made = {}
     for version in (1, 2, 3):
         folder = tmp_path_factory.mktemp(f"format{version}")
