@@ -7,7 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt
-from PySide6.QtGui import QFontMetrics, QHelpEvent, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleAnnouncementEvent,
+    QFontMetrics,
+    QHelpEvent,
+    QKeyEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import (
     QBoxLayout,
     QComboBox,
@@ -46,6 +55,18 @@ def plain_label(text: str = "", role: str = "", *, wrap: bool = False, selectabl
     if selectable:
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label
+
+
+def announce(widget: QWidget, text: str, *, urgent: bool = False) -> None:
+    """Let a screen reader speak a change that does not move the keyboard's focus.
+
+    `urgent`: interrupt what is being spoken.
+    """
+    if text and QAccessible.isActive() and widget.isVisible():
+        event = QAccessibleAnnouncementEvent(widget, text)
+        if urgent:
+            event.setPoliteness(QAccessible.AnnouncementPoliteness.Assertive)
+        QAccessible.updateAccessibility(event)
 
 
 def placeholder(text: str = "") -> QLabel:

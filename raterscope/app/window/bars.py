@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QMessageBox,
     QProgressBar,
     QPushButton,
+    QSizePolicy,
     QToolButton,
     QWidget,
 )
@@ -23,11 +24,13 @@ from raterscope.app.jobs import Job
 from raterscope.text import time_left
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import horizontal
-from raterscope.widgets.parts import ElidedLabel, plain_label
+from raterscope.widgets.parts import ElidedLabel, announce, plain_label
 from raterscope.widgets.theme import set_lengths
 
 TOP_BAR_HEIGHT = 44
 STATUS_HEIGHT = 24
+TEXT_WIDTH = 180
+"""Least width of the status line's description beside a long message."""
 BUTTON_WIDTH = 112
 TAB_AROUND = 30
 """Width of a tab's frame and padding on both sides of its title, in pixels."""
@@ -184,6 +187,7 @@ class NoticeBar(QWidget):
         """Show an error message."""
         self._words.setText(sentence)
         self.show()
+        announce(self, sentence, urgent=True)
 
 
 class StatusLine(QWidget):
@@ -196,15 +200,17 @@ class StatusLine(QWidget):
         set_lengths(self, height=STATUS_HEIGHT)
         self._text = ElidedLabel()
         self._text.setObjectName("statusText")
+        set_lengths(self._text, minimumWidth=TEXT_WIDTH)
         self._message = ElidedLabel("", "accent")
         self._message.setObjectName("statusMessage")
+        self._message.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._message.hide()
         self._background = _named_label("statusBackground")
         self._background.hide()
         self._saved = _named_label("statusSaved")
         horizontal(
-            (self._text, 3),
-            (self._message, 2),
+            (self._text, 1),
+            self._message,
             self._background,
             self._saved,
             inside=self,
@@ -225,6 +231,7 @@ class StatusLine(QWidget):
         """Show a message about what was done; an empty one hides it."""
         self._message.setText(sentence)
         self._message.setVisible(bool(sentence))
+        announce(self, sentence)
 
     def show_background(self, job: Job) -> None:
         """Show how far work is that nobody waits for, until it is over."""

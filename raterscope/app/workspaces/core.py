@@ -20,6 +20,7 @@ from raterscope.app.workspaces.runs import RunControl
 from raterscope.app.workspaces.sample_queue import SampleQueue
 from raterscope.widgets import theme
 from raterscope.widgets.panels.fuse_panel import RunRequest
+from raterscope.widgets.parts import announce
 
 if TYPE_CHECKING:
     from raterscope.app.workspaces.screen import ActionEntry, WorkspaceScreen
@@ -158,6 +159,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
     def _on_decided(self, decision: Decision) -> None:
         contents = self.document.contents
         if contents is not None:
+            announce(self.screen, contents.words(decision))
             self._show_history()
             self.screen.on_decided(decision, contents)
             self.runs.show_outdated()

@@ -31,6 +31,7 @@ from raterscope.widgets.canvas.viewport import (
     Viewport,
 )
 from raterscope.widgets.hints import ChipRow
+from raterscope.widgets.parts import announce
 
 EDGE = 12
 SETTLED = 80
@@ -250,7 +251,10 @@ class CanvasView(QWidget):
         """Frame one spot."""
         self._selected = index
         words = self._spots.spots.words(index) if index is not None else ("no spot selected", "")
-        self.setAccessibleDescription(", ".join(part for part in (*words, self._plane) if part))
+        description = ", ".join(part for part in (*words, self._plane) if part)
+        if description != self.accessibleDescription():
+            self.setAccessibleDescription(description)
+            announce(self, description)
         self.update()
 
     def _hide_overlays(self, bare: bool) -> None:

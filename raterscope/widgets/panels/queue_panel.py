@@ -26,7 +26,7 @@ from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.painting import in_lines, paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList, LongList
 from raterscope.widgets.panels.queue_items import QueuedItems, QueueFilter, QueueItem, is_named
-from raterscope.widgets.parts import ChoiceBox, Header, let_wheel_pass, plain_label, plain_tip
+from raterscope.widgets.parts import ChoiceBox, Header, announce, let_wheel_pass, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths, text_size
 
 NARROWEST = 208
@@ -43,7 +43,9 @@ class QueueFrame(QWidget):
     `choice`: other filters of the queue. `view`: the list.
     """
 
-    def __init__(self, title: str, choice: QWidget, view: QWidget, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, title: str, choice: QWidget, view: LineList[QueueItem], parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setMinimumWidth(NARROWEST)
@@ -103,6 +105,12 @@ class QueueFrame(QWidget):
         self.doubt.setText(words)
         self.doubt.setToolTip(plain_tip(tip))
         self.doubt.setVisible(bool(words))
+
+    def announce_current(self) -> None:
+        """Let a screen reader speak the line that became current; Qt does so where the list has the focus."""
+        index = self._view.currentIndex()
+        if index.isValid() and not self._view.hasFocus():
+            announce(self._view, index.data(Qt.ItemDataRole.AccessibleTextRole))
 
     def show_empty(self, words: str) -> None:
         """Show why the list is empty; an empty text hides the message."""
@@ -261,8 +269,10 @@ class QueuePanel(QueueFrame):
 
     def set_current(self, key: Hashable) -> None:
         """Make an item current, without a signal; None clears the selection."""
-        self._current = key
+        changed, self._current = key != self._current, key
         self._mark_current(scroll=True)
+        if changed:
+            self.announce_current()
 
     @property
     def current(self) -> Hashable:
@@ -516,8 +526,10 @@ class LongQueue(QueueFrame):
 
     def select(self, number: int | None) -> None:
         """Make an item current, without a signal; None clears the selection."""
-        self._current = -1 if number is None else number
+        before, self._current = self._current, -1 if number is None else number
         self._mark(self._row(self._current))
+        if self._current != before:
+            self.announce_current()
 
     @property
     def current(self) -> int | None:

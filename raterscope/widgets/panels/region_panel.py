@@ -16,7 +16,7 @@ from raterscope.widgets.hints import KeyButton, key_grid
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.painting import paint_bar, paint_rater, paint_words, rater_colour, readable
 from raterscope.widgets.panels.lists import ChoiceList, LineKind
-from raterscope.widgets.parts import Header, Menu, placeholder, plain_label, rule
+from raterscope.widgets.parts import Header, Menu, announce, placeholder, plain_label, rule
 from raterscope.widgets.theme import pixels, set_lengths
 
 SHARE, VERDICT = 88, 112
@@ -193,9 +193,10 @@ class RegionPanel(QWidget):
         self._sentence.setText(evidence.sentence)
         self._sentence.setVisible(bool(evidence.sentence))
         self._votes.set_lines(evidence.votes)
-        self._figures.setAccessibleName(
-            f"{evidence.title}, {words}, {self._number.text()} {self._unit.text()}, {self._tally.text()}"
-        )
+        region = f"{evidence.title}, {words}, {self._number.text()} {self._unit.text()}, {self._tally.text()}"
+        if region != self._figures.accessibleName():
+            self._figures.setAccessibleName(region)
+            announce(self, region)
 
     def show_covered(self, region: RegionEvidence | None) -> None:
         """Hide what the raters drew until the expert has drawn the region."""

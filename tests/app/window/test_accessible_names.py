@@ -1,4 +1,4 @@
-"""Accessible names of focusable widgets, and their tab order."""
+"""Accessible names of focusable widgets, their tab order, and what is spoken."""
 
 import pytest
 from PySide6.QtCore import Qt
@@ -8,8 +8,10 @@ from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QMenu, QTabWidget, QW
 from raterscope.app.window.command_palette import CommandPalette, ShortcutSheet
 from raterscope.app.window.guide import pages
 from raterscope.app.workspaces.catalogue import WORKSPACES
+from raterscope.widgets import parts
 from raterscope.widgets.guide_view import GuideView
 from raterscope.widgets.hints import KeyHelp
+from tests.app.driving import LONG, idle
 
 
 def _within(widget, kinds):
@@ -64,3 +66,27 @@ def test_tab_comes_to_the_regions_from_left_to_right_and_from_top_to_bottom(bare
 
 def _takes(widget):
     return bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus) and not isinstance(widget, QTabWidget)
+
+
+@pytest.fixture
+def spoken(monkeypatch):
+    """What a screen reader would be given to speak."""
+    texts = []
+    monkeypatch.setattr(parts.QAccessible, "isActive", lambda: True)
+    monkeypatch.setattr(parts.QAccessible, "updateAccessibility", lambda event: texts.append(event.message()))
+    return texts
+
+
+def test_selection_and_decision_are_spoken_while_the_picture_has_the_keyboard(fused, qtbot, spoken):
+    qtbot.keyClick(fused.workspace.canvas, Qt.Key.Key_Tab)
+    qtbot.waitUntil(lambda: any(text.startswith("spot ") for text in spoken), timeout=LONG)
+    spoken.clear()
+    qtbot.keyClick(fused.workspace.canvas, Qt.Key.Key_A)
+    qtbot.waitUntil(lambda: any(text.startswith("accept spot ") for text in spoken), timeout=LONG)
+    idle(fused, qtbot)
+
+
+def test_errors_and_messages_are_spoken(fused, spoken):
+    fused.status.show_message("Exported.")
+    fused.notice.show_error("The disk is full.")
+    assert spoken[-2:] == ["Exported.", "The disk is full."]
