@@ -107,7 +107,7 @@ packages:
 
 # A folder with the program and Python, in build/bundle/, for computers without Python.
 bundle:
-	scripts/environment .venv-package app,package
+	scripts/environment .venv-package app,pacs,package
 	.venv-package/bin/python -m PyInstaller --noconfirm --log-level ERROR --distpath build/bundle \
 		--workpath build/work scripts/raterscope.spec
 	du -sh build/bundle/raterscope

@@ -19,6 +19,7 @@ _EXTRAS = {
     "shtab": ("shtab", "app"),
     "argparse_manpage": ("argparse-manpage", "app"),
     "dicomweb_client": ("dicomweb-client", "pacs"),
+    "pynetdicom": ("pynetdicom", "pacs"),
 }
 """Name in imports: the package, and the extra that installs it."""
 

@@ -161,7 +161,7 @@ def _serve(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
     collect_garbage_rarely()
     pipe.send(_READY)
-    with suppress(EOFError, BrokenPipeError):  # the parent has ended
+    with suppress(EOFError, ConnectionError):  # the parent has ended
         while True:
             function, arguments = pipe.recv()
             pipe.send((function(*arguments),))

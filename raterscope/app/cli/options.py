@@ -101,6 +101,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "pacs find https://pacs.example.org/dicom-web --patient 4711 --modality CT",
         "pacs get https://pacs.example.org/dicom-web --study 1.2.840.113619.2.5 -o ct",
         "pacs store https://pacs.example.org/dicom-web ct/ consensus.dcm",
+        "pacs find dicom://ARCHIVE@pacs.example.org:104 --patient 4711",
     ),
     "batch": (
         "batch cases.csv -o results --jobs 8",
@@ -187,10 +188,11 @@ def _parser() -> Parser:
         add_command(
             commands,
             "pacs",
-            "find, fetch and store series of a PACS over DICOMweb",
-            "Needs raterscope[pacs]. The window opens no connection by itself. The environment variable\n"
-            "RATERSCOPE_PACS_AUTHORIZATION holds the header that the service asks for: Bearer TOKEN or Basic "
-            "BASE64.",
+            "find, fetch and store series of a PACS over DICOMweb or DIMSE",
+            "Needs raterscope[pacs]. The window opens no connection by itself. DICOMweb: the variable\n"
+            "RATERSCOPE_PACS_AUTHORIZATION holds the header of requests: Bearer TOKEN or Basic BASE64.\n"
+            "DIMSE: the PACS must know the AE title RATERSCOPE, or another one that follows the address as\n"
+            "?calling=AET, and allow C-GET.",
         )
     )
     _describe_batch(commands)

@@ -1,4 +1,4 @@
-"""The command `raterscope pacs`: find, fetch and store series of a DICOMweb service."""
+"""The command `raterscope pacs`: find, fetch and store series of a PACS."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _dicom_files(path: Path) -> list[Path]:
 def pacs(options: argparse.Namespace) -> int:
     """Carry out one of the three."""
     from raterscope.app.command_line.output import ProgressLine
-    from raterscope.app.formats.remote.dicomweb import (
+    from raterscope.app.formats.remote.archives import (
         Series,
         connect,
         fetch_all,
@@ -38,11 +38,11 @@ def pacs(options: argparse.Namespace) -> int:
         store_files,
     )
 
-    client = connect(options.address, options.certificates)
+    archive = connect(options.address, options.certificates)
     if options.act == "store":
         files = [file for path in options.files for file in _dicom_files(path)]
         with ProgressLine(sys.stderr) as watch:
-            store_files(client, files, watch)
+            store_files(archive, files, watch)
         print(f"stored {counted(len(files), 'file')}")
         return 0
     filters = {
@@ -55,7 +55,7 @@ def pacs(options: argparse.Namespace) -> int:
     }  # fmt: skip
     if options.act == "get" and not {"StudyInstanceUID", "SeriesInstanceUID"} & set(filters):
         raise InputError("name what to fetch: --study UID or --series UID; `raterscope pacs find` lists them")
-    matching = find_series(client, filters)
+    matching = find_series(archive, filters)
     if options.act == "find":
         print("\t".join(field.name for field in fields(Series)))
         for series in matching:
@@ -64,7 +64,7 @@ def pacs(options: argparse.Namespace) -> int:
     if not matching:
         raise InputError("there is no such study or series")
     with ProgressLine(sys.stderr) as watch:
-        written = sum(map(len, fetch_all(client, matching, options.output, watch).values()))
+        written = sum(map(len, fetch_all(archive, matching, options.output, watch).values()))
     print(f"{counted(written, 'file')} of {len(matching):,} series in {options.output}")
     return 0
 
@@ -78,7 +78,11 @@ def describe(parser: argparse.ArgumentParser) -> None:
         ("store", "store files"),
     ):
         act = acts.add_parser(name, help=text, description=text.capitalize() + ".")
-        act.add_argument("address", metavar="ADDRESS", help="of the DICOMweb service: https://host/dicom-web")
+        act.add_argument(
+            "address",
+            metavar="ADDRESS",
+            help="of the PACS: https://host/dicom-web (DICOMweb) or dicom://AET@host:port (DIMSE)",
+        )
         if name == "store":
             act.add_argument(
                 "files", nargs="+", type=Path, metavar="FILE", help="DICOM files, and folders of them"

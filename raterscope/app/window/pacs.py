@@ -16,14 +16,15 @@ from raterscope.algorithms.progress import Watch, part
 from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.exports import Provenance, Request, provenance, write_export
-from raterscope.app.formats.remote.dicomweb import (
-    AUTHORIZATION,
+from raterscope.app.formats.remote.archives import (
+    Archive,
     Series,
     connect,
     fetch_all,
     find_series,
     store_files,
 )
+from raterscope.app.formats.remote.dicomweb import AUTHORIZATION
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.kinds.registry import find_export
 from raterscope.app.study import Study
@@ -151,26 +152,25 @@ def _remember_service(service: tuple[str, str]) -> None:
     preferences.remember_all(dict(zip(_KEYS, service, strict=True)))
 
 
-def _client(service: tuple[str, str]) -> Any:
+def _archive(service: tuple[str, str]) -> Archive:
     address, certificates = service
     return connect(address, Path(certificates).expanduser() if certificates else None)
 
 
 def _search(service: tuple[str, str], filters: Mapping[str, str], watch: Watch) -> list[Series]:
-    watch(0.0, "searching")
-    return find_series(_client(service), filters)
+    return find_series(_archive(service), filters, watch)
 
 
 def _fetch(service: tuple[str, str], series: Sequence[Series], folder: Path, watch: Watch) -> list[Path]:
-    return list(fetch_all(_client(service), series, folder, watch))
+    return list(fetch_all(_archive(service), series, folder, watch))
 
 
 def _store(service: tuple[str, str], request: Request, study: Study, watch: Watch) -> str:
-    client = _client(service)
+    archive = _archive(service)
     with TemporaryDirectory() as folder:
         filled = Request(request.what, request.format, Path(folder) / "consensus_seg.dcm", request.items)
         export = find_export(request.what, ["masks"])
         written = write_export(export, study, filled, part(watch, 0.0, 0.5))
         files = [file for file in written.files if file.suffix == ".dcm"]
-        store_files(client, files, part(watch, 0.5, 1.0))
+        store_files(archive, files, part(watch, 0.5, 1.0))
     return f"Stored the consensus in the PACS: {counted(len(files), 'file')}."

@@ -36,8 +36,8 @@ _FILTERS = {
     "Modality": ("Modality", "CT, MR, SEG, RTSTRUCT..."),
 }
 _ABOUT_FETCH = (
-    "Series are searched over DICOMweb, copied into the folder, and imported. Nothing is sent before you "
-    "press Search."
+    "Series are searched over DICOMweb (https://) or DIMSE (dicom://), copied into the folder, and imported. "
+    "Nothing is sent before you press Search."
 )
 _ABOUT_STORE = (
     "The segmentation is stored with its patient and study. It names the raters' run and your decisions."
@@ -49,7 +49,7 @@ class ServiceForm(QFormLayout):
 
     def __init__(self, address: str, certificates: str, access: str) -> None:
         super().__init__()
-        self.address = self.add_line("Address", address, "https://host/dicom-web")
+        self.address = self.add_line("Address", address, "https://host/dicom-web, or dicom://AET@host:port")
         self.certificates = self.add_line(
             "Certificates", certificates, "PEM file of the hospital's own authority; usually empty"
         )

@@ -7,13 +7,14 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.terminology import Structure
-from raterscope.app.formats.remote import dicomweb
+from raterscope.app.formats.remote import archives, dicomweb
 from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.pacs_dialogs import PacsFetchDialog, PacsStoreDialog
 from tests.app.driving import LONG, idle, open_study
 from tests.app.formats.masks.conftest import series  # noqa: F401 - a fixture
-from tests.app.formats.remote.test_dicomweb import _anna, archive, needs_orthanc  # noqa: F401 - fixtures
+from tests.app.formats.remote.conftest import archive, node  # noqa: F401 - fixtures
+from tests.app.formats.remote.test_dicomweb import _anna  # noqa: F401 - a fixture
 from tests.app.window.test_experts import dialog_of, trigger
 
 
@@ -27,7 +28,7 @@ def filled(archive, _anna, series, tmp_path):  # noqa: F811
         mask[1:3, 5:12, 10 : 10 + wide] = True
         masks.append(tmp_path / f"{rater}.dcm")
         write_masks(masks[-1], "dicom-seg", [Structure("lung", mask)], volume.grid, source=volume)
-    dicomweb.store_files(dicomweb.connect(archive), [*volume.files, *masks])
+    archives.store_files(archives.connect(archive), [*volume.files, *masks])
     return archive
 
 
@@ -45,7 +46,6 @@ def search(dialog, qtbot, patient=""):
     return dialog.message.text()
 
 
-@needs_orthanc
 def test_series_are_fetched_and_imported_and_their_consensus_is_stored(filled, window, qtbot, tmp_path):
     dialog = ask(window, qtbot, filled)
     assert "No series match" in search(dialog, qtbot, "nobody")
@@ -73,14 +73,13 @@ def test_series_are_fetched_and_imported_and_their_consensus_is_stored(filled, w
     store.accept()
     qtbot.waitUntil(lambda: "Stored the consensus" in window.status.message, timeout=LONG)
     idle(window, qtbot)
-    stored = dicomweb.find_series(dicomweb.connect(filled), {"Modality": "SEG"})
+    stored = archives.find_series(archives.connect(filled), {"Modality": "SEG"})
     assert len(stored) == 4
     assert {entry.patient for entry in stored} == {"PID-4711"}
 
 
-@needs_orthanc
 def test_half_a_series_is_removed_when_fetching_is_cancelled(filled, window, qtbot, tmp_path, monkeypatch):
-    steps_of = dicomweb.steps_of
+    steps_of = archives.steps_of
 
     def cancelling(watch, listed):
         def step(fraction, words):
@@ -90,7 +89,7 @@ def test_half_a_series_is_removed_when_fetching_is_cancelled(filled, window, qtb
 
         return ((entry, step) for entry, _ in steps_of(watch, listed))
 
-    monkeypatch.setattr(dicomweb, "steps_of", cancelling)
+    monkeypatch.setattr(archives, "steps_of", cancelling)
     dialog = ask(window, qtbot, filled)
     search(dialog, qtbot)
     dialog.folder.text = str(tmp_path / "fetched")
@@ -101,7 +100,6 @@ def test_half_a_series_is_removed_when_fetching_is_cancelled(filled, window, qtb
     assert window.document.contents is None
 
 
-@needs_orthanc
 def test_a_wrong_password_and_a_wrong_address_are_sentences_in_the_dialog(filled, window, qtbot, monkeypatch):
     monkeypatch.setenv(dicomweb.AUTHORIZATION, "Basic d3Jvbmc6d3Jvbmc=")
     dialog = ask(window, qtbot, filled)
@@ -109,7 +107,7 @@ def test_a_wrong_password_and_a_wrong_address_are_sentences_in_the_dialog(filled
     dialog.form.address.setText("http://127.0.0.1:9/dicom-web")
     assert "127.0.0.1:9: does not answer" in search(dialog, qtbot)
     dialog.form.address.setText("archive")
-    assert "is no address of a DICOMweb service" in search(dialog, qtbot)
+    assert "is no address of a PACS" in search(dialog, qtbot)
     dialog.reject()
 
 
@@ -120,3 +118,17 @@ def test_no_connection_is_opened_before_search_is_pressed(window, qtbot, monkeyp
     idle(window, qtbot)
     dialog.reject()
     assert not calls
+
+
+def test_series_are_fetched_over_dimse(node, series, window, qtbot, tmp_path):  # noqa: F811
+    pytest.importorskip("pynetdicom")
+    archives.store_files(archives.connect(node), series().files)
+    dialog = ask(window, qtbot, node.replace("ARCHIVE", "OTHER"))
+    assert "is not called OTHER" in search(dialog, qtbot)
+    dialog.form.address.setText(node)
+    assert "1 series" in search(dialog, qtbot, "PID-*")
+    dialog.folder.text = str(tmp_path / "fetched")
+    dialog.accept()
+    qtbot.waitUntil(lambda: window.document.contents is not None, timeout=LONG)
+    idle(window, qtbot)
+    assert window.document.contents.path.name == "CT-PID-4711.rscope"

@@ -1,14 +1,7 @@
 """Series go to a real archive over DICOMweb and come back as they were; every refusal is one sentence."""
 
 import http.server
-import json
-import shutil
-import socket
-import subprocess
 import threading
-import time
-import urllib.request
-from pathlib import Path
 
 import numpy as np
 import pydicom
@@ -18,41 +11,6 @@ from raterscope.app.cli import main
 from tests.app.formats.masks.conftest import series  # noqa: F401 - a fixture
 
 pytest.importorskip("dicomweb_client")
-PLUGIN = Path("/usr/share/orthanc/plugins/libOrthancDicomWeb.so")
-needs_orthanc = pytest.mark.skipif(
-    not (shutil.which("Orthanc") and PLUGIN.exists()), reason="the archive Orthanc is not installed"
-)
-
-
-@pytest.fixture
-def archive(tmp_path):
-    """The address of an empty archive on this computer, which asks for a password."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    folder = tmp_path / "archive"
-    folder.mkdir()
-    settings = {
-        "HttpPort": port, "DicomServerEnabled": False, "StorageDirectory": str(folder),
-        "IndexDirectory": str(folder), "Plugins": [str(PLUGIN)], "AuthenticationEnabled": True,
-        "RegisteredUsers": {"anna": "secret"}, "DicomWeb": {"Enable": True, "Root": "/dicom-web/"},
-    }  # fmt: skip
-    (folder / "orthanc.json").write_text(json.dumps(settings))
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(["Orthanc", str(folder / "orthanc.json")], stdout=log, stderr=log)
-    try:
-        while process.poll() is None:
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/system", timeout=5)
-            except urllib.error.HTTPError:
-                break  # it asks for the password
-            except OSError:
-                time.sleep(0.05)
-        assert process.poll() is None, (folder / "log").read_text()
-        yield f"http://127.0.0.1:{port}/dicom-web"
-    finally:
-        process.terminate()
-        process.wait(30)
 
 
 @pytest.fixture
@@ -67,7 +25,6 @@ def listed(capsys, *words):
     return [dict(zip(head, row, strict=True)) for row in rows]
 
 
-@needs_orthanc
 @pytest.mark.usefixtures("_anna")
 def test_a_consensus_is_stored_beside_its_series_and_found_again(archive, series, tmp_path, capsys):  # noqa: F811
     volume = series()
@@ -104,13 +61,11 @@ def test_a_consensus_is_stored_beside_its_series_and_found_again(archive, series
     assert sorted(row["modality"] for row in rows) == ["CT", "SEG", "SR"]
 
 
-@needs_orthanc
 def test_an_archive_that_asks_for_a_password(archive, capsys):
     assert main(["pacs", "find", archive]) == 1
     assert "asks who you are (status 401); set RATERSCOPE_PACS_AUTHORIZATION" in capsys.readouterr().err
 
 
-@needs_orthanc
 @pytest.mark.usefixtures("_anna")
 def test_what_an_archive_refuses(archive, tmp_path, capsys):
     assert main(["pacs", "get", archive, "--study", "1.2.3", "-o", str(tmp_path)]) == 1
@@ -126,7 +81,7 @@ def test_what_an_archive_refuses(archive, tmp_path, capsys):
     ("address", "words"),
     [
         ("http://127.0.0.1:9/dicom-web", "127.0.0.1:9: does not answer"),
-        ("ftp://host/x", "is no address of a DICOMweb service"),
+        ("ftp://host/x", "is no address of a PACS"),
         ("https://anna:secret@host/x", "write no password into the address"),
         ("http://host.example/x", "a token is sent over https only"),
     ],

@@ -1,0 +1,190 @@
+"""Series of a PACS: find, fetch and store them over DICOMweb or DIMSE, whichever the address names.
+
+Only the command `raterscope pacs` and the dialogs of a PACS open a connection. They need
+``raterscope[pacs]``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from raterscope.algorithms.progress import Watch, silent, steps_of
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.output_files import file_name_part, open_output
+
+MOST_SERIES = 1000
+MOST_INSTANCES = 50_000
+_DRAWN = ("SEG", "RTSTRUCT")
+
+
+@dataclass(frozen=True)
+class Series:
+    """A series in an archive."""
+
+    patient: str
+    date: str
+    modality: str
+    description: str
+    instances: str
+    study_uid: str
+    series_uid: str
+
+
+class Archive(Protocol):
+    """An archive that is entered at each call; every refusal is an `InputError`."""
+
+    def find(self, filters: Mapping[str, str], watch: Watch) -> list[Series]:
+        """List the series whose elements match, by DICOM keyword."""
+
+    def fetch(self, series: Series, receive: Callable[[Any], None]) -> None:
+        """Hand each instance of a series to `receive`, with its file meta information."""
+
+    def storing(self) -> AbstractContextManager[Callable[[Any], int]]:
+        """Give a function that stores an instance and returns the failure's status; 0 for none."""
+
+
+def connect(address: str, certificates: Path | None = None) -> Archive:
+    """Return the archive at an address; no connection is opened yet.
+
+    Parameters
+    ----------
+    address : str
+        "https://host/dicom-web" for DICOMweb; "dicom://AET@host:port" for DIMSE, or "dicoms://" with TLS.
+    certificates : Path, optional
+        Certificates of the authorities to trust, for a hospital's own.
+    """
+    if certificates is not None and not certificates.is_file():
+        raise InputError("does not exist; expected certificates as PEM", file=certificates)
+    if urlsplit(address).scheme in ("dicom", "dicoms"):
+        from raterscope.app.formats.remote.dimse import DimseArchive
+
+        return DimseArchive(address, certificates)
+    from raterscope.app.formats.remote.dicomweb import WebArchive
+
+    return WebArchive(address, certificates)
+
+
+def find_series(archive: Archive, filters: Mapping[str, str], watch: Watch = silent) -> list[Series]:
+    """List the series that match.
+
+    Parameters
+    ----------
+    filters : mapping of keyword to str
+        "PatientID", "Modality", "StudyDate", "StudyInstanceUID"; ``*`` matches anything.
+    """
+    return sorted(
+        archive.find(filters, watch),
+        key=lambda series: (series.patient, series.date, series.study_uid, series.modality in _DRAWN),
+    )
+
+
+def fetch_all(
+    archive: Archive, series: Sequence[Series], folder: Path, watch: Watch = silent
+) -> dict[Path, list[Path]]:
+    """Write series into folders of their own below a folder; return the files of each."""
+    repeated = Counter(map(_name_of, series))
+    files: dict[Path, list[Path]] = {}
+    for listed, step in steps_of(watch, series):
+        target = _folder_of(listed, folder, repeats=repeated[_name_of(listed)] > 1)
+        files[target] = fetch_series(archive, listed, target, step)
+    return files
+
+
+def _name_of(series: Series) -> str:
+    """Return a name in words: importers name new studies and raters by it."""
+    return file_name_part(f"{series.modality} {series.description or series.patient or 'study'}")
+
+
+def _folder_of(series: Series, folder: Path, *, repeats: bool) -> Path:
+    """Return a folder for a series alone: NAME, or NAME-A, NAME-B ... if the name repeats."""
+    name = _name_of(series)
+    for suffix in ("", *(f"-{letter}" for letter in ascii_uppercase), f"-{series.series_uid}"):
+        target = folder / f"{name}{suffix}"
+        if (suffix or not repeats) and _series_in(target) in (None, series.series_uid):
+            break
+    return target
+
+
+def _series_in(folder: Path) -> str | None:
+    """Return the UID of the series in a folder; None if it holds no DICOM file."""
+    import pydicom
+
+    for file in folder.glob("*.dcm"):
+        with suppress(pydicom.errors.InvalidDicomError, OSError):
+            tags = ["SeriesInstanceUID"]
+            return str(pydicom.dcmread(file, specific_tags=tags, stop_before_pixels=True).SeriesInstanceUID)
+    return None
+
+
+def fetch_series(archive: Archive, series: Series, folder: Path, watch: Watch = silent) -> list[Path]:
+    """Write the instances of a series into a folder, one file each, which are replaced if they exist.
+
+    What stops it leaves no new instances behind: half a series would be imported as a whole one.
+    """
+    before = set(folder.iterdir()) if folder.exists() else set()
+    try:
+        return _fetch(archive, series, folder, watch)
+    except BaseException:
+        for file in set(folder.glob("*.dcm")) - before:
+            file.unlink(missing_ok=True)
+        raise
+
+
+def _fetch(archive: Archive, series: Series, folder: Path, watch: Watch) -> list[Path]:
+    import pydicom
+
+    folder.mkdir(parents=True, exist_ok=True)
+    total = int(series.instances) if series.instances.isdigit() else 0
+    is_drawn = series.modality in _DRAWN  # without an author, the rater's name is the file's
+    files: list[Path] = []
+
+    def receive(instance: Any) -> None:
+        number = len(files) + 1
+        if number > MOST_INSTANCES:
+            raise InputError(f"the archive sends more than {MOST_INSTANCES:,} instances of one series")
+        watch(min(number / max(total, number), 1.0), f"fetching {series.modality} {number:,} of {total:,}")
+        uid = pydicom.uid.UID(str(instance.SOPInstanceUID))
+        if not uid.is_valid:
+            raise InputError(f"the archive sends an instance whose UID is not valid: {plain(uid)}")
+        file = folder / f"{folder.name if is_drawn and total == 1 else uid}.dcm"
+        with open_output(file) as draft:
+            instance.save_as(draft, enforce_file_format=True)
+        files.append(file)
+
+    archive.fetch(series, receive)
+    return files
+
+
+def store_files(archive: Archive, files: Sequence[Path], watch: Watch = silent) -> None:
+    """Store DICOM files, each by itself. Raises `InputError` for the first that is refused."""
+    import pydicom
+
+    with archive.storing() as store:
+        for number, file in enumerate(files):
+            watch(number / len(files), f"storing {plain(file.name)}")
+            try:
+                dataset = pydicom.dcmread(file)
+            except (pydicom.errors.InvalidDicomError, OSError) as error:
+                raise InputError("is no DICOM file", file=file) from error
+            if status := store(dataset):
+                raise InputError(f"was refused by the archive (failure reason {status:04X}H)", file=file)
+
+
+def series_of(dataset: Any) -> Series:
+    """Return the series that an answer describes."""
+
+    def text(keyword: str) -> str:
+        value = dataset.get(keyword)
+        return "" if value is None else plain(value, 100)
+
+    return Series(
+        text("PatientID"), text("StudyDate"), text("Modality"), text("SeriesDescription"),
+        text("NumberOfSeriesRelatedInstances"), text("StudyInstanceUID"), text("SeriesInstanceUID"),
+    )  # fmt: skip

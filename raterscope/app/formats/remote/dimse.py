@@ -1,0 +1,335 @@
+"""DIMSE: find, fetch and store series of a PACS by C-FIND, C-GET and C-STORE.
+
+C-MOVE is left out: the archive would send to a port of this computer, which had to be open and registered
+in the archive. C-GET answers over the connection that asked.
+
+References
+----------
+DICOM PS3.4, "Service Class Specifications", annexes B and C; DICOM PS3.8, "Network Communication Support for
+Message Exchange".
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.remote.archives import MOST_SERIES, Series, series_of
+
+_TIMEOUT = 60
+_MOST_BYTES = 2 << 30
+"""Of a message, such as an instance; the whole of it is in memory."""
+
+_CALLING = "RATERSCOPE"
+_IMAGES = (
+    "CTImageStorage", "EnhancedCTImageStorage", "MRImageStorage", "EnhancedMRImageStorage",
+    "PositronEmissionTomographyImageStorage", "EnhancedPETImageStorage", "NuclearMedicineImageStorage",
+    "ComputedRadiographyImageStorage", "DigitalXRayImageStorageForPresentation",
+    "DigitalMammographyXRayImageStorageForPresentation", "XRayAngiographicImageStorage",
+    "UltrasoundImageStorage", "UltrasoundMultiFrameImageStorage", "SecondaryCaptureImageStorage",
+    "MultiFrameTrueColorSecondaryCaptureImageStorage", "VLMicroscopicImageStorage",
+    "VLWholeSlideMicroscopyImageStorage",
+)  # fmt: skip
+_OBJECTS = (
+    "SegmentationStorage", "LabelMapSegmentationStorage", "RTStructureSetStorage", "RTDoseStorage",
+    "ParametricMapStorage", "BasicTextSRStorage", "EnhancedSRStorage", "ComprehensiveSRStorage",
+    "Comprehensive3DSRStorage",
+)  # fmt: skip
+_UNCOMPRESSED = ("1.2.840.10008.1.2.1", "1.2.840.10008.1.2")
+_COMPRESSED = (  # JPEG baseline, JPEG lossless, JPEG-LS, JPEG 2000 lossless and lossy
+    "1.2.840.10008.1.2.4.50", "1.2.840.10008.1.2.4.70", "1.2.840.10008.1.2.4.80", "1.2.840.10008.1.2.4.90",
+    "1.2.840.10008.1.2.4.91",
+)  # fmt: skip
+
+
+class _Stop(BaseException):
+    """Leaves pynetdicom, which catches every `Exception` of a handler."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+class DimseArchive:
+    """An archive with DIMSE services.
+
+    Parameters
+    ----------
+    address : str
+        "dicom://AET@host:port" with the archive's AE title; "dicoms://" with TLS. Raterscope's own AE title
+        is RATERSCOPE; another one follows as "?calling=AET".
+    certificates : Path, optional
+        Certificates of the authorities to trust.
+    """
+
+    def __init__(self, address: str, certificates: Path | None = None) -> None:
+        import pynetdicom
+
+        parts = urlsplit(address)
+        try:
+            port = parts.port
+        except ValueError:
+            port = None
+        titles = (unquote(parts.username or ""), *parse_qs(parts.query).get("calling", [_CALLING])[:1])
+        if not (parts.hostname and port and all(map(_is_title, titles))) or parts.password:
+            raise InputError(
+                f"{plain(address)} is no address of a PACS; expected dicom://AET@host:port with the "
+                "archive's AE title (1 to 16 letters)"
+            )
+        self._called, self._calling = titles
+        self._host, self._port = parts.hostname, port
+        self._tls = None
+        if parts.scheme == "dicoms":
+            try:
+                context = ssl.create_default_context(cafile=certificates)
+            except ssl.SSLError as error:
+                raise InputError("holds no certificates as PEM", file=certificates) from error
+            self._tls = (context, self._host)
+        self._problem: InputError | None = None
+        self._received = 0
+        logging.getLogger("pynetdicom").setLevel(logging.CRITICAL + 1)
+        pynetdicom._config.LOG_RESPONSE_IDENTIFIERS = pynetdicom._config.LOG_REQUEST_IDENTIFIERS = False
+
+    def find(self, filters: Mapping[str, str], watch: Watch) -> list[Series]:
+        """List the series whose elements match, by DICOM keyword."""
+        if "SeriesInstanceUID" in filters and "StudyInstanceUID" not in filters:
+            raise InputError("name the study of the series too: DIMSE finds series by their study")
+        series: list[Series] = []
+        watch(0.0, "searching")
+        with self._associated(_contexts("StudyRootQueryRetrieveInformationModelFind")) as association:
+            wanted = {
+                "PatientID": "", "StudyDate": "", "StudyInstanceUID": "",
+                "ModalitiesInStudy": filters.get("Modality", ""),
+            }  # fmt: skip
+            studies = self._query(association, "STUDY", wanted | _only(filters, wanted))
+            for number, study in enumerate(studies, start=1):
+                watch(number / (len(studies) + 1), f"searching study {number:,} of {len(studies):,}")
+                wanted = {
+                    "Modality": "", "SeriesInstanceUID": "", "SeriesDescription": "",
+                    "NumberOfSeriesRelatedInstances": "",
+                }  # fmt: skip
+                rows = self._query(
+                    association,
+                    "SERIES",
+                    wanted | _only(filters, wanted) | {"StudyInstanceUID": str(study.StudyInstanceUID)},
+                )
+                for row in rows:
+                    row.StudyInstanceUID = study.StudyInstanceUID
+                    row.PatientID, row.StudyDate = study.get("PatientID"), study.get("StudyDate")
+                    series.append(series_of(row))
+                if len(series) > MOST_SERIES:
+                    raise InputError(f"more than {MOST_SERIES:,} series match; narrow the search")
+        return series
+
+    def _query(self, association: Any, level: str, elements: Mapping[str, str]) -> list[Any]:
+        from pydicom import Dataset, config
+        from pydicom.datadict import dictionary_VR
+        from pydicom.valuerep import validate_value
+        from pynetdicom.sop_class import StudyRootQueryRetrieveInformationModelFind as Model
+
+        query = Dataset()
+        query.QueryRetrieveLevel = level
+        if not "".join(elements.values()).isascii():
+            query.SpecificCharacterSet = "ISO_IR 192"
+        for keyword, value in elements.items():
+            try:
+                validate_value(dictionary_VR(keyword), value, config.RAISE)
+                setattr(query, keyword, value)
+            except ValueError as error:
+                raise InputError(f"{plain(value)} is no value of {keyword}") from error
+        rows: list[Any] = []
+        for status, row in association.send_c_find(query, Model):
+            self._received = 0
+            code = self._code(association, status)
+            if code not in (0x0000, 0xFF00, 0xFF01):
+                raise InputError(f"{self._name}: refused the query (status {code:04X}H)")
+            if row is None:
+                continue
+            rows.append(row)
+            if len(rows) > MOST_SERIES:
+                raise InputError(
+                    f"more than {MOST_SERIES:,} {level.lower()} entries match; narrow the search"
+                )
+        return rows
+
+    def fetch(self, series: Series, receive: Callable[[Any], None]) -> None:
+        """Hand each instance of a series to `receive`."""
+        from pydicom.dataset import Dataset
+        from pynetdicom import build_role, evt, sop_class
+
+        def take(event: Any) -> int:
+            self._received = 0
+            try:
+                instance = event.dataset
+                instance.file_meta = event.file_meta
+                receive(instance)
+            except (LookupError, TypeError, AttributeError, ValueError) as error:
+                raise _Stop(InputError(f"{self._name}: sent damaged DICOM")) from error
+            except Exception as error:
+                raise _Stop(error) from error
+            return 0
+
+        query = Dataset()
+        query.QueryRetrieveLevel = "SERIES"
+        query.StudyInstanceUID, query.SeriesInstanceUID = series.study_uid, series.series_uid
+        contexts = [
+            *_contexts("StudyRootQueryRetrieveInformationModelGet", *_IMAGES, *_OBJECTS),
+            *(context for syntax in _COMPRESSED for context in _contexts(*_IMAGES, syntaxes=[syntax])),
+        ]
+        roles = [build_role(getattr(sop_class, name), scp_role=True) for name in (*_IMAGES, *_OBJECTS)]
+        model = sop_class.StudyRootQueryRetrieveInformationModelGet
+        with self._associated(contexts, [(evt.EVT_C_STORE, take)], roles) as association:
+            for status, _ in association.send_c_get(query, model):
+                code = self._code(association, status)
+                failed = status.get("NumberOfFailedSuboperations") or 0
+                if code not in (0x0000, 0xFF00):
+                    number = f"; {failed:,} instances were not sent" if failed else ""
+                    raise InputError(f"{self._name}: refused to send a series (status {code:04X}H){number}")
+
+    @contextmanager
+    def storing(self) -> Iterator[Callable[[Any], int]]:
+        """Give a function that stores an instance and returns the failure's status; 0 for none."""
+        from pynetdicom import build_context
+
+        with ExitStack() as stack:
+            kind, association = None, None
+
+            def store(dataset: Any) -> int:
+                nonlocal kind, association
+                meta = dataset.file_meta
+                wanted = (meta.MediaStorageSOPClassUID, meta.TransferSyntaxUID)
+                if wanted != kind:
+                    stack.close()
+                    association = stack.enter_context(self._associated([build_context(*wanted)]))
+                    kind = wanted
+                assert association is not None
+                try:
+                    code = self._code(association, association.send_c_store(dataset))
+                except (ValueError, AttributeError) as error:
+                    raise InputError("cannot be encoded as its header says") from error
+                return 0 if code >> 12 == 0xB else code  # warnings: stored with changes
+
+            yield store
+
+    @contextmanager
+    def _associated(
+        self, contexts: Sequence[Any], handlers: Sequence[Any] = (), roles: Sequence[Any] = ()
+    ) -> Iterator[Any]:
+        """Associate, and release the association; it is aborted if anything fails."""
+        from pynetdicom import AE, evt
+
+        self._problem, self._received = None, 0
+        host = self._reach()
+        entity = AE(self._calling)
+        entity.acse_timeout = entity.dimse_timeout = entity.network_timeout = _TIMEOUT
+        entity.connection_timeout = _TIMEOUT
+        association = entity.associate(
+            host, self._port, list(contexts), self._called, ext_neg=list(roles),
+            tls_args=self._tls, evt_handlers=[(evt.EVT_CONN_OPEN, self._limit), *handlers],
+        )  # fmt: skip
+        if not association.is_established:
+            raise self._refusal(association, contexts)
+        try:
+            yield association
+        except BaseException as error:
+            association.abort()
+            if isinstance(error, _Stop):
+                raise error.error from error.error.__cause__
+            raise
+        association.release()
+
+    def _reach(self) -> str:
+        """Return the archive's address in numbers, after a connection that says what pynetdicom does not."""
+        try:
+            with socket.create_connection((self._host, self._port), _TIMEOUT) as connection:
+                if self._tls is not None:
+                    context, name = self._tls
+                    connection = context.wrap_socket(connection, server_hostname=name)
+                with connection:
+                    return str(connection.getpeername()[0])
+        except socket.gaierror as error:
+            raise InputError(f"{self._name}: there is no computer of this name") from error
+        except TimeoutError as error:
+            raise InputError(f"{self._name}: did not answer within {_TIMEOUT} s") from error
+        except ssl.SSLCertVerificationError as error:
+            raise InputError(
+                f"{self._name}: its certificate is not trusted; name the authority's certificates "
+                "(--certificates FILE)"
+            ) from error
+        except ssl.SSLError as error:
+            raise InputError(f"{self._name}: has no TLS; use dicom:// where that is allowed") from error
+        except OSError as error:
+            raise InputError(f"{self._name}: does not answer") from error
+
+    def _limit(self, event: Any) -> None:
+        """Limit how long the archive may be silent, and how much it may send in a message."""
+        transport = event.assoc.dul.socket
+        transport.socket.settimeout(_TIMEOUT)
+        read = transport.recv
+
+        def recv(count: int) -> Any:
+            self._received += count
+            if self._received > _MOST_BYTES:
+                self._problem = InputError(f"{self._name}: sends more than {_MOST_BYTES >> 20:,} MB at once")
+                raise OSError
+            return read(count)
+
+        transport.recv = recv
+
+    @property
+    def _name(self) -> str:
+        return plain(f"{self._host}:{self._port}", 100)
+
+    def _code(self, association: Any, status: Any) -> int:
+        """Return the code of a status. Raises `InputError` if the archive sent none."""
+        self._received = 0
+        if "Status" in status:
+            return int(status.Status)
+        if association._sent_abort:
+            words = f"did not answer within {_TIMEOUT} s"
+        else:
+            words = f"ended the association; does it know the AE title {self._calling}, and allow this?"
+        raise self._problem or InputError(f"{self._name}: {words}")
+
+    def _refusal(self, association: Any, contexts: Sequence[Any]) -> InputError:
+        answer = association.acceptor.primitive
+        if answer is None:
+            words = f"is no DICOM archive, or did not answer within {_TIMEOUT} s"
+        elif association.is_rejected:
+            reason = (answer.result_source, answer.diagnostic)
+            words = _REJECTIONS.get(reason, "refused the association").format(self._called, self._calling)
+        else:
+            syntax = contexts[0]
+            words = f"does not offer {syntax.abstract_syntax.name} in {syntax.transfer_syntax[0].name}"
+        return self._problem or InputError(f"{self._name}: {words}")
+
+
+_REJECTIONS = {
+    (1, 3): "does not know the AE title {1}; register it in the archive, or add ?calling=AET to the address",
+    (1, 7): "is not called {0}; write its AE title before the @ of the address",
+    (3, 1): "is busy; try again later",
+    (3, 2): "has too many connections; try again later",
+}
+
+
+def _is_title(text: str) -> bool:
+    """Return whether a text can be an AE title."""
+    return 0 < len(text.strip()) <= 16 and text.isascii() and text.isprintable() and "\\" not in text
+
+
+def _only(filters: Mapping[str, str], keywords: Mapping[str, str]) -> dict[str, str]:
+    return {keyword: value for keyword, value in filters.items() if keyword in keywords}
+
+
+def _contexts(*names: str, syntaxes: Sequence[str] = _UNCOMPRESSED) -> list[Any]:
+    from pynetdicom import build_context, sop_class
+
+    return [build_context(getattr(sop_class, name), list(syntaxes)) for name in names]

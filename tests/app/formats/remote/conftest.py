@@ -1,0 +1,78 @@
+"""A real archive, started by the test."""
+
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+PLUGIN = Path("/usr/share/orthanc/plugins/libOrthancDicomWeb.so")
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@contextmanager
+def orthanc(folder, **settings):
+    """Run an empty archive; its port of HTTP."""
+    port = free_port()
+    folder.mkdir()
+    settings = {
+        "HttpPort": port, "DicomServerEnabled": False, "StorageDirectory": str(folder),
+        "IndexDirectory": str(folder), **settings,
+    }  # fmt: skip
+    (folder / "orthanc.json").write_text(json.dumps(settings))
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(["Orthanc", str(folder / "orthanc.json")], stdout=log, stderr=log)
+    try:
+        while process.poll() is None:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/system", timeout=5)
+                break
+            except urllib.error.HTTPError:
+                break  # it asks for the password
+            except OSError:
+                time.sleep(0.05)
+        assert process.poll() is None, (folder / "log").read_text()
+        yield port
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """The address of an empty archive on this computer, which asks for a password."""
+    if not (shutil.which("Orthanc") and PLUGIN.exists()):
+        pytest.skip("the archive Orthanc is not installed")
+    users = {"AuthenticationEnabled": True, "RegisteredUsers": {"anna": "secret"}}
+    web = {"Plugins": [str(PLUGIN)], "DicomWeb": {"Enable": True, "Root": "/dicom-web/"}}
+    with orthanc(tmp_path / "archive", **users, **web) as port:
+        yield f"http://127.0.0.1:{port}/dicom-web"
+
+
+@pytest.fixture
+def node(tmp_path):
+    """The address of an empty archive on this computer with DIMSE, which knows RATERSCOPE only."""
+    if not shutil.which("Orthanc"):
+        pytest.skip("the archive Orthanc is not installed")
+    port = free_port()
+    settings = {
+        "DicomServerEnabled": True, "DicomPort": port, "DicomAet": "ARCHIVE", "DicomCheckCalledAet": True,
+        "DicomAlwaysAllowGet": False, "DicomAlwaysAllowFind": False,
+        "DicomModalities": {
+            "raterscope": {
+                "AET": "RATERSCOPE", "Host": "127.0.0.1", "Port": 104, "AllowGet": True, "AllowFind": True,
+            }
+        },
+    }  # fmt: skip
+    with orthanc(tmp_path / "node", **settings):
+        yield f"dicom://ARCHIVE@127.0.0.1:{port}"

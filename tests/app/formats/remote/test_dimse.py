@@ -1,0 +1,171 @@
+"""Series go to a real archive over DIMSE and come back as they were; every refusal is one sentence."""
+
+import re
+import socket
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pydicom
+import pytest
+
+from raterscope.algorithms.progress import Cancelled
+from raterscope.app.cli import main
+from raterscope.app.errors import InputError
+from raterscope.app.formats.masks.export import write_masks
+from raterscope.app.formats.masks.terminology import Structure
+from raterscope.app.formats.remote import archives, dimse
+from tests.app.formats.masks.conftest import series  # noqa: F401 - a fixture
+from tests.app.formats.remote.test_dicomweb import listed
+
+imagecodecs = pytest.importorskip("imagecodecs")
+pytest.importorskip("pynetdicom")
+
+
+def test_a_study_is_fetched_and_its_consensus_found(node, series, tmp_path, capsys):  # noqa: F811
+    volume = series()
+    drawn = []
+    for rater, form, wide in (("a", "dicom-seg", 8), ("b", "rtstruct", 9), ("c", "dicom-seg", 8)):
+        mask = np.zeros((4, 20, 30), dtype=bool)
+        mask[1:3, 5:12, 10 : 10 + wide] = True
+        drawn.append(tmp_path / f"{rater}.dcm")
+        write_masks(drawn[-1], form, [Structure("lung", mask)], volume.grid, source=volume)
+    assert main(["pacs", "store", node, str(volume.files[0].parent), *map(str, drawn)]) == 0
+    (row,) = listed(capsys, node, "--patient", "PID-4711", "--modality", "CT")
+    assert (row["patient"], row["modality"], row["instances"]) == ("PID-4711", "CT", "4")
+    assert listed(capsys, node, "--patient", "another") == []
+    assert listed(capsys, node, "--date", "19000101-19000102") == []
+
+    fetched = tmp_path / "fetched"
+    assert main(["pacs", "get", node, "--study", row["study_uid"], "-o", str(fetched)]) == 0
+    got = {dataset.SOPInstanceUID: dataset for dataset in map(pydicom.dcmread, fetched.rglob("*.dcm"))}
+    assert len(got) == 7
+    for file in (*volume.files, *drawn):
+        sent = pydicom.dcmread(file)
+        assert got[sent.SOPInstanceUID] == sent
+
+    study = str(tmp_path / "s.rscope")
+    contours = next(fetched.glob("RTSTRUCT*"))
+    others = [str(folder) for folder in fetched.iterdir() if folder != contours]
+    assert main(["import", study, *others]) == 0
+    assert main(["import", study, str(contours), "--annotator", "b"]) == 0
+    assert main(["run", study, "majority"]) == 0
+    consensus = tmp_path / "consensus.dcm"
+    words = ("--what", "consensus", "--format", "dicom-seg", "-o", str(consensus))
+    assert main(["export", study, *words]) == 0
+    assert main(["pacs", "store", node, str(consensus)]) == 0
+    rows = listed(capsys, node, "--study", row["study_uid"])
+    assert sorted(row["modality"] for row in rows) == ["CT", "RTSTRUCT", "SEG", "SEG", "SEG"]
+    uid = str(pydicom.dcmread(consensus).SeriesInstanceUID)
+    (found,) = listed(capsys, node, "--study", row["study_uid"], "--series", uid)
+    assert found["series_uid"] == uid
+
+
+def test_compressed_slices_stay_compressed(node, series, tmp_path):  # noqa: F811
+    (file, *_) = series().files
+    dataset = pydicom.dcmread(file)
+    frame = imagecodecs.jpeg2k_encode(dataset.pixel_array, level=0, codecformat="j2k")
+    dataset.PixelData = pydicom.encaps.encapsulate([frame])
+    dataset.file_meta.TransferSyntaxUID = pydicom.uid.JPEG2000Lossless
+    dataset.save_as(file)
+    archive = archives.connect(node)
+    archives.store_files(archive, [file])
+    (listing,) = archives.find_series(archive, {"Modality": "CT"})
+    (back,) = archives.fetch_series(archive, listing, tmp_path / "back")
+    assert pydicom.dcmread(back).file_meta.TransferSyntaxUID == pydicom.uid.JPEG2000Lossless
+    assert np.array_equal(pydicom.dcmread(back).pixel_array, pydicom.dcmread(file).pixel_array)
+
+
+def test_cancelled_fetching_leaves_no_half_series(node, series, tmp_path):  # noqa: F811
+    volume = series()
+    archive = archives.connect(node)
+    archives.store_files(archive, volume.files)
+    (listing,) = archives.find_series(archive, {})
+
+    def watch(fraction, words, **_):
+        if "3 of 4" in words:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        archives.fetch_series(archive, listing, tmp_path / "back", watch)
+    assert list((tmp_path / "back").iterdir()) == []
+
+
+@pytest.mark.parametrize(("limit", "value"), [("MOST_INSTANCES", 2), ("_MOST_BYTES", 1000)])
+def test_an_archive_that_sends_too_much(node, series, tmp_path, monkeypatch, limit, value):  # noqa: F811
+    archive = archives.connect(node)
+    archives.store_files(archive, series().files)
+    (listing,) = archives.find_series(archive, {})
+    monkeypatch.setattr(archives if limit == "MOST_INSTANCES" else dimse, limit, value)
+    with pytest.raises(InputError, match="sends more than"):
+        archives.fetch_series(archive, listing, tmp_path / "back")
+    assert list((tmp_path / "back").iterdir()) == []
+
+
+def test_what_an_archive_refuses(node, tmp_path, capsys):
+    def error(*words):
+        capsys.readouterr()
+        assert main(["pacs", *words]) == 1
+        return capsys.readouterr().err
+
+    assert "is not called OTHER" in error("find", node.replace("ARCHIVE", "OTHER"))
+    assert "does it know the AE title ELSE" in error("find", f"{node}?calling=ELSE")
+    assert "there is no such study or series" in error("get", node, "--study", "1.2.3", "-o", str(tmp_path))
+    assert "name the study of the series too" in error("get", node, "--series", "1.2.3", "-o", str(tmp_path))
+    assert "not a day is no value of StudyDate" in error("find", node, "--date", "not a day")
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("dicom://ARCHIVE@127.0.0.1:9", "127.0.0.1:9: does not answer"),
+        ("dicom://ARCHIVE@no-such-host.invalid:104", "there is no computer of this name"),
+        ("dicom://127.0.0.1:104", "is no address of a PACS"),
+        ("dicom://ARCHIVE@127.0.0.1", "is no address of a PACS"),
+        ("dicom://ARCHIVE@127.0.0.1:port", "is no address of a PACS"),
+        ("dicom://THIS-TITLE-IS-TOO-LONG@127.0.0.1:104", "is no address of a PACS"),
+        ("dicoms://ARCHIVE@127.0.0.1:9", "127.0.0.1:9: does not answer"),
+    ],
+)
+def test_an_address_that_cannot_be_used(address, words, capsys):
+    assert main(["pacs", "find", address]) == 1
+    assert words in capsys.readouterr().err
+
+
+@contextmanager
+def server(answer):
+    """Listen on a port, answer the first request with bytes, and keep the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        stop = threading.Event()
+
+        def serve():
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(answer)
+                stop.wait()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"dicom://ARCHIVE@127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            stop.set()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"\x02\x00\xff\xff\xff\xff",
+        b"\x02\x00\x00",
+        b"\x02\x00\x00\x00\x00\x02ab",
+    ],
+)
+def test_an_answer_that_is_no_dicom(answer, capsys, monkeypatch):
+    monkeypatch.setattr(dimse, "_TIMEOUT", 0.5)
+    with server(answer) as address:
+        assert main(["pacs", "find", address]) == 1
+    assert re.search("is no DICOM archive|sends more than|does not offer", capsys.readouterr().err)
