@@ -12,8 +12,8 @@ import msgspec
 from raterscope.app.errors import InputError
 
 COORDINATOR = "coordinator.json"
-VERSION = 2
-"""Of files with tasks of a table or a study; files of images alone have version 1."""
+VERSION = 3
+"""Of files of this format: 1 of images alone, 2 with tasks of a table or a study, 3 with texts of pairs."""
 
 
 class Picture(msgspec.Struct, frozen=True):
@@ -30,18 +30,31 @@ class Picture(msgspec.Struct, frozen=True):
     identifier: str = ""  # UID of a DICOM series
 
 
+class Side(msgspec.Struct, frozen=True):
+    """An item of a pair."""
+
+    texts: dict[str, str] = {}  # by field
+    has_picture: bool = False  # whether the next picture of the case is of this item
+
+
 class ReadingCase(msgspec.Struct, frozen=True):
-    """A case: one picture, two that are compared, or texts and pictures of a task."""
+    """A case: one picture, two items that are compared, or texts and pictures of a task."""
 
     key: str  # neutral name that tells the reader nothing: "c007"
     pictures: tuple[Picture, ...]
-    texts: dict[str, str] = {}  # by field: contents of a task, in order
+    texts: dict[str, str] = {}  # by field: contents of a task, in order; of a pair the prompt of both items
+    sides: tuple[Side, ...] = ()  # both items of a pair; empty where both are a picture alone
 
     @property
     def digests(self) -> list[str]:
         """Digests of the pictures, and of the texts."""
-        texts = [digest_of_texts(self.texts)] if self.texts else []
+        texts = [digest_of_texts(texts) for texts in self.all_texts if texts]
         return [*(picture.digest for picture in self.pictures), *texts]
+
+    @property
+    def all_texts(self) -> list[dict[str, str]]:
+        """Texts of the case and of its sides."""
+        return [self.texts, *(side.texts for side in self.sides)]
 
 
 def digest_of_texts(texts: Mapping[str, str]) -> str:
@@ -114,14 +127,38 @@ class Coordinator(msgspec.Struct, frozen=True, kw_only=True):
     structures: tuple[str, ...]
     questions: tuple[AskedQuestion, ...]
     cases: tuple[ReadingCase, ...]  # with the pictures where they lie for the coordinator
-    # by key: of the pictures of each case, or of its task, in the collected study
+    # by key: of the pictures of each case, of its task, or of both items of a pair, in the collected study
     names: dict[str, tuple[str, ...]]
     readers: tuple[ReaderEntry, ...]
+    tasks: dict[str, str] = {}  # by key: on which a pair was compared, where the comparisons have tasks
     version: int = 1
 
     def case(self, key: str) -> ReadingCase:
         """Return a case by its key."""
         return next(case for case in self.cases if case.key == key)
+
+    def title(self, key: str) -> str:
+        """Name a case in the collected study: task and items."""
+        names = " and ".join(self.names[key])
+        return f"{self.tasks[key]}: {names}" if key in self.tasks else names
+
+    def pictured(self, case: ReadingCase) -> list[tuple[str, Picture]]:
+        """Return the pictures of a case with their names."""
+        names = self.names[case.key]
+        if case.sides:
+            names = tuple(name for name, side in zip(names, case.sides, strict=True) if side.has_picture)
+        return list(zip(names, case.pictures, strict=False))
+
+    def texts_by_task(self, case: ReadingCase) -> dict[str, dict[str, str]]:
+        """Return the texts of a case as a study stores them: by task or item, and by field."""
+        names = self.names[case.key]
+        if not case.sides:
+            return {names[0]: case.texts} if case.texts else {}
+        sides = {name: side.texts for name, side in zip(names, case.sides, strict=True) if side.texts}
+        if case.key not in self.tasks:
+            return sides
+        answers = {name: "\n\n".join(texts.values()) for name, texts in sides.items()}
+        return {self.tasks[case.key]: case.texts | answers}
 
 
 def read_coordinator(path: Path) -> Coordinator:

@@ -66,10 +66,10 @@ def store_marks(
     elif coordinator.kind == "labels":
         for table in _votes(coordinator, annotator, file, read):
             add_votes(study, table, watch)
-        add_contents(study, TaskContents(file, _contents(coordinator, read)))
     else:
         for comparisons in _comparisons(coordinator, annotator, file, read):
             add_pairs(study, comparisons, watch)
+    add_contents(study, TaskContents(file, _contents(coordinator, read)))
 
 
 def _clicks(coordinator: Coordinator, annotator: str, file: Path, read: Read) -> ClickTable:
@@ -123,17 +123,22 @@ def _votes(coordinator: Coordinator, annotator: str, file: Path, read: Read) -> 
 
 def _contents(coordinator: Coordinator, read: Read) -> dict[str, dict[str, str]]:
     """Return the texts of the cases that were read, by field and task."""
-    fields: dict[str, dict[str, str]] = {name: {} for case in coordinator.cases for name in case.texts}
+    fields: dict[str, dict[str, str]] = {}
     keys = {scheduled.case for scheduled, _ in read.values()}
     for case in coordinator.cases:
-        for name, text in case.texts.items() if case.key in keys else ():
-            fields[name][coordinator.names[case.key][0]] = text
+        for task, texts in coordinator.texts_by_task(case).items():
+            for name, text in texts.items():
+                by_task = fields.setdefault(name, {})
+                if case.key in keys:
+                    by_task[task] = text
     return fields
 
 
 def _comparisons(coordinator: Coordinator, annotator: str, file: Path, read: Read) -> list[PairTable]:
     items = tuple(dict.fromkeys(name for names in coordinator.names.values() for name in names))
     number = {name: index for index, name in enumerate(items)}
+    tasks = tuple(dict.fromkeys(coordinator.tasks.values()))
+    task_number = {name: index for index, name in enumerate(tasks)}
     tables = []
     for question in coordinator.questions:
         rows = []
@@ -142,8 +147,10 @@ def _comparisons(coordinator: Coordinator, annotator: str, file: Path, read: Rea
             if answer in _CHOICES:
                 sides = coordinator.names[scheduled.case]
                 left, right = reversed(sides) if scheduled.swapped else sides
-                rows.append((number[left], number[right], _CHOICES[answer]))
-        table = np.array(rows, dtype=np.float64).reshape(-1, 3)
+                task = coordinator.tasks.get(scheduled.case)
+                at = -1 if task is None else task_number[task]
+                rows.append((number[left], number[right], _CHOICES[answer], at))
+        table = np.array(rows, dtype=np.float64).reshape(-1, 4)
         tables.append(
             PairTable(
                 file, question.name, (annotator,), items,
@@ -151,6 +158,8 @@ def _comparisons(coordinator: Coordinator, annotator: str, file: Path, read: Rea
                 left=table[:, 0].astype(np.int32),
                 right=table[:, 1].astype(np.int32),
                 choice=table[:, 2],
+                tasks=tasks,
+                task=table[:, 3].astype(np.int32) if tasks else None,
             )
         )  # fmt: skip
     return [table for table in tables if len(table)]
@@ -168,9 +177,9 @@ class CollectedImages:
         pictures: dict[str, Picture] = {}
         cases: dict[str, list[str]] = {}
         for case in coordinator.cases:
-            if case.texts:
-                self._check_texts(study, coordinator.names[case.key][0], case)
-            for name, picture in zip(coordinator.names[case.key], case.pictures, strict=False):
+            for task, texts in coordinator.texts_by_task(case).items():
+                self._check_texts(study, task, texts, case)
+            for name, picture in coordinator.pictured(case):
                 pictures[name] = picture
                 cases.setdefault(name, []).append(case.key)
         present = {entry.name: entry for entry in study.images()}
@@ -191,14 +200,16 @@ class CollectedImages:
         by_name = dict(zip(names, added, strict=True))
         self._entries = present | by_name
 
-    def _check_texts(self, study: Study, task: str, case: ReadingCase) -> None:
+    def _check_texts(self, study: Study, task: str, texts: Mapping[str, str], case: ReadingCase) -> None:
         """Compare texts that an earlier collection stored with those of the case."""
         stored = read_contents(study, 0, task)
-        if stored and stored != case.texts:
-            self.problems.append(
+        if any(stored.get(name, text) != text for name, text in texts.items()):
+            problem = (
                 f"{plain(task)}: its text in the study is not that of {COORDINATOR}; its reads are not "
                 "collected"
             )
+            if problem not in self.problems:
+                self.problems.append(problem)
             self._unusable.add(case.key)
 
     def usable(self, case: str) -> bool:

@@ -143,7 +143,7 @@ def _read_all(
         sessions += read
         for key in sorted(read[0].changed):
             collected.problems.append(
-                f"{plain(path.name, 200)}: the text of {plain(coordinator.names[key][0])} is not that of "
+                f"{plain(path.name, 200)}: the text of {plain(coordinator.title(key))} is not that of "
                 f"{COORDINATOR}; its reads are not collected"
             )
     return sessions
@@ -179,7 +179,7 @@ def _read(path: Path, coordinator: Coordinator) -> list[Session]:
             pictures = () if expected is None else expected.pictures
             if [each.digest for each in case.pictures] != [each.digest for each in pictures]:
                 raise InputError(f"was made with another image of case {case.key}", file=path)
-            if expected is None or case.texts != expected.texts:
+            if expected is None or case.all_texts != expected.all_texts:
                 changed.add(case.key)
         times = file.times()
         sessions = []
@@ -246,7 +246,7 @@ def _add(
     first = session.state.places[0]
     cases = tuple(
         ReadCase(
-            " and ".join(coordinator.names[places[position].case]), position - first + 1,
+            coordinator.title(places[position].case), position - first + 1,
             round(session.seconds.get(position, 0.0), 2), _count(marks), places[position].case,
         )
         for position, marks in new.items()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from raterscope.app.errors import InputError, TableProblems, counted, plain
+from raterscope.app.errors import InputError, TableProblems, plain
 
 KINDS = ("clicks", "masks", "labels", "pairs")
 SIDES = ("left", "right", "tie")
@@ -37,8 +37,8 @@ class Protocol:
     name: str
     kind: str  # clicks, masks, labels or pairs
     readers: tuple[str, ...]
-    # files and folders of images, each once; of pairs the images that are compared; of labels also tables and
-    # studies of tasks
+    # files and folders of images, each once; of pairs the images that are compared; of labels and pairs also
+    # tables and studies of tasks, of pairs also of comparisons
     cases: tuple[Path, ...]
     structures: tuple[str, ...] = ()  # what readers outline, of masks
     questions: tuple[Question, ...] = ()  # of labels and pairs
@@ -117,26 +117,10 @@ def _check_together(reader: _Fields, protocol: Protocol, values: Mapping[str, An
             reader.problem(name, f"belongs to {' and '.join(kinds)}, not to {kind}")
     if len(protocol.structures) > MOST_CLASSES:
         reader.problem("structures", f"has {len(protocol.structures)} names; expected at most {MOST_CLASSES}")
-    count = len(protocol.cases)
-    if kind == "pairs" and count == 1:
-        reader.problem("cases", "holds one image; expected at least two to compare")
-    if kind == "pairs":
-        count = count * (count - 1) // 2
-        if protocol.pairs is not None and count and protocol.pairs > count:
-            reader.problem("pairs", f"{protocol.pairs} were requested, but the images make {count}")
-        count = min(count, protocol.pairs or count)
-    if protocol.repeated_cases is not None:
-        if protocol.reads == 1:
-            reader.problem("repeated_cases", "needs at least 2 reads")
-        elif count and kind in ("clicks", "pairs") and protocol.repeated_cases > count:
-            reader.problem("repeated_cases", too_few(protocol.repeated_cases, count))
+    if protocol.repeated_cases is not None and protocol.reads == 1:
+        reader.problem("repeated_cases", "needs at least 2 reads")
     if "washout_days" in values and values.get("reads", 1) == 1:
         reader.problem("washout_days", "needs at least 2 reads")
-
-
-def too_few(repeated: int, count: int) -> str:
-    """Return a problem: more cases are to be read again than there are."""
-    return f"is {repeated}, but there are {counted(count, 'case')}"
 
 
 def _find_cases(reader: _Fields, folder: Path) -> tuple[Path, ...]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import itertools
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import InputError, TableProblems
+from raterscope.app.errors import InputError, TableProblems, counted
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name, write_bytes
 from raterscope.app.formats.records import READING_SUFFIX, ImageFile, VolumeFile
@@ -30,10 +31,18 @@ from raterscope.app.reader_studies.assignment import (
     ReaderEntry,
     ReadingCase,
     ScheduledCase,
+    Side,
 )
-from raterscope.app.reader_studies.protocol import Protocol, too_few
+from raterscope.app.reader_studies.protocol import Protocol
 from raterscope.app.reader_studies.reading_file import ReadingFile
-from raterscope.app.reader_studies.task_cases import TaskCase, holds_tasks, read_task_cases
+from raterscope.app.reader_studies.task_cases import (
+    ItemCase,
+    TaskCase,
+    holds_comparisons,
+    holds_tasks,
+    read_comparison_cases,
+    read_task_cases,
+)
 from raterscope.app.study.file_digests import digest_of_images
 from raterscope.app.study.references import stored_path
 
@@ -64,33 +73,30 @@ def set_up(protocol: Protocol, file: Path, folder: Path, watch: Watch = silent) 
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("exists already; choose a new or empty folder", file=folder)
-    sources = _read_sources(protocol, file, part(watch, 0.0, 0.3))
-    images = [image for source in sources for image in _images(source)]
+    groups = _read_groups(protocol, file, part(watch, 0.0, 0.3))
+    sources = [source for group in groups for source in group.sources]
+    images = list({id(image): image for source in sources for image in _images(source)}.values())
     digests = digest_of_images(images, part(watch, 0.3, 0.8)) if images else []
-    version = VERSION if any(isinstance(source, TaskCase) for source in sources) else 1
+    has_tasks = any(isinstance(source, TaskCase) for source in sources)
+    version = (VERSION if protocol.kind == "pairs" else 2) if has_tasks else 1
     made = not folder.exists()
     readers = folder / READERS
     try:
         make_folder(readers)
         paths = [_copied(readers, number, image) if protocol.copy_images else image.path
                  for number, image in enumerate(images, start=1)]  # fmt: skip
-        groups = _groups(protocol, len(sources))
         keys = [f"c{number:0{max(3, len(str(len(groups))))}d}" for number in range(1, len(groups) + 1)]
         names = _names(sources)
 
         def cases(at: Path, paths: Sequence[Path]) -> tuple[ReadingCase, ...]:
-            pictures = iter(
-                [
-                    _picture(image, path, digest, at)
-                    for image, path, digest in zip(images, paths, digests, strict=True)
-                ]
-            )
-            by_source = [tuple(itertools.islice(pictures, len(_images(source)))) for source in sources]
+            pictures = {
+                id(image): _picture(image, path, digest, at)
+                for image, path, digest in zip(images, paths, digests, strict=True)
+            }
             cases = []
             for key, group in zip(keys, groups, strict=True):
-                shown = tuple(picture for index in group for picture in by_source[index])
-                first = sources[group[0]]
-                cases.append(ReadingCase(key, shown, first.texts if isinstance(first, TaskCase) else {}))
+                shown = tuple(pictures[id(image)] for source in group.sources for image in _images(source))
+                cases.append(ReadingCase(key, shown, group.texts, group.sides))
             return tuple(cases)
 
         questions = tuple(AskedQuestion(each.name, each.classes, each.text) for each in protocol.questions)
@@ -99,8 +105,9 @@ def set_up(protocol: Protocol, file: Path, folder: Path, watch: Watch = silent) 
         coordinator = Coordinator(
             study="", name=protocol.name, kind=protocol.kind, blinding=protocol.blinding,  # type: ignore[arg-type]
             structures=protocol.structures, questions=questions, cases=own, readers=entries,
-            names={key: tuple(name for index in group for name in names[index])
+            names={key: tuple(name for source in group.sources for name in names[_identity(source)])
                    for key, group in zip(keys, groups, strict=True)},
+            tasks={key: group.task for key, group in zip(keys, groups, strict=True) if group.task},
             version=version,
         )  # fmt: skip
         study = hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(
@@ -136,9 +143,29 @@ def _images(source: CaseSource) -> Sequence[ImageFile | VolumeFile]:
     return source.images if isinstance(source, TaskCase) else (source,)
 
 
-def _read_sources(protocol: Protocol, file: Path, watch: Watch) -> list[CaseSource]:
-    """Read the headers of all images, and tasks; every file that cannot be read is named."""
+@dataclass(frozen=True)
+class _Group:
+    """Sources of a case: an image or task, or two items of a pair, with the task and texts of both."""
+
+    sources: tuple[CaseSource, ...]
+    texts: dict[str, str] = field(default_factory=dict)
+    task: str = ""
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """Items of a pair; empty where both are an image."""
+        if len(self.sources) == 1 or not any(isinstance(source, TaskCase) for source in self.sources):
+            return ()
+        return tuple(
+            Side(source.texts if isinstance(source, TaskCase) else {}, bool(_images(source)))
+            for source in self.sources
+        )
+
+
+def _read_groups(protocol: Protocol, file: Path, watch: Watch) -> list[_Group]:
+    """Read the headers of all images, tasks and comparisons; every file that cannot be read is named."""
     sources: list[CaseSource] = []
+    comparisons: list[_Group] = []
     problems, count = [], len(protocol.cases)
     for number, path in enumerate(protocol.cases):
         watch(number / count, f"reading {path.name}")
@@ -146,18 +173,48 @@ def _read_sources(protocol: Protocol, file: Path, watch: Watch) -> list[CaseSour
             source = Source(path)
             if protocol.kind == "masks":
                 sources += find_volumes(path)
-            elif protocol.kind == "labels" and holds_tasks(source):
-                sources += read_task_cases(source, part(watch, number / count, (number + 1) / count))
+            elif protocol.kind == "pairs" and holds_comparisons(source):
+                step = part(watch, number / count, (number + 1) / count)
+                comparisons += [
+                    _Group(case.items, case.texts, case.task) for case in read_comparison_cases(source, step)
+                ]
+            elif protocol.kind in ("labels", "pairs") and holds_tasks(source):
+                tasks = read_task_cases(source, part(watch, number / count, (number + 1) / count))
+                most = max(len(task.images) for task in tasks)
+                if protocol.kind == "pairs" and most > 1:
+                    problems.append(f"field cases: {path.name} has items with {most} pictures; expected one")
+                sources += tasks
             else:
                 sources.append(read_image(source))
         except InputError as error:
             problems.append(f"field cases: {error}")
-    repeated = protocol.repeated_cases or 0
-    if not problems and protocol.kind != "pairs" and repeated > len(sources):
-        problems.append(f"field repeated_cases: {too_few(repeated, len(sources))}")
+    if protocol.kind == "pairs":
+        groups = comparisons + [_Group(pair) for pair in itertools.combinations(sources, 2)]
+    else:
+        groups = [
+            _Group((source,), source.texts if isinstance(source, TaskCase) else {}) for source in sources
+        ]
+    if not problems:
+        problems = _check_count(protocol, len(sources), len(groups))
     if problems:
         raise TableProblems(file, problems)
-    return sources
+    if protocol.pairs is None or protocol.pairs >= len(groups):
+        return groups
+    chosen = _random(protocol, 0).choice(len(groups), protocol.pairs, replace=False)
+    return [groups[index] for index in sorted(chosen.tolist())]
+
+
+def _check_count(protocol: Protocol, sources: int, groups: int) -> list[str]:
+    """Return problems of a protocol that requests more cases or pairs than there are."""
+    if protocol.kind == "pairs" and not groups:
+        return [f"field cases: holds {counted(sources, 'item')}; expected at least two to compare"]
+    if protocol.pairs is not None and protocol.pairs > groups:
+        return [f"field pairs: {protocol.pairs} were requested, but there are {groups}"]
+    count = min(groups, protocol.pairs or groups)
+    repeated = protocol.repeated_cases or 0
+    if repeated > count:
+        return [f"field repeated_cases: is {repeated}, but there are {counted(count, 'case')}"]
+    return []
 
 
 def _copied(readers: Path, number: int, source: ImageFile | VolumeFile) -> Path:
@@ -187,32 +244,28 @@ def _picture(source: ImageFile | VolumeFile, path: Path, digest: str, at: Path) 
     return Picture(stored, digest, source.width, source.height, source.pixel_size)
 
 
-def _names(sources: Sequence[CaseSource]) -> list[tuple[str, ...]]:
+def _identity(source: CaseSource) -> int | str:
+    """Return what two sources have in common if they are the same item."""
+    return source.name if isinstance(source, ItemCase) else id(source)
+
+
+def _names(sources: Sequence[CaseSource]) -> dict[int | str, tuple[str, ...]]:
     """Name the tasks and images in the collected study, each once; the first picture has the task's name."""
-    counts: dict[str, int] = {}
-    for source in sources:
-        counts[source.name] = counts.get(source.name, 0) + 1
-    names: list[str] = []
-    for source in sources:
+    distinct = {_identity(source): source for source in sources}
+    counts = Counter(source.name for source in distinct.values())
+    names: dict[str, CaseSource] = {}
+    for source in distinct.values():
         name = source.name if counts[source.name] == 1 else f"{source.path.parent.name}/{source.name}"
         while name in names:
             name += "'"
-        names.append(name)
-    return [
-        (name, *(f"{name} (picture {number})" for number in range(2, len(_images(source)) + 1)))
-        for name, source in zip(names, sources, strict=True)
-    ]
-
-
-def _groups(protocol: Protocol, count: int) -> list[tuple[int, ...]]:
-    """Return the images of each case: one, or two of a pair."""
-    if protocol.kind != "pairs":
-        return [(index,) for index in range(count)]
-    pairs = list(itertools.combinations(range(count), 2))
-    if protocol.pairs is None or protocol.pairs >= len(pairs):
-        return [*pairs]
-    chosen = _random(protocol, 0).choice(len(pairs), protocol.pairs, replace=False)
-    return [pairs[index] for index in sorted(chosen.tolist())]
+        names[name] = source
+    return {
+        _identity(source): (
+            name,
+            *(f"{name} (picture {number})" for number in range(2, len(_images(source)) + 1)),
+        )
+        for name, source in names.items()
+    }
 
 
 def _readers(protocol: Protocol, keys: Sequence[str]) -> tuple[ReaderEntry, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from raterscope.app.errors import counted
 from raterscope.app.formats.records import TaskContents
@@ -40,9 +40,9 @@ def read_contents(study: Study, question: int, task: str) -> dict[str, str]:
         return dict(rows.fetchall())
 
 
-def read_all_contents(study: Study) -> dict[str, dict[str, str]]:
-    """Return the contents of all tasks of questions about labels, by task and field."""
-    questions = {0, *(question.id for question in study.questions())}
+def read_all_contents(study: Study, questions: Collection[int]) -> dict[str, dict[str, str]]:
+    """Return the contents of all tasks of some questions, by task and field."""
+    questions = {0, *questions}
     contents: dict[str, dict[str, str]] = {}
     with study.reading() as connection:
         rows = connection.execute("SELECT question, task, field, value FROM contents ORDER BY task, position")
@@ -50,6 +50,28 @@ def read_all_contents(study: Study) -> dict[str, dict[str, str]]:
             if question in questions:
                 contents.setdefault(task, {}).setdefault(field, value)
     return contents
+
+
+def split_comparison(
+    stored: Mapping[str, str], first: str, second: str, items: Collection[str]
+) -> tuple[dict[str, str], str, str]:
+    """Split the contents of a task into what both items have in common, and the answer of each.
+
+    Parameters
+    ----------
+    stored : mapping of field to text
+        Prompts, and the answer of each item by the item's name.
+    items : collection of str
+        All items that are compared.
+    """
+    texts = {field: text for field, text in stored.items() if field not in items}
+    left, right = (stored.get(name, "").split("\n\n") for name in (first, second))
+    same = 0
+    while same < min(len(left), len(right)) - 1 and left[same] == right[same]:
+        same += 1
+    if same:
+        texts["prompt"] = "\n\n".join(left[:same])
+    return texts, "\n\n".join(left[same:]), "\n\n".join(right[same:])
 
 
 def copy_contents(old: sqlite3.Connection, new: sqlite3.Connection, questions: Mapping[int, int]) -> None:

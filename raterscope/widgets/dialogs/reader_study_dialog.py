@@ -33,10 +33,13 @@ _KINDS = {
     "clicks": "Clicks: mark points",
     "masks": "Masks: outline structures",
     "labels": "Labels: answer by class",
-    "pairs": "Pairs: compare two images",
+    "pairs": "Pairs: compare two images or texts",
 }
 _CASES_TIP = "Images, folders or patterns, one a line"
-_TEXT_TIP = "Images, tables of tasks, studies or patterns, one a line"
+_TEXT_TIPS = {
+    "labels": "Images, tables of tasks, studies or patterns, one a line",
+    "pairs": "Images, tables of items or comparisons, studies or patterns, one a line",
+}
 _QUESTION_TIPS = {
     "labels": "One question a line: name: class, class, class",
     "pairs": "One question a line: a name, such as sharper",
@@ -75,6 +78,8 @@ class ReaderStudyDialog(QDialog):
         self.seed = _number("Seed", 0, 2**31 - 1)
         self.pairs = _number("Pairs", 0, 1_000_000)
         self.pairs.setSpecialValueText("all")
+        self.ties = QCheckBox("Allow ties")
+        self.ties.setChecked(True)
         self.blinding = QCheckBox("Keep the collected study closed until every reader has finished")
         self.pseudonyms = QCheckBox("Name readers R01, R02 and so on in every file but the coordinator's")
         self.copies = QCheckBox("Copy the images beside the readers' files, under neutral names")
@@ -86,8 +91,8 @@ class ReaderStudyDialog(QDialog):
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         for label, field in (
             ("Name", self.name), ("Kind", self.kind), ("Readers", self.readers), ("Cases", self._cases_row()),
-            ("Structures", self.structures), ("Questions", self.questions), ("Pairs", self.pairs),
-            ("Instruction", self.instruction), ("Reads of a case", self.reads),
+            ("Structures", self.structures), ("Questions", self.questions), ("", self.ties),
+            ("Pairs", self.pairs), ("Instruction", self.instruction), ("Reads of a case", self.reads),
             ("Cases read again", self.repeated), ("Washout", self.washout), ("Seed", self.seed),
         ):  # fmt: skip
             form.addRow(label, field)
@@ -165,7 +170,8 @@ class ReaderStudyDialog(QDialog):
         elif kind == "labels":
             values["questions"] = [_question(text) for text in self.questions.texts]
         elif kind == "pairs":
-            values["questions"] = [{"name": text} for text in self.questions.texts]
+            ties = self.ties.isChecked()
+            values["questions"] = [{"name": text, "ties": ties} for text in self.questions.texts]
             if self.pairs.value():
                 values["pairs"] = self.pairs.value()
         return values
@@ -175,8 +181,9 @@ class ReaderStudyDialog(QDialog):
         self.form.setRowVisible(self.structures, kind == "masks")
         self.form.setRowVisible(self.questions, kind in _QUESTION_TIPS)
         self.form.setRowVisible(self.pairs, kind == "pairs")
+        self.form.setRowVisible(self.ties, kind == "pairs")
         self.questions.editor.setPlaceholderText(_QUESTION_TIPS.get(kind, ""))
-        self.cases.editor.setPlaceholderText(_TEXT_TIP if kind == "labels" else _CASES_TIP)
+        self.cases.editor.setPlaceholderText(_TEXT_TIPS.get(kind, _CASES_TIP))
         self.form.setRowVisible(self.repeated, self.reads.value() > 1)
         self.form.setRowVisible(self.washout, self.reads.value() > 1)
         self.accepting.setEnabled(bool(self.folder_field.text))

@@ -1,23 +1,25 @@
-"""Parts of the reading mode: progress of a session, keys and instruction, and two pictures to compare."""
+"""Parts of the reading mode: progress of a session, keys and instruction, and two items to compare."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QToolTip, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.image_canvas import MarkingCanvas
 from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.layouts import horizontal, vertical
+from raterscope.widgets.panels.task_content import ContentBrowser
 from raterscope.widgets.parts import ElidedLabel, plain_label, rule, scroll_area
 from raterscope.widgets.theme import pixels, set_lengths
 
 STRIP_HEIGHT = 14
 WIDTH = 288
+_TEXT_MARGIN = 16
 
 
 class CaseStrip(QWidget):
@@ -199,34 +201,55 @@ class ReadingPanel(QWidget):
         self.pressed.emit(button.objectName())
 
 
-class ComparedPictures(QWidget):
-    """Two pictures beside each other; the chosen one has a frame."""
+class ComparedItems(QWidget):
+    """Two items beside each other, each a picture, a text or both; the chosen one has a frame."""
 
     chosen = Signal(str)  # "left" or "right": a picture was double-clicked
 
-    def __init__(self) -> None:
+    def __init__(self, text_size: int) -> None:
         super().__init__()
-        self.views = {side: MarkingCanvas(marks=False) for side in ("left", "right")}
-        self._frames = {side: _Frame(view) for side, view in self.views.items()}
+        sides = ("left", "right")
+        self.views = {side: MarkingCanvas(marks=False) for side in sides}
+        self.browsers = {side: ContentBrowser(size=text_size, margin=_TEXT_MARGIN) for side in sides}
+        self._frames = {side: _Frame(self.views[side], self.browsers[side]) for side in sides}
         for side, view in self.views.items():
             view.setAccessibleName(f"{side.capitalize()} picture")
-            view.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # a frame of focus would look like a choice
+            self.browsers[side].setAccessibleName(f"{side.capitalize()} text")
+            for part in (view, self.browsers[side]):
+                part.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # a frame of focus would look like a choice
             view.place_double_clicked.connect(lambda _x, _y, side=side: self.chosen.emit(side))
         horizontal(*((frame, 1) for frame in self._frames.values()), inside=self, spacing=2)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName("Pictures to compare")
+        self.setAccessibleName("Items to compare")
+
+    def set_parts(self, left: tuple[Mapping[str, str], bool], right: tuple[Mapping[str, str], bool]) -> None:
+        """Set the texts of both items, and whether they have a picture."""
+        for side, (texts, has_picture) in zip(self.views, (left, right), strict=True):
+            self.views[side].setVisible(has_picture)
+            self.browsers[side].setVisible(bool(texts))
+            self.browsers[side].show_texts(texts)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Scroll both texts by page keys."""
+        if event.key() not in (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown):
+            super().keyPressEvent(event)
+            return
+        for browser in self.browsers.values():
+            bar = browser.verticalScrollBar()
+            sign = 1 if event.key() == Qt.Key.Key_PageDown else -1
+            bar.setValue(bar.value() + sign * bar.pageStep())
 
     def set_chosen(self, answer: str) -> None:
-        """Frame the chosen picture; both for a tie, none without an answer."""
+        """Frame the chosen item; both for a tie, none without an answer."""
         for side, frame in self._frames.items():
             frame.set_frame_visible(answer in (side, "tie"))
 
 
 class _Frame(QWidget):
-    def __init__(self, inner: QWidget) -> None:
+    def __init__(self, view: MarkingCanvas, browser: ContentBrowser) -> None:
         super().__init__()
-        self._lit = False
-        vertical((inner, 1), inside=self, margins=(4, 4, 4, 4))
+        self._lit, self._view = False, view
+        vertical((view, 1), (browser, 1), inside=self, margins=(4, 4, 4, 4))
 
     def set_frame_visible(self, lit: bool) -> None:
         """Show or hide the frame."""
@@ -236,5 +259,5 @@ class _Frame(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the frame."""
         with QPainter(self) as painter:
-            hue = theme.current().accent if self._lit else theme.DARK.canvas
-            painter.fillRect(self.rect(), QColor(hue))
+            around = theme.DARK.canvas if self._view.isVisible() else theme.current().window
+            painter.fillRect(self.rect(), QColor(theme.current().accent if self._lit else around))

@@ -54,6 +54,23 @@ def texts(folder, count=4):
     return folder / "tasks.csv"
 
 
+def comparisons(folder):
+    """Write a table of answers of models to two prompts, one comparison twice with exchanged sides."""
+    rows = [["annotator", "prompt", "model_a", "model_b", "response_a", "response_b", "winner"]]
+    for word, sides in (
+        ("fever", "gpt llama"),
+        ("fever", "llama gpt"),
+        ("fever", "claude gpt"),
+        ("cough", "gpt llama"),
+    ):
+        first, second = sides.split()
+        answers = f"{first} on {word}", f"{second} on {word}"
+        rows.append(["judge", f"{word.capitalize()}?", first, second, *answers, "model_a"])
+    with (folder / "answers.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+    return folder / "answers.csv"
+
+
 def make(kind, folder, **others):
     """Set up a reader study and return its folder."""
     file = folder / "protocol.toml"

@@ -12,15 +12,16 @@ from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import TaskContents
 from raterscope.app.formats.sources import Source
+from raterscope.app.kinds.pairs.variability import consistency_of
 from raterscope.app.reader_studies.collecting import collect
 from raterscope.app.reader_studies.reading_file import ReadingFile
-from raterscope.app.reader_studies.task_cases import read_task_cases
+from raterscope.app.reader_studies.task_cases import read_comparison_cases, read_task_cases
 from raterscope.app.study import Study, StudyError
 from raterscope.app.study.labels import labels_of, pictures_of
 from raterscope.app.study.masks import read_masks
-from raterscope.app.study.pairs import pairs_of
+from raterscope.app.study.pairs import item_pictures, pairs_of
 from raterscope.app.study.task_contents import add_contents, read_all_contents
-from tests.app.reader_studies.making import images, make, read, texts
+from tests.app.reader_studies.making import comparisons, images, make, read, texts
 
 KINDS = ("clicks", "masks", "labels", "pairs")
 
@@ -234,7 +235,7 @@ def test_a_changed_image_is_named_and_its_reads_come_once_it_is_restored(tmp_pat
 
 def contents(target):
     with Study.open(target) as study:
-        return read_all_contents(study)
+        return read_all_contents(study, [])
 
 
 def test_texts_come_back_with_the_answers_and_begin_another_study(tmp_path):
@@ -250,7 +251,7 @@ def test_texts_come_back_with_the_answers_and_begin_another_study(tmp_path):
     }
     with Study.open(target) as study:
         labels = labels_of(study, study.questions()[0].id)
-        assert sorted(labels.tasks) == sorted(read_all_contents(study))
+        assert sorted(labels.tasks) == sorted(read_all_contents(study, []))
         assert len(labels) == 8
     again = tmp_path / "again"
     again.mkdir()
@@ -313,6 +314,58 @@ def test_a_changed_text_is_named_and_its_reads_come_once_it_is_restored(tmp_path
     assert restored.problems == []
     assert [cases for _, _, cases in restored.added] == [1, 1]
     assert contents(target)["answer 1"] == {"markdown": "A **bold** answer"}
+
+
+def test_items_with_texts_and_pictures_come_back_with_the_comparisons(tmp_path):
+    (tmp_path / "items.csv").write_text("item,text,photo\na,Fever,\nb,Cough,smear0.png\nc,,smear1.png\n")
+    out, target = make("pairs", tmp_path, cases=["items.csv"], seed=4), tmp_path / "study.rscope"
+    for path in files(out):
+        read(path)
+    assert collect([out], target).problems == []
+    with Study.open(target) as study:
+        (question,) = study.pair_questions()
+        pairs = pairs_of(study, question.id)
+        pictures = item_pictures(study, question.id)
+        named = {pairs.items[item]: Path(study.image(image).path).name for item, image in pictures.items()}
+    assert contents(target) == {"a": {"text": "Fever"}, "b": {"text": "Cough"}}
+    assert named == {"b": "smear0.png", "c": "smear1.png"}
+    assert len(pairs) == 6
+    cases = read_comparison_cases(Source(target), silent)
+    assert [[(item.name, item.texts, len(item.images)) for item in case.items] for case in cases] == [
+        [("a", {"text": "Fever"}, 0), ("b", {"text": "Cough"}, 1)],
+        [("a", {"text": "Fever"}, 0), ("c", {}, 1)],
+        [("b", {"text": "Cough"}, 1), ("c", {}, 1)],
+    ]
+
+
+def test_comparisons_come_back_with_their_prompts_and_a_changed_answer_is_named(tmp_path):
+    table = comparisons(tmp_path)
+    out, target = make("pairs", tmp_path, cases=[table.name], reads=2), tmp_path / "study.rscope"
+    for path in files(out):
+        read(path)
+        read(path, session=2)
+    kept = (out / "coordinator.json").read_text()
+    (out / "coordinator.json").write_text(kept.replace("gpt on fever", "another"))
+    assert (
+        "R01.rsread: the text of task 1: gpt and llama is not that of" in collect([out], target).problems[0]
+    )
+    (out / "coordinator.json").write_text(kept)
+    collected = collect([out], target)
+    assert collected.problems == []
+    assert collected.state.reads[0].cases[-1].case.startswith("task ")
+    with Study.open(target) as study:
+        (question,) = study.pair_questions()
+        compared = study.comparison_set(question.id)
+        pairs = pairs_of(study, question.id)
+        stored = read_all_contents(study, [question.id])
+    assert sorted(compared.tasks) == ["task 1", "task 2"]
+    assert len(pairs) == 12
+    assert stored["task 2"] == {"prompt": "Cough?", "gpt": "gpt on cough", "llama": "llama on cough"}
+    # Every answer was "left", so a comparison that changed sides contradicts itself.
+    repeats = consistency_of(pairs)[0]
+    assert repeats.same_repeats + repeats.swapped_repeats == 6
+    assert repeats.same.value == 1
+    assert repeats.swapped.value == 0
 
 
 def test_a_text_that_was_replaced_in_the_study_is_named(tmp_path):

@@ -48,10 +48,7 @@ def test_every_problem_names_its_field(tmp_path):
         ("labels", {"questions": []}, "field questions: is missing"),
         ("labels", {"questions": [{"name": "a", "classes": ["x"]}]}, "questions, number 1, classes: has 1"),
         ("labels", {"questions": [{"name": "a", "classes": ["x", "y"]}] * 2}, "two have the same name"),
-        ("pairs", {"pairs": 7}, "field pairs: 7 were requested, but the images make 6"),
-        ("pairs", {"cases": ["smears/smear0.png"]}, "field cases: holds one image"),
         ("clicks", {"washout_days": 3}, "field washout_days: needs at least 2 reads"),
-        ("clicks", {"reads": 2, "repeated_cases": 5}, "field repeated_cases: is 5, but there are 4 cases"),
     ],
 )  # fmt: skip
 def test_contradictions_are_named(kind, change, words, tmp_path):

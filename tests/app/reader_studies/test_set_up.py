@@ -6,7 +6,7 @@ from raterscope.app.cli import main
 from raterscope.app.errors import InputError, TableProblems
 from raterscope.app.reader_studies.assignment import read_coordinator
 from raterscope.app.reader_studies.reading_file import ReadingFile
-from tests.app.reader_studies.making import images, make, texts
+from tests.app.reader_studies.making import comparisons, images, make, texts
 
 
 def assignments(folder):
@@ -80,6 +80,36 @@ def test_a_table_without_texts_is_named_and_nothing_is_written(tmp_path, content
         make("labels", tmp_path, cases=["tasks.csv"])
     assert problem in caught.value.problems[0]
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "change", "problem"),
+    [
+        ("item,text\na,Fever\nb,Cough\n", {"pairs": 2}, "field pairs: 2 were requested, but there are 1"),
+        ("item,text\na,Fever\n", {}, "field cases: holds 1 item; expected at least two"),
+        ("item,a,b\nx,smear0.png,smear1.png\ny,smear2.png,\n", {}, "tasks.csv has items with 2 pictures"),
+        ("annotator,left,right,choice\nkim,a,b,left\n", {}, "a has neither a text nor a picture"),
+        ("item,text\na,Fever\nb,Cough\n", {"reads": 2, "repeated_cases": 5}, "is 5, but there are 1 case"),
+    ],
+)
+def test_items_that_make_no_pairs_are_named(tmp_path, content, change, problem):
+    (tmp_path / "tasks.csv").write_text(content)
+    with pytest.raises(TableProblems) as caught:
+        make("pairs", tmp_path, cases=["tasks.csv"], **change)
+    assert problem in caught.value.problems[0]
+
+
+def test_a_readers_file_has_the_texts_of_a_comparison_without_names_and_answers(tmp_path):
+    out = make("pairs", tmp_path, cases=[comparisons(tmp_path).name])
+    cases = next(assignments(out)).cases
+    assert [case.texts["prompt"] for case in cases] == ["Fever?", "Fever?", "Cough?"]
+    assert {frozenset(side.texts["text"] for side in case.sides) for case in cases} == {
+        frozenset(("gpt on fever", "llama on fever")), frozenset(("claude on fever", "gpt on fever")),
+        frozenset(("gpt on cough", "llama on cough")),
+    }  # fmt: skip
+    for path in (out / "readers").iterdir():
+        for word in (b"task 1", b"judge", b"model_a"):
+            assert word not in path.read_bytes()
 
 
 def test_more_repeated_cases_than_texts_are_refused(tmp_path):

@@ -13,7 +13,7 @@ from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.panels.queue_panel import LongQueue
 from raterscope.widgets.panels.reading_panels import ReadingKey, ReadingPanel
 from tests.app.driving import LONG, command, idle
-from tests.app.reader_studies.making import images, make, read, texts
+from tests.app.reader_studies.making import comparisons, images, make, read, texts
 
 
 @pytest.fixture
@@ -226,6 +226,27 @@ def test_arrows_choose_a_side(reading, qtbot):
     with stored(window, path) as file:
         answers = [file.marks(place).answers["sharper"] for place in range(3)]
     assert answers == ["left", "right", "tie"]
+
+
+def test_texts_of_a_pair_are_on_the_sides_drawn_for_the_reader(window, qtbot, tmp_path):
+    path = make("pairs", tmp_path, cases=[comparisons(tmp_path).name], seed=1) / "readers" / "R01.rsread"
+    screen = open_file(window, qtbot, path)
+    press_button(screen, "Start reading")
+    assignment = screen.reader.assignment
+    assert {scheduled.swapped for scheduled in assignment.places} == {True, False}
+    for scheduled in assignment.places:
+        qtbot.waitUntil(lambda: screen._has_pixels)
+        idle(window, qtbot)
+        case = assignment.case(scheduled.case)
+        shown = [browser.toPlainText() for browser in screen.surface._pair.browsers.values()]
+        expected = [side.texts["text"] for side in case.sides]
+        assert shown == (expected[::-1] if scheduled.swapped else expected)
+        assert screen.surface.browser.toPlainText() == case.texts["prompt"]
+        assert not any(view.isVisible() for view in screen.surface._pair.views.values())
+        key(window, qtbot, screen.surface.focusProxy(), Qt.Key.Key_Right)
+    assert screen._message.accessibleName() == "Finish session 1?"
+    with stored(window, path) as file:
+        assert [file.marks(place).answers for place in range(3)] == [{"sharper": "right"}] * 3
 
 
 @pytest.mark.parametrize("reading", ["labels"], indirect=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.progress import Watch
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import Study
-from raterscope.app.study.task_contents import read_contents
+from raterscope.app.study.task_contents import read_contents, split_comparison
 from raterscope.app.workspaces.pairs.scene import Scene
 from raterscope.app.workspaces.pairs.screen import PairsCore, PairsPart
 from raterscope.app.workspaces.task_pictures import ask_to_open, load_picture
@@ -106,15 +106,15 @@ def _read(scene: Scene, comparison: int, study: Study, watch: Watch) -> _Read:
     number = -1 if pairs.task is None else int(pairs.task[comparison])
     task = "" if number < 0 else scene.tasks[number]
     stored = read_contents(study, scene.question.id, task) if task else {}
-    of_items = set(pairs.items)
-    texts = {field: text for field, text in stored.items() if field not in of_items}
+    texts, *answers = split_comparison(stored, names[0], names[1], set(pairs.items))
+    if not any(answers):
+        answers = ["\n\n".join(read_contents(study, scene.question.id, name).values()) for name in names]
     heads = tuple(
         f"{letter}: {name}{', preferred' if choice * sign > 0 else ''}"
         for letter, name, sign in zip("AB", names, (1, -1), strict=True)
     )
-    if any(name in stored for name in names):
-        prompt, *answers = _split_prompt(*(stored.get(name, "") for name in names))
-        texts |= ({"prompt": prompt} if prompt else {}) | dict(zip(heads, answers, strict=True))
+    if any(answers):
+        texts |= dict(zip(heads, answers, strict=True))
     paths = tuple(study.locate(scene.pictures[item]) for item in sides if item in scene.pictures)
     located = tuple(path for path in paths if path is not None)
     both = located if len(located) == 2 and not texts else ()
@@ -123,15 +123,6 @@ def _read(scene: Scene, comparison: int, study: Study, watch: Watch) -> _Read:
     if not texts and not both:
         texts = dict(zip(heads, names, strict=True))
     return _Read(TaskContent(title, bool(both), None, texts, (heads[0], heads[1])), both)
-
-
-def _split_prompt(first: str, second: str) -> tuple[str, str, str]:
-    """Return the paragraphs with which two conversations begin, and the rest of each."""
-    left, right = first.split("\n\n"), second.split("\n\n")
-    same = 0
-    while same < min(len(left), len(right)) - 1 and left[same] == right[same]:
-        same += 1
-    return "\n\n".join(left[:same]), "\n\n".join(left[same:]), "\n\n".join(right[same:])
 
 
 def _load(paths: tuple[Path, ...], watch: Watch) -> NDArray[np.uint8] | None:

@@ -9,24 +9,28 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from raterscope.app.errors import counted
 from raterscope.app.formats.masks.collector import crop
-from raterscope.app.reader_studies.assignment import Assignment, Picture, ReadingCase
+from raterscope.app.reader_studies.assignment import Assignment, Picture, ReadingCase, Side
 from raterscope.app.reader_studies.mask_strokes import draw_strokes, pack_stroke
 from raterscope.app.reader_studies.reading_file import CaseMarks
 from raterscope.app.workspaces.reading.reader import Pixels
 from raterscope.app.workspaces.task_pictures import ask_to_open
 from raterscope.widgets.canvas.image_canvas import MarkingCanvas
-from raterscope.widgets.layouts import horizontal
-from raterscope.widgets.panels.reading_panels import ComparedPictures, ReadingKey
+from raterscope.widgets.layouts import horizontal, vertical
+from raterscope.widgets.panels.reading_panels import ComparedItems, ReadingKey
 from raterscope.widgets.panels.task_content import ContentBrowser
 from raterscope.widgets.theme import annotator_style
 from raterscope.widgets.volume.scene import Outline, Stroke
 from raterscope.widgets.volume.volume_view import Tool, VolumeView
 
 TEXT_SIZE = 18
+_FRAME = 12
+"""Of a text, in pixels: both edges."""
+_PICTURES = (Side(has_picture=True), Side(has_picture=True))
 
 Box = tuple[int, int, int]
 _NOTHING: tuple[Box, NDArray[np.bool_]] = ((0, 0, 0), np.zeros((0, 0, 0), dtype=np.bool_))
@@ -53,6 +57,8 @@ class Surface(QWidget):
         self.pictures: tuple[Picture, ...] = ()
         """Pictures of the case, from left to right."""
         self.texts: Mapping[str, str] = {}
+        self.sides: tuple[Side, ...] = ()
+        """Items of a pair, from left to right; empty where both are a picture alone."""
         self._swapped = False
 
     def groups(self) -> Groups:
@@ -62,11 +68,12 @@ class Surface(QWidget):
     def begin(self, case: ReadingCase, swapped: bool) -> None:
         """Show a case whose pixels are not loaded yet."""
         self._swapped = swapped
-        self.pictures = tuple(self._sides(case.pictures))
+        self.pictures = tuple(self._turned(case.pictures))
         self.texts = case.texts
+        self.sides = tuple(self._turned(case.sides))
         self.clear()
 
-    def _sides(self, items: Sequence[Any]) -> list[Any]:
+    def _turned(self, items: Sequence[Any]) -> list[Any]:
         return list(reversed(items)) if self._swapped else list(items)
 
     def clear(self) -> None:
@@ -253,16 +260,18 @@ class AnswerSurface(Surface):
         super().__init__()
         self._questions = assignment.questions
         self._marks = CaseMarks()
-        self._pair = ComparedPictures() if assignment.kind == "pairs" else None
+        self._pair = ComparedItems(TEXT_SIZE) if assignment.kind == "pairs" else None
         most = max((len(case.pictures) for case in assignment.cases), default=0)
         self._canvases = [MarkingCanvas(marks=False) for _ in range(0 if self._pair else most)]
         self.browser = ContentBrowser(size=TEXT_SIZE, margin=24)
         self.browser.link_chosen.connect(partial(ask_to_open, self))
-        parts: list[QWidget] = [*self._canvases, self.browser]
         if self._pair is not None:
             self._pair.chosen.connect(self._answer)
-            parts.append(self._pair)
-        horizontal(*((part, 1) for part in parts), inside=self, spacing=2)
+            for browser in self._pair.browsers.values():
+                browser.link_chosen.connect(partial(ask_to_open, self))
+            vertical(self.browser, (self._pair, 1), inside=self, spacing=2)
+        else:
+            horizontal(*((part, 1) for part in (*self._canvases, self.browser)), inside=self, spacing=2)
         self.setFocusProxy(self._pair or self.browser)
 
     @property
@@ -295,6 +304,9 @@ class AnswerSurface(Surface):
             canvas.setVisible(canvas in views)
         self.browser.setVisible(bool(self.texts))
         self.browser.show_texts(self.texts)
+        if self._pair is not None:
+            self._pair.set_parts(*((side.texts, side.has_picture) for side in self.sides or _PICTURES))
+            self._fit_prompt()
         self.setFocusProxy(self._pair or (self.browser if self.texts or not views else views[0]))
         for view, picture in zip(views, self.pictures, strict=True):
             view.set_image(None, _extent(picture))
@@ -302,13 +314,28 @@ class AnswerSurface(Surface):
 
     def show_pixels(self, pixels: list[Pixels]) -> None:
         """Show the pictures."""
-        shown = zip(self._views(), self.pictures, self._sides(pixels), strict=True)
+        shown = zip(self._views(), self.pictures, self._turned(pixels), strict=True)
         for view, picture, image in shown:
             view.set_image(image, _extent(picture), pixel_size=picture.pixel_size)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the text above both items."""
+        super().resizeEvent(event)
+        self._fit_prompt()
+
+    def _fit_prompt(self) -> None:
+        """Make the text above both items as high as it is, at most a third of the surface."""
+        if self._pair is not None:
+            document = self.browser.document()
+            document.setTextWidth(self.width())
+            self.browser.setFixedHeight(min(round(document.size().height()) + _FRAME, self.height() // 3))
+
     def _views(self) -> list[MarkingCanvas]:
         if self._pair is not None:
-            return list(self._pair.views.values())
+            views = self._pair.views.values()
+            return [
+                view for view, side in zip(views, self.sides or _PICTURES, strict=True) if side.has_picture
+            ]
         return self._canvases[: len(self.pictures)]
 
     def show_marks(self, marks: CaseMarks) -> None:
