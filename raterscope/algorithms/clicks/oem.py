@@ -58,9 +58,6 @@ REPEATS = {
 WITHIN = (0.01, 0.99)
 """Limits of p0 of an annotator: 0 and 1 would not change any more."""
 
-MAX_ROUNDS = 8
-"""Maximum rounds of removal with the evidence: annotators' offsets then hardly change."""
-
 COVARIANCES = {"held": "held at the click scatter", "free": "estimated"}
 
 TRUNCATED = ("refreshed", "literal")
@@ -306,7 +303,7 @@ def crowd_model(settings: OEMSettings, habits: Habits, clicks: int) -> CrowdMode
         reliability=settings.initial_reliability,
         most=settings.initial_clusters or clicks,
         lower_bound=settings.lower_bound,
-        max_rounds=min(settings.max_iterations, MAX_ROUNDS),
+        max_rounds=settings.max_iterations,
     )
 
 

@@ -96,6 +96,11 @@ def test_priors_keep_what_the_printed_form_and_the_majority_discard(real_data):
     assert sensitivity["dem"] > printed + 0.1
 
 
+def test_the_default_converges(real_data):
+    for image, fusion in zip(images(real_data), fused(real_data, "oem", "dem"), strict=True):
+        assert fusion.clustering.trace.converged, image
+
+
 def test_posteriors_are_calibrated(real_data):
     posterior, true = [], []
     for image, fusion in zip(images(real_data), fused(real_data, "oem", "dem"), strict=True):
