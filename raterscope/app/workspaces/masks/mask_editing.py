@@ -5,6 +5,7 @@ Each is stored as painted voxels, those that it changed, and is undone as one st
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -21,6 +22,7 @@ from raterscope.algorithms.masks.editing import (
 )
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch
+from raterscope.app.jobs import Job
 from raterscope.app.session import while_shown
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks.region_review import RegionReview
@@ -49,6 +51,9 @@ class MaskEditing(MasksPart):
         super().__init__(core)
         self._reviewing = reviewing
         self._margin = 3.0
+        self._waiting: deque[tuple[object, Callable[[], None]]] = deque()
+        """Edits that start once those before are stored, each with its case and structure."""
+        self._running = 0
 
     def fill_holes(self) -> None:
         """Fill holes on each slice."""
@@ -112,9 +117,11 @@ class MaskEditing(MasksPart):
         origin, values = other.origin, np.asarray(other.values > 0.5)
         self._edit("Combining masks", partial(_combined, how, origin, values), box=(origin, values.shape))
 
-    @while_shown
     def copy_slice(self, step: int) -> None:
         """Copy the structure on the slice under the crosshair to the next or previous slice, and go there."""
+        self._start(partial(self._copy_slice, step))
+
+    def _copy_slice(self, step: int) -> None:
         piece, at = self._reviewing.edited, self._screen.volume.crosshair
         target = at[0] + step
         slices = self._session.scene.image.lattice.shape[0]
@@ -132,7 +139,6 @@ class MaskEditing(MasksPart):
             stroke = _difference(old[None], source[None], origin)
             self._store(self._session.scene, self._session.part, stroke)
 
-    @while_shown
     def _edit(
         self,
         words: str,
@@ -142,6 +148,39 @@ class MaskEditing(MasksPart):
         box: tuple[Box, tuple[int, ...]] | None = None,
     ) -> None:
         """Change the mask outside the GUI thread; `room` is how far it grows, in mm or pixels."""
+        self._start(partial(self._change, words, change, room, box))
+
+    @while_shown
+    def _start(self, edit: Callable[[], None]) -> None:
+        """Start an edit now, or after those that run, so that it begins with their result."""
+        self._waiting.append((self._key, edit))
+        self._start_next()
+
+    @property
+    def _key(self) -> object:
+        return (self._session.scene.image.id, self._session.part) if self._session.shown else None
+
+    def _start_next(self) -> None:
+        while self._waiting and not self._running:
+            key, edit = self._waiting.popleft()
+            if key == self._key:
+                edit()
+
+    def _wait_for(self, job: Job) -> None:
+        self._running += 1
+        job.ended.connect(self._on_ended)
+
+    def _on_ended(self) -> None:
+        self._running -= 1
+        self._start_next()
+
+    def _change(
+        self,
+        words: str,
+        change: Callable[[BoolArray, Grid, Box], BoolArray],
+        room: float,
+        box: tuple[Box, tuple[int, ...]] | None,
+    ) -> None:
         piece, scene = self._reviewing.edited, self._session.scene
         if piece is None or not piece.values.any():
             self._screen.message.emit(NOTHING_DRAWN)
@@ -150,6 +189,7 @@ class MaskEditing(MasksPart):
         job = self._jobs.start(words, work)
         job.finished.connect(partial(self._store, scene, self._session.part))
         job.failed.connect(self._screen.message)
+        self._wait_for(job)
 
     @while_shown
     def _store(self, scene: Scene, structure: str, stroke: Stroke | None) -> None:
@@ -157,8 +197,8 @@ class MaskEditing(MasksPart):
             return
         if stroke is None:
             self._screen.message.emit(UNCHANGED)
-        else:
-            self._reviewing.paint(stroke)
+        elif job := self._reviewing.paint(stroke):
+            self._wait_for(job)
 
 
 def _with_margin(margin: float, mask: BoolArray, grid: Grid, origin: Box) -> BoolArray:

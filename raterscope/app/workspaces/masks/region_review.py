@@ -232,12 +232,11 @@ class RegionReview(QObject):
         else:
             self._decide("skip", self.region, None)
 
-    @while_shown
-    def paint(self, stroke: Stroke) -> None:
-        """Settle the voxels of a stroke of brush or eraser."""
+    def paint(self, stroke: Stroke) -> Job | None:
+        """Settle the voxels of a stroke of brush or eraser; returns the job that stores them."""
         touched = np.argwhere(stroke.values != OPEN)
-        if not len(touched):
-            return
+        if not len(touched) or not self._session.shown:
+            return None
         settled = _trimmed(Settled(stroke.origin, stroke.values))
         region = self.region
         if region is not None and (self.covers(region) or not _touches(region, settled)):
@@ -245,6 +244,7 @@ class RegionReview(QObject):
         job = self._record("paint", settled, region)
         if stroke.values.shape[0] == 1:
             job.finished.connect(self._on_stroke)
+        return job
 
     def interpolate(self) -> None:
         """Interpolate between the slices that were painted last, within the painted area."""

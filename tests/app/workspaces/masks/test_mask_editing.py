@@ -90,6 +90,25 @@ def test_an_edit_that_ends_on_another_structure_changes_nothing(window, qtbot, t
     assert stroke.subject.structure == "gtv"
 
 
+def test_an_edit_begins_with_the_result_of_the_one_before(fused_masks, qtbot):
+    editing = fused_masks.workspace.editing
+    editing._add_margin(2.0)
+    idle(fused_masks, qtbot)
+    once = consensus(fused_masks)
+    editing._add_margin(2.0)
+    idle(fused_masks, qtbot)
+    twice = consensus(fused_masks)
+    assert twice.sum() > once.sum()
+    for _ in range(2):
+        undo(fused_masks, qtbot)
+    for _ in range(2):
+        editing._add_margin(2.0)
+    idle(fused_masks, qtbot)
+    np.testing.assert_array_equal(consensus(fused_masks), twice)
+    undo(fused_masks, qtbot)
+    np.testing.assert_array_equal(consensus(fused_masks), once)
+
+
 def test_a_slice_is_copied_to_the_next_one_and_shown(fused_masks, qtbot):
     workspace = fused_masks.workspace
     last = int(np.flatnonzero(consensus(fused_masks).any(axis=(1, 2)))[-1])
