@@ -382,7 +382,10 @@ class Study:
             return clicks
         joined = clicks.joined(standing_names(clicks.annotators, run.aliases))
         programs = set(run.programs).difference(run.excluded)
-        joined = joined.with_programs(programs, self.settings.matching_radius())
+        radius = run.log.get("matching_radius")
+        if not isinstance(radius, (int, float)):  # runs of earlier versions do not name it
+            radius = self.settings.matching_radius()
+        joined = joined.with_programs(programs, radius)
         return joined.without(set(run.excluded)).with_weights(run.weights)
 
     def count_clicks(self, image_id: int, run: RunEntry) -> tuple[int, int]:

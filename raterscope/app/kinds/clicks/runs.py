@@ -107,6 +107,7 @@ class Inputs(outcome.Inputs[Clicks]):
 
     truth_held: bool = False  # whether imported truth is held fixed too
     last_view: int = 0  # the last of the views of spots that were read
+    radius: float = 0.0  # pixels: within it, clicks of two programs are of one spot
     # images that are not fused again, but inform the estimates
     others: OtherImages = field(default_factory=OtherImages)
 
@@ -156,7 +157,7 @@ def gather(
             study, set(images), plan, fold(study.decisions()), views, part(watch, 0.6, 1.0)
         )
     last_view = max((image_views[-1].id for image_views in views.values()), default=0)
-    return Inputs(**vars(inputs), truth_held=hold_truth, last_view=last_view, others=other_images)
+    return Inputs(**vars(inputs), truth_held=hold_truth, last_view=last_view, others=other_images, radius=radius)
 
 
 def reduced_weights(run: RunEntry, decisions: Sequence[Decision]) -> dict[str, Weighed]:
@@ -196,6 +197,7 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
         digest=digest_of(inputs.given),
         log={
             "truth_held": inputs.truth_held,
+            **({"matching_radius": inputs.radius} if inputs.programs else {}),
             "images": images,
             **_views(inputs),
             **_scores(inputs),

@@ -133,6 +133,8 @@ def test_programs_without_imported_scores_count_as_one(path, tmp_path):
         clicks, fusion = study.clicks(images[0], entry), study.runs.result(number, images[0])
         assert clicks.programs == ("a", "b")
         assert sorted(clicks.scores[:, 2]) == [1, 1, 2]
+        study.settings.set_matching_radius(0.5)
+        assert sorted(study.clicks(images[0], entry).scores[:, 2]) == [1, 1, 2]
         centres = [tuple(mean.round()) for mean in fusion.clustering.mean]
         by_centre = dict(zip(centres, fusion.score, strict=True))
         assert by_centre[30, 40] == 2
