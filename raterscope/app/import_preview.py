@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,17 @@ class ImportPreview:
 
 
 def preview_readings(
-    readings: Readings, entries: Sequence[ImageEntry] = (), *, may_resample: bool = False
+    readings: Readings,
+    entries: Sequence[ImageEntry] = (),
+    *,
+    may_resample: bool = False,
+    renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> ImportPreview:
     """Describe what `store` would store.
 
     Raises `OtherGrid` and `InputError` as `store`, for masks that fit no image.
 
-    `entries`: images of the study.
+    `entries`: images of the study; `renamed`: present names of its structures by those in files.
     """
     sites = list_sites(entries, readings.images, readings.volumes)
     placement = place_masks(readings.attributed, sites, may_resample=may_resample)
@@ -67,7 +72,11 @@ def preview_readings(
         names={"annotator": _count_annotators(readings, masks), "structure": structures, "class": classes},
         suggested=NameChanges(structure=suggest_structures(masks), class_=suggest_classes(classes)),
         layouts=readings.layouts,
-        notices=tuple(dict.fromkeys([*skipped, *explain_skipped(readings, placement)])),
+        notices=tuple(
+            dict.fromkeys(
+                [*skipped, *explain_skipped(readings, placement), *_explain_merged(structures, renamed)]
+            )
+        ),
         unsized=unsized,
         extent=extent,
         programs=readings.programs,
@@ -98,6 +107,18 @@ def describe(preview: ImportPreview) -> list[str]:
             f"{width} {height}"
         )
     return [*lines, *preview.notices]
+
+
+def _explain_merged(structures: Iterable[str], renamed: Mapping[str, str]) -> Iterable[str]:
+    """Name structures that are the same as others of the study, whose masks they replace."""
+    for present in dict.fromkeys(renamed.get(name, name) for name in structures):
+        names = [present, *(name for name, new in renamed.items() if new == present)]
+        if len(names) > 1:
+            listed = " and ".join(plain(name, 40) for name in names)
+            yield (
+                f"{listed} are one structure in the study: a mask of it replaces the rater's earlier one on "
+                "the same image."
+            )
 
 
 def _plural(kind: str) -> str:

@@ -14,6 +14,7 @@ from raterscope.widgets.panels.pair_browser import (
     AnnotatorList,
     AnnotatorsView,
 )
+from raterscope.widgets.tables.annotator_grid import GridColumn
 from tests.reading import accessible_text, visible_words
 
 
@@ -125,3 +126,14 @@ def test_who_was_set_aside_is_not_counted(queue):
     queue.set_view(view(9, order=[0, 1, 2], total=3))
     assert "3" in visible_words(queue).split()
     assert "of" not in visible_words(queue)
+
+
+def test_values_of_a_column_have_the_same_decimals():
+    offsets = np.array([0.7, 0.788, np.nan])
+    column = GridColumn(
+        "offset_px", "clicks", "offset", "", "value", offsets,
+        np.array([0.1, 0.78, np.nan]), np.array([1.9, 0.80, np.nan]), unit="px",
+    )  # fmt: skip
+    texts = [column.words(row, brief=True) for row in range(3)]
+    assert texts[2] == ""
+    assert len({len(text) for text in texts[:2]}) == 1

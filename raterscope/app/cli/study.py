@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, fields, replace
 from pathlib import Path
 from typing import Any
@@ -213,10 +213,11 @@ def _previewed(
 ) -> tuple[ImportPreview, Readings]:
     """Describe what was read, and change its names."""
     entries: Sequence[ImageEntry] = ()
+    renamed: Mapping[str, str] = {}
     if study is not None and options.preview:
         with Study.open(study, to_read=True) as opened:
-            entries = opened.images()
-    preview = preview_readings(readings, entries, may_resample=options.resample)
+            entries, renamed = opened.images(), opened.shown.names("masks")
+    preview = preview_readings(readings, entries, may_resample=options.resample, renamed=renamed)
     refuse_unknown(changes, preview.names)
     readings = mark_programs(readings, options.programs, preview.names["annotator"])
     if options.join_spellings:
@@ -224,7 +225,8 @@ def _previewed(
     if changes == NameChanges():
         return replace(preview, programs=readings.programs), readings
     readings = change_names(readings, changes)
-    return preview_readings(readings, entries, may_resample=options.resample), readings
+    preview = preview_readings(readings, entries, may_resample=options.resample, renamed=renamed)
+    return preview, readings
 
 
 def _annotator(options: argparse.Namespace) -> str | None:

@@ -123,6 +123,7 @@ def add_masks(
     They replace earlier ones. Raises `StudyError` for a mask that does not lie on its image.
     """
     study.forget_annotators()
+    renamed = study.shown.names("masks")
     with study.change() as connection:
         shapes = {
             entry.id: entry.lattice.shape
@@ -142,11 +143,12 @@ def add_masks(
                 raise StudyError(f"the mask of {plain(mask.structure)} does not lie on its image", file=file)
             annotator_id = TRUTH if mask.annotator is None else annotator_ids[mask.annotator]
             key = (mask.image, mask.structure, annotator_id)
-            replaced += connection.execute(
-                "SELECT count(*) > 0 FROM masks WHERE image = ? AND structure = ? AND annotator = ? "
-                "AND import < ?",
-                (*key, number),
-            ).fetchone()[0]
+            present = renamed.get(mask.structure, mask.structure)
+            earlier = connection.execute(
+                "SELECT DISTINCT structure FROM masks WHERE image = ? AND annotator = ? AND import < ?",
+                (mask.image, annotator_id, number),
+            ).fetchall()
+            replaced += any(renamed.get(name, name) == present for (name,) in earlier)
             voxels = int(np.count_nonzero(mask.values > 0.5))
             connection.execute(
                 "INSERT OR REPLACE INTO masks(image, structure, annotator, import, voxels, object) "

@@ -276,7 +276,10 @@ def _of(paths: Sequence[Path]) -> str:
 def _at_hand(contents: Contents | None) -> StudyImages:
     if contents is None:
         return NOTHING
-    return StudyImages(contents.images, contents.path, clicked=images_without_file(contents.items))
+    return StudyImages(
+        contents.images, contents.path, clicked=images_without_file(contents.items),
+        renamed=contents.review.names_of("masks"),
+    )  # fmt: skip
 
 
 def _tasks(study: Study, _watch: Watch) -> tuple[str, ...]:
@@ -297,7 +300,9 @@ def _read_or_ask(batch: _Batch, at_hand: StudyImages, watch: Watch) -> _Understo
             batch.paths, mappings=batch.mappings, reading=batch.reading, at_hand=at_hand, asks=True,
             sources=batch.sources, watch=watch,
         )  # fmt: skip
-        preview = preview_readings(readings, at_hand.entries, may_resample=batch.may_resample)
+        preview = preview_readings(
+            readings, at_hand.entries, may_resample=batch.may_resample, renamed=at_hand.renamed
+        )
     except (UnknownAnnotators, OtherGrid) as question:
         return question
     except UnknownColumns as unknown:

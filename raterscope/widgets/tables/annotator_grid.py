@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -83,6 +84,17 @@ class GridColumn:
             return math.nan, math.nan
         return float(self.low[row]), float(self.high[row])
 
+    @cached_property
+    def _usual_interval(self) -> tuple[float, float]:
+        """Return the interval of median width: all values of a column have the digits that it supports."""
+        if self.low is None or self.high is None:
+            return math.nan, math.nan
+        known = np.flatnonzero(np.isfinite(self.low) & np.isfinite(self.high))
+        if not len(known):
+            return math.nan, math.nan
+        width = (self.high - self.low)[known]
+        return self.interval(int(known[np.argsort(width, kind="stable")[len(known) // 2]]))
+
     def words(self, row: int, *, brief: bool = False) -> str:
         """Return a value as text, with its interval unless it is brief; empty where it is unknown."""
         value = self.values[row]
@@ -94,7 +106,7 @@ class GridColumn:
             return f"{value:,.0f}"
         if self.form == "p":
             return p_words(float(value))
-        text = figure(value, *self.interval(row)) if brief else estimate(value, *self.interval(row))
+        text = figure(value, *self._usual_interval) if brief else estimate(value, *self.interval(row))
         sign = "+" if self.form == "signed" and value > 0 and text.strip("0.") else ""
         return f"{sign}{text}{f' {self.unit}' if self.unit else ''}"
 

@@ -4,6 +4,7 @@ import csv
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from raterscope.algorithms.clicks.result import SpotClasses
 from raterscope.algorithms.masks.fusion import MaskPlan
@@ -59,6 +60,21 @@ def test_merged_structures_are_fused_as_one_and_undo_separates_them(study):
     assert present_names(study, "masks") == ("GTV", "gtv", "heart")
     assert list(read_masks(study, 1, "gtv")) == ["ann", "ben"]
     assert study.shown.result(1, "masks")[1].structures() == ("heart",)
+
+
+def test_a_mask_under_the_other_name_of_a_merged_structure_replaces_and_says_so(study, tmp_path, capsys):
+    study.record(make_renaming(study, "masks", "gtv", "GTV"))
+    second = [
+        PlacedMask(1, "ann", "GTV", (0, 0, 0), ball(5.0)),
+        PlacedMask(1, "eve", "gtv", (0, 0, 0), ball(5.0)),
+    ]
+    assert "1 in place of an earlier one" in add_masks(study, second, "second")
+    pixels = np.zeros(SHAPE[1:], dtype=np.uint8)
+    pixels[4:9, 4:9] = 255
+    Image.fromarray(pixels).save(tmp_path / "slide_ann_gtv.png")
+    naming = ["--naming", "{item}_{annotator}_{structure}", "--preview"]
+    assert main(["import", str(study.path), str(tmp_path / "slide_ann_gtv.png"), *naming]) == 0
+    assert "GTV and gtv are one structure in the study: a mask of it replaces" in capsys.readouterr().out
 
 
 def test_a_renamed_structure_keeps_its_result_and_its_decisions(study):

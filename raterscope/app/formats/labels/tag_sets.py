@@ -198,8 +198,9 @@ class _Tags:
         """Describe what was understood, in sentences; `empty` votes have no tag."""
         names = ", ".join(plain(tag, 20) for tag in self.tags[:4])
         more = f" and {len(self.tags) - 4:,} more" if len(self.tags) > 4 else ""
-        of = f" of {plain(question, 40)}" if question else ""
-        words = f"{counted(len(self.tags), 'tag')}{of} are fused one by one: {names}{more}."
+        of = f" of the question {plain(question, 40)}" if question else ""
+        verb = "is fused" if len(self.tags) == 1 else "are fused one by one"
+        words = f"{counted(len(self.tags), 'tag')}{of} {verb}: {names}{more}."
         words += f" {counted(empty, 'vote')} without a tag: every tag is absent." if empty else ""
         if self.skipped:
             words += f" The {counted(self.skipped, 'rarest tag')} beyond {MOST_TAGS} were skipped."

@@ -157,7 +157,9 @@ def gather(
             study, set(images), plan, fold(study.decisions()), views, part(watch, 0.6, 1.0)
         )
     last_view = max((image_views[-1].id for image_views in views.values()), default=0)
-    return Inputs(**vars(inputs), truth_held=hold_truth, last_view=last_view, others=other_images, radius=radius)
+    return Inputs(
+        **vars(inputs), truth_held=hold_truth, last_view=last_view, others=other_images, radius=radius
+    )
 
 
 def reduced_weights(run: RunEntry, decisions: Sequence[Decision]) -> dict[str, Weighed]:

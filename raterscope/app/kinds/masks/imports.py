@@ -411,6 +411,7 @@ class StudyImages:
     tasks: tuple[str, ...] = ()
     # tuple of names: of images that annotators clicked on and that are not there yet
     clicked: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)  # names of structures by those in files
 
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
         """Return the images' shapes."""
