@@ -12,7 +12,7 @@ from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import TaskContents
 from raterscope.app.formats.sources import Source
-from raterscope.app.kinds.pairs.variability import consistency_of
+from raterscope.app.kinds.pairs.variability import agreement_on_pairs, consistency_of
 from raterscope.app.reader_studies.collecting import collect
 from raterscope.app.reader_studies.reading_file import ReadingFile
 from raterscope.app.reader_studies.task_cases import read_comparison_cases, read_task_cases
@@ -366,6 +366,7 @@ def test_comparisons_come_back_with_their_prompts_and_a_changed_answer_is_named(
     assert repeats.same_repeats + repeats.swapped_repeats == 6
     assert repeats.same.value == 1
     assert repeats.swapped.value == 0
+    assert agreement_on_pairs(pairs).tasks == 3
 
 
 def test_a_text_that_was_replaced_in_the_study_is_named(tmp_path):

@@ -36,7 +36,8 @@ class PairVariability:
     """Variability of the comparisons of a question."""
 
     question: str
-    agreement: VoteAgreement  # of different annotators on the same two items, each annotator's last answer
+    # of different annotators on the same two items and task, by each annotator's last answer
+    agreement: VoteAgreement
     annotators: int
     consistency: list[PairConsistency]  # of all together, then of each person
 
@@ -52,10 +53,13 @@ def measure_pairs(question: str, pairs: Pairs, watch: Watch = silent) -> PairVar
 
 
 def agreement_on_pairs(pairs: Pairs) -> VoteAgreement:
-    """Measure the agreement of annotators on the same two items, by each annotator's last answer."""
+    """Measure the agreement on the same two items, and task if there are some, by each one's last answer."""
     turned = pairs.left > pairs.right
     low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
-    _, pair = np.unique(low.astype(np.int64) * len(pairs.items) + high, return_inverse=True)
+    code = low.astype(np.int64) * len(pairs.items) + high
+    if pairs.task is not None:
+        code += (pairs.task.astype(np.int64) + 1) * len(pairs.items) ** 2
+    _, pair = np.unique(code, return_inverse=True)
     answer = (np.where(turned, -1, 1) * np.sign(pairs.choice)).astype(np.int64) + 1
     kept = set(first_reads(dict.fromkeys(pairs.annotators)))
     is_first = np.array([name in kept for name in pairs.annotators], dtype=bool)[pairs.annotator]
@@ -113,7 +117,7 @@ def _consistency_table(variability: PairVariability) -> Table:
     agreement = variability.agreement
     between = (
         f"Between annotators, {write(agreement.percent)} of the answers to the same two items agree "
-        f"(Krippendorff's alpha {write(agreement.krippendorff)}; {count(agreement.tasks, 'pair')} of items)."
+        f"(Krippendorff's alpha {write(agreement.krippendorff)}; {count(agreement.tasks, 'comparison')})."
     )
     note = (
         "Each comparison is compared with the one that the same annotator made of the same two items before. "
