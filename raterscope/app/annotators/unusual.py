@@ -103,6 +103,5 @@ def _deviations(
     crowd = float(np.median(value[known]))
     unit = f" {measure.unit}" if measure.unit else ""
     for row in np.flatnonzero(unusual).tolist():
-        digits = figure(float(value[row]), float(low[row]), float(high[row]))
-        phrases[row] = f"{measure.title} {digits}{unit}, crowd {figure(crowd)}{unit}"
+        phrases[row] = f"{measure.title} {figure(float(value[row]))}{unit}, crowd {figure(crowd)}{unit}"
     return deviations, phrases

@@ -73,6 +73,7 @@ def test_a_mask_under_the_other_name_of_a_merged_structure_replaces_and_says_so(
     pixels[4:9, 4:9] = 255
     Image.fromarray(pixels).save(tmp_path / "slide_ann_gtv.png")
     naming = ["--naming", "{item}_{annotator}_{structure}", "--preview"]
+    study.close()
     assert main(["import", str(study.path), str(tmp_path / "slide_ann_gtv.png"), *naming]) == 0
     assert "GTV and gtv are one structure in the study: a mask of it replaces" in capsys.readouterr().out
 
