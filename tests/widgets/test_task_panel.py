@@ -379,7 +379,7 @@ def test_a_parent_is_found_by_its_name_and_a_decision_for_it_is_explained(tree, 
     assert decided == [len(BIRDS)]
     assert "bird" not in names_of(tree)
     tree.show_task(view(classes=BIRDS, posterior=None, parents=("bird", "bird/owl"), decided=10))
-    assert "You decided bird. Fusion does not use decisions for parent classes." in visible_words(tree)
+    assert "You decided bird." in visible_words(tree)
 
 
 def test_median_and_interval_of_a_grade_stand_beside_the_posterior(panel):

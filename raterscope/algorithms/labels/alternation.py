@@ -28,7 +28,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.data import FloatArray, LabelFusion, LabelTrace
+from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, LabelTrace
 from raterscope.algorithms.labels.task_votes import TaskVotes
 from raterscope.algorithms.progress import Watch
 
@@ -250,13 +250,19 @@ class _Passes:
 
         def updated(piece: Piece) -> tuple[float, float]:
             part, first, last = piece
-            return expect(
-                votes.start, votes.pair, votes.known, logs, self._weights, first, last, self._posterior,
-                self._counts[part], self._total[part], self._moved, each_class,
-            )  # fmt: skip
+            spans = [
+                expect(
+                    votes.start, votes.pair, votes.known, prior, self._weights, low, high, self._posterior,
+                    self._counts[part], self._total[part], self._moved, each_class,
+                )
+                for low, high, prior in votes.split(first, last, logs)
+            ]  # fmt: skip
+            return sum(entropy for entropy, _ in spans), max((change for _, change in spans), default=0.0)
 
         self._counts[:, self._counted], self._total[:] = 0.0, 0.0
         parts = self._each(updated, self._tasks)
+        if votes.sets is not None:
+            self._moved[votes.known < OPEN] = 0.0  # `settle_some` does not restrict tasks
         return sum(entropy for entropy, _ in parts) + self._settle(), max(change for _, change in parts)
 
     def settle_some(self, tolerance: float) -> None:

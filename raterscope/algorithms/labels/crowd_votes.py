@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from threading import Event
@@ -11,7 +11,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, IndexArray, Labels, default_prior
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    ClassArray,
+    FloatArray,
+    IndexArray,
+    Labels,
+    default_prior,
+    keep_to_sets,
+    split_at_sets,
+)
 from raterscope.algorithms.labels.ordinal import OrdinalTypes, class_positions, is_ordinal, ordinal_types
 from raterscope.algorithms.labels.task_votes import (
     Result,
@@ -59,6 +68,7 @@ class Crowd:
     parts: tuple[Spans, ...]
     ordinal: OrdinalTypes | None = None  # grid of the annotators' parameters for ordered classes
     weights: FloatArray | None = None  # (K,): as `Labels.weights`
+    sets: NDArray[np.bool_] | None = None  # (S, J): as `Labels.sets`
 
     @property
     def by_task(self) -> tuple[NDArray[np.int64], IndexArray, IndexArray]:
@@ -72,6 +82,10 @@ class Crowd:
             return np.diff(self.start)
         task = np.repeat(np.arange(len(self.known)), np.diff(self.start))
         return np.bincount(task, self.weights[self.owner[self.pair]], len(self.known)).astype(np.float64)
+
+    def split(self, first: int, last: int, prior: FloatArray) -> Iterator[tuple[int, int, FloatArray]]:
+        """Divide a span of tasks at restricted ones; see `split_at_sets`."""
+        return split_at_sets(first, last, self.known, self.sets, prior)
 
     def weigh(self, counts: FloatArray) -> FloatArray:
         """Multiply counts by pair and class, (S, P, J), by the annotators' weights, in place."""
@@ -87,7 +101,7 @@ class Crowd:
     @property
     def active(self) -> NDArray[np.bool_]:
         """Tasks with votes or a known class."""
-        return np.asarray((np.diff(self.start) > 0) | (self.known != OPEN))
+        return np.asarray((np.diff(self.start) > 0) | (self.known > OPEN))
 
     @property
     def large(self) -> bool:
@@ -137,7 +151,7 @@ def sort_votes(labels: Labels, watch: Watch) -> Crowd:
     return Crowd(
         votes.start, number[votes.pair], np.searchsorted(owner, np.arange(votes.annotators + 1)), owner,
         output, votes.known, labels.meaning, stands, use / use.sum(), given, labels.prior, parts, ordinal,
-        labels.weights,
+        labels.weights, labels.sets,
     )  # fmt: skip
 
 
@@ -164,9 +178,9 @@ def smoothed_vote(labels: Labels, crowd: Crowd, watch: Watch) -> FloatArray:
             share = share if weights is None else share * weights
             vote[:, j] = np.bincount(labels.task, share, minlength=tasks) + 1 / classes
     vote /= vote.sum(axis=1, keepdims=True)
-    fixed = np.flatnonzero(crowd.known != OPEN)
+    fixed = np.flatnonzero(crowd.known > OPEN)
     vote[fixed] = np.eye(classes)[crowd.known[fixed]]
-    return vote
+    return keep_to_sets(vote, crowd.known, crowd.sets)
 
 
 def run_parts(

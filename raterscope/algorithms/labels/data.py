@@ -5,7 +5,7 @@ All methods share the prior of the annotators, votes sorted by task, and initial
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -23,7 +23,8 @@ ClassArray = NDArray[np.int16]
 Repeats = Literal["all", "first", "last"]
 
 OPEN = -1
-"""In `Labels.known`: a task whose class is not known. In `Labels.meaning`: an output that stands for none."""
+"""In `Labels.known`: a task whose class is not known. In `Labels.meaning`: an output that stands for none.
+`OPEN - 1 - s` in `Labels.known`: a task whose class is one of `Labels.sets[s]`."""
 
 
 class LabelsError(RefusedError):
@@ -50,7 +51,10 @@ class Labels:
     time : (V,) float64, optional
         Seconds from any origin; NaN where it is not known.
     known : (N,) int16, optional
-        The true class of the tasks where it is known, `OPEN` elsewhere. Fusion holds it fixed.
+        The true class of the tasks where it is known, `OPEN` elsewhere. Fusion holds it fixed. Smaller
+        numbers restrict a task to a set of classes, see `restricted`.
+    sets : (S, J) bool, optional
+        Those sets.
     prior : (J, L) float64, optional
         Pseudo-counts of every annotator's confusion matrix; by default what the algorithm's settings say.
     ordered : bool
@@ -81,6 +85,7 @@ class Labels:
     ordered: bool = False
     aliases: frozenset[str] = frozenset()
     weights: FloatArray | None = None
+    sets: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in (("task", np.int32), ("annotator", np.int32), ("label", np.int16)):
@@ -137,9 +142,14 @@ class Labels:
             known = np.ascontiguousarray(self.known, dtype=np.int16)
             if known.shape != (len(self.tasks),):
                 raise LabelsError(f"{known.shape} known classes; expected one a task.")
-            if known.size and not OPEN <= known.min() <= known.max() < len(self.classes):
+            least = OPEN if self.sets is None else OPEN - len(self.sets)
+            if known.size and not least <= known.min() <= known.max() < len(self.classes):
                 raise LabelsError("the known class of a task does not exist.")
             object.__setattr__(self, "known", None if bool((known == OPEN).all()) else known)
+        if self.sets is not None and (self.known is None or int(self.known.min()) >= OPEN):
+            object.__setattr__(self, "sets", None)
+        if self.sets is not None and self.sets.shape[1:] != (len(self.classes),):
+            raise LabelsError(f"sets of {self.sets.shape[1:]} classes; expected {len(self.classes)}.")
         if self.prior is not None:
             prior = np.ascontiguousarray(self.prior, dtype=np.float64)
             shape = (len(self.classes), len(self.outputs))
@@ -150,6 +160,36 @@ class Labels:
 
     def __len__(self) -> int:
         return len(self.task)
+
+    def restricted(self, classes: Mapping[int, Sequence[int]]) -> Labels:
+        """Restrict tasks of unknown class to a set of classes each; a set of one class is a known class.
+
+        Examples
+        --------
+        >>> none = np.empty(0, np.int32)
+        >>> labels = Labels(none, none, none, ("a", "b", "c"), (), tuple("xyz"), tuple("xyz"))
+        >>> restricted = labels.restricted({0: [0, 1], 1: [2], 2: [0, 1, 2]})
+        >>> restricted.known.tolist(), restricted.sets.tolist()
+        ([-2, 2, -1], [[True, True, False]])
+        """
+        known = np.full(len(self.tasks), OPEN, np.int16) if self.known is None else self.known.copy()
+        before = () if self.sets is None else map(np.flatnonzero, self.sets)
+        rows = {tuple(chosen.tolist()): row for row, chosen in enumerate(before)}
+        for task, listed in classes.items():
+            chosen = tuple(sorted(set(listed)))
+            if not chosen or not 0 <= chosen[0] <= chosen[-1] < len(self.classes):
+                raise LabelsError("a task is restricted to classes that do not exist.")
+            if known[task] == OPEN and len(chosen) < len(self.classes):
+                code = OPEN - 1 - rows.setdefault(chosen, len(rows)) if len(chosen) > 1 else chosen[0]
+                known[task] = code
+        sets = np.zeros((len(rows), len(self.classes)), dtype=bool)
+        for chosen, row in rows.items():
+            sets[row, chosen] = True
+        return replace(self, known=known, sets=sets if rows else None)
+
+    def keep_to_sets(self, posterior: FloatArray) -> FloatArray:
+        """Set the probabilities of restricted tasks, (N, J), to 0 outside their sets, in place."""
+        return keep_to_sets(posterior, self.known, self.sets)
 
     def votes_of_tasks(self) -> NDArray[np.int64]:
         """Count the votes of every task, (N,)."""
@@ -260,6 +300,49 @@ def default_prior(labels: Labels) -> FloatArray:
     assert labels.meaning is not None
     stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
     return np.where(stands, 2.0, 1.0)
+
+
+IMPOSSIBLE = -1e300
+"""Logarithm of the probability of a class outside a task's set: finite, so that 0 times it is 0."""
+
+
+def keep_to_sets(
+    posterior: FloatArray, known: ClassArray | None, sets: NDArray[np.bool_] | None
+) -> FloatArray:
+    """Set the probabilities of restricted tasks, (N, J), to 0 outside their sets, in place."""
+    if known is None or sets is None:
+        return posterior
+    tasks = np.flatnonzero(known < OPEN)
+    allowed = sets[OPEN - 1 - known[tasks]]
+    rows = np.where(allowed, posterior[tasks], 0.0)
+    total = rows.sum(axis=1, keepdims=True)
+    even = allowed / allowed.sum(axis=1, keepdims=True)
+    posterior[tasks] = np.where(total > 0, rows / np.where(total > 0, total, 1.0), even)
+    return posterior
+
+
+def split_at_sets(
+    first: int,
+    last: int,
+    known: ClassArray,
+    sets: NDArray[np.bool_] | None,
+    prior: FloatArray,
+    outside: float = 0.0,
+) -> Iterator[tuple[int, int, FloatArray]]:
+    """Divide a span of tasks at restricted ones, and yield (first, last, prior) of each part.
+
+    `prior`: (J,), of the classes, or (J M,) of M subtypes of each. `outside`: prior outside the set of a
+    restricted task.
+    """
+    if sets is not None:
+        for task in (first + np.flatnonzero(known[first:last] < OPEN)).tolist():
+            allowed = np.repeat(sets[OPEN - 1 - known[task]], len(prior) // sets.shape[1])
+            if first < task:
+                yield first, task, prior
+            yield task, task + 1, np.where(allowed, prior, outside)
+            first = task + 1
+    if first < last:
+        yield first, last, prior
 
 
 @dataclass(frozen=True, eq=False)

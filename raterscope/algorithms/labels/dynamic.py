@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import (
+    IMPOSSIBLE,
     OPEN,
     ClassArray,
     Confusion,
@@ -30,6 +31,7 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
     PriorSettings,
     prior_of,
+    split_at_sets,
 )
 from raterscope.algorithms.labels.drift import row_movement
 from raterscope.algorithms.labels.result import count_confusion, make_fusion
@@ -93,6 +95,7 @@ class _Steps:
     task_start: NDArray[np.int64]  # (N + 1,)
     place: IndexArray  # (V,): the steps of task i are `place[task_start[i]]` to `place[task_start[i + 1]]`
     known: ClassArray  # (N,)
+    sets: NDArray[np.bool_] | None  # (S, J): as `Labels.sets`
 
 
 def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watch = silent) -> LabelFusion:
@@ -215,6 +218,7 @@ def _steps_of(labels: Labels) -> _Steps:
         np.concatenate([[0], np.cumsum(labels.votes_of_tasks())]),
         np.argsort(task, kind="stable").astype(np.int32),
         known,
+        labels.sets,
     )
 
 
@@ -230,10 +234,10 @@ def _begin(labels: Labels, prior: FloatArray, share: float) -> FloatArray:
         posterior[:, j] = np.bincount(labels.task, weight[labels.label, j], minlength=tasks) + share
     posterior /= posterior.sum(axis=1, keepdims=True)
     if labels.known is not None:
-        fixed = np.flatnonzero(labels.known != OPEN)
+        fixed = np.flatnonzero(labels.known > OPEN)
         posterior[fixed] = 0.0
         posterior[fixed, labels.known[fixed]] = 1.0
-    return posterior
+    return labels.keep_to_sets(posterior)
 
 
 class _Run:
@@ -250,7 +254,7 @@ class _Run:
         self._logs = np.zeros((len(steps.task), len(prior)))
         annotators = len(steps.start) - 1
         self._final = np.broadcast_to(prior, (annotators, *prior.shape)).copy()
-        self._heard = (np.diff(steps.task_start) > 0) | (steps.known != OPEN)
+        self._heard = (np.diff(steps.task_start) > 0) | (steps.known > OPEN)
         self._done = 0.0
         self._halt = np.zeros(1, dtype=bool)
         work = steps.start[0] + np.cumsum(np.diff(steps.start)[steps.order]) * prior.size
@@ -297,9 +301,14 @@ class _Run:
 
     def _settled(self, shares: FloatArray, first: int, last: int) -> float:
         steps = self._steps
-        return self._settle(
-            steps.task_start, steps.place, steps.known, shares, self._logs, first, last, self._posterior
+        spans = split_at_sets(first, last, steps.known, steps.sets, shares, IMPOSSIBLE)
+        changes = (
+            self._settle(
+                steps.task_start, steps.place, steps.known, prior, self._logs, low, high, self._posterior
+            )
+            for low, high, prior in spans
         )
+        return max(changes, default=0.0)
 
     def _pass(self, words: str, alpha: NDArray[np.float32]) -> None:
         if self._prior.shape[1] == 1:  # a single output says nothing

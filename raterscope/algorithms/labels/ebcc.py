@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,8 +164,9 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
         vote = weight[labels.label, j] if weights is None else weight[labels.label, j] * weights
         share[:, j] = np.bincount(labels.task, vote, minlength=len(share)) + 1e-6
     share /= share.sum(axis=1, keepdims=True)
-    fixed = np.flatnonzero(votes.known != OPEN)
+    fixed = np.flatnonzero(votes.known > OPEN)
     share[fixed] = np.eye(classes)[votes.known[fixed]]
+    labels.keep_to_sets(share)
     generator = np.random.default_rng(settings.seed)
     best: _Start | None = None
     for number_of in range(settings.starts):
@@ -223,12 +225,13 @@ def tempered_subtypes(
     answer, many = share.copy(), problem.votes_of_tasks
 
     def weigh(first: int, last: int) -> None:
-        temper_subtypes(
-            first, last, problem.by_task, _FEW_SUBTYPES, logs, rates, correlation, answer, many
-        )  # fmt: skip
+        for low, high, prior in votes.split(first, last, logs):
+            temper_subtypes(
+                low, high, problem.by_task, _FEW_SUBTYPES, prior, rates, correlation, answer, many
+            )  # fmt: skip
 
     run_spans(spans, weigh, partial(watch, 0.95, "weighting correlated votes"))
-    fixed = np.flatnonzero((votes.known != OPEN) & voted)
+    fixed = np.flatnonzero((votes.known > OPEN) & voted)
     for first in range(0, len(fixed), _HELD):
         watch(0.95, "weighting correlated votes")
         batch = fixed[first : first + _HELD]
@@ -308,10 +311,13 @@ def _run(
     active = max(1, int(voted.sum()))
     spans = task_spans(votes.start, _TERMS // joint.shape[1])
 
-    def update(logs: FloatArray, rates: FloatArray, first: int, last: int) -> tuple[float, float]:
-        return expect_subtypes(
-            first, last, problem.by_task, votes.known, problem.subtypes, logs, rates, joint
-        )  # fmt: skip
+    def update(logs: FloatArray, rates: FloatArray, first: int, last: int) -> list[tuple[float, float]]:
+        return [
+            expect_subtypes(
+                low, high, problem.by_task, votes.known, problem.subtypes, prior, rates, joint
+            )
+            for low, high, prior in votes.split(first, last, logs)
+        ]  # fmt: skip
 
     state = _Start(joint, [], [], converged=False)
     for turn in range(1, settings.iterations + 1):
@@ -323,7 +329,8 @@ def _run(
         problem.weigh(counts)
         watch(done, words)
         logs, rates, bound = _expected(problem, joint[voted].sum(axis=0), counts)
-        updated = run_spans(spans, partial(update, logs, rates), partial(watch, done, words))
+        parts = run_spans(spans, partial(update, logs, rates), partial(watch, done, words))
+        updated = list(chain.from_iterable(parts))
         bound += sum(evidence for evidence, _ in updated)
         change = sum(moved for _, moved in updated)
         state.bounds.append(bound)

@@ -53,7 +53,10 @@ _BELOW = 1e-6
 
 
 def unvoted_tasks(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
-    """List the undecided tasks whose most probable class has no vote while other classes have some."""
+    """List the undecided tasks whose most probable class has no vote while other classes have some.
+
+    Tasks restricted to a set of classes are decided in this sense.
+    """
     assert labels.meaning is not None
     meant = labels.meaning[labels.label]
     tasks = len(fusion.posterior)
@@ -63,7 +66,7 @@ def unvoted_tasks(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
         above = np.bincount(labels.task, meant > label, minlength=tasks) > 0
         voted |= above & (np.bincount(labels.task, meant < label, minlength=tasks) > 0)
     named = np.bincount(labels.task, meant != OPEN, minlength=tasks) > 0
-    return np.flatnonzero(named & ~voted & (fusion.known == OPEN))
+    return np.flatnonzero(named & ~voted & (fusion.known == OPEN) & (_known(labels) == OPEN))
 
 
 def exclude_unvoted(labels: Labels, fusion: LabelFusion) -> LabelFusion:
@@ -368,7 +371,7 @@ def fuse(
         truth = np.where(_known(labels) == OPEN, truth, OPEN).astype(np.int16)
     if truth is not None and use == "folds":
         crossed = cross_validate(labels, truth, lambda folded, w: run(folded, plan, w), watch=step)
-        fusion = replace(crossed.fusion, posterior=crossed.posterior, known=_known(labels))
+        fusion = replace(crossed.fusion, posterior=crossed.posterior, known=np.maximum(_known(labels), OPEN))
     elif truth is not None and use == "hold":
         known = np.where(_known(labels) == OPEN, truth, _known(labels)).astype(np.int16)
         fusion = run(replace(labels, known=known), plan, step)

@@ -29,6 +29,7 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
     PriorSettings,
     prior_of,
+    split_at_sets,
 )
 from raterscope.algorithms.labels.result import count_confusion, make_fusion
 from raterscope.algorithms.labels.task_votes import sort_by_task, task_spans
@@ -158,9 +159,9 @@ def _begin(labels: Labels, votes: _Votes, watch: Watch) -> _Chain:
     classes, outputs, annotators = len(labels.classes), len(labels.outputs), len(labels.annotators)
     known = np.full(len(labels.tasks), OPEN, dtype=np.int16) if labels.known is None else labels.known
     present = np.diff(votes.start) > 0
-    tasks = np.flatnonzero(present & (known == OPEN))
+    tasks = np.flatnonzero(present & (known <= OPEN))
     vote = shares_of_votes(labels, part(watch, 0.0, 0.5)).argmax(axis=1)
-    state = np.where(known != OPEN, known, np.where(present, vote, OPEN)).astype(np.int16)
+    state = np.where(known > OPEN, known, np.where(present, vote, OPEN)).astype(np.int16)
     cells = np.zeros((annotators, outputs, classes), dtype=np.int32)
     rows = np.zeros((annotators, classes), dtype=np.int32)
     for first, last in task_spans(votes.start, _TERMS):
@@ -179,6 +180,7 @@ def _sampled(
     rng = np.random.default_rng(settings.seed)
     turned = np.ascontiguousarray(prior.T)
     sums = turned.sum(axis=0)
+    known = np.empty(0, dtype=np.int16) if labels.known is None else labels.known[chain.tasks]
     share = settings.share_strength
     votes_per_task = np.diff(votes.start)[chain.tasks]
     spans = task_spans(np.concatenate([[0], np.cumsum(votes_per_task)]), _TERMS // len(labels.classes))
@@ -193,11 +195,12 @@ def _sampled(
             sample = f"sample {s - settings.burn_in + 1:,}" if s >= settings.burn_in else "burn-in"
             watch(done, sample, objective=value, partial=show)
             uniform = rng.random(last - first)
-            sweep(
-                first, last, chain.tasks, votes.start, votes.annotator, votes.label, votes.again,
-                votes.output, turned, sums, share, uniform, chain.state, chain.cells, chain.rows,
-                chain.shares, chain.chance,
-            )  # fmt: skip
+            for low, high, rows in split_at_sets(first, last, known, labels.sets, sums, np.inf):
+                sweep(
+                    low, high, chain.tasks, votes.start, votes.annotator, votes.label, votes.again,
+                    votes.output, turned, rows, share, uniform[low - first :], chain.state, chain.cells,
+                    chain.rows, chain.shares, chain.chance,
+                )  # fmt: skip
         if s == settings.burn_in:
             chain.count = 0
         total, most = mean_of_samples(chain.mean, chain.chance, chain.count)
@@ -214,7 +217,7 @@ def _sampled(
 def _posterior(chain: _Chain, labels: Labels) -> FloatArray:
     posterior = np.zeros((len(labels.tasks), len(labels.classes)))
     if labels.known is not None:
-        fixed = np.flatnonzero(labels.known != OPEN)
+        fixed = np.flatnonzero(labels.known > OPEN)
         posterior[fixed, labels.known[fixed]] = 1.0
     posterior[chain.tasks] = chain.mean
     return posterior

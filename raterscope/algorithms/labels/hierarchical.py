@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -209,13 +209,17 @@ class _Rounds:
         crowd, model = self.crowd, fit.tables(self.crowd)
         counts = np.zeros((len(crowd.parts), *fit.counts.shape))
 
-        def update(at: int, first: int, last: int) -> tuple[float, float]:
-            return expect(
-                first, last, crowd.by_task, crowd.known, model, fit.shares, posterior, counts[at],
-                crowd.each_class, crowd.weights,
-            )  # fmt: skip
+        def update(at: int, first: int, last: int) -> list[tuple[float, float]]:
+            return [
+                expect(
+                    low, high, crowd.by_task, crowd.known, model, shares, posterior, counts[at],
+                    crowd.each_class, crowd.weights,
+                )
+                for low, high, shares in crowd.split(first, last, fit.shares)
+            ]  # fmt: skip
 
-        updated = run_parts(crowd.parts, update, partial(watch, 0.0, self.words))
+        spans = run_parts(crowd.parts, update, partial(watch, 0.0, self.words))
+        updated = list(chain.from_iterable(spans))
         mean = sum(change for change, _ in updated) / self._tasks
         return crowd.weigh(counts), mean, max((change for _, change in updated), default=0.0)
 
@@ -381,7 +385,8 @@ def tempered_posteriors(
     model, effects = fit.tables(crowd), np.array(correlations)
 
     def weigh(first: int, last: int) -> None:
-        temper(first, last, crowd.by_task, model, fit.shares, effects, posterior, answers, crowd.weights)
+        for low, high, shares in crowd.split(first, last, fit.shares):
+            temper(low, high, crowd.by_task, model, shares, effects, posterior, answers, crowd.weights)
 
     run_spans(crowd.spans, weigh, partial(watch, 0.0, "weighting correlated votes"))
     return answers

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.crowd_votes import Crowd, count_votes_of, run_parts
-from raterscope.algorithms.labels.data import OPEN, FloatArray
+from raterscope.algorithms.labels.data import OPEN, FloatArray, keep_to_sets
 from raterscope.algorithms.labels.hierarchical import Fit, empty_fit, estimate_priors
 from raterscope.algorithms.progress import Watch
 
@@ -65,7 +65,9 @@ def mixed_membership(
     del single
     counted = count_votes_of(crowd, posterior, partial(watch, 0.0, words))
     fit.counts = counted.sum(axis=0)
-    fixed = crowd.known != OPEN
+    fixed = crowd.known > OPEN
+    if crowd.sets is not None:
+        posterior = keep_to_sets(posterior.copy(), crowd.known, crowd.sets)
     prior = mixture * fit.shares
     # Each task's expected mixture, summed over the active tasks: a matrix of them is not needed.
     weight = np.where(crowd.active & ~fixed, 1.0 / (mixture + votes), 0.0).astype(crowd.dtype)
@@ -77,9 +79,12 @@ def mixed_membership(
     def sweep(
         tables: Sequence[tuple[FloatArray, FloatArray]], prior: FloatArray, at: int, first: int, last: int
     ) -> float:
-        return membership_sweep(
-            first, last, crowd.by_task, crowd.known, tables[at], prior, share, total, crowd.each_class,
-            crowd.weights,
+        return sum(
+            membership_sweep(
+                low, high, crowd.by_task, crowd.known, tables[at], own * (prior.sum() / own.sum()), share,
+                total, crowd.each_class, crowd.weights,
+            )
+            for low, high, own in crowd.split(first, last, prior)
         )  # fmt: skip
 
     for turn in range(1, _ROUNDS + 1):
@@ -115,7 +120,7 @@ def mixed_membership(
     if alone is not None:
         mean[judged] = (prior + alone) / (mixture + votes[judged, None])
     mean /= mean.sum(axis=1, keepdims=True)
-    return mean, fit
+    return keep_to_sets(mean, crowd.known, crowd.sets), fit
 
 
 def _shares(crowd: Crowd, posterior: NDArray[np.float32], report: Callable[[], None]) -> NDArray[np.float32]:

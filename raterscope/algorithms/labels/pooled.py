@@ -210,12 +210,12 @@ def _pooled(labels: Labels, settings: PooledSettings, notices: Sequence[str], wa
         return _fusion(labels, posterior.copy(), trace, ())
 
     limits = (settings.iterations, settings.tolerance)
-    known = np.flatnonzero(crowd.known != OPEN)
+    known = np.flatnonzero(crowd.known > OPEN)
     judged = known[np.diff(crowd.start)[known] > 0]
     weights = _WEIGHTS if crowd.ordinal is None else _ORDINAL_WEIGHTS
     pool = _Pool(np.zeros_like(vote), np.zeros_like(vote))
     if len(judged):
-        votes_alone = replace(crowd, known=np.full_like(crowd.known, OPEN))
+        votes_alone = replace(crowd, known=np.minimum(crowd.known, OPEN))
         pool.add(smoothed_vote(labels, votes_alone, silent), weights["vote"])
     else:
         pool.add(vote, weights["vote"])
@@ -290,10 +290,10 @@ def _with_shared_confusion(
     )
     correlation = max(settings.correlation, shared_correlation(labels, crowd, fit, part(watch, 0.7, 0.8)))
     shared_posterior(labels, crowd, fit, correlation, posterior)
-    known = np.flatnonzero(crowd.known != OPEN)
+    known = np.flatnonzero(crowd.known > OPEN)
     judged = known[np.diff(crowd.start)[known] > 0]
     if len(judged):
-        votes_alone = replace(crowd, known=np.full_like(crowd.known, OPEN))
+        votes_alone = replace(crowd, known=np.minimum(crowd.known, OPEN))
         vote = smoothed_vote(labels, votes_alone, silent)
     pool = _Pool(np.zeros_like(vote), np.zeros_like(vote))
     pool.add(posterior, 1 - _WEIGHTS["vote"])

@@ -393,9 +393,9 @@ def _smoothed_posterior(labels: Labels, posterior: FloatArray) -> FloatArray:
     mean += posterior
     mean /= 2
     if labels.known is not None:
-        fixed = np.flatnonzero(labels.known != OPEN)
+        fixed = np.flatnonzero(labels.known > OPEN)
         mean[fixed] = posterior[fixed]
-    return mean
+    return labels.keep_to_sets(mean)
 
 
 def _skill(right: FloatArray, votes: FloatArray) -> tuple[float, float]:

@@ -69,7 +69,8 @@ def make_fusion(
     """Make the result of a method.
 
     `labels`: the labels that were fused, without repeated votes.
-    `posterior`: (N, J), overwritten: known tasks get 0 and 1, tasks without votes the classes' shares.
+    `posterior`: (N, J), overwritten: known tasks get 0 and 1, tasks without votes the classes' shares; 0
+        outside the sets of restricted tasks.
     `notices`: further notices; those on tasks and annotators without votes, classes without votes, and a
         single annotator are added.
     `shares`: (J,), by default the mean of the posterior over tasks with votes or known; equal where there is
@@ -78,16 +79,18 @@ def make_fusion(
     """
     tasks, classes = len(labels.tasks), len(labels.classes)
     votes = labels.votes_of_tasks().astype(np.int32)
-    known = np.full(tasks, OPEN, dtype=np.int16) if labels.known is None else labels.known
+    known = np.full(tasks, OPEN, dtype=np.int16) if labels.known is None else np.maximum(labels.known, OPEN)
     fixed = np.flatnonzero(known != OPEN)
     posterior[fixed] = 0.0
     posterior[fixed, known[fixed]] = 1.0
+    labels.keep_to_sets(posterior)
     silent = (votes == 0) & (known == OPEN)
     if shares is None:
         present = tasks - int(silent.sum())
         total = posterior.sum(axis=0, where=~silent[:, None])
         shares = total / present if present else np.full(classes, 1 / classes)
     posterior[silent] = shares
+    labels.keep_to_sets(posterior)
     return LabelFusion(
         algorithm,
         labels.outputs,

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.crowd_votes import Crowd
-from raterscope.algorithms.labels.data import OPEN, FloatArray, Labels, LabelTrace
+from raterscope.algorithms.labels.data import OPEN, FloatArray, Labels, LabelTrace, keep_to_sets
 from raterscope.algorithms.labels.hierarchical import FLOOR, skill_distribution
 from raterscope.algorithms.progress import Watch
 
@@ -60,7 +60,7 @@ def fit_shared(
     """Fit the model from an initial posterior, (N, J), which is overwritten."""
     active = np.flatnonzero(crowd.active)
     meant, skill = _meant(labels), (0.7, 8.0)
-    known = np.flatnonzero(crowd.known != OPEN)
+    known = np.flatnonzero(crowd.known > OPEN)
     changes: list[float] = []
     for turn in range(iterations):
         watch(turn / iterations, "estimating accuracies and shared confusions")
@@ -201,4 +201,4 @@ def _expect(
     total -= total.max(axis=1, keepdims=True)
     np.exp(total, out=total)
     total /= total.sum(axis=1, keepdims=True)
-    return np.asarray(total)
+    return keep_to_sets(np.asarray(total), crowd.known[first:last], crowd.sets)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary, ref
@@ -11,7 +11,14 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.data import OPEN, FloatArray, Labels, LabelsError
+from raterscope.algorithms.labels.data import (
+    IMPOSSIBLE,
+    OPEN,
+    FloatArray,
+    Labels,
+    LabelsError,
+    split_at_sets,
+)
 from raterscope.algorithms.progress import Watch, silent
 
 _MOST_ENTRIES = 300_000_000
@@ -36,6 +43,11 @@ class TaskVotes:
     annotators: int
     classes: int
     outputs: int
+    sets: NDArray[np.bool_] | None = None
+
+    def split(self, first: int, last: int, logs: FloatArray) -> Iterator[tuple[int, int, FloatArray]]:
+        """Divide a span of tasks at restricted ones; see `split_at_sets` for logarithms of a prior."""
+        return split_at_sets(first, last, self.known, self.sets, logs, IMPOSSIBLE)
 
     def unpack(self) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
         """Return annotator and output of each vote, two (V,)."""
@@ -107,7 +119,7 @@ def sort_by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
         part = slice(first, last)
         place_votes(labels.task[part], labels.annotator[part], labels.label[part], outputs, slot, pair)
     known = np.full(tasks, OPEN, dtype=np.int16) if labels.known is None else labels.known
-    return TaskVotes(start, pair, known, annotators, classes, outputs)
+    return TaskVotes(start, pair, known, annotators, classes, outputs, labels.sets)
 
 
 def class_shares(labels: Labels, prior: FloatArray) -> FloatArray:

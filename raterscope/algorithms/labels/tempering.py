@@ -143,7 +143,8 @@ def tempered(labels: Labels, fusion: LabelFusion, power: float) -> LabelFusion:
     total -= total.max(axis=1, keepdims=True)
     np.exp(total, out=total)
     total /= total.sum(axis=1, keepdims=True)
-    return replace(fusion, posterior=np.where(open_tasks[:, None], total, fusion.posterior), power=power)
+    posterior = np.where(open_tasks[:, None], total, fusion.posterior)
+    return replace(fusion, posterior=labels.keep_to_sets(posterior), power=power)
 
 
 def _held_out(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:

@@ -215,12 +215,12 @@ def _shares(labels: Labels, total: FloatArray) -> FloatArray:
     named = row_total[:, 0] > 0
     shares: FloatArray = np.divide(total, row_total, out=np.zeros_like(total), where=row_total > 0)
     if labels.known is not None:
-        fixed = labels.known != OPEN
+        fixed = labels.known > OPEN
         shares[fixed] = np.eye(len(labels.classes))[labels.known[fixed]]
         named |= fixed
     common = shares[named].mean(axis=0) if named.any() else np.full(total.shape[1], 1 / total.shape[1])
     shares[~named] = common
-    return shares
+    return labels.keep_to_sets(shares)
 
 
 def _weigh(

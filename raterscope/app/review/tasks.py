@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.labels.class_tree import SEPARATOR
 from raterscope.algorithms.masks.data import OPEN, Settled, overlap
 from raterscope.app.coding import Coding
 from raterscope.app.errors import counted
@@ -144,11 +145,12 @@ class TasksOfQuestion:
         return [decided.decision for task, decided in self.tasks.items() if task not in settled]
 
     def verdict_on(self, sampled: SampledItem, since: int) -> tuple[int, bool] | None:
-        """Return the decision on a task, and whether its class is the answer."""
+        """Return the decision on a task, and whether its class is the answer or a parent of it."""
         decided = self.tasks.get(sampled.name)
         if decided is None or decided.decision <= since:
             return None
-        return decided.decision, decided.label == sampled.answer
+        label, answer = (name.split(SEPARATOR) for name in (decided.label, sampled.answer))
+        return decided.decision, answer[: len(label)] == label
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.labels.class_tree import class_tree
 from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels
 from raterscope.algorithms.labels.programs import Program
 from raterscope.algorithms.progress import Watch, part, silent
@@ -213,6 +214,18 @@ def decided_classes(crowd: VoteSet, review: ReviewState, question: int) -> Class
         if task_index is not None and decided.label in class_index:
             known[task_index] = class_index[decided.label]
     return known
+
+
+def decided_sets(crowd: VoteSet, review: ReviewState, question: int) -> dict[int, list[int]]:
+    """Return the classes below the parent that the expert decided, by the number of the task."""
+    tree = class_tree(crowd.scheme.classes)
+    if tree is None:
+        return {}
+    return {
+        crowd.task_index[task]: tree.below(decided.label)
+        for task, decided in review.tasks(question).items()
+        if task in crowd.task_index and decided.label in tree.nodes
+    }
 
 
 def known_truth(study: Study, question: int) -> ClassArray:

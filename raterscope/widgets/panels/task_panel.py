@@ -208,8 +208,6 @@ class TaskView:
             sentences.append(f"Ground truth: {self.classes[self.known]}.")
         if self.decided >= 0:
             sentences.append(f"You decided {(*self.classes, *self.parents)[self.decided]}.")
-        if self.decided >= len(self.classes):
-            sentences.append("Fusion does not use decisions for parent classes.")
         return (first + " ".join(sentences)).rstrip()
 
     @property

@@ -63,11 +63,11 @@ def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust
 
 def _decided(study: Study, question: int, shown_run: RunEntry) -> tuple[FloatArray, BoolArray]:
     """Return each decided task's probability before the decision, and whether the consensus was right."""
-    runs = study.runs.all()
+    runs, classes = study.runs.all(), study.question(question).scheme.classes
     by_run: dict[int, list[tuple[str, str]]] = {}
     for name, decided_task in fold(study.decisions()).tasks(question).items():
         run = run_before(runs, shown_run, question, decided_task.decision)
-        if run is not None:
+        if run is not None and decided_task.label in classes:  # not a parent
             by_run.setdefault(run.id, []).append((name, decided_task.label))
     pairs: list[tuple[float, bool]] = []
     for number, tasks in by_run.items():

@@ -33,6 +33,7 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.labels import (
     decided_classes,
+    decided_sets,
     excluded_votes,
     known_truth,
     labels_of,
@@ -68,6 +69,7 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
     def read(number: int, state: ReviewState) -> Question | None:
         crowd = study.vote_set(number)
         labels = crowd.labels(people, decided_classes(crowd, state, number))
+        labels = labels.restricted(decided_sets(crowd, state, number))
         labels = labels.joined(standing_names(labels.annotators, state.aliases)).without(state.apart)
         if not len(labels):
             return None
@@ -94,6 +96,7 @@ def _fuse(question: Question, plan: LabelPlan, watch: Watch) -> LabelResult:
     if not question.programs:
         return result
     combined, weights = combine(result.fusion, question.programs, part(watch, 0.95, 1.0))
+    question.labels.keep_to_sets(combined.posterior)
     return replace(result, fusion=combined, programs=weights)
 
 
@@ -102,7 +105,10 @@ def fuse_with_programs(
 ) -> LabelFusion:
     """Fuse votes without measuring annotators, and combine the consensus with programs as `fuse_inputs`."""
     fusion = run(labels, plan, part(watch, 0.0, 0.95))
-    return combine(fusion, programs, part(watch, 0.95, 1.0))[0] if programs else fusion
+    if programs:
+        fusion, _ = combine(fusion, programs, part(watch, 0.95, 1.0))
+        labels.keep_to_sets(fusion.posterior)
+    return fusion
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
@@ -193,6 +199,8 @@ def digest_of(questions: Mapping[str, Question]) -> str:
             labels.task, labels.annotator, labels.label, labels.meaning, labels.time, labels.known,
             labels.prior, question.truth, *(program.probability for program in question.programs),
         )  # fmt: skip
+        if labels.sets is not None:
+            fingerprint.arrays(labels.sets)
         if labels.ordered:
             fingerprint.texts("ordered")
         if labels.weights is not None:

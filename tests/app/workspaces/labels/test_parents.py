@@ -2,6 +2,7 @@
 
 import csv
 
+import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 
@@ -52,6 +53,36 @@ def test_p_decides_for_the_parent_and_again_for_the_one_above(study, window, qtb
     assert main(["run", str(study), "majority"]) == 0
     assert main(["report", str(study), "-o", str(tmp_path / "report.html")]) == 0
     assert "animal/bird" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_next_fusion_keeps_to_the_parent_until_the_decision_is_undone(study, tmp_path):
+    def posterior():
+        assert main(["run", str(study), "pooled"]) == 0
+        table = tmp_path / "labels.csv"
+        assert main(["export", str(study), "--what", "labels", "-o", str(table)]) == 0
+        with table.open(encoding="utf-8") as lines:
+            row = next(row for row in csv.DictReader(lines) if row["task"] == "t2")
+        with Study.open(study, to_read=True) as opened:
+            _, result = opened.shown.result(item, "labels")
+        return row["label"], result.fusion.posterior[2]
+
+    with Study.open(study, to_read=True) as opened:
+        item = opened.questions()[0].id
+    before = posterior()
+    assert before[0] == "animal/cat"
+    with Study.open(study) as opened:
+        subject = TaskSubject(task="t2", label="animal/bird")
+        decision = opened.record(Decision(verb="label", item=item, subject=subject))
+    label, row = posterior()
+    birds = [name.startswith("animal/bird") for name in CLASSES]
+    assert label == "animal/bird"
+    assert row[birds].sum() == pytest.approx(1)
+    assert row[np.logical_not(birds)].max() == 0
+    with Study.open(study) as opened:
+        opened.record(Decision(verb="undo", undoes=decision.id))
+    after = posterior()
+    assert after[0] == before[0]
+    assert after[1].tobytes() == before[1].tobytes()
 
 
 def test_a_table_of_decisions_may_name_a_parent(study, tmp_path):
