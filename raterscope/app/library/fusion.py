@@ -182,6 +182,8 @@ def fuse_labels(
     algorithm: str | None = None,
     columns: Mapping[str, str] | None = None,
     ordered: bool | Sequence[str] | None = None,
+    classes: Sequence[str] = (),
+    stands: Mapping[str, str] | None = None,
     programs: Mapping[str, TableLike] | None = None,
     **settings: object,
 ) -> LabelResult:
@@ -201,6 +203,10 @@ def fuse_labels(
     ordered : bool or sequence of str, optional
         Whether the labels are grades, or the grades from the lowest to the highest. By default it is detected
         for labels that are numbers. Of grades the table of labels has median and 95 % interval.
+    classes : sequence of str, optional
+        Possible true classes, if they are not the labels that annotators give.
+    stands : mapping of label to class, optional
+        The class that a label stands for; an empty one for none.
     programs : mapping of name to table, optional
         Class probabilities of programs: task and a column for each class, or task, label and score. They are
         weighted by how well they predict the votes, and left out if they do not.
@@ -227,6 +233,13 @@ def fuse_labels(
     >>> result = rs.fuse_labels(votes, algorithm="majority")
     >>> dict(zip(result.to_frame()["task"].tolist(), result.to_frame()["label"].tolist()))
     {'a': 'cat', 'b': 'dog', 'c': 'dog', 'd': 'cat'}
+
+    Scores from 1 to 3 for a class that is present or not:
+
+    >>> scores = votes | {"label": [1, 1, 2, 3, 3, 2, 2, 3, 3, 1, 2, 1]}
+    >>> result = rs.fuse_labels(scores, classes=["no", "yes"], stands={"1": "no", "2": "no", "3": "yes"})
+    >>> result.to_frame()["label"].tolist()
+    ['no', 'yes', 'yes', 'no']
     """
     texts = _texts(settings)
     with plain_errors():
@@ -236,10 +249,13 @@ def fuse_labels(
             tables += read_true_labels(head_of(truth, "truth"))
         question_tables, notices = group_by_question(tables)
         questions = {}
-        if ordered is None or isinstance(ordered, bool):
-            understanding = LabelInterpretation(ordered=ordered)
-        else:
-            understanding = LabelInterpretation(tuple(map(str, ordered)), ordered=True)
+        grades = () if ordered is None or isinstance(ordered, bool) else tuple(map(str, ordered))
+        understanding = LabelInterpretation(
+            grades,
+            tuple(map(str, classes)),
+            tuple((str(label), str(true)) for label, true in (stands or {}).items()),
+            ordered=ordered if isinstance(ordered, bool) or ordered is None else True,
+        )
         for files in question_tables:
             questions[files.name], understood = join_question(files, understanding)
             notices += understood
