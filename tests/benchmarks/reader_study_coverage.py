@@ -1,6 +1,11 @@
 """Coverage of the intervals of reader studies and of kappa.
 
-A study has 6 readers, 40 cases and 2 reads, with known bias, repeatability and variance. Nominal is .95.
+A study has 6 readers, 40 cases and 2 reads, with known bias, repeatability and variance. Nominal is .95. The
+Monte Carlo standard error is .015 for 200 studies, and .007 for the coefficients of agreement, which have
+five times as many.
+
+Where two raters rarely disagree, coverage has steps: at a kappa of .92 and 40 units an interval that holds it
+with up to three disagreements covers .93, with up to four .98, and none lies between.
 """
 
 import argparse

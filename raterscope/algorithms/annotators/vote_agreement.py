@@ -9,6 +9,8 @@ References
    doi:10.1348/000711006X126600.
 .. [krippendorff2018] K. Krippendorff, "Content analysis: an introduction to its methodology", 4th edition,
    Sage (2018) (chapter 12).
+.. [perks1947] W. Perks, "Some observations on inverse probability including a new indifference rule", Journal
+   of the Institute of Actuaries 73 (1947) 285-334.
 .. [fleiss1971] J. L. Fleiss, "Measuring nominal scale agreement among many raters", Psychological Bulletin 76
    (1971) 378-382, doi:10.1037/h0031619.
 """
@@ -35,7 +37,9 @@ BLOCKS = 2000
 """Most blocks of tasks that the bootstrap draws: more tasks are put together at random."""
 
 DRAWS = 2000
-_MORE_TASKS = 2.0
+PERKS = 1.0
+"""Weight that [perks1947]_ adds to a table of counts, spread evenly over its cells."""
+
 _MOST_ADDED = 150
 """Different tasks that are added, at most."""
 
@@ -80,9 +84,9 @@ def vote_agreement(
 
     Coefficients are (observed - expected) / (1 - expected) agreement, and differ in what they expect.
     Intervals are percentiles of a bootstrap over tasks, so they include which tasks were drawn, but not
-    which annotators. Tasks are drawn from those given and two more, whose two votes are spread over all pairs
-    of answers: else the interval of few tasks is too narrow (20 tasks with a rare answer: it held the true
-    alpha in 70 % of simulations).
+    which annotators. Tasks are drawn from those given and one more, whose two votes are spread over all pairs
+    of answers ([perks1947]_): else the interval of few tasks is too narrow (20 tasks with a rare answer: it
+    held the true alpha in 70 % of simulations).
 
     `task`, `answer`: (V,), the task and the answer of each vote, from 0; at most one vote of an annotator on
         a task.
@@ -253,7 +257,7 @@ def _added_tasks(
     for index in (first, second):
         rows[np.arange(len(first)), 4 + index] += 0.5
         rows[np.arange(len(first)), 4 + answers + index] += 1
-    chances = np.concatenate([np.ones(tasks), np.full(len(first), _MORE_TASKS / len(first))])
+    chances = np.concatenate([np.ones(tasks), np.full(len(first), PERKS / len(first))])
     return rows, chances / chances.sum()
 
 
