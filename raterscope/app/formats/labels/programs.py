@@ -26,7 +26,8 @@ def holds_probabilities(table: Table) -> bool:
     """Return whether the first rows of a table hold class probabilities, which add up to 1 for each task.
 
     Every column but the task is a class, or the columns are task, label and score. Rows without any number,
-    of tasks that the program did not answer, do not count.
+    of tasks that the program did not answer, do not count. Of a column for each class a few rows may be
+    wrong: `program_of` names them.
     """
     fields = find_columns(table, ("task",))
     if fields is None or find_columns(table, ("annotator",)):
@@ -87,10 +88,11 @@ def _class_names(table: Table) -> tuple[str, ...]:
 
 
 def _add_up_to_one(values: NDArray[np.float64]) -> bool:
-    """Return whether all rows are probabilities, and not all of them certain."""
-    fractions = bool(((values > 0) & (values < 1)).any())  # False without rows
-    sums = np.abs(values.sum(axis=1) - 1) <= _TOLERANCE
-    return fractions and bool(((values >= 0) & (values <= 1)).all() and sums.all())
+    """Return whether all rows but one in ten, or one of few, are probabilities, and not all are certain."""
+    right = ((values >= 0) & (values <= 1)).all(axis=1) & (np.abs(values.sum(axis=1) - 1) <= _TOLERANCE)
+    wrong = int((~right).sum())
+    fractions = bool(((values > 0) & (values < 1))[right].any())
+    return fractions and wrong < right.sum() and wrong <= max(1, len(right) // 10)
 
 
 def read_program(path: Path, tasks: Sequence[str], classes: Sequence[str]) -> tuple[Program, list[str]]:

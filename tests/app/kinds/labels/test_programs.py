@@ -119,3 +119,11 @@ def test_names_that_begin_like_a_prefix_are_whole(tmp_path):
     program, notices = read_program(path, ("a",), ("platelet", "ring"))
     assert program.probability[0] == pytest.approx([0.2, 0.8])
     assert notices == []
+
+
+@pytest.mark.parametrize("value", ["1.4", "abc", "-0.2"])
+def test_a_wrong_value_among_probabilities_is_named_with_line_and_column(value, tmp_path, capsys):
+    table = tmp_path / "p.csv"
+    table.write_text(f"task,cat,dog\na,0.2,0.8\nb,0.3,0.7\nc,{value},0.1\n")
+    assert main(["import", str(tmp_path / "s.rscope"), str(table)]) == 1
+    assert f'p.csv, line 4, field cat: "{value}" is no probability' in capsys.readouterr().err
