@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,8 +10,8 @@ from functools import partial
 import numpy as np
 
 from raterscope.algorithms.annotators.proportions import wilson
-from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels
-from raterscope.algorithms.labels.fusion import LabelPlan, run
+from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion
+from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.vote_budget import (
     ENOUGH,
     FEWEST,
@@ -25,7 +26,7 @@ from raterscope.algorithms.labels.vote_budget import (
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import counted
 from raterscope.app.formats.output_files import format_number
-from raterscope.app.kinds.labels.runs import Question
+from raterscope.app.kinds.labels.runs import Question, fuse_with_programs
 from raterscope.text import estimate, percent
 
 COST = (
@@ -46,13 +47,9 @@ def measure_cost(
     question: Question, plan: LabelPlan | None, settings: CostSettings | None = None, watch: Watch = silent
 ) -> Cost:
     """Measure a question with the plan of its run, by default the pooled consensus."""
-    fuse = partial(_fuse, plan or LabelPlan())
+    fuse = partial(fuse_with_programs, plan or LabelPlan(), question.programs)
     curve = measure_vote_curve(question.labels, question.truth, fuse, settings, part(watch, 0.0, 0.4))
     return Cost(curve, replay_limits(question.labels, question.truth, fuse, part(watch, 0.4, 1.0)))
-
-
-def _fuse(plan: LabelPlan, labels: Labels, watch: Watch) -> LabelFusion:
-    return run(labels, plan, watch)
 
 
 def enough_in_words(fusion: LabelFusion, truth: ClassArray, limit: float = ENOUGH) -> str:
@@ -100,11 +97,11 @@ def cost_rows(cost: Cost) -> Iterator[Sequence[object]]:
     """Return the rows of a table of both measurements, and of the gain of more votes."""
     curve = cost.curve
     for at, most in enumerate(curve.most.tolist()):
-        values = (*curve.accuracy[at].tolist(), curve.judged, *curve.expected[at].tolist())
+        values = (*_on_gold(curve.judged, curve.accuracy[at].tolist()), *curve.expected[at].tolist())
         yield ("curve", most, format_number(float(curve.votes[at])), "", *map(_number, values))
     for replay in cost.replays:
         accuracy = (1 - replay.error, 1 - replay.high, 1 - replay.low)
-        values = (*accuracy, replay.judged, 1 - replay.stated, np.nan, np.nan)
+        values = (*_on_gold(replay.judged, accuracy), np.nan, np.nan, np.nan)
         per_task = format_number(replay.used / max(replay.tasks, 1))
         yield ("stopped", f"{replay.limit:g}", per_task, replay.stopped, *map(_number, values))
     for gain in curve.gains:
@@ -113,5 +110,10 @@ def cost_rows(cost: Cost) -> Iterator[Sequence[object]]:
                *map(_number, values))  # fmt: skip
 
 
-def _number(value: float) -> object:
-    return value if isinstance(value, int) else format_number(value)
+def _on_gold(judged: int, accuracy: Sequence[float]) -> tuple[float | str, ...]:
+    """Return the accuracy on gold tasks with its interval, and the number of these tasks."""
+    return (*accuracy, judged) if judged else ("not known", math.nan, math.nan, 0)
+
+
+def _number(value: float | str) -> object:
+    return format_number(value) if isinstance(value, float) else value

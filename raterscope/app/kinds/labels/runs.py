@@ -234,7 +234,9 @@ def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
     )
     out = excluded_votes(study, entry.id, (*run.excluded, *run.programs), run.imported)
     out = None if out is None else order_like_answer(out, result.fusion)
-    return Answered(entry, run, result, Question(labels, read_truths(study, entry, result.fusion), out))
+    programs = programs_of_run(study, entry, run, result)
+    truth = read_truths(study, entry, result.fusion)
+    return Answered(entry, run, result, Question(labels, truth, out, programs))
 
 
 def programs_of_run(

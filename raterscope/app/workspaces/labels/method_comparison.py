@@ -252,7 +252,7 @@ class CrossValidation(LabelsPart):
 def question_of(scene: Scene) -> Question:
     """Return the votes and truths of a question, with the labels that the run holds fixed."""
     labels = scene.labels if scene.fusion is None else with_known_labels(scene.labels, scene.fusion)
-    return Question(labels, scene.truth, scene.excluded)
+    return Question(labels, scene.truth, scene.excluded, scene.programs)
 
 
 def _folds_rest_on(scene: Scene) -> tuple[int, int | None, int]:

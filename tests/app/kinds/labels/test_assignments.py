@@ -108,7 +108,8 @@ def test_the_table_of_costs_has_the_curve_and_the_stop_rule(original, tmp_path):
     rows = read(path)
     curve = [row for row in rows if row["what"] == "curve"]
     assert float(curve[-1]["votes_per_task"]) == 4
-    assert all(row["accuracy"] == "" for row in rows)  # nothing is known for certain
+    assert {row["accuracy"] for row in rows if row["what"] != "gain"} == {"not known"}  # without gold tasks
+    assert all(row["expected_accuracy"] == "" for row in rows if row["what"] == "stopped")
     assert [row["limit"] for row in rows if row["what"] == "stopped"] == ["0.8", "0.9", "0.95", "0.99"]
 
 
