@@ -56,6 +56,7 @@ from raterscope.app.study.labels import link_pictures, order_classes
 from raterscope.app.study.masks import add_case, add_masks
 from raterscope.app.study.pairs import add_true_ranking
 from raterscope.app.study.references import ImageNames
+from raterscope.text import natural
 
 TABLES = (".csv", ".tsv", ".parquet", ".txt")
 
@@ -349,7 +350,12 @@ def store(
     with study.change():
         sentences = _store(readings, placement, study, watch, extent)
         if class_order and not order_classes(study, class_order):
-            sentences.append("The order of grades was not used: no question has only these classes.")
+            names = {name for entry in study.questions() for name in entry.scheme.classes}
+            missing = sorted(names.difference(class_order), key=natural)
+            problem = "no question has only these classes"
+            if missing and names.intersection(class_order):
+                problem = f"it lacks the class {plain(missing[0])}"
+            sentences.append(f"The order of grades was not used: {problem}.")
         return sentences
 
 

@@ -46,6 +46,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "import study.rscope CT/ rater1.nrrd rater2.nrrd --structure prostate",
         "import study.rscope votes.csv --map person=annotator cell=task answer=label",
         "import study.rscope votes.csv --preview",
+        "import study.rscope votes.csv --grades none,mild,severe",
         "import study.rscope --groups patients.csv",
         "import study.rscope probabilities.csv --program unet",
         "import study.rscope CT/ contours.dcm --rename structure:gtv=GTV structure:GTVp=GTV",

@@ -187,7 +187,12 @@ def import_files(options: argparse.Namespace) -> int:
         with new_study(path) if new else Study.open(path) as study, answered_by_options():
             extent = tuple(options.extent) if options.extent else None
             sentences = importing.store(
-                readings, study, part(watch, 0.5, 1.0), extent=extent, may_resample=options.resample
+                readings,
+                study,
+                part(watch, 0.5, 1.0),
+                extent=extent,
+                may_resample=options.resample,
+                class_order=options.grades,
             )
             if options.radius is not None:
                 study.settings.set_matching_radius(options.radius)

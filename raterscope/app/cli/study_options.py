@@ -14,6 +14,7 @@ from raterscope.app.command_line.arguments import (
     add_jobs,
     add_mapping,
     add_masks,
+    add_names,
     add_output,
     add_plan,
     add_run,
@@ -70,6 +71,12 @@ def describe_study_commands(commands: Commands) -> None:
                          metavar="NAME",
                          help="annotators that are programs: a fusion calibrates them by the votes of the "
                               "others; class probabilities without an annotator get the name")  # fmt: skip
+    add_names(
+        reading,
+        "--grades",
+        "1,2,...",
+        "grades of labels, from the lowest to the highest, for the questions that have no other classes",
+    )
     reading.add_argument("--groups", type=Path, metavar="TABLE",
                          help="groups of the images, by which the window filters its queue: a table with the "
                               "columns image and patient, slide or site, or the word folders")  # fmt: skip

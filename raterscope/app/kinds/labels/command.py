@@ -81,6 +81,7 @@ _OF_FILES = {
     "stands": "--stands",
     "prior": "--prior",
     "ordered": "--ordered",
+    "grades": "--grades",
     "annotator": "--annotator",
     "subsample": "--subsample",
     "mapping": "--map",
@@ -327,12 +328,17 @@ def summarise(
 
 
 def _interpretation(options: argparse.Namespace) -> LabelInterpretation:
+    if options.grades and (options.outputs or options.classes or options.ordered is not None):
+        raise InputError(
+            "--grades lists outputs and classes in order; expected no --outputs, --classes or --ordered"
+        )
     return LabelInterpretation(
         outputs=tuple(options.outputs),
         classes=tuple(options.classes),
         stands=tuple(options.stands),
         prior=None if options.prior is None else read_prior(options.prior),
         ordered=options.ordered,
+        grades=tuple(options.grades),
     )
 
 

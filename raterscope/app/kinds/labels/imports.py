@@ -61,15 +61,24 @@ class LabelInterpretation:
     # tuple of rows of float: pseudo-counts, a row a class and a number an output
     prior: tuple[tuple[float, ...], ...] | None = None
     ordered: bool | None = None  # whether the classes are grades; None to detect it
+    # all outputs and classes, from the lowest to the highest; empty where they are not declared
+    grades: tuple[str, ...] = ()
 
     def scheme(self, labels_given: Sequence[str], truths: Sequence[TrueLabels]) -> tuple[Scheme, list[str]]:
         """Return the scheme of a question with these outputs, and the assumptions made, in sentences.
 
         Raises `InputError` for outputs, classes or a prior that do not go together.
         """
-        outputs = _named(self.outputs, "--outputs") or tuple(labels_given)
+        grades = _named(self.grades, "--grades")
+        for names, source in (
+            (labels_given, "was given by annotators"),
+            *((truth.classes, "is the true class of a task") for truth in truths),
+        ):
+            if grades:
+                _refuse_unexpected(names, grades, f"{source}; expected it among --grades")
+        outputs = grades or _named(self.outputs, "--outputs") or tuple(labels_given)
         _refuse_unexpected(labels_given, outputs, "was given by annotators; expected it among --outputs")
-        classes = _named(self.classes, "--classes")
+        classes = grades or _named(self.classes, "--classes")
         notices: list[str] = []
         plainly = Scheme(outputs, outputs, tuple(range(len(outputs))))
         if classes:
@@ -85,7 +94,7 @@ class LabelInterpretation:
             for truth in truths:
                 scheme, guessed = with_classes(scheme, truth.classes, _REMEDY)
                 notices += [] if self.stands else guessed
-        scheme = replace(self._standing(scheme), ordered=self.ordered)
+        scheme = replace(self._standing(scheme), ordered=True if grades else self.ordered)
         if self.prior is None:
             return scheme, notices
         try:

@@ -79,6 +79,12 @@ def _add_fuse_options(parser: Parser) -> None:
     parser.add_argument("--ordered", action=argparse.BooleanOptionalAction, default=None,
                         help="the classes are grades, from the lowest to the highest, such as 1 to 5 "
                              "(default: detected from the votes)")  # fmt: skip
+    add_names(
+        parser,
+        "--grades",
+        "1,2,...",
+        "all grades, from the lowest to the highest; in place of --outputs, --classes and --ordered",
+    )
     parser.add_argument("--steps", type=steps, default=1, metavar="STEPS",
                         help="how many of an annotator's matrices over time to write: last, all, or a "
                              "number (default: last)")  # fmt: skip

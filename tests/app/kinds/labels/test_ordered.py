@@ -46,7 +46,7 @@ def test_detected_grades_have_median_and_interval_in_the_table(votes, tmp_path, 
     assert [row["1"] for row in rows] != [row["1"] for row in plain]
 
 
-def test_words_are_declared_ordered(votes, tmp_path):
+def test_words_are_declared_ordered(votes, tmp_path, capsys):
     path, words = tmp_path / "words.csv", ("none", "mild", "some", "much", "severe")
     with path.open("w", newline="") as file:
         named = [(task, annotator, words[vote - 1]) for task, annotator, vote in votes[1]]
@@ -54,6 +54,22 @@ def test_words_are_declared_ordered(votes, tmp_path):
     rows = fuse(tmp_path / "out", path, "--outputs", ",".join(words), "--ordered")
     numbers = fuse(tmp_path / "numbers", votes[0])
     assert [words[int(row["median"]) - 1] for row in numbers] == [row["median"] for row in rows]
+    assert fuse(tmp_path / "grades", path, "--grades", ",".join(words)) == rows
+    command = ["fuse", "labels", str(path), "-o", str(tmp_path / "x"), "--grades"]
+    assert main([*command, "none,mild,much,severe"]) == 1
+    assert "some was given by annotators; expected it among --grades" in capsys.readouterr().err
+    assert main([*command, ",".join(words), "--no-ordered"]) == 1
+    assert "expected no --outputs, --classes or --ordered" in capsys.readouterr().err
+    (tmp_path / "truth.csv").write_text("task,label\nt00,fatal\n")
+    assert main([*command, ",".join(words), "--truth", str(tmp_path / "truth.csv")]) == 1
+    assert "fatal is the true class of a task; expected it among --grades" in capsys.readouterr().err
+    study = str(tmp_path / "s.rscope")
+    assert main(["import", study, str(path), "--grades", "none,mild,much,severe"]) == 0
+    assert "it lacks the class some" in capsys.readouterr().out
+    assert main(["import", study, str(path), "--grades", ",".join(words)]) == 0
+    with Study.open(tmp_path / "s.rscope", to_read=True) as opened:
+        assert opened.questions()[0].scheme.classes == words
+        assert opened.questions()[0].scheme.ordered
 
 
 def test_python_takes_and_gives_grades(votes):
