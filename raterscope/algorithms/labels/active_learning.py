@@ -80,10 +80,19 @@ def expected_information(posterior: FloatArray, rates: FloatArray) -> FloatArray
     `posterior`: (M, J). `rates`: (K, J, L), probabilities of the next output: the means of the confusion
     matrices' Dirichlet distributions, which are exact for a single vote. Returns (M, K): bits.
     """
-    annotators, classes, outputs = rates.shape
-    flat = np.ascontiguousarray(rates.transpose(1, 0, 2)).reshape(classes, annotators * outputs)
-    following = (posterior @ flat).reshape(len(posterior), annotators, outputs)
-    gain = _entropy(following) - posterior @ _entropy(rates).T
+    return _information(posterior, *_prepared(rates))
+
+
+def _prepared(rates: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return rates of annotators by class, (J, K, L), and the entropies of their rows, (K, J)."""
+    return np.ascontiguousarray(rates.transpose(1, 0, 2)), _entropy(rates)
+
+
+def _information(posterior: FloatArray, by_class: FloatArray, entropies: FloatArray) -> FloatArray:
+    """Return `expected_information` from what `_prepared` gives."""
+    classes, annotators, outputs = by_class.shape
+    following = posterior @ by_class.reshape(classes, annotators * outputs)
+    gain = _entropy(following.reshape(len(posterior), annotators, outputs)) - posterior @ entropies.T
     return np.asarray(np.maximum(gain, 0.0, out=gain))
 
 
@@ -192,6 +201,7 @@ def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> 
     doubtful, ordered = _order(doubt, doubtful, _ORDERED * many)
     tried = expected_information(_probes(posterior[doubtful[: 20 * many]]), rates)
     few = rates[np.unique(tried.argmax(axis=1))]
+    prepared = _prepared(few)
     gain = np.zeros(len(doubtful))
     bar = 0.0
     cells = few.shape[0] * few.shape[2]
@@ -202,7 +212,7 @@ def _sift(posterior: FloatArray, rates: FloatArray, many: int, watch: Watch) -> 
         rows = doubtful[span]
         if doubt[rows[0]] <= bar:
             break
-        gain[span] = expected_information(posterior[rows], few).max(axis=1)
+        gain[span] = _information(posterior[rows], *prepared).max(axis=1)
         if span.stop >= many:
             bar = float(np.partition(gain[: span.stop], -many)[-many:].min())
     best = np.argsort(-gain, kind="stable")[:many]
@@ -265,13 +275,13 @@ def _rank_annotators(
     dtype: Any = np.float32 if single else np.float64
     own = distinct(rates)
     alike = len(own) == 1
-    candidates = (own if alike else own[eligible]).astype(dtype)
+    prepared, entropies = _prepared((own if alike else own[eligible]).astype(dtype)), _entropy(own)
     cells = len(eligible) * rates.shape[2]
     price = cost[eligible].astype(dtype)
 
     def rank(first: int, last: int) -> None:
         span = slice(first, last)
-        gains = expected_information(posterior[tasks[span]].astype(dtype), candidates)
+        gains = _information(posterior[tasks[span]].astype(dtype), *prepared)
         if alike:
             gains = np.repeat(gains, len(eligible), axis=1)
         in_span = (voted_row >= first) & (voted_row < last)
@@ -280,8 +290,8 @@ def _rank_annotators(
         value = np.take_along_axis(gains, top, axis=1).astype(np.float64)
         if single:
             for at, task in enumerate(tasks[span]):
-                some = own if alike else own[eligible[top[at]]]
-                exact = expected_information(posterior[task][None], some)[0]
+                some = slice(None) if alike else eligible[top[at]]
+                exact = _information(posterior[task][None], own[some].transpose(1, 0, 2), entropies[some])[0]
                 value[at] = np.where(np.isfinite(value[at]), exact, value[at])
         order = np.lexsort((top, -value / price[top]), axis=1)
         annotator[span] = eligible[np.take_along_axis(top, order, axis=1)]
