@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from threading import Event
 
 import numpy as np
 
@@ -45,13 +47,25 @@ from raterscope.algorithms.clicks.dem import (
     undecided_posterior,
 )
 from raterscope.algorithms.clicks.result import Detection, Votes
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import (
+    Watch,
+    no_check,
+    part,
+    parts_of,
+    run_parts,
+    silent,
+    wait_watching,
+    watch_until,
+)
 
 ROUNDS = 4
 """Rounds of priors from all images and detection on each."""
 
 NEGLIGIBLE = 7.0
 """Difference of log likelihood from the best side at which a side has a weight below .001."""
+
+JUDGED_AT_ONCE = 16
+"""Images whose intervals a thread draws before it takes the next ones."""
 
 STEPS = 8
 """Iterations of EM on an image in a round; the last round runs to convergence."""
@@ -135,15 +149,31 @@ def learn(
         None if undecided is None else [look.present for look in undecided],
         loss,
     )
-    detections = {}
-    for done, (i, problem, final) in enumerate(zip(order, problems, finals, strict=True)):
-        step = part(inner_watch, 0.85 + 0.15 * done / len(order), 0.85 + 0.15 * (done + 1) / len(order))
-        if undecided is not None:
-            final = mix_looks(problem, final, undecided[done], honesty[done].doubted)
-        detections[i] = judge(problem, final, settings, honesty[done], step, rated=rated)
-        if undecided is not None:
-            chance = honesty[done].undecided(problem.count / (problem.crowd or 1.0))
-            detections[i] = replace(detections[i], undecided=undecided[done].present * chance)
+    detections: dict[int, Detection] = {}
+    stopped = Event()
+
+    def conclude(begin: int, end: int) -> None:
+        for done in range(begin, end):
+            i, problem, final = order[done], problems[done], finals[done]
+            if undecided is not None:
+                final = mix_looks(problem, final, undecided[done], honesty[done].doubted)
+            detection = judge(problem, final, settings, honesty[done], watch_until(stopped), rated=rated)
+            if undecided is not None:
+                chance = honesty[done].undecided(problem.count / (problem.crowd or 1.0))
+                detection = replace(detection, undecided=undecided[done].present * chance)
+            detections[i] = detection
+
+    words = "drawing annotators' rates"
+
+    def report(_: float, words: str, **__: object) -> None:
+        inner_watch(0.85 + 0.15 * len(detections) / len(order), words)
+
+    images = parts_of(len(order), JUDGED_AT_ONCE if rated else len(order))
+    try:
+        wait_watching(partial(run_parts, conclude, images, no_check), report, 0.0, words)
+    finally:
+        stopped.set()
+    inner_watch(1.0, words)
     return [detections[i] for i in range(len(votes))]
 
 
