@@ -163,17 +163,13 @@ def learn(
                 detection = replace(detection, undecided=undecided[done].present * chance)
             detections[i] = detection
 
-    words = "drawing annotators' rates"
-
-    def report(_: float, words: str, **__: object) -> None:
-        inner_watch(0.85 + 0.15 * len(detections) / len(order), words)
-
+    step, words = part(inner_watch, 0.85, 1.0), "drawing annotators' rates"
     images = parts_of(len(order), JUDGED_AT_ONCE if rated else len(order))
     try:
-        wait_watching(partial(run_parts, conclude, images, no_check), report, 0.0, words)
+        wait_watching(partial(run_parts, conclude, images, no_check), step, 0.0, words)
     finally:
         stopped.set()
-    inner_watch(1.0, words)
+    step(1.0, words)
     return [detections[i] for i in range(len(votes))]
 
 
