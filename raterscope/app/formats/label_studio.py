@@ -316,7 +316,7 @@ def write_label_studio(
             data["probabilities"] = {
                 choice: round(share, 9) for choice, share in zip(choices, shares, strict=True)
             }
-            task: dict[str, object] = {"data": data, "annotations": [], "predictions": []}
+            task: dict[str, object] = {"id": at + 1, "data": data, "annotations": [], "predictions": []}
             if label[at] >= 0:
                 result = _choice(at, choices[label[at]])
                 score = round(shares[label[at]], 9)

@@ -170,6 +170,7 @@ def _object(number: int, image: int, detection: Detection, category: int) -> dic
         "image_id": image,
         "category_id": category,
         "iscrowd": 0,
+        "segmentation": [],
         "keypoints": [detection.x, detection.y, 2],
         "num_keypoints": 1,
         "bbox": [left, top, width, height],
