@@ -28,7 +28,9 @@ if (
 
 
 # How long examples take to be made says nothing where other work keeps the processors busy.
-settings.register_profile("patient", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+settings.register_profile(
+    "patient", max_examples=50, suppress_health_check=[HealthCheck.too_slow], deadline=None
+)
 settings.load_profile("patient")
 
 

@@ -78,7 +78,7 @@ def test_intervals_cover_the_agreement_of_the_population():
 
     truth = vote_agreement(*crowd(200_000), 3)
     covered = []
-    for seed in range(120):
+    for seed in range(60):
         result = vote_agreement(*crowd(100), 3, seed=seed)
         covered.append([
             getattr(result, name).low <= getattr(truth, name).value <= getattr(result, name).high

@@ -125,13 +125,13 @@ def test_mean_squared_errors_of_the_first_scenario():
     The first scenario of the thesis, section 3.4; its errors are curves there (Figure 3.2).
     """
     errors = np.zeros(3)
-    for seed in range(300):
+    for seed in range(150):
         decisions, crowd = stream(15, 10, 30, seed)
         recursive = after(recursive_em, decisions, PRINTED)
         newton = after(incremental_newton, decisions, PRINTED)
         for column, state in enumerate((batch_em(recursive, PRINTED), recursive, newton)):
             errors[column] += np.mean((state.sensitivity - crowd.sensitivity) ** 2)
-    batch, recursive, newton = 10 * np.log10(errors / 300)
+    batch, recursive, newton = 10 * np.log10(errors / 150)
     assert (batch, recursive) == pytest.approx((-29.6, -29.6), abs=0.5)
     assert newton == pytest.approx(-29.0, abs=0.5)
 
@@ -145,13 +145,13 @@ def test_recursion_as_printed_errs_more_than_batch_and_as_here_no_more(rates, pr
     Algorithm 5 from 10 to 50 annotators on 15 clusters: the thesis, section 5.2, scenarios 1 and 3.
     """
     errors = np.zeros(4)
-    for seed in range(100):
+    for seed in range(50):
         crowd = voting_crowd(50, 15, seed, *rates)
         for column, settings in ((0, PRINTED), (2, DecisionSettings())):
             state = admitted(crowd.votes.marked, settings)
             for offset, detection in enumerate((state, batch_em(state, settings))):
                 errors[column + offset] += np.mean((detection.posterior >= 0.5) != crowd.present)
-    errors /= 100
+    errors /= 50
     assert errors[0] == pytest.approx(printed, abs=tolerance)
     assert errors[0] > 3 * errors[1]
     assert errors[2] < errors[0] / 4

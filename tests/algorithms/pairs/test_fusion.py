@@ -101,7 +101,7 @@ def test_the_papers_own_crowd(real_data, algorithm):
 def test_noise_of_each_annotator_keeps_the_rate_where_noise_differs():
     """At p1 = p2 = .4 and beyond a Q of the whole flags 13 to 15 of 100 wrongly, one for each near 10."""
     wrong = {"no": [], "yes": []}
-    for run in range(8):
+    for run in range(4):
         crowd = study_crowd(0.4, 0.7, run)
         for local, shared in wrong.items():
             flagged = fuse(crowd.pairs, plan(local=local, draws="8", seed=str(run))).flagged
@@ -253,13 +253,13 @@ def test_what_is_shown_of_the_path_is_in_the_units_of_the_choices():
 
 
 @pytest.mark.parametrize("algorithm", PATHS)
-def test_it_can_be_cancelled_at_every_step(algorithm):
+def test_it_can_be_cancelled_at_any_step(algorithm):
     pairs = scattered(12, annotators=30, count=2_000)
     calls: list[float] = []
     fuse(pairs, plan(algorithm, draws="3"), lambda fraction, words, **_: calls.append(fraction))
     assert (np.diff(calls) >= -1e-12).all()
     assert calls[-1] == 1.0
-    for limit in np.linspace(0.0, 1.0, 12):
+    for limit in np.linspace(0.0, 1.0, 4):
 
         def watch(fraction: float, *_: object, limit=limit, **__: object) -> None:
             if fraction >= limit:

@@ -15,7 +15,6 @@ from raterscope.app.batch.task import run_case
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.kinds.masks.report import sections
-from raterscope.app.report import write_report
 from raterscope.app.review import Decision
 from raterscope.app.review.subjects import TaskSubject
 from raterscope.app.study import Study
@@ -194,20 +193,15 @@ def test_masks_are_those_of_the_case(both, gathered, case):
     }
 
 
-def test_failed_cases_are_in_the_study_and_its_report(cohort, gathered, tmp_path):
+def test_the_report_lists_failed_cases_and_shows_the_most_disputed(gathered, tmp_path, monkeypatch):
     (failed,) = [case for case in gathered.settings.cohort() if not case.is_done]
     assert (failed.case, failed.status) == ("bad", "bad input")
     assert "bad.csv, line 2" in failed.reason
+    monkeypatch.setattr(sections, "MOST_SHOWN", 1)
     assert main(["report", str(gathered.path), "-o", str(tmp_path / "r.html")]) == 0
     text = (tmp_path / "r.html").read_text()
     assert "bad.csv, line 2" in text
     assert "9 cases" in text
-
-
-def test_of_many_cases_the_most_disputed_are_shown(gathered, tmp_path, monkeypatch):
-    monkeypatch.setattr(sections, "MOST_SHOWN", 1)
-    path = write_report(gathered, tmp_path / "r.html")
-    text = path.read_text()
     names = [item.name for item in gathered.items()["masks"]]
     doubt = {
         item.name: sum(report.doubt_ml for report in gathered.shown.result(item.id, "masks")[1].reports)

@@ -311,7 +311,7 @@ SAVED = {kind: saved(kind) for kind in ("png", "jpeg", "tif")}
 
 
 @pytest.mark.parametrize("kind", SAVED)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_damaged_images_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject

@@ -313,7 +313,7 @@ def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
         read(written(tmp_path / "a.csv", PLAIN), "masks")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=400) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace")))
 def test_garbage_is_refused_in_a_sentence(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = written(tmp_path_factory.getbasetemp() / "garbage.csv", data)
@@ -339,7 +339,7 @@ name = st.text(
 place = st.floats(-1e6, 1e6)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.tuples(name | st.sampled_from(["=1+1", "'=x", "''@y", "-5", "-a", "+1"]), name, place, place),

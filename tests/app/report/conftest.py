@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -75,10 +76,10 @@ def fuse(study: Study, algorithm: str = "majority") -> int:
     return keep(fuse_inputs(inputs, MaskPlan.make(algorithm)), study)
 
 
-@pytest.fixture
-def study(tmp_path: Path) -> Iterator[Study]:
+@contextmanager
+def make_study(folder: Path) -> Iterator[Study]:
     """One case: two raters mark the same block, the third goes 8 mm farther to the patient's left."""
-    with Study.create(tmp_path / "nodules.rscope") as opened:
+    with Study.create(folder / "nodules.rscope") as opened:
         case = add_case(opened, "chest", GRID)
         low, high = (3, 15, 15), (8, 25, 25)
         add_masks(
@@ -94,11 +95,16 @@ def study(tmp_path: Path) -> Iterator[Study]:
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> Callable[..., Page]:
+def study(tmp_path: Path) -> Iterator[Study]:
+    with make_study(tmp_path) as opened:
+        yield opened
+
+
+def write_page(study: Study, folder: Path, **more: object) -> Page:
     """Write the report as HTML and read it."""
+    return Page(write_report(study, folder / "report.html", **more).read_text(encoding="utf-8"))
 
-    def write(study: Study, **more: object) -> Page:
-        path = write_report(study, tmp_path / "report.html", **more)
-        return Page(path.read_text(encoding="utf-8"))
 
-    return write
+@pytest.fixture
+def page(tmp_path: Path) -> Callable[..., Page]:
+    return lambda study, **more: write_page(study, tmp_path, **more)

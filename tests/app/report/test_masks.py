@@ -26,7 +26,7 @@ from raterscope.app.report import write_report
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from raterscope.resources.bibliography import bibliography
-from tests.app.report.conftest import WICKED, a_block, fuse
+from tests.app.report.conftest import WICKED, a_block, fuse, make_study, write_page
 
 
 def take(study, run, number=1, verb="take"):
@@ -42,9 +42,16 @@ def take(study, run, number=1, verb="take"):
     )
 
 
-def test_the_page_runs_nothing_and_fetches_nothing(study, page):
-    fuse(study)
-    report = page(study)
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """The report of the case, fused by a vote."""
+    folder = tmp_path_factory.mktemp("report")
+    with make_study(folder) as study:
+        fuse(study)
+        return write_page(study, folder)
+
+
+def test_the_page_runs_nothing_and_fetches_nothing(report):
     assert {tag for tag, _ in report.tags} & {
         "script",
         "link",
@@ -80,9 +87,7 @@ def test_what_strangers_call_things_is_text(study, page):
     assert all(attributes["src"].startswith("data:") for tag, attributes in report.tags if tag == "img")
 
 
-def test_the_raters_figures_are_those_that_were_planted(study, page):
-    fuse(study)
-    report = page(study)
+def test_the_raters_figures_are_those_that_were_planted(report):
     # Blocks of 5 x 10 x 10 and 5 x 10 x 18 voxels of 2 mm³. The larger's far face, 8 mm away, is 50 of the
     # 516 voxels of its surface: more than 5 %.
     same = report.row(WICKED, 10)
@@ -107,9 +112,7 @@ def test_the_band_of_another_rater_is_that_of_the_result(study, page):
     assert f"{100 * calibration.covered[2]:.0f} %" in text[text.index("Held for left-out raters") :]
 
 
-def test_a_disputed_region_is_reported_with_its_slices_and_its_side(study, page):
-    fuse(study)
-    report = page(study)
+def test_a_disputed_region_is_reported_with_its_slices_and_its_side(report):
     regions = [row for row in report.rows if len(row) == 6 and "Cem draws 8 mm beyond" in row[4]]
     assert regions
     for region in regions:
@@ -288,9 +291,8 @@ def test_a_rater_who_drew_nothing_of_a_structure_is_listed(study, page):
     assert "Ada (drew nothing)" not in text
 
 
-def test_the_report_says_how_far_to_trust_it_and_what_comparable_raters_came_to(study, page):
-    fuse(study)
-    text = page(study).text
+def test_the_report_says_how_far_to_trust_it_and_what_comparable_raters_came_to(report):
+    text = report.text
     assert "How far to trust this" in text
     assert "That is too few to judge." in text
     assert "On the nearest crowd measured (" in text

@@ -1,5 +1,6 @@
 """What a report says of pairs: who was planted, the ranking, the expert's words, and what is promised."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import takewhile
 
@@ -14,6 +15,7 @@ from raterscope.app.review import BiasSubject, Decision
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
 from tests.app.kinds.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, UGLY, answers
+from tests.app.report.conftest import write_page
 from tests.app.tables import write
 
 COLUMNS = 10
@@ -25,12 +27,27 @@ def fuse(study, **texts):
     return runs.keep(runs.fuse_inputs(inputs, PairPlan.make("iss", texts)), study)
 
 
-@pytest.fixture
-def compared(tmp_path):
-    path = write(tmp_path / "pairs.csv", HEADER, answers())
-    with Study.create(tmp_path / "crowd.rscope") as study:
+@contextmanager
+def make_study(folder):
+    path = write(folder / "pairs.csv", HEADER, answers())
+    with Study.create(folder / "crowd.rscope") as study:
         add_pairs(study, read_pairs(path)[0])
         yield study
+
+
+@pytest.fixture
+def compared(tmp_path):
+    with make_study(tmp_path) as study:
+        yield study
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """The report of the crowd, fused by the defaults."""
+    folder = tmp_path_factory.mktemp("report")
+    with make_study(folder) as study:
+        fuse(study)
+        return write_page(study, folder)
 
 
 def decide(study, verb, name, reason):
@@ -50,9 +67,7 @@ def ranking_of(report):
     return list(takewhile(lambda row: row[0] != "Item", rows[start:]))
 
 
-def test_those_who_were_planted_are_listed_with_what_was_counted(compared, page):
-    fuse(compared)
-    report = page(compared)
+def test_those_who_were_planted_are_listed_with_what_was_counted(report):
     listed = {row[0]: row for row in rows_under(report, COLUMNS)}
     assert set(listed) >= BIASED
     pairs = len(ITEMS) * (len(ITEMS) - 1) // 2
@@ -65,9 +80,8 @@ def test_those_who_were_planted_are_listed_with_what_was_counted(compared, page)
         assert listed[name][7] == "leaning, left"
 
 
-def test_the_ranking_has_both_ends_in_order(compared, page):
-    fuse(compared)
-    ranking = [row for row in ranking_of(page(compared)) if "between" not in row[0]]
+def test_the_ranking_has_both_ends_in_order(report):
+    ranking = [row for row in ranking_of(report) if "between" not in row[0]]
     assert {row[0] for row in ranking} <= set(ITEMS)
     assert [row[0] for row in ranking[:3]] == list(ITEMS[:-4:-1])
     assert [int(row[2]) for row in ranking] == sorted(int(row[2]) for row in ranking)
@@ -93,9 +107,8 @@ def test_what_the_expert_says_of_annotators_stands_beside_them_and_moves_the_ran
     )
 
 
-def test_it_says_what_is_promised_and_what_is_not(compared, page):
-    fuse(compared)
-    assert "On average at most 10 % of the flags are false" in page(compared).text
+def test_it_says_what_is_promised_and_what_is_not(report, compared, page):
+    assert "On average at most 10 % of the flags are false" in report.text
     fuse(compared, rule="knockoffs", plus="no")
     text = page(compared).text
     assert "is not guaranteed: the plain knockoff keeps the rate only approximately" in text
@@ -145,9 +158,8 @@ def test_the_command_takes_a_question_of_pairs(compared, tmp_path, capsys):
     assert "no image or question" in capsys.readouterr().err
 
 
-def test_the_report_says_how_far_to_trust_the_flags(compared, page):
-    fuse(compared)
-    text = page(compared).text
+def test_the_report_says_how_far_to_trust_the_flags(report):
+    text = report.text
     assert "How far to trust this" in text
     assert "With the sides of these comparisons drawn again 20 times" in text
     assert "You decided on no flagged annotator." in text

@@ -223,7 +223,7 @@ def shown(state: ReviewState) -> tuple[object, ...]:
     return (decided, state.excluded, state.weighed, state.undoable)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(steps)
 def test_undo_then_redo_is_the_identity(moves: list[tuple[str, int, int]]) -> None:
     decisions = played(moves)
@@ -237,7 +237,7 @@ def test_undo_then_redo_is_the_identity(moves: list[tuple[str, int, int]]) -> No
     assert shown(fold(decisions)) == shown(before)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(steps, st.integers(1, 6))
 def test_as_many_redos_as_undos_bring_everything_back(moves: list[tuple[str, int, int]], times: int) -> None:
     decisions = played(moves)
@@ -255,7 +255,7 @@ def test_as_many_redos_as_undos_bring_everything_back(moves: list[tuple[str, int
     assert after.redoable == before.redoable
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(steps)
 def test_undoing_everything_leaves_nothing(moves: list[tuple[str, int, int]]) -> None:
     decisions = played(moves)
@@ -266,7 +266,7 @@ def test_undoing_everything_leaves_nothing(moves: list[tuple[str, int, int]]) ->
     assert (state.excluded, state.weighed) == ({}, {})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(steps)
 def test_what_is_undone_might_as_well_never_have_been(moves: list[tuple[str, int, int]]) -> None:
     decisions = played(moves)
@@ -276,7 +276,7 @@ def test_what_is_undone_might_as_well_never_have_been(moves: list[tuple[str, int
     assert shown(second)[:3] == shown(state)[:3]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(steps)
 def test_reading_on_is_reading_all_again(moves: list[tuple[str, int, int]]) -> None:
     decisions = played(moves)

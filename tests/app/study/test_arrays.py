@@ -94,7 +94,7 @@ def test_real_results_and_large_arrays_come_back() -> None:
     assert same(fusion, unpack(Fusion, *pack(fusion)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_wrong_bytes_are_damage_and_nothing_else(data: st.DataObject) -> None:
     record = Outer(Inner(np.arange(5.0), "a"), None, ("b",), float("nan"), 3, True, np.eye(2))

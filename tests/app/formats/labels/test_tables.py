@@ -338,7 +338,7 @@ def test_equal_numbers_and_no_others_are_one_output(values: list[float]) -> None
     assert [float(name) for name in outputs] == sorted(set(map(float, values)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=20), st.integers(0, len(PLAIN)), st.integers(0, 8))
 def test_a_damaged_file_is_read_or_refused_in_a_sentence(
     tmp_path_factory: pytest.TempPathFactory, noise: bytes, at: int, cut: int

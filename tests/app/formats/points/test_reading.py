@@ -341,7 +341,7 @@ def spoilt(content, where, junk):
 
 
 @pytest.mark.parametrize("name", ["geojson", "coco", "label_studio", "labelme"])
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(where=st.lists(st.integers(1, 9), min_size=1, max_size=9), junk=st.sampled_from(JUNK))
 def test_whatever_stands_where_something_else_should_is_read_or_refused(tmp_path, name, where, junk):
     marks = {("ann", "one.png"): [(1.5, 2.5), (3, 4)], ("ann", "two.png"): [(5, 6)]}

@@ -11,7 +11,6 @@ import pytest
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats import remote
-from tests.app.kinds.masks.made import four_raters
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch, tmp_path):
@@ -99,14 +98,17 @@ def test_what_is_wrong_with_an_address_is_named(memory, server, tmp_path):
 
 def test_a_cohort_from_a_web_server_equals_that_of_local_files(server, tmp_path):
     served, address = server
-    files = four_raters(served)
+    files = [served / "first.csv", served / "second.csv"]
+    for annotators, file in zip(("ab", "cd"), files, strict=True):
+        rows = [f"{name},t{task},{'xy'[task % 2]}\n" for name in annotators for task in range(9)]
+        file.write_text("annotator,task,label\n" + "".join(rows))
     words = ";".join(f"{address}/served/{file.name}" for file in files)
     for name, cells in (("near", ";".join(map(str, files))), ("far", words)):
         manifest = tmp_path / f"{name}.csv"
-        manifest.write_text(f"case,kind,files,algorithm\nball,masks,{cells},majority\n")
+        manifest.write_text(f"case,kind,files,algorithm\ncrowd,labels,{cells},majority\n")
         assert main(["batch", str(manifest), "-o", str(tmp_path / name), "--jobs", "1"]) == 0
-    tables = ["agreement.csv", "annotators.csv", "disputes.csv"]
-    results = [tmp_path / name / "cases" / "ball" / "results" for name in ("near", "far")]
+    tables = ["annotators.csv", "confusion.csv", "labels.csv"]
+    results = [tmp_path / name / "cases" / "crowd" / "results" for name in ("near", "far")]
     assert [(results[0] / table).read_bytes() for table in tables] == [
         (results[1] / table).read_bytes() for table in tables
     ]

@@ -311,7 +311,7 @@ def test_no_more_is_unpacked_than_the_header_claims(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded(path), VALUES)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_damaged_headers_are_a_sentence(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

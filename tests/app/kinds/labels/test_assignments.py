@@ -1,6 +1,7 @@
 """Assignments and cost of labels, as the command line writes them."""
 
 import csv
+import shutil
 from collections import Counter
 
 import numpy as np
@@ -28,6 +29,14 @@ def original(tmp_path_factory):
     study = folder / "study.rscope"
     assert main(["import", str(study), str(folder / "votes.csv")]) == 0
     assert main(["run", str(study), "pooled"]) == 0
+    return study
+
+
+@pytest.fixture(scope="module")
+def counted(original):
+    """The same votes with a majority vote, which is fused many times in a moment."""
+    study = shutil.copy(original, original.with_name("counted.rscope"))
+    assert main(["run", str(study), "majority"]) == 0
     return study
 
 
@@ -102,9 +111,9 @@ def test_prices_need_no_cost(tmp_path):
     assert (prices["kim"].cost, prices["kim"].most, prices["lee"].most) == (1.0, 3, None)
 
 
-def test_the_table_of_costs_has_the_curve_and_the_stop_rule(original, tmp_path):
+def test_the_table_of_costs_has_the_curve_and_the_stop_rule(counted, tmp_path):
     path = tmp_path / "cost.csv"
-    assert main(["export", str(original), "--what", "cost", "-o", str(path)]) == 0
+    assert main(["export", str(counted), "--what", "cost", "-o", str(path)]) == 0
     rows = read(path)
     curve = [row for row in rows if row["what"] == "curve"]
     assert float(curve[-1]["votes_per_task"]) == 4
@@ -113,9 +122,9 @@ def test_the_table_of_costs_has_the_curve_and_the_stop_rule(original, tmp_path):
     assert [row["limit"] for row in rows if row["what"] == "stopped"] == ["0.8", "0.9", "0.95", "0.99"]
 
 
-def test_the_report_has_the_cost_on_request(original, tmp_path):
+def test_the_report_has_the_cost_on_request(counted, tmp_path):
     for name, more in (("plain", []), ("cost", ["--cost"])):
-        assert main(["report", str(original), *more, "-o", str(tmp_path / f"{name}.html")]) == 0
+        assert main(["report", str(counted), *more, "-o", str(tmp_path / f"{name}.html")]) == 0
     plain, cost = ((tmp_path / f"{name}.html").read_text(encoding="utf-8") for name in ("plain", "cost"))
     assert "Accuracy against votes" not in plain
     assert "One more vote per task would gain about" in cost

@@ -1,6 +1,8 @@
 """De-identified exports of a study: one set of identifiers, images that references resolve to, no names."""
 
+import shutil
 from collections import Counter
+from pathlib import Path
 
 import nibabel
 import numpy as np
@@ -39,33 +41,34 @@ def a_study(path, call, volume, files):
     return path
 
 
-@pytest.fixture
-def series(tmp_path):
-    return a_patient(tmp_path / "ct of Zorgenfri")
+def succeed(*arguments):
+    assert main([str(argument) for argument in arguments]) == 0
+
+
+@pytest.fixture(scope="module")
+def series(tmp_path_factory):
+    return a_patient(tmp_path_factory.mktemp("patient") / "ct of Zorgenfri")
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory, series):
+    folder = tmp_path_factory.mktemp("original")
+    return a_study(folder / "s.rscope", succeed, series, two_raters(folder, series))
 
 
 @pytest.fixture
-def study(tmp_path, call, series):
-    return a_study(tmp_path / "s.rscope", call, series, two_raters(tmp_path, series))
+def study(tmp_path, original):
+    """A copy; its images stay where they are."""
+    return Path(shutil.copy(original, tmp_path))
 
 
-@pytest.fixture
-def exported(study, tmp_path, call):
+@pytest.fixture(scope="module")
+def exported(original, tmp_path_factory):
     """Segmentation, structure set and images, of two calls."""
-    out = tmp_path / "out"
+    out = tmp_path_factory.mktemp("exported")
     for kind in ("dicom-seg", "rtstruct"):
-        call(
-            "export",
-            study,
-            "--what",
-            "consensus",
-            "--format",
-            kind,
-            "--deidentify",
-            "--with-images",
-            "-o",
-            out,
-        )
+        options = ("--what", "consensus", "--format", kind, "--deidentify", "--with-images")
+        succeed("export", original, *options, "-o", out)
     return out
 
 
@@ -160,12 +163,12 @@ def test_the_files_state_the_profile_and_its_options(exported):
 
 
 def test_identifiers_are_the_same_in_every_export_and_others_in_another_study(
-    exported, study, series, tmp_path, call
+    exported, original, study, series, tmp_path, call
 ):
     first = pydicom.dcmread(exported / "case-001_consensus_seg.dcm")
     call("export", study, "--what", "consensus", "--deidentify", "-o", tmp_path / "later.dcm")
     later = pydicom.dcmread(tmp_path / "later.dcm")
-    other_study = a_study(tmp_path / "t.rscope", call, series, [tmp_path / "Dr Able.dcm"])
+    other_study = a_study(tmp_path / "t.rscope", call, series, [original.with_name("Dr Able.dcm")])
     call("export", other_study, "--what", "consensus", "--deidentify", "-o", tmp_path / "other.dcm")
     foreign = pydicom.dcmread(tmp_path / "other.dcm")
     for keyword in ("FrameOfReferenceUID", "StudyInstanceUID", "PatientID"):

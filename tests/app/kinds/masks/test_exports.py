@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import shutil
 
 import nibabel
 import numpy as np
@@ -47,14 +48,23 @@ def refusal(capsys):
     return call
 
 
-@pytest.fixture
-def study(tmp_path, run):
-    folder = tmp_path / "in"
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    path = tmp_path_factory.mktemp("original") / "s.rscope"
+    folder = path.with_name("in")
     folder.mkdir()
-    path = tmp_path / "s.rscope"
-    run("import", path, a_volume(folder / "chest.nii.gz"), *four_raters(folder))
-    run("run", path, "laplace")
+    for arguments in (
+        ("import", path, a_volume(folder / "chest.nii.gz"), *four_raters(folder)),
+        ("run", path, "laplace"),
+    ):
+        assert main([str(argument) for argument in arguments]) == 0
     return path
+
+
+@pytest.fixture
+def study(tmp_path, original):
+    """A copy with its files."""
+    return shutil.copytree(original.parent, tmp_path, dirs_exist_ok=True) / original.name
 
 
 def read(path):
