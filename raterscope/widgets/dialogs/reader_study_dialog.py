@@ -104,7 +104,7 @@ class ReaderStudyDialog(QDialog):
         room.setFrameShape(QFrame.Shape.NoFrame)
         room.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         room.setWidget(page)
-        set_lengths(room, minimumHeight=420)
+        set_lengths(room, minimumHeight=160)  # fits a low screen with large text
         bottom = QFormLayout()
         bottom.addRow("New folder", self.folder_field)
         self.problems = plain_label("", "error", wrap=True, selectable=True)
