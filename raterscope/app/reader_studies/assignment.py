@@ -131,6 +131,7 @@ class Coordinator(msgspec.Struct, frozen=True, kw_only=True):
     names: dict[str, tuple[str, ...]]
     readers: tuple[ReaderEntry, ...]
     tasks: dict[str, str] = {}  # by key: on which a pair was compared, where the comparisons have tasks
+    seed: int | None = None  # of orders, pseudonyms and sides; None in files of earlier versions
     version: int = 1
 
     def case(self, key: str) -> ReadingCase:

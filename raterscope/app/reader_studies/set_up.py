@@ -108,7 +108,7 @@ def set_up(protocol: Protocol, file: Path, folder: Path, watch: Watch = silent) 
             names={key: tuple(name for source in group.sources for name in names[_identity(source)])
                    for key, group in zip(keys, groups, strict=True)},
             tasks={key: group.task for key, group in zip(keys, groups, strict=True) if group.task},
-            version=version,
+            seed=protocol.seed, version=version,
         )  # fmt: skip
         study = hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(
             coordinator, cases=(), names={case.key: tuple(case.digests) for case in own},

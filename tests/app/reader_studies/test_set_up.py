@@ -129,6 +129,7 @@ def test_all_readers_compare_the_same_pairs_on_sides_of_their_own(tmp_path):
         for each in (first, *others)
     }
     assert len(sides) > 1
+    assert read_coordinator(out / "coordinator.json").seed == 0
 
 
 def test_a_folder_with_files_is_refused_and_stays(tmp_path):
