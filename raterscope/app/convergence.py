@@ -55,10 +55,10 @@ def _words(algorithm: Algorithm | None, values: Mapping[str, Any], counts: Itera
         f"{algorithm.title} did not converge in {counted(most, 'iteration')}: the result may still change."
     )
     limit = next((spec for spec in algorithm.settings.specs() if spec.name in _LIMITS), None)
-    if limit is None:
+    now = None if limit is None else values.get(limit.name)
+    if limit is None or (isinstance(now, int) and most < now):  # it ended for another reason than this limit
         return words
     where = f"“{limit.label}”" + (" under “more settings”" if limit.advanced else "")
-    now = values.get(limit.name)
     return f"{words} Raise {where}{f' (now {now:,})' if isinstance(now, int) else ''} and fuse again."
 
 

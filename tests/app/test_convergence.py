@@ -25,10 +25,12 @@ def test_whatever_limits_an_iteration_is_known(algorithm):
         spec for spec in algorithm.settings.specs() if "At most." in spec.help or "Most iter" in spec.help
     ]
     values = {spec.name: spec.default for spec in limits}
-    words = convergence._words(algorithm, values, [7])
-    assert f"{algorithm.title} did not converge in 7 iterations" in words
+    count = max(values.values(), default=7)
+    words = convergence._words(algorithm, values, [count])
+    assert f"{algorithm.title} did not converge in {count:,} iterations" in words
     for spec in limits:
         assert f"“{spec.label}”" in words
+        assert "Raise" not in convergence._words(algorithm, values, [count - 1])
 
 
 def three_masks() -> Masks:
