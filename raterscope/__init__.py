@@ -13,14 +13,17 @@ _LIBRARY = (
     "LabelResult",
     "Labels",
     "MaskResult",
+    "OpenReading",
     "OpenStudy",
     "PairResult",
     "Pairs",
+    "ReadingTask",
     "Result",
     "fuse_clicks",
     "fuse_labels",
     "fuse_masks",
     "fuse_pairs",
+    "open_reading",
     "open_study",
 )
 
