@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.weights import checked_weights, reweighed, weights_by_name
-from raterscope.algorithms.progress import RefusedError
+from raterscope.algorithms.progress import RefusedError, parts_of
 from raterscope.algorithms.settings import Settings, choice, number
 
 FloatArray = NDArray[np.float64]
@@ -366,6 +366,9 @@ class LabelTrace:
     name: str = ""
 
 
+_ENTROPIES_AT_ONCE = 8192
+"""Tasks whose intermediate results stay in the processor's cache."""
+
 MOST_ENTRIES = 20_000_000
 """Entries of all annotators' confusion matrices up to which each annotator has an own one: 0.16 GB."""
 
@@ -496,10 +499,17 @@ class LabelFusion:
 
     def entropy(self) -> FloatArray:
         """Return the normalised entropy of every task's posterior, (N,), 0 to 1."""
+        entropy = np.zeros(len(self.posterior))
         if len(self.classes) < 2:
-            return np.zeros(len(self.posterior))
-        terms = np.where(self.posterior > 0, self.posterior, 1.0)
-        return np.asarray(np.abs((self.posterior * np.log(terms)).sum(axis=1)) / np.log(len(self.classes)))
+            return entropy
+        for begin, end in parts_of(len(entropy), _ENTROPIES_AT_ONCE):
+            share = self.posterior[begin:end]
+            terms = np.where(share > 0, share, 1.0)
+            np.log(terms, out=terms)
+            terms *= share
+            entropy[begin:end] = np.abs(terms.sum(axis=1))
+        entropy /= np.log(len(self.classes))
+        return entropy
 
 
 REPEATS = {

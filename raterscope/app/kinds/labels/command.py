@@ -257,7 +257,7 @@ def summary_of(
     annotators = {
         question.labels.annotators[row]
         for question in questions.values()
-        for row in np.unique(question.labels.annotator).tolist()
+        for row in np.flatnonzero(question.labels.votes_of_annotators()).tolist()
     }
     tasks = sum(len(question.labels.tasks) for question in questions.values())
     about = "" if len(questions) == 1 else f" of {len(questions):,} questions"
