@@ -94,6 +94,7 @@ class DimseArchive:
                 raise InputError("holds no certificates as PEM", file=certificates) from error
             self._tls = (context, self._host)
         self._problem: InputError | None = None
+        self._socket: socket.socket | None = None
         self._received = 0
         logging.getLogger("pynetdicom").setLevel(logging.CRITICAL + 1)
         pynetdicom._config.LOG_RESPONSE_IDENTIFIERS = pynetdicom._config.LOG_REQUEST_IDENTIFIERS = False
@@ -226,7 +227,7 @@ class DimseArchive:
         """Associate, and release the association; it is aborted if anything fails."""
         from pynetdicom import AE, evt
 
-        self._problem, self._received = None, 0
+        self._problem, self._socket, self._received = None, None, 0
         host = self._reach()
         entity = AE(self._calling)
         entity.acse_timeout = entity.dimse_timeout = entity.network_timeout = _TIMEOUT
@@ -236,6 +237,8 @@ class DimseArchive:
             tls_args=self._tls, evt_handlers=[(evt.EVT_CONN_OPEN, self._limit), *handlers],
         )  # fmt: skip
         if not association.is_established:
+            if self._socket is not None:
+                self._socket.close()  # pynetdicom leaves it open where the archive closed its end
             raise self._refusal(association, contexts)
         try:
             yield association
@@ -272,6 +275,7 @@ class DimseArchive:
     def _limit(self, event: Any) -> None:
         """Limit how long the archive may be silent, and how much it may send in a message."""
         transport = event.assoc.dul.socket
+        self._socket = transport.socket
         transport.socket.settimeout(_TIMEOUT)
         read = transport.recv
 

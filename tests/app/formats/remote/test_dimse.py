@@ -1,7 +1,9 @@
 """Series go to a real archive over DIMSE and come back as they were; every refusal is one sentence."""
 
 import re
+import shutil
 import socket
+import subprocess
 import threading
 from contextlib import contextmanager
 
@@ -16,6 +18,7 @@ from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.terminology import Structure
 from raterscope.app.formats.remote import archives, dimse
 from tests.app.formats.masks.conftest import series  # noqa: F401 - a fixture
+from tests.app.formats.remote.conftest import free_port, orthanc
 from tests.app.formats.remote.test_dicomweb import listed
 
 imagecodecs = pytest.importorskip("imagecodecs")
@@ -169,3 +172,30 @@ def test_an_answer_that_is_no_dicom(answer, capsys, monkeypatch):
     with server(answer) as address:
         assert main(["pacs", "find", address]) == 1
     assert re.search("is no DICOM archive|sends more than|does not offer", capsys.readouterr().err)
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed")
+def test_tls_needs_a_trusted_certificate(tmp_path, series, capsys):  # noqa: F811
+    if not shutil.which("Orthanc"):
+        pytest.skip("the archive Orthanc is not installed")
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
+    words = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate)
+    subprocess.run([*words, *subject], check=True, capture_output=True)
+    port = free_port()
+    settings = {
+        "DicomServerEnabled": True, "DicomPort": port, "DicomAet": "ARCHIVE", "DicomTlsEnabled": True,
+        "DicomTlsPrivateKey": key, "DicomTlsCertificate": certificate,
+        "DicomTlsTrustedCertificates": certificate, "DicomTlsRemoteCertificateRequired": False,
+        "DicomAlwaysAllowFind": True, "DicomAlwaysAllowStore": True,
+    }  # fmt: skip
+    with orthanc(tmp_path / "tls", **settings):
+        address = f"dicoms://ARCHIVE@localhost:{port}"
+        assert main(["pacs", "find", address]) == 1
+        assert "its certificate is not trusted" in capsys.readouterr().err
+        assert main(["pacs", "find", address.replace("dicoms", "dicom")]) == 1
+        assert len(capsys.readouterr().err.splitlines()) == 1
+        trusted = ("--certificates", certificate)
+        assert main(["pacs", "store", address, str(series().files[0]), *trusted]) == 0
+        (row,) = listed(capsys, address, *trusted)
+        assert row["patient"] == "PID-4711"
