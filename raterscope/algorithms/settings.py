@@ -130,14 +130,14 @@ class Spec:
 
 
 def format_number(value: float, digits: int = 6) -> str:
-    """Format a number for people: "0.000001", "100,000,000", and "1e-9" with more zeros.
+    """Format a number for people: "0.000001", "100,000,000", and "1e-9" or "1e20" with more zeros.
 
     Examples
     --------
-    >>> format_number(0.000012345), format_number(1234567.0)
-    ('0.000012345', '1,234,567')
+    >>> format_number(0.000012345), format_number(1234567.0), format_number(1e20)
+    ('0.000012345', '1,234,567', '1e20')
     """
-    if value == round(value) and abs(value) >= 1e5:
+    if value == round(value) and 1e5 <= abs(value) < 1e15:
         return f"{value:,.0f}"
     if 1e-6 <= abs(value) < 1e-4:
         return f"{value:.{digits + 5}f}".rstrip("0")

@@ -387,9 +387,9 @@ class VoteCurvePlot(ChartPanel):
 
     def describe(self) -> Chart:
         """Describe the lines; the vertical axis begins below the lowest one."""
-        return course_chart(
-            self._lines, "Accuracy against votes", "votes per task, mean", "accuracy", unit=False
-        )
+        alone = len(self._lines) == 1  # a single line has no legend
+        down = f"accuracy, {self._lines[0].title}" if alone else "accuracy"
+        return course_chart(self._lines, "Accuracy against votes", "votes per task, mean", down, unit=False)
 
 
 @dataclass(frozen=True)
