@@ -140,7 +140,7 @@ class PacsTransfer(QObject):
 def _access() -> str:
     if AUTHORIZATION in os.environ:
         return f"The header in {AUTHORIZATION} is sent."
-    return f"Without a password or token; to send one, set {AUTHORIZATION} before Raterscope starts."
+    return f"Without a password or token. To send one, start with {AUTHORIZATION} set."
 
 
 def _latest_service() -> tuple[str, str]:

@@ -42,6 +42,7 @@ _ABOUT_FETCH = (
 _ABOUT_STORE = (
     "The segmentation is stored with its patient and study. It names the raters' run and your decisions."
 )
+_DIMSE_ACCESS = "The PACS must know the AE title RATERSCOPE, or another one: ?calling=AET in the address."
 
 
 class ServiceForm(QFormLayout):
@@ -53,7 +54,16 @@ class ServiceForm(QFormLayout):
         self.certificates = self.add_line(
             "Certificates", certificates, "PEM file of the hospital's own authority; usually empty"
         )
-        self.addRow("Access", plain_label(access, "second", wrap=True))
+        self._access = access
+        self.access = plain_label("", "second", wrap=True)
+        self.addRow("Access", self.access)
+        self.address.textChanged.connect(self._follow)
+        self._follow()
+
+    def _follow(self) -> None:
+        """Say how the service of this address is entered."""
+        is_dimse = self.service[0].startswith("dicom")
+        self.access.setText(_DIMSE_ACCESS if is_dimse else self._access)
 
     def add_line(self, name: str, text: str, hint: str) -> QLineEdit:
         """Add a line for a text."""
@@ -170,7 +180,7 @@ class PacsStoreDialog(QDialog):
     ) -> None:  # fmt: skip
         super().__init__(parent)
         self.setWindowTitle("Store the consensus in PACS")
-        set_lengths(self, minimumWidth=560)
+        set_lengths(self, minimumWidth=760)
         self.form = ServiceForm(address, certificates, access)
         warning = plain_label("\n".join(warnings), "disputed", wrap=True)
         warning.setVisible(bool(warnings))

@@ -125,6 +125,7 @@ def test_series_are_fetched_over_dimse(node, series, window, qtbot, tmp_path):  
     archives.store_files(archives.connect(node), series().files)
     dialog = ask(window, qtbot, node.replace("ARCHIVE", "OTHER"))
     assert "is not called OTHER" in search(dialog, qtbot)
+    assert "AE title" in dialog.form.access.text()
     dialog.form.address.setText(node)
     assert "1 series" in search(dialog, qtbot, "PID-*")
     dialog.folder.text = str(tmp_path / "fetched")
