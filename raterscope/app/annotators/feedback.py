@@ -18,7 +18,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.annotator_evidence import Course
 from raterscope.app.annotators.table import AnnotatorTable, Value, read_annotators, read_courses
 from raterscope.app.annotators.unusual import find_unusual
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.page.contents import Contents, Gallery, Picture, Prose, Section, Table
 from raterscope.app.page.pictures import draw_lines
@@ -42,8 +42,7 @@ def write_feedback(study: Study, name: str, path: Path, watch: Watch = silent) -
     table = read_annotators(study, part(watch, 0.0, 0.4))
     mains = {alias: main for main, aliases in table.aliases.items() for alias in aliases}
     main = mains.get(name, name)
-    if main not in table.index:
-        raise InputError(f"has no annotator {plain(name, 60)}", file=study.path)
+    refuse_unknown([main], table.index, "report on")
     values = [value for value in table.values(main) if math.isfinite(value.value)]
     if not values:
         raise InputError(f"has nothing fused of {plain(name, 60)}; fuse first", file=study.path)
@@ -63,7 +62,7 @@ def write_feedback(study: Study, name: str, path: Path, watch: Watch = silent) -
         sections.append(Section("Over time", [Gallery("", charts)]))
     facts = [("Annotator", plain(main, 200)), ("Study", plain(study.path.stem, 200))]
     marks = [
-        f"{int(of[0].marks[of[1]]):,} {of[0].marks_are}"
+        counted(int(of[0].marks[of[1]]), of[0].marks_are.removesuffix("s"))
         for evidence in table.evidence
         if (of := table.of_kind(main, evidence.kind)) is not None and of[0].marks[of[1]]
     ]

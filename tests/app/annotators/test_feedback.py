@@ -59,7 +59,7 @@ def test_the_command_writes_a_pdf_by_any_joined_name(four_study, tmp_path, capsy
     assert main(["report", str(four_study), "--annotator", "Anna K.", "-o", str(page)]) == 0
     assert page.read_bytes().startswith(b"%PDF")
     assert main(["report", str(four_study), "--annotator", "zoe", "-o", str(page)]) == 1
-    assert "has no annotator zoe" in capsys.readouterr().err
+    assert "there is no annotator zoe to report on; expected one of anna" in capsys.readouterr().err
     assert main(["report", str(four_study), "--annotator", "eve", "-o", str(tmp_path / "eve.txt")]) == 1
     assert "ends in .html or .pdf" in capsys.readouterr().err
 
