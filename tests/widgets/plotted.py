@@ -8,14 +8,19 @@ from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve
 from raterscope.algorithms.clicks.stopping import StoppingSettings
 from raterscope.figures.courses import CourseLine
 from raterscope.figures.evaluation import BoxView, CalibrationLine, Curve
-from raterscope.widgets.figures.agreement_plots import AgreementMatrix, Dendrogram
+from raterscope.widgets.figures.agreement_plots import (
+    AgreementMatrix,
+    AnnotatorCourse,
+    CoursePlot,
+    CourseView,
+    Dendrogram,
+)
 from raterscope.widgets.figures.bias_path import BiasPath
 from raterscope.widgets.figures.community_flow import CommunityFlow
 from raterscope.widgets.figures.community_plots import CommunityTriangles, ParticipationBars
 from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.figures.confusion_wall import ConfusionWall
 from raterscope.widgets.figures.count_plots import CountsPlot, StreamCurves
-from raterscope.widgets.figures.course_plot import AnnotatorCourse, CoursePlot, CourseView
 from raterscope.widgets.figures.drift_plots import RowLines, TernaryPlot
 from raterscope.widgets.figures.evaluation_plots import (
     CalibrationPlot,

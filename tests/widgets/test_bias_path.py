@@ -7,9 +7,8 @@ from PySide6.QtGui import QColor
 
 from raterscope.figures.drawing import column_spans
 from raterscope.widgets import theme
-from raterscope.widgets.figures.bias_path import BiasPath, PathView
+from raterscope.widgets.figures.bias_path import BiasPath, PathView, cover, coverage_image, coverage_levels
 from raterscope.widgets.figures.figure_panel import QtCanvas
-from raterscope.widgets.figures.path_lines import cover, coverage_image, coverage_levels
 from raterscope.widgets.figures.position_bias import BAD, GOOD, UGLY
 
 LEFT = Qt.MouseButton.LeftButton

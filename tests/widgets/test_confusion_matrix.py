@@ -8,7 +8,7 @@ from raterscope.figures.colours import community_colour
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import community_text_colour, contrast, ink_on, short_rate
 from raterscope.widgets.figures.confusion_matrix import MatrixView
-from raterscope.widgets.panels.confusion_panel import ConfusionPanel, worst_confusions
+from raterscope.widgets.panels.drift_panel import ConfusionPanel, worst_confusions
 from tests.reading import accessible_texts
 from tests.widgets.pointing import centre
 

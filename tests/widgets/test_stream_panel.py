@@ -7,8 +7,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication, QPushButton, QScrollArea, QStyle, QStyleOptionComboBox
 
 from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory
-from raterscope.widgets.panels.stream_controls import LiveLine, ReplayLine
-from raterscope.widgets.panels.stream_panel import StreamPanel
+from raterscope.widgets.panels.stream_panel import LiveLine, ReplayLine, StreamPanel
 from tests.reading import visible_words
 
 pytestmark = pytest.mark.usefixtures("dark")

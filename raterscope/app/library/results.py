@@ -51,7 +51,7 @@ from raterscope.app.kinds.pairs import runs as pair_runs
 from raterscope.app.library.frames import Frame, frame_as_html, frame_of_rows, make_frame, stack_frames
 from raterscope.app.library.inputs import DataError, ImageLayout, plain_errors
 from raterscope.app.outcome import Described, Outcome, successful
-from raterscope.figures.observers import forest_chart
+from raterscope.figures.evaluation import forest_chart
 from raterscope.figures.paper import PaperChart, sheet
 
 

@@ -20,7 +20,7 @@ from raterscope.app.window.importing import STUDIES
 
 if TYPE_CHECKING:
     from raterscope.app.study.merging import MergedStudy
-    from raterscope.widgets.dialogs.merge_dialogs import SecondReaderDialog
+    from raterscope.widgets.dialogs.reader_study_dialog import SecondReaderDialog
 
 _MOST = 1000
 """Conflicts that the preview lists."""
@@ -70,7 +70,7 @@ class ExpertStudies(QObject):
 
     def ask_copy(self) -> None:
         """Ask whether the copy is blind, and for its file."""
-        from raterscope.widgets.dialogs.merge_dialogs import SecondReaderDialog
+        from raterscope.widgets.dialogs.reader_study_dialog import SecondReaderDialog
 
         if self._document.contents is None:
             return
@@ -109,7 +109,7 @@ class ExpertStudies(QObject):
         job.finished.connect(self._on_preview)
 
     def _on_preview(self, preview: Preview) -> None:
-        from raterscope.widgets.dialogs.merge_dialogs import DifferingDecision, MergePreviewDialog
+        from raterscope.widgets.dialogs.reader_study_dialog import DifferingDecision, MergePreviewDialog
 
         contents = self._document.contents
         if contents is None:

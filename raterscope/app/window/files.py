@@ -1,4 +1,4 @@
-"""File commands: open and create studies, import, report, find images, simulate, reproduce the papers."""
+"""File commands: open, create, import, report, find images, simulate, reproduce; failed cohort cases."""
 
 from __future__ import annotations
 
@@ -36,6 +36,10 @@ from raterscope.widgets.dialogs.output_dialogs import (
 
 if TYPE_CHECKING:
     from raterscope.algorithms.settings import Settings
+
+from raterscope.app.errors import counted
+from raterscope.app.study.records import CohortCase
+from raterscope.app.window.bars import ActionBar
 
 DRIVE_TIMEOUT_MS = 2000
 """Longest wait for a drive. A drive that does not answer is not checked again until it does."""
@@ -371,3 +375,49 @@ def _store_groups(source: Path | None, study: Study, watch: Watch) -> str:
         study.settings.set_groups({})
         return "The images have no groups now."
     return " ".join(groups.store_groups(study, source))
+
+
+class CohortBar(ActionBar):
+    """Bar under the top bar that counts the cases without results, with buttons to list and dismiss them."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("", ("List cases\u2026", "Dismiss"), parent)
+        self.list_cases, self.dismiss = self.buttons
+        self.dismiss.clicked.connect(self.hide)
+
+
+class CohortCases(QObject):
+    """Shows which cases of the open study's cohort have no results."""
+
+    def __init__(self, document: Document, bar: CohortBar, window: QWidget) -> None:
+        super().__init__(window)
+        self._document, self._bar, self._window = document, bar, window
+        bar.list_cases.clicked.connect(self.show_list)
+        document.replaced.connect(self._on_replaced)
+
+    @property
+    def failed(self) -> list[CohortCase]:
+        """Cases without results."""
+        contents = self._document.contents
+        return [case for case in contents.cohort if not case.is_done] if contents is not None else []
+
+    def show_list(self) -> None:
+        """Open the list of the cases without results."""
+        from raterscope.widgets.dialogs.output_dialogs import FailedCase, FailedCasesDialog
+
+        cases = [FailedCase(case.case, case.kind, case.status, case.reason) for case in self.failed]
+        FailedCasesDialog(self._in_words(), cases, self._window).open()
+
+    def _on_replaced(self) -> None:
+        self._bar.setVisible(bool(self.failed))
+        self._bar.words.setText(self._in_words())
+
+    def _in_words(self) -> str:
+        contents, failed = self._document.contents, len(self.failed)
+        if contents is None or not failed:
+            return ""
+        return (
+            f"{failed:,} of {counted(len(contents.cohort), 'case')} {'has' if failed == 1 else 'have'} no "
+            "results. To add them, correct their files, then run `raterscope batch` and `raterscope gather` "
+            "again."
+        )

@@ -18,10 +18,9 @@ from raterscope.app.review import Decision
 from raterscope.app.study import RunEntry
 from raterscope.app.window import preferences
 from raterscope.app.window.bars import NoticeBar, StatusLine, TopBar
-from raterscope.app.window.cohort import CohortBar, CohortCases
 from raterscope.app.window.experts import ExpertStudies
 from raterscope.app.window.exporting import FigureExporter, StudyExporter
-from raterscope.app.window.files import FileActions, RecentStudies, Reproduction
+from raterscope.app.window.files import CohortBar, CohortCases, FileActions, RecentStudies, Reproduction
 from raterscope.app.window.importing import Importer
 from raterscope.app.window.menus import Menus, WindowActions
 from raterscope.app.window.pacs import PacsTransfer
@@ -38,10 +37,9 @@ from raterscope.app.window.unsaved_results import (
 )
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
 from raterscope.app.workspaces.layout import TABS, WorkspaceLayout
-from raterscope.widgets.hints import DropOverlay, EmptyState
+from raterscope.widgets.hints import DropOverlay, EmptyState, Tour
 from raterscope.widgets.layouts import stacked, vertical
 from raterscope.widgets.panels.queue_panel import QueueFrame
-from raterscope.widgets.tour import Tour
 
 TOUR_POLL_MS, WORK_NOTED_MS = 100, 3000
 

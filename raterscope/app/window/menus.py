@@ -13,9 +13,9 @@ from PySide6.QtWidgets import QMainWindow, QMenu, QWidget
 from raterscope import __version__
 from raterscope.app.document import Document
 from raterscope.app.window import preferences
+from raterscope.app.window.command_palette import KeyBindings
 from raterscope.app.window.exporting import StudyExporter, menu_entries
 from raterscope.app.window.files import FileActions, RecentStudies, Reproduction
-from raterscope.app.window.key_bindings import KeyBindings
 from raterscope.app.window.preferences import apply_chosen_theme, change_text_size
 from raterscope.app.window.start import SAMPLES
 from raterscope.app.workspaces.catalogue import WORKSPACES

@@ -21,7 +21,7 @@ from raterscope.app.review import Decision, SampledItem, SampleProgress, SampleS
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.layout import WorkspaceLayout
 from raterscope.widgets import theme
-from raterscope.widgets.dialogs.plan_dialogs import AcceptanceDialog
+from raterscope.widgets.dialogs.review_dialogs import AcceptanceDialog
 from raterscope.widgets.panels.queue_items import QueueItem
 from raterscope.widgets.panels.queue_panel import FILTERS, QueueFrame, QueuePanel
 

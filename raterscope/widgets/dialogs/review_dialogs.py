@@ -1,9 +1,10 @@
-"""Dialogs of a review: exclusion, reason, scale of an image, and coding of a structure."""
+"""Dialogs of a review: exclusion, reason, scale, structure coding, mask edits, acceptance plan, budget."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPixmap
@@ -13,6 +14,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
     QDoubleSpinBox,
+    QFileDialog,
     QFormLayout,
     QLineEdit,
     QListWidget,
@@ -22,10 +24,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from raterscope.algorithms.settings import Settings
 from raterscope.widgets.dialogs.parts import lay_out
 from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.panels.exclusion_panel import COMMON_REASONS, ExclusionPanel, ReasonField
-from raterscope.widgets.parts import plain_label
+from raterscope.widgets.panels.settings_form import SettingsForm
+from raterscope.widgets.parts import ChoiceBox, plain_label
 from raterscope.widgets.theme import set_lengths
 
 HALF = 0.5
@@ -383,3 +387,166 @@ class StructureDialog(QDialog):
     def _use_label(self) -> None:
         self.label.setCurrentText(self._offer.suggested_label)
         self.use_label.hide()
+
+
+class BudgetDialog(QDialog):
+    """Dialog for a budget; open it with ``open()``.
+
+    `settings`: initial settings. `costs`: describes the present costs.
+    """
+
+    def __init__(self, settings: Settings, costs: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Budget of votes")
+        set_lengths(self, minimumWidth=460)
+        self.costs: Path | None = None  # the chosen table of costs; None to keep the present ones
+        self.cleared = False  # whether all annotators are to cost the same again
+        self.form = SettingsForm(type(settings), settings)
+        self.form.build()
+        self._words = plain_label(costs, "second", wrap=True)
+        self.choose, self.clear = QPushButton("Read costs…"), QPushButton("Equal costs")
+        self.choose.setToolTip("A table with the columns annotator, cost of a vote, and most")
+        for button in (self.choose, self.clear):
+            button.setAutoDefault(False)
+        self.choose.clicked.connect(self._on_choose)
+        self.clear.clicked.connect(self._on_clear)
+        row = horizontal((self._words, 1), self.choose, self.clear, spacing=8)
+        self._accept = lay_out(self, self.form, row, accept="Assign votes")
+        self.form.changed.connect(lambda: self._accept.setEnabled(not self.form.error()))
+
+    def set_costs(self, path: Path) -> None:
+        """Choose a table of costs."""
+        self.costs, self.cleared = path, False
+        self._words.setText(f"Costs of {path.name}")
+
+    def _on_choose(self) -> None:
+        name, _ = QFileDialog.getOpenFileName(self, "Costs of annotators", "", "Tables (*.csv *.tsv)")
+        if name:
+            self.set_costs(Path(name))
+
+    def _on_clear(self) -> None:
+        self.costs, self.cleared = None, True
+        self._words.setText("All votes cost the same")
+
+
+HINT = (
+    "The queue then shows a random sample of them. Decide each: an answer that you change is an error, and "
+    "their number accepts or rejects all of them."
+)
+
+LINES = 3
+"""Lines of a single plan, for which the dialog keeps room."""
+
+
+class AcceptanceDialog(QDialog):
+    """Dialog for a plan; open it with ``open()``, and show the plan whenever `form` changes.
+
+    `lot`: what the sample is drawn from: "840 undecided tasks in the runs shown". `settings`: described in
+    the form.
+    """
+
+    def __init__(self, lot: str, settings: type[Settings], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Start an acceptance plan")
+        set_lengths(self, minimumWidth=460)
+        self.form = SettingsForm(settings)
+        self.form.build()
+        self._plan = plain_label("", wrap=True)
+        set_lengths(self._plan, minimumHeight=LINES * 18)
+        self.draw = lay_out(
+            self,
+            plain_label(lot, "title", wrap=True),
+            plain_label(HINT, "second", wrap=True),
+            4,
+            self.form,
+            8,
+            self._plan,
+            accept="Draw the sample",
+        )
+        self.draw.setEnabled(False)
+
+    def show_plan(self, words: str, *, ready: bool) -> None:
+        """Show a plan, or why there is none."""
+        self._plan.setText(words)
+        self.draw.setEnabled(ready)
+        self.adjustSize()
+
+
+LARGEST_MARGIN = 100.0
+
+
+class MarginDialog(QDialog):
+    """Dialog for a margin; open it with ``open()`` and read `margin` when accepted.
+
+    `unit`: mm, or px without calibration. `margin`: initial margin.
+    """
+
+    def __init__(self, structure: str, unit: str, margin: float, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Add a margin")
+        set_lengths(self, minimumWidth=360)
+        self.editor = QDoubleSpinBox()
+        self.editor.setRange(-LARGEST_MARGIN, LARGEST_MARGIN)
+        self.editor.setDecimals(1)
+        self.editor.setValue(margin)
+        self.editor.setSuffix(f" {unit}")
+        self.editor.setAccessibleName("Margin; negative to shrink")
+        form = QWidget()
+        fields = QFormLayout(form)
+        fields.setContentsMargins(0, 0, 0, 0)
+        fields.addRow("Margin", self.editor)
+        words = "Grows the structure in all directions; a negative margin shrinks it."
+        title = plain_label(structure, "title", wrap=True)
+        self.accepting = lay_out(
+            self, title, plain_label(words, "second", wrap=True), form, 8, accept="Apply"
+        )
+        self.editor.valueChanged.connect(lambda value: self.accepting.setEnabled(value != 0))
+        self.editor.selectAll()
+        self.editor.setFocus()
+
+    @property
+    def margin(self) -> float:
+        """The margin; below 0 to shrink."""
+        return self.editor.value()
+
+
+class CombineDialog(QDialog):
+    """Dialog for a combination; open it with ``open()`` and read `how` and `other` when accepted.
+
+    `structure`: structure that changes. `combinations`: by name. `masks`: by key, other masks.
+    """
+
+    def __init__(
+        self,
+        structure: str,
+        combinations: Mapping[str, str],
+        masks: Mapping[str, str],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Combine with another mask")
+        set_lengths(self, minimumWidth=420)
+        self.how_box, self.other_box = ChoiceBox(), ChoiceBox()
+        form = QWidget()
+        fields = QFormLayout(form)
+        fields.setContentsMargins(0, 0, 0, 0)
+        for words, box, entries in (
+            ("Change", self.how_box, combinations),
+            ("Other mask", self.other_box, masks),
+        ):
+            box.setAccessibleName(words)
+            for key, text in entries.items():
+                box.addItem(text, key)
+            fields.addRow(words, box)
+        lay_out(self, plain_label(structure, "title", wrap=True), form, 8, accept="Apply")
+        self.other_box.setFocus()
+
+    @property
+    def how(self) -> str:
+        """Name of the combination."""
+        return str(self.how_box.currentData())
+
+    @property
+    def other(self) -> str:
+        """Key of the other mask."""
+        return str(self.other_box.currentData())

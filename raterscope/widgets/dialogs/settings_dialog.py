@@ -1,17 +1,164 @@
-"""Dialog of the program's settings: theme, text size, expert's name, cache folder."""
+"""Dialog of the program's settings (theme, text size, expert's name, cache folder, keys)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtWidgets import QDialog, QFormLayout, QLineEdit, QSpinBox, QTabWidget, QWidget
+from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QFormLayout,
+    QHeaderView,
+    QKeySequenceEdit,
+    QLineEdit,
+    QPushButton,
+    QSpinBox,
+    QTableWidget,
+    QTableWidgetItem,
+    QTabWidget,
+    QWidget,
+)
 
-from raterscope.widgets.dialogs.key_bindings import KeyBinding, KeyTable
 from raterscope.widgets.dialogs.parts import FolderField, lay_out
-from raterscope.widgets.layouts import STRETCH, vertical
+from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
 from raterscope.widgets.theme import LARGEST, SMALLEST, set_lengths
+
+FIXED = frozenset({"Tab", "Shift+Tab", "Esc"})
+"""Keys that lead through lists and leave modes; no command can have them."""
+
+
+@dataclass(frozen=True)
+class KeyBinding:
+    """A command and its key."""
+
+    command: str  # its identifier
+    # words, where: the command, and the workspace or "Window" to which it belongs
+    words: str
+    where: str
+    # keys, default: present keys, and those without a change, as in "Ctrl+K"
+    keys: tuple[str, ...]
+    default: tuple[str, ...]
+
+
+class KeyTable(QWidget):
+    """Commands with their keys: a key is changed for the selected command, below the table."""
+
+    changed = Signal()  # a key was changed: ask `conflict`
+
+    def __init__(self, bindings: Sequence[KeyBinding]) -> None:
+        super().__init__()
+        self._bindings = tuple(bindings)
+        self._keys = {binding.command: binding.keys for binding in bindings}
+        self.line = QLineEdit()
+        self.line.setPlaceholderText("Find a command or a key")
+        self.line.setAccessibleName("Find a command or a key")
+        self.line.setClearButtonEnabled(True)
+        self.table = QTableWidget(len(self._bindings), 3)
+        self.table.setAccessibleName("Commands and their keys")
+        self.table.setHorizontalHeaderLabels(["Command", "Where", "Key"])
+        self.table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.table.verticalHeader().hide()
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.table.setTabKeyNavigation(False)
+        self.table.setShowGrid(False)
+        set_lengths(self.table, minimumHeight=300)
+        for row, binding in enumerate(self._bindings):
+            for column, words in enumerate((binding.words, binding.where, "")):
+                self.table.setItem(row, column, QTableWidgetItem(words))
+        self.editor = QKeySequenceEdit()
+        self.editor.setMaximumSequenceLength(1)
+        self.editor.setClearButtonEnabled(True)
+        self.editor.setAccessibleName("New key of the selected command")
+        self.reset, self.reset_all = QPushButton("Reset"), QPushButton("Reset all")
+        self._problem = plain_label("", "second", wrap=True)
+        for button in (self.reset, self.reset_all):
+            button.setAutoDefault(False)
+        keys = horizontal(
+            plain_label("New key"), (self.editor, 1), self.reset, STRETCH, self.reset_all, spacing=8
+        )
+        vertical(
+            self.line, (self.table, 1), keys, self._problem, inside=self, margins=(0, 12, 0, 0), spacing=8
+        )
+        self.line.textChanged.connect(self._find)
+        self.table.currentCellChanged.connect(self._on_row)
+        self.editor.keySequenceChanged.connect(self._on_key)
+        self.reset.clicked.connect(self._on_reset)
+        self.reset_all.clicked.connect(self._on_reset_all)
+        self._show()
+        self.table.setCurrentCell(0, 0)
+
+    def changes(self) -> dict[str, str]:
+        """Return the key of each command whose key differs from the default; empty for none."""
+        return {
+            binding.command: ", ".join(self._keys[binding.command])
+            for binding in self._bindings
+            if self._keys[binding.command] != binding.default
+        }
+
+    def conflict(self) -> str:
+        """Name two commands with one key, in a sentence; empty if all keys are unambiguous."""
+        used: dict[str, KeyBinding] = {}
+        for binding in self._bindings:
+            for key in self._keys[binding.command]:
+                other = used.setdefault(key, binding)
+                if other is not binding:
+                    return (
+                        f"{key} is the key of “{other.words}” and of “{binding.words}”. Change one of them."
+                    )
+        return ""
+
+    def _show(self) -> None:
+        for row, binding in enumerate(self._bindings):
+            item = self.table.item(row, 2)
+            if item is not None:
+                item.setText(", ".join(self._keys[binding.command]))
+        self._problem.setText(self.conflict())
+        self.changed.emit()
+
+    def _find(self, text: str) -> None:
+        for row, binding in enumerate(self._bindings):
+            words = f"{binding.words} {binding.where} {', '.join(self._keys[binding.command])}"
+            self.table.setRowHidden(row, text.casefold().strip() not in words.casefold())
+
+    def _selected(self) -> KeyBinding | None:
+        row = self.table.currentRow()
+        return self._bindings[row] if 0 <= row < len(self._bindings) else None
+
+    def _on_row(self) -> None:
+        binding = self._selected()
+        self.editor.setEnabled(binding is not None)
+        keys = () if binding is None else self._keys[binding.command]
+        with QSignalBlocker(self.editor):
+            self.editor.setKeySequence(QKeySequence(keys[0] if keys else ""))
+
+    def _on_key(self, sequence: QKeySequence) -> None:
+        binding = self._selected()
+        if binding is not None:
+            key = sequence.toString(QKeySequence.SequenceFormat.PortableText)
+            if key in FIXED:
+                self._on_row()
+                return
+            self._set({binding.command: (key,) if key else ()})
+
+    def _on_reset(self) -> None:
+        binding = self._selected()
+        if binding is not None:
+            self._set({binding.command: binding.default})
+
+    def _on_reset_all(self) -> None:
+        self._set({binding.command: binding.default for binding in self._bindings})
+
+    def _set(self, keys: Mapping[str, tuple[str, ...]]) -> None:
+        self._keys |= keys
+        self._show()
+        self._on_row()
+
 
 THEMES = (("system", "System"), ("dark", "Dark"), ("light", "Light"))
 _STEP = 10

@@ -1,4 +1,4 @@
-"""Panels of activity: decisions with undo and redo, changes since the previous run, background jobs."""
+"""Panels of activity: comment field, decisions with undo and redo, changes since the last run, jobs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFont, QGuiApplication, QPainter
-from PySide6.QtWidgets import QPlainTextEdit, QProgressBar, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QFont, QGuiApplication, QKeyEvent, QPainter
+from PySide6.QtWidgets import (
+    QLineEdit,
+    QPlainTextEdit,
+    QProgressBar,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
 
 from raterscope.text import time_left
 from raterscope.widgets import theme
@@ -16,7 +24,7 @@ from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
-from raterscope.widgets.parts import ElidedLabel, Header, plain_label
+from raterscope.widgets.parts import ElidedLabel, Header, keeps_key, plain_label
 from raterscope.widgets.theme import pixels, set_lengths
 
 IN_EFFECT = "in effect"
@@ -327,3 +335,61 @@ def _in_words(line: JobLine) -> str:
         left = time_left(line.seconds_left)
         return ", ".join(part for part in (line.words, left) if part)
     return {"done": line.words or "done", "cancelled": "cancelled"}.get(line.state, line.words)
+
+
+LONGEST = 1000
+
+
+class CommentField(QLineEdit):
+    """Shows a comment, and edits it; hidden while there is none.
+
+    Return and leaving the field store the text, Esc restores the comment.
+    """
+
+    stored = Signal(str)  # the changed text; empty to remove the comment
+    left = Signal()  # the field was left by key
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setMaxLength(LONGEST)
+        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self.setPlaceholderText("Comment (Return saves, Esc cancels)")
+        self.setAccessibleName("Comment")
+        self._comment = ""
+        self.hide()
+
+    def set_comment(self, text: str) -> None:
+        """Show a comment; without one, hide the field."""
+        self._comment = text
+        self.setText(text)
+        self.setCursorPosition(0)
+        self.setToolTip(text)
+        self.setVisible(bool(text))
+
+    def begin(self) -> None:
+        """Edit the comment."""
+        self.show()
+        self.setFocus()
+        self.selectAll()
+
+    def event(self, event: QEvent) -> bool:
+        """Keep Esc from the workspace."""
+        return keeps_key(event, Qt.Key.Key_Escape) or super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Store the text or restore the comment."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.setText(self._comment)
+        elif event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            super().keyPressEvent(event)
+            return
+        self.left.emit()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Store a changed text."""
+        super().focusOutEvent(event)
+        text = self.text().strip()
+        if text != self._comment:
+            self._comment = text
+            self.stored.emit(text)
+        self.setVisible(bool(text))

@@ -1,27 +1,340 @@
-"""Panel of a stream of clicks: replay, live watching, and the state of the stop rule."""
+"""Panel of a stream of clicks: controls of replay and live watching, state of the stop rule."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
+from dataclasses import dataclass
+
+from PySide6.QtCore import QElapsedTimer, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QFontMetrics, QHideEvent, QKeyEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QWidget
 
 from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory
 from raterscope.figures.courses import outlook_in_words, state_in_words
-from raterscope.text import count
+from raterscope.text import count, duration
 from raterscope.widgets import theme
+from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.panels.settings_form import SettingsForm
-from raterscope.widgets.panels.stream_controls import (
-    LiveControls,
-    LiveLine,
-    Offers,
-    ReplayControls,
-    ReplayLine,
+from raterscope.widgets.parts import (
+    ChoiceBox,
+    ElidedLabel,
+    Header,
+    Pair,
+    WrappingRow,
+    beside,
+    plain_label,
+    rule,
+    scroll_area,
 )
-from raterscope.widgets.parts import ElidedLabel, Header, Pair, plain_label, rule, scroll_area
-from raterscope.widgets.theme import set_lengths
+from raterscope.widgets.theme import pixels, set_lengths
+
+TICK_MS = 1000
+FIGURE_WIDTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class LiveLine:
+    """State of a watched source."""
+
+    name: str  # the source's
+    words: str  # activity: "reading", "waiting for new clicks"
+    paused: bool
+    since: float | None  # seconds since something came; None where nothing has
+    # clicks, annotators, images: so far
+    clicks: int
+    annotators: int
+    images: int
+    refused: int = 0  # lines that were left out because something is wrong in them
+    notice: str = ""  # the last notice on how the source was read
+
+
+class LiveControls(QWidget):
+    """Counts of a watched source, with Pause and Stop."""
+
+    pause_toggled = Signal(bool)
+    stop_requested = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._line: LiveLine | None = None
+        self._heard = QElapsedTimer()
+        self._timer = QTimer(self, interval=TICK_MS)
+        self._timer.timeout.connect(self._show_since)
+        names = ("last arrival", "clicks", "annotators", "images", "rejected lines")
+        self._figures = {name: plain_label() for name in names}
+        cells = [_cell(figure, name) for name, figure in self._figures.items()]
+        self.pause, self.stop = QPushButton("Pause"), QPushButton("Stop")
+        set_lengths(self.pause, minimumWidth=84)
+        self.stop.setToolTip("Save the current result as a run. You can resume it later")
+        self._notice = ElidedLabel("", "disputed")
+        groups = WrappingRow((beside(self.pause, self.stop), *cells), 8, 6)
+        vertical(groups, self._notice, inside=self, spacing=6)
+        self.setFocusProxy(self.pause)
+        self.pause.clicked.connect(self.toggle)
+        self.stop.clicked.connect(self.stop_requested)
+
+    def set_line(self, line: LiveLine) -> None:
+        """Show the state of the source."""
+        self._line = line
+        self._heard.start()
+        for name in ("clicks", "annotators", "images"):
+            self._figures[name].setText(count(getattr(line, name)))
+        refused = self._figures["rejected lines"]
+        refused.setText(count(line.refused))
+        theme.set_role(refused, "rejected" if line.refused else "")
+        self._notice.setText(line.notice)
+        self.pause.setText("Resume" if line.paused else "Pause")
+        self._show_since()
+        self._settle()
+
+    def toggle(self) -> None:
+        """Request pause or resume."""
+        if self._line is not None:
+            self.pause_toggled.emit(not self._line.paused)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Update the elapsed time while visible."""
+        super().showEvent(event)
+        self._settle()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Stop the timer while hidden."""
+        super().hideEvent(event)
+        self._timer.stop()
+
+    def _settle(self) -> None:
+        if self.isVisible() and self._line is not None and self._line.since is not None:
+            self._show_since()
+            self._timer.start()
+        else:
+            self._timer.stop()
+
+    def _show_since(self) -> None:
+        line = self._line
+        since = None if line is None or line.since is None else line.since + self._heard.elapsed() / 1000
+        words = "none yet" if since is None else "just now" if since < 1 else f"{duration(since)} ago"
+        self._figures["last arrival"].setText(words)
+
+
+def _cell(figure: QWidget, name: str) -> QWidget:
+    set_lengths(figure, minimumWidth=FIGURE_WIDTH)
+    figure.setAccessibleDescription(name)
+    block = QWidget()
+    vertical(figure, plain_label(name, "hint"), inside=block)
+    return block
+
+
+ORDERS = {
+    "time": ("by time", "Annotators in order of their first click"),
+    "random": ("at random", "Annotators in random order"),
+}
+BATCHES = (1, 2, 3, 5, 10, 20, 50, 100)
+SPEEDS = (1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
+NO_TIMES = "These clicks have no times"
+CHOICE_WIDTH, CONTROLS_SIDE_BY_SIDE_FROM = 88, 400
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayLine:
+    """State of a replay."""
+
+    annotators: int  # of the image
+    # steps, ready: that there will be, and that are worked out
+    steps: int
+    ready: int
+    position: int  # the step on screen, from 1; 0 is before the first
+    playing: bool
+    order: str  # {"time", "random"}
+    timed: bool  # whether the clicks carry times
+    batch: int  # annotators per step
+    speed: float  # steps per second
+
+
+class ReplayControls(QWidget):
+    """Play, step slider, order, batch and speed of a replay."""
+
+    shuffle_requested = Signal()
+    play_toggled = Signal(bool)
+    position_chosen = Signal(int)
+    batch_chosen = Signal(int)
+    order_chosen = Signal(str)
+    speed_chosen = Signal(float)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._line = ReplayLine(0, 0, 0, 0, False, "time", True, 1, 1.0)
+        self.back, self.play, self.next = QPushButton("Back"), QPushButton("Play"), QPushButton("Next")
+        self.back.setToolTip("Previous step (Left)")
+        self.play.setToolTip("Play the steps (Space)")
+        self.next.setToolTip("Next step (Right)")
+        for button in (self.back, self.next):
+            button.setAutoRepeat(True)
+        set_lengths(self.play, minimumWidth=72)
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setAccessibleName("Step of the replay")
+        set_lengths(self.slider, minimumWidth=60)
+        self._place = plain_label()
+        self._place.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.order = ModeSwitch(ORDERS)
+        self.shuffle = QPushButton("Shuffle again")
+        theme.set_role(self.shuffle, "link")
+        self.shuffle.setToolTip("Draw another random order")
+        self.batch, self.speed = _choice("Annotators per step"), _choice("Steps per second")
+        for batch in BATCHES:
+            self.batch.addItem(f"{batch:,}", batch)
+        for speed in SPEEDS:
+            self.speed.addItem(f"{speed:g}", speed)
+        sliding = beside(self.slider, self._place)
+        controls = Pair(beside(self.back, self.play, self.next), sliding, CONTROLS_SIDE_BY_SIDE_FROM, 8, 6)
+        choices = WrappingRow(
+            (
+                beside(plain_label("Order", "second"), self.order),
+                self.shuffle,
+                beside(plain_label("Annotators per step", "second"), self.batch),
+                beside(plain_label("Steps per second", "second"), self.speed),
+            ),
+            20,
+            6,
+        )
+        vertical(controls, choices, inside=self, spacing=6)
+        self.setFocusProxy(self.slider)
+        self._connect()
+
+    def _connect(self) -> None:
+        self.back.clicked.connect(self._on_back)
+        self.next.clicked.connect(self._on_next)
+        self.play.clicked.connect(self.toggle)
+        self.slider.valueChanged.connect(self._on_slider)
+        self.order.chosen.connect(self.order_chosen)
+        self.shuffle.clicked.connect(self.shuffle_requested)
+        self.batch.activated.connect(self._on_batch)
+        self.speed.activated.connect(self._on_speed)
+
+    def set_line(self, line: ReplayLine) -> None:
+        """Show the state of the replay, without a signal."""
+        self._line = line
+        for widget in (self.slider, self.order):
+            widget.blockSignals(True)
+        self.slider.setRange(0, line.steps)
+        self.slider.setPageStep(max(1, line.steps // 20))
+        if not self.slider.isSliderDown():
+            self.slider.setValue(line.position)
+        self.order.set_mode(line.order)
+        self.order.set_available("time", line.timed, NO_TIMES)
+        for widget in (self.slider, self.order):
+            widget.blockSignals(False)
+        self.shuffle.setEnabled(line.order == "random")
+        _choose(self.batch, line.batch)
+        _choose(self.speed, line.speed)
+        self.play.setText("Pause" if line.playing else "Play")
+        self.back.setEnabled(line.position > 0)
+        self.next.setEnabled(line.position < line.ready)
+        annotators, most = min(line.position * line.batch, line.annotators), f"{line.annotators:,}"
+        self._place.setText(f"{annotators:,} of {most}")
+        self._place.setToolTip(f"{annotators:,} of {count(line.annotators, 'annotator')}")
+        widest = QFontMetrics(theme.font()).horizontalAdvance(f"{most} of {most}")
+        set_lengths(self._place, minimumWidth=widest + 4)
+
+    def toggle(self) -> None:
+        """Request play or pause."""
+        self.play_toggled.emit(not self._line.playing)
+
+    def _on_back(self) -> None:
+        self.slider.setValue(self.slider.value() - 1)
+
+    def _on_next(self) -> None:
+        self.slider.setValue(self.slider.value() + 1)
+
+    def _on_slider(self, step: int) -> None:
+        if step > self._line.ready:
+            self.slider.setValue(self._line.ready)
+        else:
+            self.position_chosen.emit(step)
+
+    def _on_batch(self) -> None:
+        self.batch_chosen.emit(self.batch.currentData())
+
+    def _on_speed(self) -> None:
+        self.speed_chosen.emit(self.speed.currentData())
+
+
+def _choice(name: str) -> ChoiceBox:
+    box = ChoiceBox()
+    box.setMinimumContentsLength(3)
+    set_lengths(box, width=CHOICE_WIDTH)
+    box.setAccessibleName(name)
+    return box
+
+
+def _choose(box: ChoiceBox, value: float) -> None:
+    """Select a value in a choice, adding it if it is not offered."""
+    if box.findData(value) < 0:
+        box.addItem(f"{value:,g}", value)
+    box.setCurrentIndex(box.findData(value))
+
+
+REPLAY = "Replay the clicks on this image, one annotator after another."
+WATCH = "CSV, JSON lines or Zooniverse exports that are still growing."
+WIDTH = 300
+
+
+class Offers(WrappingRow):
+    """Start page of a stream: replay clicks, watch a source, or resume a stopped one."""
+
+    replay_requested = Signal()
+    watch_requested = Signal()
+    resume_requested = Signal()
+
+    def __init__(self) -> None:
+        self.replay, self.watch = QPushButton("Replay these clicks"), QPushButton("Watch a file or folder…")
+        self.resume = QPushButton("Resume")
+        theme.set_role(self.replay, "primary")
+        self._replay_words = plain_label(REPLAY, "second", wrap=True)
+        self._source = ElidedLabel("", elide=Qt.TextElideMode.ElideMiddle)
+        self._resume_words = plain_label("", "second", wrap=True)
+        self._resume = _Offer(self.resume, self._source, self._resume_words)
+        watch = _Offer(self.watch, plain_label(WATCH, "second", wrap=True))
+        replay = _Offer(self.replay, self._replay_words)
+        super().__init__((self._resume, replay, watch), 24, 12)
+        self._resume.hide()
+        self.replay.clicked.connect(self.replay_requested)
+        self.watch.clicked.connect(self.watch_requested)
+        self.resume.clicked.connect(self.resume_requested)
+
+    def set_replayable(self, why_not: str) -> None:
+        """Show why nothing can be replayed; an empty text enables the replay."""
+        self.replay.setEnabled(not why_not)
+        self._replay_words.setText(why_not or REPLAY)
+        self._choose_first()
+
+    def set_resumable(self, name: str, words: str) -> None:
+        """Offer to resume a stopped source; an empty name offers none."""
+        self._source.setText(name)
+        self._resume_words.setText(words)
+        self.resume.setAccessibleName(f"Resume {name}")
+        self._resume.setVisible(bool(name))
+        self._choose_first()
+
+    def _choose_first(self) -> None:
+        """Highlight the most likely choice."""
+        resume, replay = not self._resume.isHidden(), self.replay.isEnabled()
+        theme.set_role(self.resume, "primary" if resume else "")
+        theme.set_role(self.replay, "primary" if replay and not resume else "")
+        theme.set_role(self.watch, "" if replay or resume else "primary")
+
+
+class _Offer(QWidget):
+    """Button with a description below it, no wider than a readable line."""
+
+    def __init__(self, button: QPushButton, *words: QWidget) -> None:
+        super().__init__()
+        set_lengths(self, maximumWidth=WIDTH)
+        vertical((button, 0, Qt.AlignmentFlag.AlignLeft), *words, inside=self, spacing=6)
+
+    def sizeHint(self) -> QSize:
+        return QSize(pixels(WIDTH), super().sizeHint().height())
+
 
 FIRM, LOOSE = "Stop rule met: no more annotators needed", "Stop rule not met"
 FORM_WIDTH, FIRST_WIDTH, SIDE_BY_SIDE_FROM = 460, 230, 500

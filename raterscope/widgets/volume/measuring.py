@@ -1,4 +1,4 @@
-"""Length, angle and values of an area, measured on a slice; nothing of it is stored."""
+"""Length, angle and values of an area measured on a slice (not stored), and the value of a voxel in words."""
 
 from __future__ import annotations
 
@@ -11,11 +11,38 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 
+from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.hints import paint_chip_ground
-from raterscope.widgets.volume.plane import Plane
-from raterscope.widgets.volume.readout import UNITS
+from raterscope.widgets.volume.plane import Index, Plane
+
+UNITS = {"CT": " HU"}
+
+
+def describe_voxel(values: NDArray[np.generic] | None, grid: Grid, index: Index, modality: str) -> str:
+    """Describe a voxel: "-23 HU, x 12.3, y -45.1, z 88.0 mm"; without a known position, its row and column.
+
+    Positions are those of DICOM: x to the patient's left, y to the back, z to the head.
+    """
+    words = []
+    if values is not None:
+        value = values[index]
+        if np.ndim(value):
+            words.append("RGB " + " ".join(str(part) for part in np.asarray(value).tolist()))
+        else:
+            number = float(np.asarray(value))
+            words.append(
+                (f"{number:.0f}" if number == round(number) else f"{number:.4g}") + UNITS.get(modality, "")
+            )
+    if grid.calibrated:
+        position = np.round(grid.to_patient(np.array(index, dtype=float)), 1) + 0.0  # no -0.0
+        x, y, z = position.tolist()
+        words.append(f"x {x:.1f}, y {y:.1f}, z {z:.1f} mm")
+    elif values is not None:
+        words.append(f"row {index[1] + 1}, column {index[2] + 1}")
+    return ", ".join(words)
+
 
 RULER, ROI = "ruler", "roi"
 """Tools: corners of a line, one by one, and an ellipse by dragging."""

@@ -28,9 +28,8 @@ from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.measuring import LONGEST, ROI, RULER, Measurement
 from raterscope.widgets.volume.plane import Index, Plane
-from raterscope.widgets.volume.projection import Projector, slab_words
 from raterscope.widgets.volume.scene import Outline, Outliner, Scene
-from raterscope.widgets.volume.slice_painter import SlicePainter, boxes_on
+from raterscope.widgets.volume.slice_painter import Projector, SlicePainter, boxes_on, slab_words
 from raterscope.widgets.volume.strokes import BrushStroke, ContourStroke
 
 FIT_MARGIN = 22.0

@@ -15,7 +15,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets import theme
 from raterscope.widgets.hints import ChipRow
 from raterscope.widgets.parts import WrappingRow
-from raterscope.widgets.volume.measuring import Measurement, describe
+from raterscope.widgets.volume.measuring import Measurement, describe, describe_voxel
 from raterscope.widgets.volume.overlay import EDGE
 from raterscope.widgets.volume.plane import (
     PLANES,
@@ -25,13 +25,17 @@ from raterscope.widgets.volume.plane import (
     Window,
     planes_of,
 )
-from raterscope.widgets.volume.projection import SLABS, Projector
-from raterscope.widgets.volume.readout import describe_voxel
 from raterscope.widgets.volume.scene import Band, HeatMap, Outline, Outliner, RegionBox, Scene
+from raterscope.widgets.volume.slice_painter import SLABS, Projector
 from raterscope.widgets.volume.slice_view import SliceView
 from raterscope.widgets.volume.volume_controls import WIDTH as STRIP_WIDTH
-from raterscope.widgets.volume.volume_controls import Cine, DisputeStrip, WindowChip
-from raterscope.widgets.volume.windows import WindowChoice, WindowEntry
+from raterscope.widgets.volume.volume_controls import (
+    Cine,
+    DisputeStrip,
+    WindowChip,
+    WindowChoice,
+    WindowEntry,
+)
 
 LARGE_SHARE = 0.64
 """Of the width, what the large one of three views has."""

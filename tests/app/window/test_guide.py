@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QSplitter, QTableView, QTabWidget, QWidget
 from raterscope.app.window.guide import CHAPTERS, TOPICS, mark_topics, pages, topic_of
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.clicks.run_comparison import MEASURES as OF_CLICKS
-from raterscope.app.workspaces.labels.method_table import MEASURES as OF_LABELS
+from raterscope.app.workspaces.labels.screen import MEASURES as OF_LABELS
 from raterscope.app.workspaces.masks.screen import MAPS
 from raterscope.app.workspaces.pairs.run_comparison import MEASURES as OF_PAIRS
 from raterscope.widgets.figure_menu import FigureMenu

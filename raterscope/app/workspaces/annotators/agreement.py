@@ -17,7 +17,7 @@ from raterscope.app.kinds.registry import KINDS
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.figures.description import Chart
-from raterscope.figures.observers import bland_altman_chart, forest_chart
+from raterscope.figures.evaluation import bland_altman_chart, forest_chart
 from raterscope.widgets.figures.chart_figure import NO_CHART, ChartPanel
 from raterscope.widgets.parts import ChoiceBox
 

@@ -15,7 +15,7 @@ from raterscope.app.annotators.unusual import Unusual, find_unusual
 from raterscope.app.errors import counted
 from raterscope.app.kinds.registry import KINDS
 from raterscope.text import estimate, figure, part_of_one
-from raterscope.widgets.figures.course_plot import AnnotatorCourse, CourseView
+from raterscope.widgets.figures.agreement_plots import AnnotatorCourse, CourseView
 from raterscope.widgets.panels.annotator_card import CardLine, CardView
 from raterscope.widgets.panels.queue_items import QueuedItems, QueueItem
 from raterscope.widgets.tables.annotator_grid import AnnotatorGrid, Form, GridColumn

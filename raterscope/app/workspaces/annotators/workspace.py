@@ -30,7 +30,7 @@ from raterscope.app.workspaces.annotator_decisions import AnnotatorDecisions
 from raterscope.app.workspaces.annotators import view
 from raterscope.app.workspaces.annotators.agreement import AgreementPlots
 from raterscope.app.workspaces.layout import WorkspaceLayout
-from raterscope.widgets.figures.course_plot import CoursePlot
+from raterscope.widgets.figures.agreement_plots import CoursePlot
 from raterscope.widgets.panels.activity_panels import HistoryEntry
 from raterscope.widgets.panels.annotator_card import AnnotatorCard, CardView
 from raterscope.widgets.panels.queue_items import QueuedItems, QueueFilter

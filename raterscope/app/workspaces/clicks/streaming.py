@@ -31,7 +31,7 @@ from raterscope.app.workspaces.clicks.spots import ImageResult, Settling
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.figures.courses import StreamTruth
 from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog, MappingField, TableKind
-from raterscope.widgets.panels.stream_controls import LiveLine, ReplayLine
+from raterscope.widgets.panels.stream_panel import LiveLine, ReplayLine
 from raterscope.widgets.parts import Menu
 
 SOURCES = "Clicks (*.csv *.tsv *.txt *.json *.jsonl *.ndjson);;All files (*)"

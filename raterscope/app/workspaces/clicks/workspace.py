@@ -22,25 +22,21 @@ from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.annotators import Agreement, AnnotatorCourses, Annotators
 from raterscope.app.workspaces.clicks.batch_review import BatchReview, ListedSpot
 from raterscope.app.workspaces.clicks.canvas_view import CanvasContent, SpotMenu, ViewLog
-from raterscope.app.workspaces.clicks.crowd_planning import ActiveLearning, CrowdSizeCurves
 from raterscope.app.workspaces.clicks.evidence import Evidence
 from raterscope.app.workspaces.clicks.exclusion import Exclusion
 from raterscope.app.workspaces.clicks.image_display import FocalPlanes, ImageDisplay
-from raterscope.app.workspaces.clicks.image_notes import ControlMarks, ImageFlags, RunNotices
-from raterscope.app.workspaces.clicks.image_order import ImageOrder
+from raterscope.app.workspaces.clicks.image_notes import ControlMarks, ImageFlags, ImageOrder, RunNotices
 from raterscope.app.workspaces.clicks.measurements import Measurements, Parasitaemia
-from raterscope.app.workspaces.clicks.plots import LinkedPlots
-from raterscope.app.workspaces.clicks.run_comparison import RunComparison
-from raterscope.app.workspaces.clicks.run_divider import RunDivider
+from raterscope.app.workspaces.clicks.plots import ActiveLearning, CrowdSizeCurves, LinkedPlots
+from raterscope.app.workspaces.clicks.run_comparison import RunComparison, RunDivider
 from raterscope.app.workspaces.clicks.scene import ClicksSession, Crops, Scene, load_pixels, read_scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksScreen
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import Spot, read_outlines, read_results, summarize
 from raterscope.app.workspaces.clicks.streaming import Streaming
-from raterscope.app.workspaces.comments import Comments
+from raterscope.app.workspaces.comments import Comments, Renaming
 from raterscope.app.workspaces.core import BlindTexts, three_numbers
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
-from raterscope.app.workspaces.renaming import Renaming
 from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.app.workspaces.run_history import run_title

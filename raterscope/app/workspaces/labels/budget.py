@@ -32,7 +32,7 @@ from raterscope.app.workspaces.labels.scene import Scene
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.labels.tasks import TaskReview
 from raterscope.figures.courses import CourseLine
-from raterscope.widgets.dialogs.plan_dialogs import BudgetDialog
+from raterscope.widgets.dialogs.review_dialogs import BudgetDialog
 from raterscope.widgets.panels.lists import AskLine
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow
 

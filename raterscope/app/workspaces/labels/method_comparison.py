@@ -29,10 +29,9 @@ from raterscope.app.study import Study
 from raterscope.app.study.labels import known_truth, labels_of
 from raterscope.app.study.records import Scheme
 from raterscope.app.workspaces.calibration import Calibration
-from raterscope.app.workspaces.labels.exclusion import with_known_labels
-from raterscope.app.workspaces.labels.method_table import MeasuredMethod, curves_of
+from raterscope.app.workspaces.labels.annotator_detail import with_known_labels
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
-from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
+from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart, MeasuredMethod, curves_of
 from raterscope.app.workspaces.labels.view import name_of
 from raterscope.figures.courses import CourseLine
 from raterscope.figures.evaluation import CalibrationLine, Curve

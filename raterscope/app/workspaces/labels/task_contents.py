@@ -34,7 +34,7 @@ def open_device(rate: int) -> Any:
 
 
 class SoundPlayer:
-    """Plays a sound; see `widgets.panels.sound_view.Player`."""
+    """Plays a sound; see `widgets.panels.task_content.Player`."""
 
     def __init__(self, sound: Sound, device: Callable[[int], Any] = open_device) -> None:
         self._sound, self._open = sound, device

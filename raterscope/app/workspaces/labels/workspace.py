@@ -23,9 +23,8 @@ from raterscope.app.study.records import Scheme
 from raterscope.app.workspaces.comments import Comments
 from raterscope.app.workspaces.core import BlindTexts
 from raterscope.app.workspaces.labels import view
-from raterscope.app.workspaces.labels.annotator_detail import AnnotatorDetail
+from raterscope.app.workspaces.labels.annotator_detail import AnnotatorDetail, Exclusion
 from raterscope.app.workspaces.labels.budget import ActiveLearning, CostMeasurement
-from raterscope.app.workspaces.labels.exclusion import Exclusion
 from raterscope.app.workspaces.labels.method_comparison import (
     CrossValidation,
     DecisionRates,

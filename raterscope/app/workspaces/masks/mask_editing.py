@@ -1,15 +1,17 @@
-"""Edits of the whole structure on screen: fill holes, smooth, margin, combine, copy to another slice.
+"""Edits of the whole structure on screen: fill holes, smooth, margin, combine, copy; and its code in exports.
 
-Each is stored as painted voxels, those that it changed, and is undone as one stroke.
+Each edit is stored as painted voxels, those that it changed, and is undone as one stroke.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from PySide6.QtCore import Signal
 
 from raterscope.algorithms.masks.data import OPEN, BoolArray, box_around, overlap, slices_of
 from raterscope.algorithms.masks.editing import (
@@ -23,12 +25,31 @@ from raterscope.algorithms.masks.editing import (
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch
 from raterscope.app.jobs import Job
+from raterscope.app.coding import ROLES, Code, Coding
+from raterscope.app.formats.masks.terminology import (
+    CATEGORIES,
+    LATERALITIES,
+    find_code,
+    tg263_name,
+    tg263_names,
+    usual_category,
+)
+from raterscope.app.kinds.masks.exports import coding_source, known_coding
+from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.session import while_shown
+from raterscope.app.study import Study
+from raterscope.app.study.masks import chosen_codings, imported_codings
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks.region_review import RegionReview
 from raterscope.app.workspaces.masks.regions import length_unit
 from raterscope.app.workspaces.masks.scene import Piece, Scene, consensus_of
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
+from raterscope.widgets.dialogs.review_dialogs import (
+    CodeChoice,
+    StructureChoice,
+    StructureDialog,
+    StructureOffer,
+)
 from raterscope.widgets.volume.scene import Stroke
 
 Box = tuple[int, int, int]
@@ -66,7 +87,7 @@ class MaskEditing(MasksPart):
     @while_shown
     def ask_margin(self) -> None:
         """Ask for a margin, and grow or shrink the structure by it."""
-        from raterscope.widgets.dialogs.mask_dialogs import MarginDialog
+        from raterscope.widgets.dialogs.review_dialogs import MarginDialog
 
         if self._reviewing.edited is None:
             self._screen.message.emit(NOTHING_DRAWN)
@@ -83,7 +104,7 @@ class MaskEditing(MasksPart):
     @while_shown
     def ask_combination(self) -> None:
         """Ask for another mask of the case, and combine the structure with it."""
-        from raterscope.widgets.dialogs.mask_dialogs import CombineDialog
+        from raterscope.widgets.dialogs.review_dialogs import CombineDialog
 
         if self._session.covered:
             self._screen.message.emit("The raters' masks are hidden until you have settled the structure.")
@@ -257,3 +278,101 @@ def _difference(old: BoolArray, new: BoolArray, origin: Box) -> Stroke | None:
     values = np.where(changed[part], new[part], OPEN).astype(np.int8)
     z, y, x = np.add(origin, low).tolist()
     return Stroke((z, y, x), values, "axial", z)
+
+
+_SOURCES = {
+    "chosen": "As you chose it. It is stated in DICOM SEG, RTSTRUCT and .seg.nrrd.",
+    "file": "As the imported files say. It is stated in DICOM SEG, RTSTRUCT and .seg.nrrd.",
+    "name": "Recognised by its name. It is stated in DICOM SEG, RTSTRUCT and .seg.nrrd.",
+    "": "This structure has no code. Search for one to include it in DICOM SEG and RTSTRUCT.",
+}
+
+
+class StructureCoding(MasksPart):
+    """Asks for the code of a structure and records it."""
+
+    refused = Signal(str)  # why there is no structure to describe
+
+    def start(self, item: int | None, structure: str) -> None:
+        """Ask about a structure of the case on screen."""
+        if item is None or not structure:
+            self.refused.emit("Choose a case with masks first.")
+            return
+        job = self._document.ask("Reading a structure", partial(_read, structure))
+        job.finished.connect(partial(self._open, item, structure))
+
+    def _open(self, item: int, structure: str, answer: tuple[Coding, str]) -> None:
+        coding, source = answer
+        label = tg263_name(structure)
+        offer = StructureOffer(
+            categories=tuple(map(_choice, CATEGORIES)),
+            roles=ROLES,
+            labels=("", *tg263_names()),
+            suggested_label=label if label != structure else "",
+            sides={side: side for side in LATERALITIES},
+        )
+        known = {code: side for side, code in LATERALITIES.items()}
+        side = "" if coding.modifier is None else known.get(coding.modifier, "")
+        chosen = StructureChoice(
+            type=None if coding.type is None else _choice(coding.type),
+            category=None if coding.category is None else _choice(coding.category),
+            side=side, colour=coding.colour, role=coding.role, label=coding.label,
+        )  # fmt: skip
+        dialog = StructureDialog(structure, chosen, offer, _SOURCES[source], self._screen)
+        dialog.accepted.connect(partial(self._on_accepted, item, structure, coding, dialog))
+        loading = self._jobs.start("Loading codes", _load, quiet=True)
+        loading.finished.connect(dialog.set_search)
+        dialog.open()
+
+    def _on_accepted(self, item: int, structure: str, previous: Coding, dialog: StructureDialog) -> None:
+        coding = _coding_of(dialog.choice, previous)
+        if coding != previous:
+            subject = StructureSubject(structure=structure, coding=coding)
+            self._document.record(Decision(verb="describe", item=item, subject=subject))
+
+
+def _read(structure: str, study: Study, _watch: Watch) -> tuple[Coding, str]:
+    chosen, imported = chosen_codings(study), imported_codings(study)
+    return known_coding(chosen, imported, structure), coding_source(chosen, imported, structure)
+
+
+def _load(watch: Watch) -> object:
+    watch(0.0, "loading codes")
+    _search("heart")  # loads the codes before the first search
+    return _search
+
+
+def _search(text: str) -> tuple[CodeChoice, ...]:
+    return tuple(_offered(code) for code in find_code(text))
+
+
+def _offered(code: Code) -> CodeChoice:
+    category = usual_category(code)
+    return replace(_choice(code), category="" if category is None else _choice(category).code)
+
+
+def _choice(code: Code) -> CodeChoice:
+    return CodeChoice(f"{code.scheme}:{code.value}", code.meaning)
+
+
+def _code(choice: CodeChoice) -> Code:
+    scheme, _, value = choice.code.partition(":")
+    return Code(value, scheme, choice.meaning)
+
+
+def _coding_of(choice: StructureChoice, previous: Coding) -> Coding:
+    """Make a coding from the dialog; values that it does not show are kept."""
+    kind = None if choice.type is None else _code(choice.type)
+    same = kind is not None and kind.same_as(previous.type)
+    base = previous if same else replace(previous, modifier=None, region=None)
+    side = LATERALITIES.get(choice.side)
+    foreign = base.modifier is not None and base.modifier not in LATERALITIES.values()
+    return replace(
+        base,
+        type=kind,
+        category=None if kind is None or choice.category is None else _code(choice.category),
+        modifier=None if kind is None else side or (base.modifier if foreign else None),
+        colour=choice.colour,
+        role=choice.role,
+        label=choice.label,
+    )

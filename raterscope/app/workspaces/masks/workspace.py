@@ -15,10 +15,10 @@ from raterscope.app.kinds.masks.runs import Draft, fuse_inputs, gather, keep
 from raterscope.app.review import CommentSubject, Decision, RegionSubject, SampledItem
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration
-from raterscope.app.workspaces.comments import Comments
+from raterscope.app.workspaces.comments import Comments, Renaming
 from raterscope.app.workspaces.core import BlindTexts, three_numbers
 from raterscope.app.workspaces.masks import view
-from raterscope.app.workspaces.masks.mask_editing import MaskEditing
+from raterscope.app.workspaces.masks.mask_editing import MaskEditing, StructureCoding
 from raterscope.app.workspaces.masks.method_comparison import MethodComparer
 from raterscope.app.workspaces.masks.raters import Alternatives, Exclusion, Raters
 from raterscope.app.workspaces.masks.region_review import RegionReview
@@ -27,9 +27,7 @@ from raterscope.app.workspaces.masks.run_comparison import RunComparison
 from raterscope.app.workspaces.masks.scene import MasksSession, Piece, Scene, load_pixels, read_scene
 from raterscope.app.workspaces.masks.screen import BOUND, MasksCore, MasksScreen
 from raterscope.app.workspaces.masks.slice_view import SliceView
-from raterscope.app.workspaces.masks.structure_coding import StructureCoding
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
-from raterscope.app.workspaces.renaming import Renaming
 from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.app.workspaces.run_history import run_title

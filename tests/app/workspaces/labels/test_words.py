@@ -8,7 +8,7 @@ from raterscope.app.formats.records import LabelTable
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_votes
-from raterscope.app.workspaces.labels.method_table import MethodTable, abbreviate
+from raterscope.app.workspaces.labels.screen import MethodTable, abbreviate
 from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.labels.driving import fuse, key
 from tests.app.workspaces.labels.made import LIAR

@@ -9,7 +9,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
-from raterscope.widgets.dialogs.mask_dialogs import CombineDialog, MarginDialog
+from raterscope.widgets.dialogs.review_dialogs import CombineDialog, MarginDialog
 from raterscope.widgets.volume.scene import Stroke
 from tests.app.driving import idle, open_study, press
 from tests.app.workspaces.masks.driving import consensus, key
