@@ -113,10 +113,7 @@ class EmptyState(QWidget):
     """
 
     def __init__(
-        self,
-        title: str,
-        sentence: str,
-        actions: Sequence[tuple[str, Callable[[], object]]] = (),
+        self, title: str, sentence: str, actions: Sequence[tuple[str, Callable[[], object]]] = ()
     ) -> None:
         super().__init__()
         self.setAccessibleName(title)
@@ -361,10 +358,7 @@ _WORDS = (
         "The queue",
         "What to review next, the most disputed first. Tab goes on to the next; what is decided sinks.",
     ),
-    (
-        "The evidence",
-        "All annotations, as large as the window allows. The wheel zooms, a click selects.",
-    ),
+    ("The evidence", "All annotations, as large as the window allows. The wheel zooms, a click selects."),
     (
         "Why",
         "The selected result with its probability and its votes, and the keys that decide. Ctrl+Z undoes.",

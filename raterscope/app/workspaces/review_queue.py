@@ -137,8 +137,7 @@ class ReviewQueue(QObject):
         )
         arrange = partial(QueueLines, dict(self._names), self._unknown, short=self._lines.queued.short)
         job = self._document.ask(
-            "Reading answers",
-            partial(work, arrange, dict(self._lines.summaries), len(contents.decisions)),
+            "Reading answers", partial(work, arrange, dict(self._lines.summaries), len(contents.decisions))
         )
         self._outlining.follow(job, self._on_outlines, stopped=self._on_no_outlines)
 

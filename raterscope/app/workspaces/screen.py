@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtWidgets import QWidget
 
-from raterscope.app.workspaces.layout import (
-    TABS,
-    ActionEntry,
-    WorkspaceLayout,
-    contains,
-    split_widgets,
-)
+from raterscope.app.workspaces.layout import TABS, ActionEntry, WorkspaceLayout, contains, split_widgets
 from raterscope.widgets.panels.activity_panels import BACK, NEXT, PREVIOUS, ChangesPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 

@@ -57,11 +57,7 @@ def paint_scale_bar(
     paint_chip_ground(painter, box)
     painter.setPen(QPen(QColor(theme.DARK.text), 2))
     line = box.top() + 10
-    for start, stop in (
-        ((0, 0), (width, 0)),
-        ((0, -3), (0, 3)),
-        ((width, -3), (width, 3)),
-    ):
+    for start, stop in (((0, 0), (width, 0)), ((0, -3), (0, 3)), ((width, -3), (width, 3))):
         painter.drawLine(
             QPointF(box.left() + 10 + start[0], line + start[1]),
             QPointF(box.left() + 10 + stop[0], line + stop[1]),

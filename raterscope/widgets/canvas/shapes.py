@@ -41,12 +41,7 @@ NEAR = 6.0
 FAR_STEP = 10
 """Pixels of the image that an arrow with Shift moves a shape; without, one."""
 
-_WAYS = {
-    Qt.Key.Key_Left: (-1, 0),
-    Qt.Key.Key_Right: (1, 0),
-    Qt.Key.Key_Up: (0, -1),
-    Qt.Key.Key_Down: (0, 1),
-}
+_WAYS = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)}
 _STEPS = {Qt.Key.Key_Period: 1, Qt.Key.Key_Comma: -1}
 
 

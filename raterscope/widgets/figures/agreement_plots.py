@@ -42,11 +42,7 @@ class AgreementMatrix(FigurePanel):
     pair_chosen = Signal(str, str)  # names of the raters of row and column
 
     def __init__(
-        self,
-        title: str = "Pairwise agreement",
-        *,
-        nothing: str = NO_PAIRS,
-        noun: str = "rater",
+        self, title: str = "Pairwise agreement", *, nothing: str = NO_PAIRS, noun: str = "rater"
     ) -> None:
         self.figure = _Matrix(title, noun)
         super().__init__(title, self.figure, nothing)

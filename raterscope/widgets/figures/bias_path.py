@@ -260,10 +260,7 @@ def _add_covers(
 
 
 NOTHING = "Press Fuse (F5) to see each annotator's bias along the path."
-SCALES = {
-    "log": ("log", "Logarithmic scale of the path"),
-    "linear": ("linear", "Linear scale of the path"),
-}
+SCALES = {"log": ("log", "Logarithmic scale of the path"), "linear": ("linear", "Linear scale of the path")}
 LEGEND = tuple(BEHAVIOUR_KEYS[behaviour] for behaviour in (BAD, UGLY, GOOD, UNDECIDABLE))
 BIAS_AXIS = "bias (above 0: left)"
 EVERYWHERE = np.array([[-np.inf, np.inf]])

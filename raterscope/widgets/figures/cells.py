@@ -409,10 +409,7 @@ class TilePainter:
             line
             for row, box in pairs
             if self.tiles.excluded[row]
-            for line in (
-                QLineF(box.topLeft(), box.bottomRight()),
-                QLineF(box.bottomLeft(), box.topRight()),
-            )
+            for line in (QLineF(box.topLeft(), box.bottomRight()), QLineF(box.bottomLeft(), box.topRight()))
         ]
         if lines:
             painter.save()

@@ -40,12 +40,7 @@ from raterscope.widgets.theme import enlarge, pixels, set_lengths, text_size, us
 Part = TypeVar("Part")
 FAR = 1 << 20
 """So many steps of an arrow key lead to the end of any figure."""
-ARROWS = {
-    Qt.Key.Key_Left: (-1, 0),
-    Qt.Key.Key_Right: (1, 0),
-    Qt.Key.Key_Up: (0, -1),
-    Qt.Key.Key_Down: (0, 1),
-}
+ARROWS = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)}
 
 
 def row_of(numbers: NDArray[Any], number: int | None) -> int | None:

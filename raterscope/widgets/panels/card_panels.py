@@ -27,12 +27,7 @@ from raterscope.widgets.theme import enlarge, set_lengths
 
 PICTURE = 112
 
-KINDS = {
-    "disputed": "disputed",
-    "detected": "detected",
-    "rejected": "rejected",
-    "decided": "decided by you",
-}
+KINDS = {"disputed": "disputed", "detected": "detected", "rejected": "rejected", "decided": "decided by you"}
 """Lists of spots that can be shown."""
 
 DOUBTFUL_CLASS, OF_CLASS = "class in doubt", "class "

@@ -47,11 +47,7 @@ class FormBesidePlot(QWidget):
     cancelled = Signal()
 
     def __init__(
-        self,
-        settings: type[Settings],
-        plot: QWidget,
-        tip: str,
-        beside: QWidget | None = None,
+        self, settings: type[Settings], plot: QWidget, tip: str, beside: QWidget | None = None
     ) -> None:
         super().__init__()
         theme.set_role(self, "panel")
@@ -130,10 +126,7 @@ class MethodsPanel(QWidget):
     outlines_toggled = Signal(bool)  # whether to draw the consensuses of the methods over the image
 
     def __init__(
-        self,
-        methods: Mapping[str, tuple[str, str]],
-        figures: Mapping[str, str],
-        ticked: Sequence[str],
+        self, methods: Mapping[str, tuple[str, str]], figures: Mapping[str, str], ticked: Sequence[str]
     ) -> None:
         super().__init__()
         theme.set_role(self, "panel")

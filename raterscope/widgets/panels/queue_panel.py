@@ -10,15 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import (
-    QApplication,
-    QLineEdit,
-    QSpinBox,
-    QStackedLayout,
-    QStyle,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QApplication, QLineEdit, QSpinBox, QStackedLayout, QStyle, QVBoxLayout, QWidget
 
 from raterscope.text import count, natural
 from raterscope.widgets import theme
@@ -118,10 +110,7 @@ class QueueFrame(QWidget):
         self._nothing.setVisible(bool(words))
 
 
-FILTERS = (
-    QueueFilter("all", "all"),
-    QueueFilter("undecided", "undecided", "Everything is decided."),
-)
+FILTERS = (QueueFilter("all", "all"), QueueFilter("undecided", "undecided", "Everything is decided."))
 COMMENTED = QueueFilter("commented", "with comment", "There are no comments; Ctrl+M adds one.")
 
 

@@ -141,17 +141,11 @@ class Plane:
         part = values[(slice(None),) * self.normal + (index,)]
         if self.down > self.across:
             part = part.swapaxes(0, 1)
-        return part[
-            :: -1 if self.reversed[self.down] else 1,
-            :: -1 if self.reversed[self.across] else 1,
-        ]
+        return part[:: -1 if self.reversed[self.down] else 1, :: -1 if self.reversed[self.across] else 1]
 
     def uncut(self, part: NDArray[Any]) -> NDArray[Any]:
         """Return a cut as a (Z, Y, X) array of one slice, as a view: the inverse of `cut`."""
-        part = part[
-            :: -1 if self.reversed[self.down] else 1,
-            :: -1 if self.reversed[self.across] else 1,
-        ]
+        part = part[:: -1 if self.reversed[self.down] else 1, :: -1 if self.reversed[self.across] else 1]
         if self.down > self.across:
             part = part.swapaxes(0, 1)
         return np.expand_dims(part, self.normal)

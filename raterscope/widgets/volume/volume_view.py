@@ -17,14 +17,7 @@ from raterscope.widgets.hints import ChipRow
 from raterscope.widgets.parts import WrappingRow
 from raterscope.widgets.volume.measuring import Measurement, describe, describe_voxel
 from raterscope.widgets.volume.overlay import EDGE
-from raterscope.widgets.volume.plane import (
-    PLANES,
-    Index,
-    Levels,
-    Plane,
-    Window,
-    planes_of,
-)
+from raterscope.widgets.volume.plane import PLANES, Index, Levels, Plane, Window, planes_of
 from raterscope.widgets.volume.scene import Band, HeatMap, Outline, Outliner, RegionBox, Scene
 from raterscope.widgets.volume.slice_painter import SLABS, Projector
 from raterscope.widgets.volume.slice_view import SliceView

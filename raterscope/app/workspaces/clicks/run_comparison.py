@@ -42,10 +42,7 @@ PAGES = {
     "precision-recall": ("PR", "Precision over sensitivity of the run and the image on screen"),
 }
 COMPARE = "Tick two or more runs under Fuse and press Compare"
-IMPORT = {
-    "runs": f"{COMPARE}; import ground truth to measure them.",
-    "curves": NO_CURVES,
-}
+IMPORT = {"runs": f"{COMPARE}; import ground truth to measure them.", "curves": NO_CURVES}
 """Texts of empty pages if no image has ground truth."""
 
 

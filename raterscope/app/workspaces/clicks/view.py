@@ -178,11 +178,7 @@ def place_in_words(x: float, y: float, pixel_size: float | None) -> str:
 
 def status(scene: Scene, spots: Sequence[Spot]) -> str:
     """Describe the image and the run on screen for the status line."""
-    words = [
-        scene.image.name,
-        f"{scene.image.width:g} x {scene.image.height:g} px",
-        _clicks(scene),
-    ]
+    words = [scene.image.name, f"{scene.image.width:g} x {scene.image.height:g} px", _clicks(scene)]
     outside = int(scene.clicks.outside.sum())
     if outside:
         words.append(f"{outside:,} outside the image")

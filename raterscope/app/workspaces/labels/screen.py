@@ -47,9 +47,7 @@ MEASURES = (
     Measure("AUC", "Probability that a task of a class ranks above one of another class, mean over classes"),
     Measure("log loss", "Mean of -ln posterior of the true class: confident errors cost most", "lowest"),
     Measure(
-        "ECE",
-        "Expected calibration error: mean difference of posteriors and the share correct",
-        "lowest",
+        "ECE", "Expected calibration error: mean difference of posteriors and the share correct", "lowest"
     ),
 )
 

@@ -21,13 +21,7 @@ from raterscope.app.formats.volumes import load_volume
 from raterscope.app.jobs import Job, Jobs, Lane
 from raterscope.app.reader_studies.assignment import Assignment, Picture, ReadingCase, locate_picture
 from raterscope.app.reader_studies.collected_marks import read_source
-from raterscope.app.reader_studies.reading_file import (
-    CaseMarks,
-    Operation,
-    ReadingFile,
-    SessionState,
-    fold,
-)
+from raterscope.app.reader_studies.reading_file import CaseMarks, Operation, ReadingFile, SessionState, fold
 from raterscope.app.session import LatestTask
 from raterscope.app.study.file_digests import digest_of_files, has_digest
 from raterscope.text import percent
