@@ -28,7 +28,7 @@ from raterscope.app.report import write_report
 from raterscope.app.review import Decision, RegionSubject, SpotSubject, TaskSubject, fold
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
-from raterscope.app.workspaces.masks.regions import read_summaries, summarize
+from raterscope.app.workspaces.masks.scene import read_summaries, summarize
 from tests.algorithms.masks.test_calibration import a_crowd
 from tests.app.kinds.labels.made import write_truth, write_votes
 

@@ -7,8 +7,8 @@ import pytest
 
 from raterscope.figures.canvas import Pen, PixelCanvas, VectorCanvas
 from raterscope.figures.description import Axis, Chart, Key, Line, Points
+from raterscope.figures.drawing import PaperChart, image_of, line_chart, paper_line, sheet
 from raterscope.figures.layout import SCREEN, Box, compact, lay_out, number_text
-from raterscope.figures.paper import PaperChart, image_of, line_chart, paper_line, sheet
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -33,8 +33,7 @@ from raterscope.widgets.figures.evaluation_plots import (
     MethodBoxes,
     ReliabilityPlot,
 )
-from raterscope.widgets.figures.knockoff_bars import KnockoffBars
-from raterscope.widgets.figures.position_bias import BiasOverTime, OverTimeView, SideCounts
+from raterscope.widgets.figures.position_bias import BiasOverTime, KnockoffBars, OverTimeView, SideCounts
 from raterscope.widgets.figures.ranking_shift import RankingShift
 from raterscope.widgets.figures.similarity_matrix import SimilarityMatrix
 from raterscope.widgets.panels.rater_panels import LocalWeight

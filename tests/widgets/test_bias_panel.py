@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures.position_bias import OverTimeView
-from raterscope.widgets.panels.bias_panel import BiasPanel, BiasView
+from raterscope.widgets.panels.annotator_card import BiasPanel, BiasView
 from raterscope.widgets.panels.pair_browser import CLEARED, FLAGGED
 
 LEFT = Qt.MouseButton.LeftButton

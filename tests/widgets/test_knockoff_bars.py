@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLabel
 
 from raterscope.algorithms.pairs.data import HIGHEST_RATE
 from raterscope.widgets import theme
-from raterscope.widgets.figures.knockoff_bars import KnockoffBars, RateCut, StatisticsView
+from raterscope.widgets.figures.position_bias import KnockoffBars, RateCut, StatisticsView
 
 LEFT = Qt.MouseButton.LeftButton
 STATISTIC = np.array([[9.0, -1.0, 4.0, np.nan, 0.5], [8.0, 1.0, 5.0, np.nan, -0.5]])

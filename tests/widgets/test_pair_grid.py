@@ -35,7 +35,7 @@ def grid(qtbot, qapp):
     widget.show()
     widget.selections, widget.wanted = [], []
     widget.chosen.connect(widget.selections.append)
-    widget.picture_wanted.connect(widget.wanted.append)
+    widget.pictures.wanted.connect(widget.wanted.append)
     return widget
 
 
@@ -108,7 +108,7 @@ def test_pictures_of_what_is_in_sight_are_asked_for_once(grid, qtbot):
     red = QImage(30, 30, QImage.Format.Format_RGB32)
     red.fill(QColor("#ff0000"))
     for item in grid.wanted:
-        grid.set_picture(item, red)
+        grid.pictures.keep(item, red)
     drawn = grid.view.viewport().grab().toImage()
     assert drawn.pixelColor(26, 28).name() == "#ff0000"
     request_count = len(grid.wanted)

@@ -50,7 +50,7 @@ def ranking(qtbot, qapp):
     widget.items, widget.pairs, widget.wanted = [], [], []
     widget.item_chosen.connect(widget.items.append)
     widget.pair_chosen.connect(lambda *pair: widget.pairs.append(pair))
-    widget.picture_wanted.connect(widget.wanted.append)
+    widget.pictures.wanted.connect(widget.wanted.append)
     return widget
 
 
@@ -176,7 +176,7 @@ def test_pictures_are_asked_for_in_sight_alone_and_once(ranking, qtbot):
     picture = QImage(40, 30, QImage.Format.Format_RGB32)
     picture.fill(QColor("#ff0000"))
     for item in ranking.wanted:
-        ranking.set_picture(item, picture if item else None)
+        ranking.pictures.keep(item, picture if item else None)
     drawn = ranking.figure.viewport().grab().toImage()
     assert drawn.pixelColor(_picture(ranking, 1).toPoint()).name() == "#ff0000"
     assert drawn.pixelColor(_picture(ranking, 0).toPoint()).name() != "#ff0000"
@@ -185,7 +185,7 @@ def test_pictures_are_asked_for_in_sight_alone_and_once(ranking, qtbot):
     qtbot.waitUntil(lambda: len(ranking.wanted) > count)
     assert min(ranking.wanted[count:]) > 470
     assert len({*ranking.wanted}) == len(ranking.wanted)
-    ranking.forget_pictures()
+    ranking.pictures.forget()
     qtbot.waitUntil(lambda: len(ranking.wanted) > 2 * count)
 
 

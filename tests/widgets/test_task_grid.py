@@ -52,14 +52,14 @@ def test_the_header_says_what_the_tasks_have_in_common_and_how_many(grid):
 
 def test_only_pictures_in_sight_are_asked_for_and_each_once(grid, qtbot):
     wanted = []
-    grid.picture_wanted.connect(wanted.append)
+    grid.pictures.wanted.connect(wanted.append)
     grid.show_tasks(view(100_000))
     qtbot.waitUntil(lambda: bool(wanted))
     first = list(wanted)
     assert first == [2 * index for index in range(len(first))]
     assert 6 <= len(first) <= 12
     for task in first[:-1]:
-        grid.set_picture(task, picture())
+        grid.pictures.keep(task, picture())
     grid.view.scrollToBottom()
     qtbot.waitUntil(lambda: len(wanted) > len(first))
     assert wanted[-1] == 199_998
@@ -71,8 +71,8 @@ def test_only_pictures_in_sight_are_asked_for_and_each_once(grid, qtbot):
 
 def test_a_picture_that_was_given_is_seen_and_one_that_is_not_there_is_reported(grid):
     grid.show_tasks(view())
-    grid.set_picture(0, picture())
-    grid.set_picture(2, None)
+    grid.pictures.keep(0, picture())
+    grid.pictures.keep(2, None)
     shown = grid.view.viewport().grab().toImage()
     centre = grid.view.visualRect(grid.view.model().index(0, 0)).center()
     # A wide picture lies in the middle of its square, whole.
@@ -113,7 +113,7 @@ def test_what_is_current_stays_the_same_task_when_the_width_changes(grid):
 
 def test_without_pictures_it_is_a_list_of_names_and_asks_for_none(grid, qtbot):
     wanted = []
-    grid.picture_wanted.connect(wanted.append)
+    grid.pictures.wanted.connect(wanted.append)
     grid.show_tasks(view(pictures=False, posterior=None, answers=None))
     assert grid.view.model().columnCount() == 1
     assert grid.view.model().index(3, 0).data() == "task 0006"

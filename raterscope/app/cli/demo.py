@@ -20,7 +20,7 @@ from raterscope.app.sample_files import Tools
 _PATIENCE = 480  # seconds for the pictures
 _TAKE = """
 import sys, pathlib
-from raterscope.app.window.screenshot import take
+from raterscope.app.window.startup import take
 studies, pictures = sys.argv[1::2], sys.argv[2::2]
 for study, picture in zip(studies, pictures):
     take(pathlib.Path(study), pathlib.Path(picture))

@@ -51,8 +51,8 @@ from raterscope.app.kinds.pairs import runs as pair_runs
 from raterscope.app.library.frames import Frame, frame_as_html, frame_of_rows, make_frame, stack_frames
 from raterscope.app.library.inputs import DataError, ImageLayout, plain_errors
 from raterscope.app.outcome import Described, Outcome, successful
+from raterscope.figures.drawing import PaperChart, sheet
 from raterscope.figures.evaluation import forest_chart
-from raterscope.figures.paper import PaperChart, sheet
 
 
 @dataclass(frozen=True, eq=False, repr=False)

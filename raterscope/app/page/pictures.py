@@ -14,7 +14,7 @@ from raterscope.app.page.contents import Picture
 from raterscope.figures.canvas import Pen, PixelCanvas
 from raterscope.figures.colours import DARK
 from raterscope.figures.description import Line
-from raterscope.figures.paper import PaperChart, RateTable, image_of, line_chart
+from raterscope.figures.drawing import PaperChart, RateTable, image_of, line_chart
 
 _QUALITY = 88
 _BAR_LETTERS = 19.0

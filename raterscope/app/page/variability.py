@@ -34,8 +34,8 @@ from raterscope.app.formats.output_files import format_number
 from raterscope.app.page.contents import Cell, Picture, Table
 from raterscope.app.page.pictures import draw_paper
 from raterscope.app.page.units import NONE, named, p_value
+from raterscope.figures.drawing import PaperChart
 from raterscope.figures.evaluation import bland_altman_chart, forest_chart
-from raterscope.figures.paper import PaperChart
 from raterscope.text import estimate
 
 COLUMNS = ("structure", "statistic", "first", "second", "value", "low", "high", "unit", "cases", "raters")

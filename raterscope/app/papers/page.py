@@ -48,7 +48,7 @@ from raterscope.app.papers.labels import LABELS
 from raterscope.app.papers.masks import MASKS
 from raterscope.app.papers.pairs import PAIRS
 from raterscope.app.papers.thesis import THESIS
-from raterscope.figures.paper import LINES, paper_line
+from raterscope.figures.drawing import LINES, paper_line
 from raterscope.resources.bibliography import references_text
 
 

@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,19 +20,11 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.records import ImageEntry
+from raterscope.widgets.painting import PictureShelf
 
 SIDE = 256
 KEPT = 1000
 AT_ONCE = 24
-
-
-class PictureWidget(Protocol):
-    """Widget that requests pictures when it shows them."""
-
-    picture_wanted: Any
-
-    def set_picture(self, number: int, picture: QImage | None, /) -> None:
-        """Show a picture; None for a missing one."""
 
 
 class TaskPictures(QObject):
@@ -79,15 +70,15 @@ class TaskPictures(QObject):
             self._read_on()
         return None
 
-    def serve(self, widget: PictureWidget) -> None:
-        """Give a widget the pictures that it requests."""
-        widget.picture_wanted.connect(partial(self._on_wanted, widget))
-        self.ready.connect(widget.set_picture)
+    def serve(self, shelf: PictureShelf) -> None:
+        """Give a widget's shelf the pictures that it requests."""
+        shelf.wanted.connect(partial(self._on_wanted, shelf))
+        self.ready.connect(shelf.keep)
 
-    def _on_wanted(self, widget: PictureWidget, task: int) -> None:
+    def _on_wanted(self, shelf: PictureShelf, task: int) -> None:
         picture = self.get(task)
         if picture is not None or self.lacks(task):
-            widget.set_picture(task, picture)
+            shelf.keep(task, picture)
 
     def _read_on(self) -> None:
         if self._task.busy or not self._requested:

@@ -1,4 +1,4 @@
-"""Plots of position bias: choices left and right by annotator, and bias over time."""
+"""Plots of biases of annotators: choices by side, bias over time, knockoff statistics with their cut."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import QSizePolicy, QSlider, QSpinBox, QWidget
 
-from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
+from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS, HIGHEST_RATE
 from raterscope.figures.colours import Symbol, colour_of
 from raterscope.figures.description import (
     Axis,
@@ -16,8 +17,10 @@ from raterscope.figures.description import (
     Key,
     Line,
     Mark,
+    Note,
     PlotTable,
     Points,
+    Rectangles,
     Scale,
     Segments,
     check_lengths,
@@ -27,6 +30,8 @@ from raterscope.text import count, estimate
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import ChartPanel, Column, ColumnFigure
 from raterscope.widgets.figures.figure_panel import FigurePanel, ModeSwitch, row_of
+from raterscope.widgets.layouts import horizontal, vertical
+from raterscope.widgets.parts import leave_keys_to, plain_label
 from raterscope.widgets.theme import set_lengths
 
 GOOD, UGLY, BAD, UNDECIDABLE = range(len(BEHAVIOUR_WORDS))
@@ -262,3 +267,291 @@ class _Windows(ColumnFigure):
     def choose(self, part: Column) -> None:
         self.select(part[1])
         self.chosen.emit(part[1])
+
+
+WIDEST = 16
+"""Bars that fill the width at the least: fewer are as narrow."""
+
+
+@dataclass(frozen=True, eq=False)
+class RateCut:
+    """The result of a false discovery rate."""
+
+    rate: float
+    share: NDArray[np.floating]  # (p,): of the draws that select each annotator; NaN for the untested
+    at: NDArray[np.floating]  # (D,): the least W that is selected in each draw; infinite if none is
+    flagged: NDArray[np.bool_]  # (p,)
+    words: str = ""  # guarantee in a few words; empty if the number flagged is enough
+    others: int = 0  # number of flagged annotators that are not shown
+
+    def marks_like(self, other: RateCut) -> bool:
+        """Return whether the bars look the same at another cut."""
+        pairs = ((self.share, other.share), (self.at, other.at), (self.flagged, other.flagged))
+        return all(np.array_equal(mine, others, equal_nan=True) for mine, others in pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class StatisticsView:
+    """The statistics of p annotators in D draws."""
+
+    statistic: NDArray[np.floating]  # (D, p): W; NaN for the untested
+    names: tuple[str, ...]  # (p,)
+    numbers: NDArray[np.integer]  # (p,): numbers that the signal emits
+    least_share: float  # the share of draws from which on one is flagged
+    cut: RateCut
+    p_values: bool = False  # whether the statistic is -log10 of p values of a test without draws
+
+    def __post_init__(self) -> None:
+        draws, number = self.statistic.shape
+        check_lengths(number, "annotators", self.names, self.numbers, self.cut.share, self.cut.flagged)
+        if not draws or len(self.cut.at) != draws:
+            raise ValueError(f"{len(self.cut.at)} cuts for {draws} draws")
+
+    def order(self) -> NDArray[np.int64]:
+        """Sort the tested annotators, the largest mean W first; the order is the same at every rate."""
+        mean = self.statistic.mean(axis=0)
+        return np.argsort(-mean, kind="stable")[: int(np.isfinite(mean).sum())]
+
+
+class StatisticBars(ColumnFigure):
+    """Bars of a draw, or of the share of draws, with the cut. A column is a bar."""
+
+    chosen = Signal(int)  # number of the annotator of a bar
+
+    def __init__(self) -> None:
+        super().__init__("Evidence for a bias")
+        set_lengths(self, minimumWidth=200, minimumHeight=70)
+        self._view: StatisticsView | None = None
+        self._cut: RateCut | None = None
+        self._order = np.empty(0, np.int64)
+        self._draw: int | None = None
+        self._number: int | None = None
+
+    @property
+    def cursor_colour(self) -> str:
+        """Colour of the frame of the selected bar."""
+        return theme.current().accent
+
+    def show_statistics(self, view: StatisticsView | None) -> None:
+        """Show annotators, or none; the selection stays where it can."""
+        self.point(None)
+        self._view, self._draw = view, None
+        if view is not None:
+            self._order, self._cut = view.order(), view.cut
+        self.select_annotator(self._number)
+        self._show()
+
+    def set_cut(self, cut: RateCut) -> None:
+        """Show another cut."""
+        before, self._cut = self._cut, cut
+        if before is None or not before.marks_like(cut):
+            self._show()
+
+    def set_draw(self, draw: int | None) -> None:
+        """Show one draw, counted from 0, or the share of all."""
+        self._draw = draw
+        self._show()
+
+    def select_annotator(self, number: int | None) -> None:
+        """Select an annotator, or none, without a signal."""
+        self._number = number
+        numbers = np.empty(0) if self._view is None else self._view.numbers[self._order]
+        self.select(row_of(numbers, number))
+
+    def words(self, part: Column) -> str:
+        """Describe an annotator: in how many draws it is selected, or its W."""
+        view, cut = self._view, self._cut
+        assert view is not None
+        assert cut is not None
+        row = self._order[part[1]]
+        words = f"{view.names[row]}: "
+        if view.p_values:
+            words += f"p {10.0 ** -float(view.statistic[0, row]):.2g}"
+        elif self._draw is None:
+            draws = len(view.statistic)
+            words += f"selected in {round(float(cut.share[row]) * draws):,} of {count(draws, 'draw')}"
+        else:
+            value = float(view.statistic[self._draw, row])
+            words += f"W {value:.2f} in draw {self._draw + 1:,}"
+            words += ", the knockoff won" if value < 0 else ""
+        return words + (", flagged" if cut.flagged[row] else "")
+
+    def choose(self, part: Column) -> None:
+        """Select the annotator of a bar, and emit its number."""
+        assert self._view is not None
+        self.select_annotator(int(self._view.numbers[self._order[part[1]]]))
+        self.chosen.emit(self._number)
+
+    def _show(self) -> None:
+        if self._view is None or self._cut is None:
+            self.show_charts((), ())
+        else:
+            self.show_charts((self._chart(self._view, self._cut),), (np.arange(float(len(self._order))),))
+
+    def _chart(self, view: StatisticsView, cut: RateCut) -> Chart:
+        """Describe the bars: W by its root, so that a few large ones do not hide the cut."""
+        order, draw = self._order, self._draw
+        flagged = cut.flagged[order]
+        if draw is None:
+            values, limit = np.asarray(cut.share)[order], view.least_share
+        else:
+            values, limit = np.asarray(view.statistic)[draw, order], float(cut.at[draw])
+        low = float(values.min(initial=0.0))
+        high = max(float(values.max(initial=0.0)), limit if np.isfinite(limit) else 0.0, 1e-9)
+        bar = np.arange(len(order))
+        below = np.full(int(flagged.sum()), -np.inf)
+        marks: list[Mark] = [
+            Rectangles(
+                left=bar - 0.5, right=bar + 0.5, bottom=np.minimum(values, 0.0), top=np.maximum(values, 0.0),
+                inks=np.where(flagged, "rejected", "third").tolist(), gap=1.0,
+            ),
+            Points(x=bar[flagged], y=below, symbol="square", size=5.0, ink="rejected", pointable=False),
+            Segments(x=np.array([[-np.inf, np.inf]]), y=np.zeros((1, 2))),
+        ]  # fmt: skip
+        notes: tuple[Note, ...] = ()
+        if np.isfinite(limit):
+            y = np.full((1, 2), limit)
+            marks.append(
+                Segments(x=np.array([[-np.inf, np.inf]]), y=y, ink="accent", width=1.6, dashes=(3.0, 3.0))
+            )
+            offset = 9.0 if limit > high / 2 else -9.0  # the highest bars stand at the left
+            notes = (Note(np.inf, limit, f"threshold {limit:.2g}", "accent", "end", (-2.0, offset)),)
+        x = Axis(self._caption(view, limit), -0.5, max(len(order), WIDEST) - 0.5, padding=0.0, ticks=())
+        share = draw is None
+        y_axis = Axis("", 0.0 if share else low, 1.0 if share else high, "linear" if share else "root", 0.0)
+        return Chart("", x, y_axis, tuple(marks), notes=notes, table=self._table(view, cut))
+
+    def _table(self, view: StatisticsView, cut: RateCut) -> PlotTable:
+        order, mean = self._order, np.asarray(view.statistic).mean(axis=0)
+        columns: dict[str, TableColumn] = {"annotator": [view.names[row] for row in order.tolist()]}
+        if view.p_values:
+            columns |= {"evidence": mean[order], "q value": 1.0 - cut.share[order]}
+        else:
+            columns |= {"share of draws that select": cut.share[order], "mean W": mean[order]}
+            if self._draw is not None:
+                columns[f"W in draw {self._draw + 1}"] = view.statistic[self._draw, order]
+        return PlotTable.of({**columns, "flagged": cut.flagged[order]})
+
+    def _caption(self, view: StatisticsView, limit: float) -> str:
+        if not len(self._order):
+            return "no annotator to show"
+        if view.p_values:
+            return "evidence of a bias: \N{MINUS SIGN}log10 p of the flip test (square-root scale)"
+        if self._draw is None:
+            return "share of draws that select each annotator; marked below: flagged"
+        if not np.isfinite(limit):
+            return "statistic W by annotator; in this draw no annotator can be flagged at this rate"
+        return "statistic W by annotator, by its root; below 0 the knockoff won; marked below: flagged"
+
+
+NOTHING = "Press Fuse (F5) to see the evidence for each annotator's bias, and to move the cut."
+MODES = {
+    "share": ("share of draws", "In how many of the draws of knockoffs each annotator is selected"),
+    "draw": ("W of a draw", "The statistic W in one draw; below the line the knockoff won"),
+}
+ASIDE = "the slider moves the cut without a new fusion"
+LEAST, MOST = 1, round(100 * HIGHEST_RATE)
+"""Of the rate, in hundredths; W is not followed beyond."""
+
+
+class KnockoffBars(FigurePanel):
+    """A slider sets the rate; a listener to `rate_changed` answers with `set_cut`. Nothing is refitted."""
+
+    rate_changed = Signal(float)
+    chosen = Signal(int)  # number of the annotator of a bar clicked
+
+    def __init__(self) -> None:
+        self.figure = StatisticBars()
+        self._view: StatisticsView | None = None
+        super().__init__("False discovery rate", self.figure, NOTHING, page=self._make_page())
+        self.header.row.addWidget(self.modes)
+        self.slider.valueChanged.connect(self._on_slider)
+        self.modes.chosen.connect(self._on_mode)
+        self.draw.valueChanged.connect(self._on_draw)
+        self.figure.chosen.connect(self.chosen)
+        self.show_statistics(None)
+
+    def show_statistics(self, view: StatisticsView | None) -> None:
+        """Show annotators, or that there are none yet; mode and draw stay where they can."""
+        self._view = view
+        leave_keys_to(self, self.figure if view is not None else None)
+        self.set_filled(view is not None)
+        has_draws = view is not None and not view.p_values
+        self.modes.setVisible(has_draws)
+        self.draw.setVisible(has_draws and self.modes.mode == "draw")
+        self.figure.show_statistics(view)
+        if view is None:
+            self.header.set_aside("")
+            return
+        with QSignalBlocker(self.draw):
+            self.draw.setRange(1, len(view.statistic))
+            self.draw.setSuffix(f" of {len(view.statistic):,}")
+        with QSignalBlocker(self.slider):
+            self.slider.setValue(round(100 * view.cut.rate))
+        single = view.p_values or self.modes.mode == "draw"
+        self.figure.set_draw(self.draw.value() - 1 if single else None)
+        self.set_cut(view.cut)
+
+    def set_cut(self, cut: RateCut) -> None:
+        """Show what follows from the rate; the slider is where it was put."""
+        if self._view is None:
+            return
+        self.figure.set_cut(cut)
+        flagged = int(cut.flagged.sum()) + cut.others
+        self._flagged.setText(f"{count(flagged)} flagged")
+        theme.set_role(self._flagged, "rejected" if flagged else "second")
+        self.header.set_aside(cut.words or ASIDE)
+        self._show_rate(cut.rate)
+
+    def select(self, number: int | None) -> None:
+        """Select an annotator, or none, without a signal."""
+        self.figure.select_annotator(number)
+
+    @property
+    def rate(self) -> float:
+        """The rate the slider stands at."""
+        return self.slider.value() / 100
+
+    def _make_page(self) -> QWidget:
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setRange(LEAST, MOST)
+        self.slider.setPageStep(5)
+        set_lengths(self.slider, minimumWidth=60)
+        self.slider.setAccessibleName("False discovery rate, in hundredths")
+        self.slider.setToolTip("At most this share of those flagged is flagged wrongly, on average")
+        self._rate = plain_label("", "title")
+        set_lengths(self._rate, minimumWidth=76)
+        self._flagged = plain_label()
+        set_lengths(self._flagged, minimumWidth=92)
+        self._flagged.setFont(theme.font(theme.BODY, bold=True))
+        self.modes = ModeSwitch(MODES)
+        self.draw = QSpinBox()
+        self.draw.setAccessibleName("Draw")
+        self.draw.setPrefix("draw ")
+        self.draw.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.draw.hide()
+        first = horizontal(spacing=16)
+        first.addStrut(self.draw.sizeHint().height())
+        first.addWidget(self.slider, 1)
+        first.addWidget(self.draw)
+        first.addWidget(self._rate)
+        first.addWidget(self._flagged)
+        self.draw.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
+        self.draw.setToolTip("Which draw of knockoffs is shown (Up and Down)")
+        page = QWidget()
+        vertical(first, (self.figure, 1), inside=page, spacing=4)
+        return page
+
+    def _show_rate(self, rate: float) -> None:
+        self._rate.setText(f"q = {rate:.2f}")
+
+    def _on_slider(self) -> None:
+        self._show_rate(self.rate)
+        self.rate_changed.emit(self.rate)
+
+    def _on_mode(self, mode: str) -> None:
+        self.draw.setVisible(mode == "draw")
+        self.figure.set_draw(self.draw.value() - 1 if mode == "draw" else None)
+
+    def _on_draw(self, draw: int) -> None:
+        self.figure.set_draw(draw - 1)

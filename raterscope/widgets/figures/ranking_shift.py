@@ -11,7 +11,6 @@ from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
     QHelpEvent,
-    QImage,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -338,7 +337,6 @@ class RankingShift(FigurePanel):
     item_chosen = Signal(int)
     # the item chosen before and the one that was added, or the two whose lines cross
     pair_chosen = Signal(int, int)
-    picture_wanted = Signal(int)  # an item in sight whose picture is not here; answer with `set_picture`
 
     def __init__(self) -> None:
         self.figure = RankingRows()
@@ -359,7 +357,7 @@ class RankingShift(FigurePanel):
         self.figure.pair_chosen.connect(self._show_selected)
         self.figure.item_chosen.connect(self.item_chosen)
         self.figure.pair_chosen.connect(self.pair_chosen)
-        self.figure.pictures.wanted.connect(self.picture_wanted)
+        self.pictures = self.figure.pictures
         self.show_ranking(None)
 
     def show_ranking(self, view: RankingView | None) -> None:
@@ -379,14 +377,6 @@ class RankingShift(FigurePanel):
         """Select an item, or a pair, without a signal; none of them selects nothing."""
         self.figure.select(*items)
         self._show_selected()
-
-    def set_picture(self, item: int, picture: QImage | None) -> None:
-        """Set the requested picture; None if there is none."""
-        self.figure.pictures.keep(item, picture)
-
-    def forget_pictures(self) -> None:
-        """Drop all pictures: other items bear the numbers now."""
-        self.figure.pictures.forget()
 
     def heading(self) -> tuple[str, str]:
         """Return the title and the word beside it."""

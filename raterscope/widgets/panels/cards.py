@@ -23,7 +23,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap, QResizeEvent
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -295,7 +295,6 @@ class CardGrid(QWidget):
 
     chosen = Signal(int)  # number of the new current card
     selection_changed = Signal()
-    picture_wanted = Signal(int)  # number of a visible card without a picture; answer with `set_picture`
 
     def __init__(self, title: str, *, picture: int = PICTURE, several: bool = False) -> None:
         super().__init__()
@@ -307,12 +306,11 @@ class CardGrid(QWidget):
         self._held_keys = False
         """Whether the cards had the keyboard focus before they became empty."""
         self._size = size_of(picture)
-        self._shelf = PictureShelf(picture, self._in_sight, self)
-        self._shelf.wanted.connect(self.picture_wanted)
+        self.pictures = PictureShelf(picture, self._in_sight, self)
         self._title = title
         self.view = CardView(self._model)
         self.view.setAccessibleName(title)
-        self._delegate = CardDelegate(self._shelf.kept, picture, self.view)
+        self._delegate = CardDelegate(self.pictures.kept, picture, self.view)
         self.view.setItemDelegate(self._delegate)
         if several:
             self.view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
@@ -325,8 +323,8 @@ class CardGrid(QWidget):
         self._column.addWidget(self.view, 1)
         self._column.addStretch(0)  # takes the room where there are no cards
         self.setFocusProxy(self.view)
-        self.view.verticalScrollBar().valueChanged.connect(self._shelf.rest)
-        self._shelf.changed.connect(self.view.viewport().update)
+        self.view.verticalScrollBar().valueChanged.connect(self.pictures.rest)
+        self.pictures.changed.connect(self.view.viewport().update)
         self.view.selectionModel().currentChanged.connect(self._on_current)
         theme.notifier().changed.connect(self._arrange)
         self.view.selectionModel().selectionChanged.connect(self.selection_changed)
@@ -378,20 +376,12 @@ class CardGrid(QWidget):
             if room.contains(self.view.visualRect(self._model.at(index)))
         )
         numbers = (int(self.numbers[index]) for index in visible)
-        return [number for number in numbers if self._shelf.kept.get(number) is not None]
+        return [number for number in numbers if self.pictures.kept.get(number) is not None]
 
     def number_at(self, index: Index) -> int | None:
         """Return the card number at an index; None where there is no card."""
         position = self._model.position_of(index)
         return int(self.numbers[position]) if position >= 0 else None
-
-    def set_picture(self, number: int, picture: QImage | None) -> None:
-        """Set a requested picture; None if it is not available."""
-        self._shelf.keep(number, picture)
-
-    def forget_pictures(self) -> None:
-        """Discard all pictures, because the numbers now belong to other cards."""
-        self._shelf.forget()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the number of columns to the width."""
@@ -400,7 +390,7 @@ class CardGrid(QWidget):
 
     def _take(self, cards: Cards | None, nothing: str, name: str) -> None:
         self._cards = cards
-        self._shelf.ask_again()
+        self.pictures.ask_again()
         total = 0 if cards is None else len(cards.numbers)
         self._nothing.setText(nothing)
         self._nothing.setVisible(not total)
@@ -425,7 +415,7 @@ class CardGrid(QWidget):
                 self.view.selectionModel().blockSignals(True)
                 self.view.setCurrentIndex(self._model.at(index))
                 self.view.selectionModel().blockSignals(False)
-        self._shelf.rest()
+        self.pictures.rest()
 
     def _in_sight(self) -> list[int]:
         return [int(self.numbers[index]) for index in self._places_in_sight()]

@@ -9,7 +9,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap, QResizeEvent
+from PySide6.QtGui import QColor, QPainter, QPen, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
@@ -219,7 +219,6 @@ class PairGrid(QWidget):
 
     chosen = Signal(int)  # number of the selected comparison
     listed = Signal(int)  # number of the first of other comparisons that are listed now
-    picture_wanted = Signal(int)  # number of a visible item without a picture; answer with `set_picture`
 
     def __init__(self, *, of_items: bool = False) -> None:
         super().__init__()
@@ -242,7 +241,6 @@ class PairGrid(QWidget):
         )
         self.setFocusProxy(self.view)
         self.modes.chosen.connect(self._arrange)
-        self.pictures.wanted.connect(self.picture_wanted)
         self.pictures.changed.connect(self.view.viewport().update)
         self.view.verticalScrollBar().valueChanged.connect(self.pictures.rest)
         self.view.selectionModel().currentChanged.connect(self._on_current)
@@ -258,14 +256,6 @@ class PairGrid(QWidget):
         self.modes.setVisible(view is not None and not self._whole(view))
         self._arrange()
         self.view.scrollToTop()
-
-    def set_picture(self, item: int, picture: QImage | None) -> None:
-        """Set a requested picture; None if it is not available."""
-        self.pictures.keep(item, picture)
-
-    def forget_pictures(self) -> None:
-        """Discard all pictures, because the numbers now belong to other items."""
-        self.pictures.forget()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Request the pictures that came into view."""

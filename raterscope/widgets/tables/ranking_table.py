@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QResizeEvent
+from PySide6.QtGui import QColor, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from raterscope.text import count
@@ -58,7 +58,6 @@ class RankingTable(QWidget):
     """Items by rank. A click on a share chooses the pair of items."""
 
     pair_chosen = Signal(int, int)
-    picture_wanted = Signal(int)  # a visible item without a picture; answer with `set_picture`
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +85,6 @@ class RankingTable(QWidget):
         self.view.clicked.connect(self._on_cell)
         self.view.activated.connect(self._on_cell)
         self.view.verticalScrollBar().valueChanged.connect(self.pictures.rest)
-        self.pictures.wanted.connect(self.picture_wanted)
         self.pictures.changed.connect(self.view.viewport().update)
 
     def show_ranking(self, rows: RankingRows | None) -> None:
@@ -103,14 +101,6 @@ class RankingTable(QWidget):
                 width = self.view.columnWidth(column)
                 self.view.setColumnWidth(column, min(max(width, pixels(SHARE_WIDTH)), pixels(WIDEST_SHARE)))
         self.pictures.ask_again()
-
-    def set_picture(self, item: int, picture: QImage | None) -> None:
-        """Set a requested picture; None if it is not available."""
-        self.pictures.keep(item, picture)
-
-    def forget_pictures(self) -> None:
-        """Discard all pictures, because the numbers now belong to other items."""
-        self.pictures.forget()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Request the pictures that came into view."""

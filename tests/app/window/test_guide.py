@@ -11,10 +11,10 @@ from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.clicks.run_comparison import MEASURES as OF_CLICKS
 from raterscope.app.workspaces.labels.screen import MEASURES as OF_LABELS
 from raterscope.app.workspaces.masks.screen import MAPS
-from raterscope.app.workspaces.pairs.run_comparison import MEASURES as OF_PAIRS
+from raterscope.app.workspaces.pairs.screen import MEASURES as OF_PAIRS
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.guide_view import GuideView
-from raterscope.widgets.panels.bias_panel import FACTS
+from raterscope.widgets.panels.annotator_card import FACTS
 from raterscope.widgets.tables.annotator_table import COLUMNS as OF_ANNOTATORS
 from raterscope.widgets.tables.rater_table import HELP as OF_RATERS
 from tests.app.driving import idle

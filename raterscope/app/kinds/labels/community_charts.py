@@ -26,8 +26,8 @@ from raterscope.app.kinds.labels.community_course import (
 )
 from raterscope.app.kinds.labels.runs import Groups
 from raterscope.figures.description import Key
+from raterscope.figures.drawing import LINES, Drawable, PaperChart, sheet
 from raterscope.figures.layout import Style
-from raterscope.figures.paper import LINES, Drawable, PaperChart, sheet
 from raterscope.figures.shares import LEAST_ROWS, TernaryChart, TernaryPath, TernaryPoint, share_bars
 
 Charts = list[tuple[str, Drawable]]

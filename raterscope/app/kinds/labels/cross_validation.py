@@ -27,7 +27,7 @@ from raterscope.app.formats.output_files import format_number, write_bytes, writ
 from raterscope.app.kinds.labels.runs import Question
 from raterscope.app.study import Study
 from raterscope.figures.description import Key
-from raterscope.figures.paper import DASHES, LINES, PaperChart, line_chart, paper_line, sheet
+from raterscope.figures.drawing import DASHES, LINES, PaperChart, line_chart, paper_line, sheet
 
 CURVES = ("method", "class", "curve", "threshold", "false_positive_rate", "sensitivity")
 AREAS = ("method", "class", "tasks", "auc", "low", "high", "fold_mean", "fold_low", "fold_high", "seconds")

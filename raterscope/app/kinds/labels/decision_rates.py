@@ -24,7 +24,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import format_number, write_bytes, write_table
 from raterscope.app.kinds.labels.runs import Question
 from raterscope.figures.description import Key
-from raterscope.figures.paper import DASHES, LINES, Drawable, PaperChart, line_chart, paper_line, sheet
+from raterscope.figures.drawing import DASHES, LINES, Drawable, PaperChart, line_chart, paper_line, sheet
 
 RATES_FILES = ("rates_over_time.csv", "decisions_over_time.csv", "rates_over_time.svg")
 

@@ -34,9 +34,9 @@ from raterscope.app.outcome import attempt
 from raterscope.app.study import Study
 from raterscope.app.study.masks import assemble
 from raterscope.app.study.records import MaskRecord
+from raterscope.figures.drawing import PaperChart, sheet
 from raterscope.figures.evaluation import BoxView, box_chart
 from raterscope.figures.layout import SCREEN
-from raterscope.figures.paper import PaperChart, sheet
 
 BASELINE = "majority"
 """Baseline of the tests, as in the paper."""

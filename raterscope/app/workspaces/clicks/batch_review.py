@@ -217,7 +217,7 @@ class BatchReview(ClicksPart):
         self.shelf = CropShelf(core.document, core.jobs, self)
         self.shelf.ready.connect(self._on_ready)
         core.session.scene_changed.connect(self._on_scene)
-        self._grid.picture_wanted.connect(self.shelf.want)
+        self._grid.pictures.wanted.connect(self.shelf.want)
         self._grid.filter_changed.connect(self.list_anew)
         self._grid.chosen.connect(self._on_chosen)
         self._grid.opened.connect(self._on_opened)
@@ -229,12 +229,12 @@ class BatchReview(ClicksPart):
         self._listed, self._number_of, self._read = {}, {}, {}
         self._writing = False
         self.shelf.forget()
-        self._grid.forget_pictures()
+        self._grid.pictures.forget()
 
     def cut_again(self) -> None:
         """Cut all crops again: the display of the images changed."""
         self.shelf.forget()
-        self._grid.forget_pictures()
+        self._grid.pictures.forget()
         if self._screen.grid_shown:
             self.list_anew()
 
@@ -323,7 +323,7 @@ class BatchReview(ClicksPart):
         blind = self._reviewing.blind
         size = view.common_size([images[item.image].pixel_size for item in listed])
         if self.shelf.set_scale([view.radius_of(item.spot) for item in listed], size):
-            self._grid.forget_pictures()
+            self._grid.pictures.forget()
         self.shelf.set_places(
             {
                 number: SpotPosition(images[item.image], item.spot.x, item.spot.y)
@@ -339,7 +339,7 @@ class BatchReview(ClicksPart):
         return self._number_of.setdefault(key, len(self._number_of))
 
     def _on_ready(self, number: int, picture: QImage | None) -> None:
-        self._grid.set_picture(number, picture)
+        self._grid.pictures.keep(number, picture)
         session, item = self._reviewing.session, self._listed.get(number)
         elsewhere = item is not None and not (session.shown and session.scene.image.id == item.image)
         if elsewhere and number == self._grid.current:

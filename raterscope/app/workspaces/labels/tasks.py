@@ -19,7 +19,7 @@ from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, candidate_rows, next_item
-from raterscope.app.workspaces.study_queue import StudyQueue
+from raterscope.app.workspaces.sample_queue import StudyQueue
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.panels.task_panel import TaskView
 

@@ -45,8 +45,8 @@ from raterscope.app.workspaces.labels.view import cell_tasks
 from raterscope.app.workspaces.navigation import QuestionNavigation
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
 from raterscope.app.workspaces.runs import FusionWork
+from raterscope.app.workspaces.sample_queue import StudyQueue
 from raterscope.app.workspaces.screen import ActionEntry
-from raterscope.app.workspaces.study_queue import StudyQueue
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.dialogs.answers import Answers, AnswersDialog
 from raterscope.widgets.panels.card_panels import GridView
@@ -123,7 +123,7 @@ class LabelsWorkspace(LabelsScreen):
         self.cell_tasks.chosen.connect(self.tasks.select)
         self.ask.chosen.connect(lambda key: self.tasks.select(key[0]))
         self.exclusion.task_chosen.connect(self.tasks.select)
-        self.pictures.serve(self.cell_tasks)
+        self.pictures.serve(self.cell_tasks.pictures)
         self.method_table.run_chosen.connect(self.runs.choose)
 
     def _make_actions(self) -> None:
@@ -218,7 +218,7 @@ class LabelsWorkspace(LabelsScreen):
         self._cell = None
         self._finding.cancel()
         self.cell_tasks.show_tasks(None)
-        self.cell_tasks.forget_pictures()
+        self.cell_tasks.pictures.forget()
 
     def show_draft(self, draft: Draft | None) -> None:
         """Plot the convergence so far."""

@@ -41,8 +41,7 @@ from raterscope.app.study import Study
 from raterscope.app.study.masks import chosen_codings, imported_codings
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks.region_review import RegionReview
-from raterscope.app.workspaces.masks.regions import length_unit
-from raterscope.app.workspaces.masks.scene import Piece, Scene, consensus_of
+from raterscope.app.workspaces.masks.scene import Piece, Scene, consensus_of, length_unit
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.widgets.dialogs.review_dialogs import (
     CodeChoice,

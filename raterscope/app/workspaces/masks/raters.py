@@ -23,8 +23,7 @@ from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.masks import view
-from raterscope.app.workspaces.masks.regions import length_unit
-from raterscope.app.workspaces.masks.scene import Piece, Scene
+from raterscope.app.workspaces.masks.scene import Piece, Scene, length_unit
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog

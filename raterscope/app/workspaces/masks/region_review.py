@@ -21,8 +21,16 @@ from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision, Region, RegionSubject
 from raterscope.app.session import while_shown
 from raterscope.app.study.masks import settle_by
-from raterscope.app.workspaces.masks.regions import DisputedRegion, drawn_whole, regions_of
-from raterscope.app.workspaces.masks.scene import MasksSession, Piece, Scene, consensus_of, read_settled
+from raterscope.app.workspaces.masks.scene import (
+    DisputedRegion,
+    MasksSession,
+    Piece,
+    Scene,
+    consensus_of,
+    drawn_whole,
+    read_settled,
+    regions_of,
+)
 from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, next_item
 from raterscope.app.workspaces.sample_queue import SampleQueue
 from raterscope.widgets.volume.scene import Stroke

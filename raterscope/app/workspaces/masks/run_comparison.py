@@ -25,8 +25,7 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import assemble, mask_entries, read_masks
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces import run_history
-from raterscope.app.workspaces.masks.regions import length_unit, unit_of
-from raterscope.app.workspaces.masks.scene import Scene
+from raterscope.app.workspaces.masks.scene import Scene, length_unit, unit_of
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPanel
 from raterscope.text import UNKNOWN, count, decimals, estimate, figure
 from raterscope.widgets import theme

@@ -21,8 +21,7 @@ from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.raters import Raters
 from raterscope.app.workspaces.masks.region_review import RegionReview
-from raterscope.app.workspaces.masks.regions import DisputedRegion
-from raterscope.app.workspaces.masks.scene import LoadedVolume, Piece, Scene, load_pixels
+from raterscope.app.workspaces.masks.scene import DisputedRegion, LoadedVolume, Piece, Scene, load_pixels
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.app.workspaces.navigation import PixelLoader, locate_image
 from raterscope.widgets.volume.scene import HeatMap, Outline

@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.algorithms.masks.disputes import in_words
 from raterscope.app.study.records import MaskRecord
-from raterscope.app.workspaces.masks.regions import DisputedRegion, amount_of, length_unit, unit_of
-from raterscope.app.workspaces.masks.scene import Piece, Scene
+from raterscope.app.workspaces.masks.scene import (
+    DisputedRegion,
+    Piece,
+    Scene,
+    amount_of,
+    length_unit,
+    unit_of,
+)
 from raterscope.text import count
 from raterscope.widgets.painting import rater_colour
 from raterscope.widgets.panels.region_panel import RegionEvidence, RegionVote

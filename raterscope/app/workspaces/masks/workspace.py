@@ -22,9 +22,17 @@ from raterscope.app.workspaces.masks.mask_editing import MaskEditing, StructureC
 from raterscope.app.workspaces.masks.method_comparison import MethodComparer
 from raterscope.app.workspaces.masks.raters import Alternatives, Exclusion, Raters
 from raterscope.app.workspaces.masks.region_review import RegionReview
-from raterscope.app.workspaces.masks.regions import DisputedRegion, read_summaries, summarize
 from raterscope.app.workspaces.masks.run_comparison import RunComparison
-from raterscope.app.workspaces.masks.scene import MasksSession, Piece, Scene, load_pixels, read_scene
+from raterscope.app.workspaces.masks.scene import (
+    DisputedRegion,
+    MasksSession,
+    Piece,
+    Scene,
+    load_pixels,
+    read_scene,
+    read_summaries,
+    summarize,
+)
 from raterscope.app.workspaces.masks.screen import BOUND, MasksCore, MasksScreen
 from raterscope.app.workspaces.masks.slice_view import SliceView
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader

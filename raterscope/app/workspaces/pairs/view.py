@@ -16,10 +16,9 @@ from raterscope.algorithms.pairs.knockoffs import UNTESTED
 from raterscope.app.workspaces.pairs.scene import OPEN, Analysis, Cut, Ranking, Scene
 from raterscope.text import count, percent
 from raterscope.widgets.figures.bias_path import PathView
-from raterscope.widgets.figures.knockoff_bars import RateCut, StatisticsView
-from raterscope.widgets.figures.position_bias import OverTimeView, SidesView
+from raterscope.widgets.figures.position_bias import OverTimeView, RateCut, SidesView, StatisticsView
 from raterscope.widgets.figures.ranking_painter import RankingView
-from raterscope.widgets.panels.bias_panel import BiasView
+from raterscope.widgets.panels.annotator_card import BiasView
 from raterscope.widgets.panels.pair_browser import AnnotatorsView, PairsView
 from raterscope.widgets.tables.ranking_table import RankingRows
 

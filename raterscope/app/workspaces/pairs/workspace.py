@@ -27,7 +27,6 @@ from raterscope.app.workspaces.core import BlindTexts
 from raterscope.app.workspaces.navigation import QuestionNavigation
 from raterscope.app.workspaces.pairs import view
 from raterscope.app.workspaces.pairs.bias_review import BiasReview, RateCut
-from raterscope.app.workspaces.pairs.run_comparison import RunComparison
 from raterscope.app.workspaces.pairs.scene import (
     CLEARED,
     FLAGGED,
@@ -39,12 +38,12 @@ from raterscope.app.workspaces.pairs.scene import (
     error_probabilities,
     read_scene,
 )
-from raterscope.app.workspaces.pairs.screen import PairsCore, PairsScreen
+from raterscope.app.workspaces.pairs.screen import PairsCore, PairsScreen, RunComparison
 from raterscope.app.workspaces.pairs.task_view import ComparisonContents
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
 from raterscope.app.workspaces.runs import FusionWork
+from raterscope.app.workspaces.sample_queue import StudyQueue
 from raterscope.app.workspaces.screen import ActionEntry
-from raterscope.app.workspaces.study_queue import StudyQueue
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
@@ -111,7 +110,7 @@ class PairsWorkspace(PairsScreen):
         self.ranking.pair_chosen.connect(self._on_pair)
         self.ranking_table.pair_chosen.connect(self._on_pair)
         for grid in (self.ranking, self.ranking_table, self.comparisons, self.evidence.pairs):
-            self.pictures.serve(grid)
+            self.pictures.serve(grid.pictures)
         self.left_tabs.currentChanged.connect(self.run_comparison.read_runs)
 
     def _make_actions(self) -> None:
@@ -217,7 +216,7 @@ class PairsWorkspace(PairsScreen):
         self.ranking_table.show_ranking(None)
         self.comparisons.show_pairs(None)
         for widget in (self.ranking, self.ranking_table, self.comparisons, self.evidence.pairs):
-            widget.forget_pictures()
+            widget.pictures.forget()
 
     def _calibrate(self) -> None:
         """Update the calibration of the run shown."""

@@ -13,8 +13,8 @@ from raterscope.app.formats.pairs.table import holds_ranking, read_ranking
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import true_ranking_of
-from raterscope.app.workspaces.pairs.run_comparison import _read, rows_of
 from raterscope.app.workspaces.pairs.scene import analyse, cut_at, read_scene
+from raterscope.app.workspaces.pairs.screen import _read, rows_of
 from raterscope.app.workspaces.pairs.view import status
 from tests.app.kinds.pairs.made import HEADER, ITEMS, answers
 from tests.app.tables import write

@@ -41,7 +41,7 @@ from raterscope.app.page.units import NONE, share, significant
 from raterscope.app.review import Measures, ReviewState, Spot, Weighed
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.records import TruePoints
-from raterscope.figures.paper import LINES, paper_line
+from raterscope.figures.drawing import LINES, paper_line
 from raterscope.text import estimate, part_of_one
 
 

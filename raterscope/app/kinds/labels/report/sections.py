@@ -71,7 +71,7 @@ from raterscope.app.page.variability import METHODS
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import labels_of_voters, pictures_of
 from raterscope.app.study.records import QuestionEntry
-from raterscope.figures.paper import LINES, image_of, paper_line
+from raterscope.figures.drawing import LINES, image_of, paper_line
 
 _SIDE = 260  # pixels of a thumbnail's longer side
 _LARGEST = 1 << 26

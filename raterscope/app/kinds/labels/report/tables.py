@@ -27,7 +27,7 @@ from raterscope.app.page.contents import Block, Cell, Gallery, Notices, Swatch, 
 from raterscope.app.page.pictures import drawing
 from raterscope.app.page.units import NONE, named, p_value, share, signed, significant
 from raterscope.figures.colours import tint
-from raterscope.figures.paper import image_of
+from raterscope.figures.drawing import image_of
 from raterscope.text import estimate, figure, percent
 
 _MOST_CURVES = 6

@@ -61,8 +61,8 @@ from raterscope.app.page.units import NONE, Units, run_in_words, significant, un
 from raterscope.app.page.variability import METHODS
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import read_masks
+from raterscope.figures.drawing import PaperChart
 from raterscope.figures.evaluation import BoxView, box_chart
-from raterscope.figures.paper import PaperChart
 from raterscope.text import duration, small_figure
 
 _ROOM = 8.0

@@ -25,7 +25,7 @@ from raterscope.app.review import Region
 from raterscope.app.study import RunEntry
 from raterscope.figures.colours import tint
 from raterscope.figures.description import Axis, Chart, Line
-from raterscope.figures.paper import PaperChart
+from raterscope.figures.drawing import PaperChart
 from raterscope.text import percent, small_figure
 
 _PALEST = 0.5

@@ -35,7 +35,7 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import pairs_of, true_ranking_of
 from raterscope.app.study.records import PairQuestion
 from raterscope.figures.description import Axis, Chart, Line, Mark, Points, Segments
-from raterscope.figures.paper import PaperChart
+from raterscope.figures.drawing import PaperChart
 from raterscope.resources.bibliography import cite
 from raterscope.text import estimate, percent
 
