@@ -24,7 +24,6 @@ from raterscope.algorithms.masks.editing import (
 )
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch
-from raterscope.app.jobs import Job
 from raterscope.app.coding import ROLES, Code, Coding
 from raterscope.app.formats.masks.terminology import (
     CATEGORIES,
@@ -34,6 +33,7 @@ from raterscope.app.formats.masks.terminology import (
     tg263_names,
     usual_category,
 )
+from raterscope.app.jobs import Job
 from raterscope.app.kinds.masks.exports import coding_source, known_coding
 from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.session import while_shown
