@@ -258,7 +258,8 @@ def _known(row_of_kind: tuple[Evidence, int] | None) -> tuple[Evidence, int] | N
 
 def _counts(evidence: Evidence, row: int) -> str:
     noun = KINDS[evidence.kind].item
-    return f"{evidence.marks[row]:,} {evidence.marks_are}, {counted(int(evidence.items[row]), noun)}"
+    marks = counted(int(evidence.marks[row]), evidence.marks_are.removesuffix("s"))
+    return f"{marks}, {counted(int(evidence.items[row]), noun)}"
 
 
 def _value_line(
