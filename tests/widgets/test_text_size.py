@@ -10,7 +10,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import Figure
 from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.panels.lists import LineKind, LineList, LongList
-from raterscope.widgets.panels.queue_panel import QueueKind
+from raterscope.widgets.panels.queue_items import QueueKind
 from raterscope.widgets.theme import pixels, set_lengths, set_text_size, text_size
 
 

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QApplication, QLineEdit, QSpinBox, QStackedLayout, QStyle, QVBoxLayout, QWidget
+from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QApplication, QLineEdit, QSpinBox, QStackedLayout, QVBoxLayout, QWidget
 
 from raterscope.text import count, natural
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.painting import in_lines, paint_bar, paint_words
-from raterscope.widgets.panels.lists import LineKind, LineList, LongList
-from raterscope.widgets.panels.queue_items import QueuedItems, QueueFilter, QueueItem, is_named
+from raterscope.widgets.panels.lists import LineList, LongList
+from raterscope.widgets.panels.queue_items import QueuedItems, QueueFilter, QueueItem, QueueKind, is_named
 from raterscope.widgets.parts import ChoiceBox, Header, announce, let_wheel_pass, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths, text_size
 
 NARROWEST = 208
-FLAG = "\N{BLACK FLAG}"
-COMMENT = "\N{LOWER RIGHT PENCIL}"
-IMAGE_SUFFIX = re.compile(r"\.(png|jpe?g|(ome\.)?tiff?|nii(\.gz)?|nrrd|mh[ad]|dcm)$", re.IGNORECASE)
-"""Part of a name that is shortened first."""
 MOST, NUMBER_WIDTH = 9999, 54
 
 
@@ -366,83 +361,6 @@ class _Progress(QWidget):
                 line.translate(0, self.LINE)
             bar = QRectF(0, box.height() - self.BAR, box.width(), self.BAR)
             paint_bar(painter, bar, self.share, palette.accent)
-
-
-class QueueKind(LineKind[QueueItem]):
-    """Queue line: name, disagreement, state, and a thin bar of disagreement."""
-
-    height = 54
-    most = 1.0
-    """Value that fills the bar: 1 for a probability, else the largest value of the queue."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.short: Mapping[str, str] = {}
-        self.measures: Mapping[Hashable, str] = {}
-
-    def key(self, line: QueueItem) -> Hashable:
-        """Return the key of the item."""
-        return line.key
-
-    def words(self, line: QueueItem) -> str:
-        """Return the text of a line."""
-        flagged = "" if line.flag is None else ", flagged"
-        commented = ", with comment" if line.counts.get("comments") else ""
-        measure = f", {self.measures[line.key]}" if line.key in self.measures else ""
-        done = ", done" if line.done else ""
-        return f"{line.title}, {line.detail}{measure}{done}{flagged}{commented}"
-
-    def tip(self, line: QueueItem) -> str:
-        """Return the line, its decided share, its disagreement, and why it was flagged, as a tooltip."""
-        decided = line.counts.get("decided", 0)
-        more = f", {count(decided)} decided by you" if decided else ""
-        more += ", with comment" if line.counts.get("comments") else ""
-        more += f", {line.amount}" if line.amount and not line.done else ""
-        more += f", {self.measures[line.key]}" if line.key in self.measures else ""
-        return f"{line.title}: {line.detail}{more}" + (f"; flagged: {line.flag}" if line.flag else "")
-
-    def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
-        """Paint a card, with an accent edge below the current line."""
-        palette = theme.current()
-        if state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(box.adjusted(8, 1, -8, -3), QColor(palette.raised))
-            painter.fillRect(
-                QRectF(box.left() + 8, box.top() + 1, 3, box.height() - 4), QColor(palette.accent)
-            )
-        elif state & QStyle.StateFlag.State_MouseOver:
-            painter.fillRect(box.adjusted(8, 1, -8, -3), theme.colour(palette.raised, 130))
-
-    def paint_line(self, painter: QPainter, box: QRectF, line: QueueItem) -> None:
-        """Paint name, disagreement, state and bar."""
-        palette, middle = theme.current(), Qt.TextElideMode.ElideMiddle
-        inner = box.adjusted(18, 5, -18, -8)
-        score = self.measures.get(line.key, "done" if line.done else line.amount)
-        painter.setFont(theme.font(theme.CAPTION))
-        width = QFontMetrics(painter.font()).horizontalAdvance(score) + 4
-        painter.setPen(QColor(palette.accent if line.done else palette.second))
-        painter.drawText(inner, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop, score)
-        painter.setFont(theme.font())
-        title = QRectF(inner.left(), inner.top() - 2, inner.width() - width, 18)
-        if line.flag is not None:
-            paint_words(painter, title, FLAG, palette.rejected)
-            title.setLeft(title.left() + 16)
-        if line.counts.get("comments"):
-            paint_words(painter, title, COMMENT, palette.second)
-            title.setLeft(title.left() + 16)
-        metrics, brief = QFontMetrics(painter.font()), self.short.get(line.title, line.title)
-        names = (line.title, IMAGE_SUFFIX.sub("", line.title))
-        name = next(
-            (candidate for candidate in names if metrics.horizontalAdvance(candidate) <= title.width()), brief
-        )
-        paint_words(painter, title, name, palette.text, elide=middle)
-        painter.setFont(theme.font(theme.CAPTION))
-        detail = QRectF(inner.left(), inner.top() + 17, inner.width(), 15)
-        paint_words(painter, detail, line.detail, palette.second, elide=middle)
-        bar = QRectF(inner.left(), box.bottom() - 10, inner.width(), 3)
-        painter.fillRect(bar, QColor(palette.line))
-        share = 0.0 if line.score is None else min(1.0, line.score / self.most)
-        filled = QRectF(bar.topLeft(), QPointF(bar.left() + bar.width() * share, bar.bottom()))
-        painter.fillRect(filled, QColor(palette.accent if line.done else palette.disputed))
 
 
 class QueueView(Protocol):
