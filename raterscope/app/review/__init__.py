@@ -1,6 +1,5 @@
 """The expert's decisions: the journal, and its effect on each kind of annotation."""
 
-from raterscope.app.review.aliases import Aliases, all_names, group_of, groups, standing_names
 from raterscope.app.review.comments import CommentSubject, find_comment
 from raterscope.app.review.decision import Decision, identities, in_words, one_by_one, target_of
 from raterscope.app.review.journal import (
@@ -17,7 +16,15 @@ from raterscope.app.review.journal import (
 )
 from raterscope.app.review.measures import Measures, Shape, is_measure, read_measures
 from raterscope.app.review.names import NOUNS as NAMED
-from raterscope.app.review.names import Names, NameSubject
+from raterscope.app.review.names import (
+    Aliases,
+    Names,
+    NameSubject,
+    all_names,
+    group_of,
+    groups,
+    standing_names,
+)
 from raterscope.app.review.samples import (
     NO_SAMPLE,
     SampledItem,
