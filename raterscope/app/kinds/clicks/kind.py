@@ -151,7 +151,7 @@ def _export_training(study: Study, request: Request, watch: Watch) -> list[Path]
 
 
 def _export_retirement(study: Study, request: Request, watch: Watch) -> list[Path]:
-    from raterscope.app.kinds.clicks.retirement import export_retirement
+    from raterscope.app.kinds.clicks.live_watching import export_retirement
 
     return export_retirement(study, request, watch)
 
