@@ -44,7 +44,7 @@ def _execute(options: argparse.Namespace) -> int:
         case "structures":
             from raterscope.app.cli.structures import structures as command
         case "rename":
-            from raterscope.app.cli.renaming import rename as command
+            from raterscope.app.cli.structures import rename as command
         case "references":
             from raterscope.app.cli.publications import references as command
         case "watch":

@@ -1,4 +1,4 @@
-"""`raterscope structures`: show or set the coding of structures in exports."""
+"""Commands on structures: `structures` shows or sets their coding, `rename` names them and classes of clicks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from raterscope.app.coding import ROLES, Code, Coding
 from raterscope.app.command_line.output import one_line
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.terminology import CATEGORIES, LATERALITIES, find_code, usual_category
+from raterscope.app.import_names import parse_changes
 from raterscope.app.kinds.masks.exports import coding_source, known_coding
 from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.study import Study
 from raterscope.app.study.masks import chosen_codings, imported_codings, mask_entries
+from raterscope.app.study.renaming import make_renaming
 
 _FROM = {"chosen": "chosen", "file": "from a file", "name": "by its name", "": "unknown"}
 _NAMED = 5
@@ -121,3 +123,21 @@ def _in_words(coding: Coding) -> str:
     words += ["#{:02x}{:02x}{:02x}".format(*coding.colour)] if coding.colour is not None else []
     words += [f"exported as {coding.label}"] if coding.label else []
     return ", ".join(words)
+
+
+def rename(options: argparse.Namespace) -> int:
+    """Record new names, all or none; print each change."""
+    changes = parse_changes(options.names)
+    if changes.annotator:
+        raise InputError("annotators keep their names; join several in the window (workspace Annotators, J)")
+    pairs = [("masks", *pair) for pair in changes.structure.items()]
+    pairs += [("clicks", *pair) for pair in changes.class_.items()]
+    with Study.open(options.study) as study, study.change():
+        for kind, name, new in pairs:
+            try:
+                decision = study.record(make_renaming(study, kind, name, new))
+            except ValueError as refusal:
+                raise InputError(str(refusal).rstrip("."), file=study.path) from refusal
+            assert decision.subject is not None
+            print(one_line(decision.subject.in_words(decision.verb)))
+    return 0
