@@ -9,8 +9,8 @@ import numpy as np
 
 from raterscope.algorithms.clicks import fuse
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
+from raterscope.app.kinds.clicks.image_fusion import RecordBatch
 from raterscope.app.outcome import Outcome
-from raterscope.app.record_batches import RecordBatch
 
 
 def same(first, second):
