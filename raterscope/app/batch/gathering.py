@@ -22,7 +22,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.tables import read_table
 from raterscope.app.study import Study, labels, pairs
 from raterscope.app.study.case_copy import copy_case, names_in
-from raterscope.app.study.merged_runs import MergedRuns
+from raterscope.app.study.merging import MergedRuns
 from raterscope.app.study.opening import give_name
 from raterscope.app.study.records import CohortCase, StudyError
 

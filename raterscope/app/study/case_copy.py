@@ -20,7 +20,7 @@ from raterscope.app.study.arrays import copy_object, read_object, write_object
 from raterscope.app.study.imports import number_annotators
 from raterscope.app.study.kinds import STORED
 from raterscope.app.study.masks import store_codings, stored_codings
-from raterscope.app.study.merged_runs import MergedRuns
+from raterscope.app.study.merging import MergedRuns
 from raterscope.app.study.records import MarksRecord, RunEntry, StudyError
 from raterscope.app.study.references import stored_path
 from raterscope.app.study.rows import DECISION, GRID, IMAGE, decision_row
