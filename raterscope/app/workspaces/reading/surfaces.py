@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from raterscope.app.errors import counted
 from raterscope.app.formats.masks.collector import crop
 from raterscope.app.reader_studies.assignment import Assignment, Picture, ReadingCase, Side
-from raterscope.app.reader_studies.mask_strokes import draw_strokes, pack_stroke
+from raterscope.app.reader_studies.collected_marks import draw_strokes, pack_stroke
 from raterscope.app.reader_studies.reading_file import CaseMarks
 from raterscope.app.workspaces.reading.reader import Pixels
 from raterscope.app.workspaces.task_pictures import ask_to_open
