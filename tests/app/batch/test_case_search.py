@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from raterscope.app.batch.case_search import find_cases
+from raterscope.app.batch.manifest import find_cases
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from tests.app.batch.test_batch import a_crowd
