@@ -1,4 +1,10 @@
-"""Manifest of a cohort: a table of cases, checked completely before any work begins."""
+"""Manifest of a cohort: a table of cases, checked completely before any work begins; search of its cases.
+
+The search finds them in a folder or by a pattern, by the names of files. Masks are one case per image: names
+are matched as at import, names of the Brain Imaging Data Structure by their entities. Tables of clicks,
+labels and pairs are one case per folder and kind, because the annotations of a study share what is learned of
+its annotators.
+"""
 
 from __future__ import annotations
 

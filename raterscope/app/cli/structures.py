@@ -1,4 +1,4 @@
-"""Commands on structures: `structures` shows or sets their coding, `rename` names them and classes of clicks."""
+"""The commands `structures`, which shows or sets their coding, and `rename`, of structures and classes."""
 
 from __future__ import annotations
 

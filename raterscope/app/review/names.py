@@ -7,15 +7,13 @@ several items, and in fusions from then on: two names of one person are not two 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from raterscope.app.review.decision import Decision
-from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from raterscope.app.review.decision import Decision
 
 NOUNS = {"masks": "structure", "clicks": "class"}
 Names = Mapping[str, str]

@@ -3,6 +3,9 @@
 `Arrivals` cuts the clicks on an image into steps of so many annotators, in the order in which they came. The
 same clicks in the same steps give the same answer, whether they are followed in one go or in several.
 `replay` lets the annotators of a finished set of clicks arrive again, one after the other.
+
+The export of retired images applies the same stop rule: an image needs no more annotators when few decisions
+are expected to change with further ones, and its last annotators, left out of a fusion, changed no more.
 """
 
 from __future__ import annotations

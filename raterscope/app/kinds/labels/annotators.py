@@ -1,4 +1,7 @@
-"""Evidence on annotators from labels: accuracy, worst class, community, change, effect of an exclusion."""
+"""Evidence on annotators from labels: accuracy, worst class, community, change, effect of an exclusion.
+
+The clearest mistakes of an annotator are for their feedback page.
+"""
 
 from __future__ import annotations
 
