@@ -24,7 +24,7 @@ PAUSE = timedelta(minutes=15)
 _SHORTEST = 60.0
 """Seconds below which a session has no rate."""
 
-_NONE = float("nan")
+_NO_DECISION = float("nan")
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Session:
     @property
     def per_hour(self) -> float:
         """Decisions per hour; NaN for less than a minute."""
-        return 3600 * len(self.gaps) / self.seconds if self.seconds >= _SHORTEST else _NONE
+        return 3600 * len(self.gaps) / self.seconds if self.seconds >= _SHORTEST else _NO_DECISION
 
     @property
     def median_seconds(self) -> float:
         """Median time from one decision to the next; NaN for a single decision."""
-        return median(self.gaps) if self.gaps else _NONE
+        return median(self.gaps) if self.gaps else _NO_DECISION
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class ExpertSessions:
     def alike(self) -> tuple[float, float, float]:
         """Share of repeated items decided alike, with Wilson's 95 % interval; NaN without any."""
         if not self.repeated:
-            return _NONE, _NONE, _NONE
+            return _NO_DECISION, _NO_DECISION, _NO_DECISION
         low, high = wilson(self.same, self.repeated)
         return self.same / self.repeated, float(low), float(high)
 

@@ -31,7 +31,7 @@ from raterscope.app.page.variability import (
 )
 from raterscope.app.study import Study
 
-_TITLE = "Observer variability"
+_VARIABILITY = "Observer variability"
 
 
 def variability_section(
@@ -47,10 +47,10 @@ def variability_section(
         for structure in dict.fromkeys((*outlines, *volumes))
     ]
     if not sections:
-        return Section(_TITLE, [Notices(["No structure was marked by two raters."])])
+        return Section(_VARIABILITY, [Notices(["No structure was marked by two raters."])])
     if len(sections) == 1:
-        return Section(_TITLE, sections[0].blocks, breaks=True)
-    return Section(_TITLE, sections=sections, breaks=True)
+        return Section(_VARIABILITY, sections[0].blocks, breaks=True)
+    return Section(_VARIABILITY, sections=sections, breaks=True)
 
 
 def _structure_section(
