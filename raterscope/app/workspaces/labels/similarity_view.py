@@ -13,13 +13,13 @@ from raterscope.algorithms.annotators.communities import CommunitySettings, comm
 from raterscope.algorithms.annotators.similarity import fitting_scale, roots_of, similarity_of_roots
 from raterscope.algorithms.labels.data import FloatArray, Labels, LabelsError
 from raterscope.algorithms.progress import Watch
-from raterscope.app.kinds.labels.community_charts import corners_of
-from raterscope.app.kinds.labels.community_course import (
+from raterscope.app.kinds.labels.community_charts import (
     CommunityCourse,
     communities_by_tasks,
+    corners_of,
     follow_communities,
 )
-from raterscope.app.kinds.labels.community_course import why_not_over_time as reason
+from raterscope.app.kinds.labels.community_charts import why_not_over_time as reason
 from raterscope.app.kinds.labels.runs import Groups, describe_groups
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.widgets.figures.community_flow import FlowEvent, FlowView
