@@ -21,7 +21,6 @@ from raterscope.app.formats.masks.terminology import Measure, Structure, file_na
 from raterscope.app.formats.output_files import write_table
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.kinds.masks.case_output import Row, on_whole_image, products_of
-from raterscope.app.kinds.masks.outline_differences import difference_statistics, measure_differences
 from raterscope.app.kinds.masks.rater_tables import (
     AGREEMENT,
     DISPUTES,
@@ -30,7 +29,12 @@ from raterscope.app.kinds.masks.rater_tables import (
     annotator_rows,
     dispute_rows,
 )
-from raterscope.app.kinds.masks.variability import measure_variability, variability_statistics
+from raterscope.app.kinds.masks.variability import (
+    difference_statistics,
+    measure_differences,
+    measure_variability,
+    variability_statistics,
+)
 from raterscope.app.page.variability import COLUMNS, statistic_rows
 from raterscope.app.review import Region, fold, known_voxels
 from raterscope.app.study import ImageEntry, RunEntry, Study

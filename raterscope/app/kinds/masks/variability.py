@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -18,25 +19,32 @@ from raterscope.algorithms.annotators.measurements import (
     limits_of_agreement,
     within_case_variation,
 )
-from raterscope.algorithms.annotators.reader_study import ReaderComparison, compare_readers
+from raterscope.algorithms.annotators.reader_study import ReaderComparison, compare_readers, mean_interval
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.masks.observer_variation import TOLERANCE, ObserverVariation, observer_variation
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import plain
-from raterscope.app.page.contents import Table
-from raterscope.app.page.units import units_of
+from raterscope.app.kinds.masks.runs import read_case
+from raterscope.app.page.contents import Picture, Table
+from raterscope.app.page.units import NONE, units_of
 from raterscope.app.page.variability import (
+    ANOTHER,
+    ANY_READER,
     ICC,
+    THE_SAME,
     Statistic,
     compared_pairs,
     complete_table,
     first_reads,
+    forest_picture,
+    is_intra,
     reader_statistics,
     write,
 )
 from raterscope.app.review import fold
 from raterscope.app.study import Study
-from raterscope.app.study.masks import mask_entries, read_masks
-from raterscope.text import percent
+from raterscope.app.study.masks import assemble, mask_entries, read_masks
+from raterscope.text import figure, percent
 
 Volumes = Mapping[str, Mapping[int, float]]
 """Of each rater, by the number of the case."""
@@ -180,3 +188,172 @@ def _pairs(
             values = [[volumes[name][case] for case in common] for name in (first, second)]
             pairs[first, second] = limits_of_agreement(*values), len(common)
     return pairs
+
+
+SHARES = ("dice", "surface_dice", "conformity")
+LENGTHS = ("mean_surface_distance", "hausdorff_95", "added_path_length", "centroid_shift")
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class OutlineDifferences:
+    """Differences between the outlines of one structure."""
+
+    structure: str
+    unit: str  # of lengths
+    tolerance: float  # of the surface Dice
+    # dict of pair to dict of statistic to dict of case to value
+    figures: dict[Pair, dict[str, dict[int, float]]] = field(default_factory=dict)
+    conformity: dict[int, float] = field(default_factory=dict)  # by case: of all readers on their first reads
+
+    def by_case(self, key: str, *, intra: bool, reader: str = "") -> dict[int, float]:
+        """Average a statistic over pairs, case by case.
+
+        `intra`: of a reader's reads, else of different readers. `reader`: only pairs with this annotator.
+        """
+        if key == "conformity":
+            return {} if intra else self.conformity
+        cases: dict[int, list[float]] = {}
+        for pair, figures in self.figures.items():
+            if is_intra(*pair) == intra and (not reader or reader in pair):
+                for case, value in figures[key].items():
+                    cases.setdefault(case, []).append(value)
+        return {case: float(np.mean(values)) for case, values in sorted(cases.items())}
+
+    def readers(self) -> list[str]:
+        """List the annotators who are compared with others."""
+        return list(dict.fromkeys(name for pair in self.figures if not is_intra(*pair) for name in pair))
+
+
+def measure_differences(
+    study: Study, items: Sequence[int] = (), tolerance: float | None = None, watch: Watch = silent
+) -> list[OutlineDifferences]:
+    """Measure the differences of all structures that two annotators marked.
+
+    Excluded annotators are left out, and joined names are one rater.
+    """
+    state = fold(study.decisions())
+    marked = {entry.image for entry in mask_entries(study) if entry.annotator is not None}
+    entries = [entry for entry in study.images() if entry.id in marked and (not items or entry.id in items)]
+    found: dict[tuple[str, str], OutlineDifferences] = {}
+    for entry, step in steps_of(watch, entries):
+        case = read_case(entry, study, state)
+        if case is None:
+            continue
+        unit = units_of(entry.lattice).length
+        for structure, here in steps_of(step, case.records):
+            records = case.records[structure]
+            if len(records) < 2:
+                continue
+            check = partial(here, 0.0, f"comparing outlines on {plain(entry.name)}")
+            masks = assemble(records, entry.lattice, structure, margin=0.0, check=check)
+            variation = observer_variation(
+                masks, tolerance=tolerance or TOLERANCE, pairs=compared_pairs(list(records)),
+                watch=part(here, 0.0, 1.0),
+            )  # fmt: skip
+            differences = found.setdefault(
+                (structure, unit), OutlineDifferences(structure, unit, variation.tolerance)
+            )
+            _add(differences, entry.id, variation, state.aliases)
+    return [differences for differences in found.values() if differences.figures]
+
+
+def _add(
+    differences: OutlineDifferences, case: int, variation: ObserverVariation, aliases: Mapping[str, str]
+) -> None:
+    names = [aliases.get(name, name) for name in variation.annotators]
+    pairs = [(names[p], names[q]) for p, q in variation.pairs.tolist()]
+    for at, pair in enumerate(pairs):
+        figures = differences.figures.setdefault(pair, {key: {} for key in (*SHARES[:2], *LENGTHS)})
+        for key, cases in figures.items():
+            cases[case] = float(getattr(variation, key)[at])
+    conformity = variation.conformity([not is_intra(*pair) for pair in pairs])
+    if math.isfinite(conformity):
+        differences.conformity[case] = conformity
+
+
+def difference_statistics(differences: OutlineDifferences) -> Iterator[Statistic]:
+    """Yield the mean of each statistic over cases, between readers and between reads, and of each pair."""
+    readers = len(differences.readers())
+    for intra in (False, True):
+        for key in (*SHARES, *LENGTHS):
+            cases = differences.by_case(key, intra=intra)
+            if cases:
+                yield Statistic(
+                    differences.structure, key, mean_of(key, cases), _unit(differences, key), ANY_READER,
+                    THE_SAME if intra else ANOTHER, len(cases), readers,
+                )  # fmt: skip
+    for pair, figures in differences.figures.items():
+        for key, cases in figures.items():
+            yield Statistic(
+                differences.structure, key, mean_of(key, cases), _unit(differences, key), *pair, len(cases),
+                single=True,
+            )  # fmt: skip
+
+
+def mean_of(key: str, cases: Mapping[int, float]) -> Coefficient:
+    """Return the mean over cases with its interval: of shares within 0 and 1, of lengths from 0 on."""
+    mean = mean_interval(list(cases.values()))
+    if not math.isfinite(mean.low):
+        return mean
+    high = min(1.0, mean.high) if key in SHARES else mean.high
+    return Coefficient(mean.value, max(0.0, mean.low), high)
+
+
+def differences_table(differences: OutlineDifferences) -> Table:
+    """Show each statistic between readers, and between the reads of a reader."""
+    repeated = any(is_intra(*pair) for pair in differences.figures)
+    rows = []
+    for key in (*SHARES, *LENGTHS):
+        title = _titles(differences)[key]
+        cells: list[str] = []
+        for intra in (False, True)[: 1 + repeated]:
+            of_cases = differences.by_case(key, intra=intra)
+            values = list(of_cases.values())
+            if not values:
+                cells += [NONE, NONE]
+                continue
+            low, middle, high = np.percentile(values, (25, 50, 75)).tolist()
+            width = (low, high) if high > low else (0.0, 1.0)
+            quartiles = " to ".join(figure(value, *width) for value in (low, high))
+            cells += [write(mean_of(key, of_cases)), f"{figure(middle, *width)} ({quartiles})"]
+        rows.append((title, *cells))
+    pairs = ("Between readers", "Median (quartiles)", "Between reads", "Median (quartiles)")
+    cases = differences.by_case("dice", intra=False) or differences.by_case("dice", intra=True)
+    note = (
+        f"Means over {len(cases):,} cases, after averaging over the pairs of each, with 95 % intervals by "
+        "Student's t. Surface Dice: the share of both surfaces within the tolerance of the other. Added path "
+        "length: outline of one that the other has not, over all slices. Conformity index: common over joint "
+        "volume of all pairs."
+    )
+    return Table("Differences between outlines", ("", *pairs[: 2 + 2 * repeated]), rows, note)
+
+
+def dice_picture(differences: OutlineDifferences) -> Picture | None:
+    """Draw a forest plot of each reader's Dice with the others; None below three readers."""
+    readers = differences.readers()
+    if len(readers) < 3:
+        return None
+    values = [mean_of("dice", differences.by_case("dice", intra=False, reader=name)) for name in readers]
+    names = [plain(name, 40) for name in readers]
+    return forest_picture(names, values, "Dice with the others", "Each reader's mean Dice with the others")
+
+
+def _titles(differences: OutlineDifferences) -> dict[str, str]:
+    unit = differences.unit
+    return {
+        "dice": "Dice",
+        "surface_dice": f"Surface Dice at {differences.tolerance:g} {unit}",
+        "conformity": "Conformity index",
+        "mean_surface_distance": f"Mean surface distance, {unit}",
+        "hausdorff_95": f"HD95, {unit}",
+        "added_path_length": f"Added path length, {unit}",
+        "centroid_shift": f"Centroid shift, {unit}",
+    }
+
+
+def _unit(differences: OutlineDifferences, key: str) -> str:
+    if key == "surface_dice":
+        return f"at {differences.tolerance:g} {differences.unit}"
+    return "" if key in SHARES else differences.unit

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.app.kinds.masks.outline_differences import mean_of
+from raterscope.app.kinds.masks.variability import mean_of
 from tests.app.commands import run
 from tests.app.kinds.masks.made import SPACING, a_ball, write
 from tests.app.tables import rows_of

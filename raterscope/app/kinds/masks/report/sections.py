@@ -28,13 +28,6 @@ from raterscope.app.kinds.masks.methods import (
     method_boxes,
     methods_plans,
 )
-from raterscope.app.kinds.masks.outline_differences import (
-    OutlineDifferences,
-    dice_picture,
-    difference_statistics,
-    differences_table,
-    measure_differences,
-)
 from raterscope.app.kinds.masks.report.slices import (
     CONSENSUS,
     DOUBT,
@@ -63,7 +56,12 @@ from raterscope.app.kinds.masks.report.tables import (
 from raterscope.app.kinds.masks.runs import gather
 from raterscope.app.kinds.masks.variability import (
     FLAT,
+    OutlineDifferences,
     Variability,
+    dice_picture,
+    difference_statistics,
+    differences_table,
+    measure_differences,
     measure_variability,
     variability_statistics,
     variability_table,
