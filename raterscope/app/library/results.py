@@ -44,7 +44,7 @@ from raterscope.app.kinds.labels.fusion_tables import (
     counted_votes,
     evaluation_rows,
 )
-from raterscope.app.kinds.masks import rater_tables as mask_tables
+from raterscope.app.kinds.masks import annotators as mask_tables
 from raterscope.app.kinds.masks import runs as mask_runs
 from raterscope.app.kinds.masks.case_output import on_whole_image, products_of
 from raterscope.app.kinds.pairs import runs as pair_runs

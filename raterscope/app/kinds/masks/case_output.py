@@ -27,7 +27,7 @@ from raterscope.app.formats.output_files import (
     write_table,
     write_together,
 )
-from raterscope.app.kinds.masks.rater_tables import (
+from raterscope.app.kinds.masks.annotators import (
     AGREEMENT,
     DISPUTES,
     agreement_rows,

@@ -37,6 +37,14 @@ from raterscope.app.formats.records import MaskTable, VolumeFile
 from raterscope.app.formats.volumes.resampling import explain_irregularity
 from raterscope.app.import_candidates import ImportCandidates, sort_files
 from raterscope.app.kinds.kind import Summary
+from raterscope.app.kinds.masks.annotators import (
+    CONSENSUS,
+    DICE,
+    agreements_of_results,
+    clusters_in_words,
+    follow_consensuses,
+    write_clusters,
+)
 from raterscope.app.kinds.masks.case_output import CaseOutput, run_record, write_case
 from raterscope.app.kinds.masks.imports import (
     MaskOptions,
@@ -49,14 +57,6 @@ from raterscope.app.kinds.masks.imports import (
     read_mask_files,
 )
 from raterscope.app.kinds.masks.methods import compare_cases, methods_in_words, methods_plans, write_methods
-from raterscope.app.kinds.masks.rater_tables import (
-    CONSENSUS,
-    DICE,
-    agreements_of_results,
-    clusters_in_words,
-    follow_consensuses,
-    write_clusters,
-)
 from raterscope.app.kinds.masks.runs import Answer, Case, Inputs, fuse_case, fuse_inputs, fuse_together
 from raterscope.app.study import Study
 from raterscope.app.study.masks import record_of

@@ -20,8 +20,7 @@ from raterscope.app.formats.masks.naming import strip_suffixes
 from raterscope.app.formats.masks.terminology import Measure, Structure, file_names, suggest_coding
 from raterscope.app.formats.output_files import write_table
 from raterscope.app.formats.records import VolumeFile
-from raterscope.app.kinds.masks.case_output import Row, on_whole_image, products_of
-from raterscope.app.kinds.masks.rater_tables import (
+from raterscope.app.kinds.masks.annotators import (
     AGREEMENT,
     DISPUTES,
     agreement_rows,
@@ -29,6 +28,7 @@ from raterscope.app.kinds.masks.rater_tables import (
     annotator_rows,
     dispute_rows,
 )
+from raterscope.app.kinds.masks.case_output import Row, on_whole_image, products_of
 from raterscope.app.kinds.masks.variability import (
     difference_statistics,
     measure_differences,

@@ -17,8 +17,15 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Contents
 from raterscope.app.errors import counted, plain
 from raterscope.app.jobs import Job
-from raterscope.app.kinds.masks.annotators import ConsensusChange, FusedCase, fuse_without, gather_case
-from raterscope.app.kinds.masks.rater_tables import CONSENSUS, DICE, agreements_of_runs
+from raterscope.app.kinds.masks.annotators import (
+    CONSENSUS,
+    DICE,
+    ConsensusChange,
+    FusedCase,
+    agreements_of_runs,
+    fuse_without,
+    gather_case,
+)
 from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry

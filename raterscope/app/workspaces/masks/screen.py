@@ -9,8 +9,8 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QLabel, QSlider, QTabWidget, QWidget
 
 from raterscope.algorithms.masks.catalogue import FUSERS
+from raterscope.app.kinds.masks.annotators import BASES
 from raterscope.app.kinds.masks.methods import FIGURES
-from raterscope.app.kinds.masks.rater_tables import BASES
 from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePanel, WorkspacePart
 from raterscope.app.workspaces.masks.scene import MasksSession
 from raterscope.app.workspaces.screen import WorkspaceScreen

@@ -7,7 +7,7 @@ from scipy import ndimage
 from raterscope.algorithms.annotators.similarity import cluster_raters
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.app.kinds.masks.rater_tables import (
+from raterscope.app.kinds.masks.annotators import (
     CONSENSUS,
     DICE,
     agreements_of_results,

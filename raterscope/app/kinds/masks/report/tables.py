@@ -15,7 +15,7 @@ from raterscope.algorithms.masks.data import FloatArray
 from raterscope.algorithms.masks.disputes import Dispute, in_words
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import counted, plain
-from raterscope.app.kinds.masks.rater_tables import BASES, CONSENSUS, agreements_of_runs, clusters_in_words
+from raterscope.app.kinds.masks.annotators import BASES, CONSENSUS, agreements_of_runs, clusters_in_words
 from raterscope.app.kinds.masks.report.slices import StructureFigures, colour_of
 from raterscope.app.kinds.masks.variability import Variability, variability_of, variability_table
 from raterscope.app.page.contents import Block, Cell, Gallery, Picture, Section, Swatch, Table
