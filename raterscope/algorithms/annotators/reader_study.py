@@ -29,7 +29,7 @@ from raterscope.algorithms.annotators.measurements import (
 )
 from raterscope.algorithms.annotators.paired_tests import holm, wilcoxon
 from raterscope.algorithms.annotators.reader_variance import ReaderVariance, reader_variance
-from raterscope.algorithms.annotators.reads import reads_of
+from raterscope.algorithms.annotators.repeated_answers import reads_of
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
 
 FloatArray = NDArray[np.float64]
