@@ -62,7 +62,8 @@ from raterscope.algorithms.labels.hierarchical import (
 )
 from raterscope.algorithms.labels.independence import independence
 from raterscope.algorithms.labels.mixed_membership import mixed_membership
-from raterscope.algorithms.labels.ordinal import is_ordinal, order_notices, ordinal_weight
+from raterscope.algorithms.labels.ordinal import is_ordinal, order_notices
+from raterscope.algorithms.labels.ordinal_weight import ordinal_weight
 from raterscope.algorithms.labels.result import convergence_notices, count_confusion, make_fusion
 from raterscope.algorithms.labels.shared_confusion import (
     crowd_counts,
