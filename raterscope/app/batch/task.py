@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from raterscope.algorithms.progress import RefusedError, silent
 from raterscope.app import importing
 from raterscope.app.batch.manifest import Case
-from raterscope.app.batch.running import (
+from raterscope.app.batch.records import (
     DRAFTS,
     FILES,
     LOG,
