@@ -1,4 +1,7 @@
-"""Preview of an import: what was understood of the files, what is skipped, and which names may be joined."""
+"""Preview of an import: what was understood of the files, what is skipped, and which names may be joined.
+
+New names are checked, and applied to what was read.
+"""
 
 from __future__ import annotations
 

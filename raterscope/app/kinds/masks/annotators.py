@@ -1,4 +1,8 @@
-"""Evidence on raters from masks: bias, overlap, distance and weight over cases, effect of an exclusion."""
+"""Evidence on raters from masks: bias, overlap, distance and weight over cases, effect of an exclusion.
+
+Tables of raters: figures, agreement and disputes, and clusters over cases by overlap, or by the share of cases
+in which raters follow one consensus.
+"""
 
 from __future__ import annotations
 

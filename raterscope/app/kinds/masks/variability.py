@@ -1,4 +1,4 @@
-"""Inter-observer variability of volumes over the cases of a study, for each structure."""
+"""Inter-observer variability of volumes and outlines over the cases of a study, for each structure."""
 
 from __future__ import annotations
 
