@@ -27,12 +27,10 @@ from numpy.typing import ArrayLike, NDArray
 from raterscope.algorithms.annotators.measurements import LEVEL
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 TERMS = ("case", "reader", "interaction", "error")
 
-_UPPER = (1 + LEVEL) / 2
 _STEP = 1e-3
 _LEAST = 1e-3
 _NONE = 1.1 * _LEAST

@@ -15,7 +15,7 @@ _MANY = 1e5
 
 _COMPUTING = Lock()
 
-_LEAST, _MOST, _STEP = 0.02, 2e4, 0.08
+_SMALLEST, _LARGEST, _STEP = 0.02, 2e4, 0.08
 """Range of the parameters of the table, and its step in their logarithms."""
 
 
@@ -50,7 +50,7 @@ def _interpolate(first: FloatArray, second: FloatArray, at: float) -> FloatArray
     end = np.empty(len(first))
     with _COMPUTING:  # once, not in each thread
         table = _table(at)
-    interpolate(first, second, table, _LEAST, _MOST, _STEP, np.empty((2, 6)), end)
+    interpolate(first, second, table, _SMALLEST, _LARGEST, _STEP, np.empty((2, 6)), end)
     return end
 
 
@@ -61,7 +61,7 @@ def _table(at: float) -> FloatArray:
 
     if at > 0.5:  # 1 - x has the parameters exchanged
         return np.ascontiguousarray(-_table(1.0 - at).T)
-    nodes = np.exp(np.arange(np.log(_LEAST), np.log(_MOST) + _STEP, _STEP))
+    nodes = np.exp(np.arange(np.log(_SMALLEST), np.log(_LARGEST) + _STEP, _STEP))
     first, second = nodes[:, None], nodes[None, :]
     # The complement on its own: near one, 1 - x has few digits.
     return np.asarray(np.log(betaincinv(first, second, at)) - np.log(betaincinv(second, first, 1.0 - at)))

@@ -1,7 +1,7 @@
 """Evidence on raters from masks: bias, overlap, distance and weight over cases, effect of an exclusion.
 
-Tables of raters: figures, agreement and disputes, and clusters over cases by overlap, or by the share of cases
-in which raters follow one consensus.
+Tables of raters: figures, agreement and disputes, and clusters over cases by overlap, or by the share of
+cases in which raters follow one consensus.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The part of masks in a report: cases with their slices, tables and decisions, all cases together, variability."""
+"""The part of masks in a report: cases with slices, tables and decisions; all cases together; variability."""
 
 from __future__ import annotations
 
