@@ -13,7 +13,8 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,9 +29,201 @@ from raterscope.algorithms.annotators.measurements import (
     repeatability,
 )
 from raterscope.algorithms.annotators.paired_tests import holm, wilcoxon
-from raterscope.algorithms.annotators.reader_variance import ReaderVariance, reader_variance
 from raterscope.algorithms.annotators.repeated_answers import reads_of
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
+
+IntArray = NDArray[np.int64]
+
+TERMS = ("case", "reader", "interaction", "error")
+
+_STEP = 1e-3
+_LEAST = 1e-3
+_NONE = 1.1 * _LEAST
+"""Share of the total standard deviation below which a term counts as zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReaderVariance:
+    """Standard deviations of the terms of a mixed model, in the unit of the measurements."""
+
+    mean: Coefficient  # of all measurements
+    # case, reader: between cases, and between readers' offsets; 0 without an interval where none was found
+    case: Coefficient
+    reader: Coefficient
+    # of a reader on a case, beyond both; NaN without repeated reads, where it is part of the error
+    interaction: Coefficient
+    error: Coefficient  # between reads of a case by one reader; without repeated reads, with the interaction
+    cases: int
+    readers: int
+    measurements: int
+
+    @property
+    def repeated(self) -> bool:
+        """Whether readers read cases more than once."""
+        return not math.isnan(self.interaction.value)
+
+    @property
+    def reproducibility(self) -> float:
+        """Standard deviation between single reads of a case by different readers."""
+        terms = (self.reader, self.interaction, self.error)
+        return math.sqrt(sum(term.value**2 for term in terms if not math.isnan(term.value)))
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Measurements by case and reader."""
+
+    mean: FloatArray  # (n, k): of the reads of each cell; NaN without any
+    count: FloatArray  # (n, k): reads
+    within: float  # sum of squares of reads about their cell's mean
+
+
+def reader_variance(values: ArrayLike, case: ArrayLike, reader: ArrayLike) -> ReaderVariance:
+    """Fit the mixed model.
+
+    `values`: (N,). `case`, `reader`: (N,), from 0; the same pair more than once for repeated reads. Raises
+    `ValueError`: for fewer than two cases or readers, or values that are not finite.
+
+    Notes
+    -----
+    Intervals of standard deviations: the chi-squared distribution whose degrees of freedom match the variance
+    of the estimate by the curvature of the likelihood, [satterthwaite1946]_.
+
+
+    Examples
+    --------
+    >>> fit = reader_variance([1, 2, 3, 5, 6, 7, 9, 9, 12], [0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3)
+    >>> round(fit.case.value, 2), round(fit.reader.value, 2), round(fit.error.value, 2)
+    (3.99, 1.15, 0.58)
+    """
+    from scipy.optimize import minimize
+
+    cells = cells_of(values, case, reader)
+    n, k = cells.mean.shape
+    repeated = bool((cells.count > 1).any())
+    measurements = int(cells.count.sum())
+    total = float(np.std(np.asarray(values, dtype=np.float64), ddof=1))
+    if total == 0:
+        zero, mean = Coefficient(0.0, math.nan, math.nan), float(np.asarray(values, dtype=float)[0])
+        missing = Coefficient(math.nan, math.nan, math.nan)
+        return ReaderVariance(
+            Coefficient(mean, mean, mean), zero, zero, zero if repeated else missing, zero, n, k,
+            int(cells.count.sum()),
+        )  # fmt: skip
+    scaled = Cells((cells.mean - np.nanmean(cells.mean)) / total, cells.count, cells.within / total**2)
+
+    def deviance(sizes: FloatArray) -> float:
+        return _deviance(scaled, sizes, repeated)[0]
+
+    starts = ([0.8, 0.3, 0.3, 0.5], [0.3, 0.3, 0.3, 0.8], [0.9, 0.1, 0.1, 0.1])
+    bounds = [(0.0, 10.0)] * (2 + repeated) + [(_LEAST, 10.0)]
+    fits = [
+        minimize(
+            deviance, start if repeated else [*start[:2], start[3]], method="L-BFGS-B", bounds=bounds,
+            options={"ftol": 1e-13, "gtol": 1e-8},
+        )
+        for start in starts
+    ]  # fmt: skip
+    best = min(fits, key=lambda fit: float(fit.fun)).x
+    _, center, center_variance = _deviance(scaled, best, repeated)
+    squares, spreads = _curved(deviance, best)
+    terms = [_with_interval(*figures, total) for figures in zip(squares, spreads, strict=True)]
+    of_case, of_reader, *middle, of_error = terms
+    interaction = middle[0] if middle else Coefficient(math.nan, math.nan, math.nan)
+    freedom = max(1, min(n, k if best[1] > _NONE else n) - 1)
+    half = float(scipy.special.stdtrit(freedom, _UPPER)) * math.sqrt(center_variance) * total
+    mean = center * total + float(np.nanmean(cells.mean))
+    center_interval = Coefficient(mean, mean - half, mean + half)
+    return ReaderVariance(center_interval, of_case, of_reader, interaction, of_error, n, k, measurements)
+
+
+def cells_of(values: ArrayLike, case: ArrayLike, reader: ArrayLike) -> Cells:
+    """Gather measurements by case and reader."""
+    y = np.asarray(values, dtype=np.float64)
+    rows, columns = np.asarray(case, dtype=np.int64), np.asarray(reader, dtype=np.int64)
+    if not np.isfinite(y).all():
+        raise ValueError("a value is not finite; expected finite ones.")
+    n, k = (int(index.max(initial=-1)) + 1 for index in (rows, columns))
+    if min(n, k) < 2:
+        raise ValueError(f"{n} cases and {k} readers; expected two or more of each.")
+    count, total = np.zeros((n, k)), np.zeros((n, k))
+    np.add.at(count, (rows, columns), 1.0)
+    np.add.at(total, (rows, columns), y)
+    mean = np.divide(total, count, out=np.full((n, k), np.nan), where=count > 0)
+    return Cells(mean, count, float(((y - mean[rows, columns]) ** 2).sum()))
+
+
+def _deviance(cells: Cells, sizes: FloatArray, repeated: bool) -> tuple[float, float, float]:
+    """Return -2 log restricted likelihood, the mean, and its variance.
+
+    `sizes` are standard deviations of the terms. Cell means and the scatter within cells are independent;
+    the covariance of the means is diagonal but for cases and readers, which are eliminated in turn.
+    """
+    case, reader, error = sizes[0] ** 2, sizes[1] ** 2, sizes[-1] ** 2
+    extra = sizes[2] ** 2 if repeated else 0.0
+    known = cells.count > 0
+    variance = np.where(known, extra + error / np.maximum(cells.count, 1), 1.0)
+    weight = np.where(known, 1.0 / variance, 0.0)
+    columns = np.stack([np.where(known, cells.mean, 0.0), known.astype(np.float64)])
+    spread = 1.0 + case * weight.sum(axis=1)
+    shrink = case / spread
+    # V1 = D + case Z Z': products with its inverse, for both columns.
+    sums = np.einsum("nk,cnk->cn", weight, columns)
+    inner = np.einsum("cnk,nk,dnk->cd", columns, weight, columns) - np.einsum(
+        "cn,n,dn->cd", sums, shrink, sums
+    )
+    of_readers = np.einsum("nk,cnk->kc", weight, columns) - np.einsum("nk,n,cn->kc", weight, shrink, sums)
+    among = np.diag(weight.sum(axis=0)) - np.einsum("nk,n,nl->kl", weight, shrink, weight)
+    system = np.eye(len(among)) + reader * among
+    inner -= reader * of_readers.T @ np.linalg.solve(system, of_readers)
+    log_determinant = float(
+        np.log(variance[known]).sum() + np.log(spread).sum() + np.linalg.slogdet(system)[1]
+    )
+    center = inner[0, 1] / inner[1, 1]
+    rest = inner[0, 0] - inner[0, 1] ** 2 / inner[1, 1]
+    spare = float((cells.count - 1)[known].sum())
+    within = spare * math.log(error) + cells.within / error if spare else 0.0
+    deviance = log_determinant + rest + math.log(inner[1, 1]) + within
+    return float(deviance), float(center), float(1.0 / inner[1, 1])
+
+
+def _curved(deviance: Callable[[FloatArray], float], best: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return variances of the terms, and the variances of these estimates; NaN for a term at zero."""
+    squares = best**2
+    free = np.flatnonzero(best > _NONE)
+    step = np.maximum(squares * _STEP * 10, 1e-7)
+    hessian = np.zeros((len(free), len(free)))
+
+    def at(*moves: tuple[int, float]) -> float:
+        moved = squares.copy()
+        for term, by in moves:
+            moved[term] += by
+        return deviance(np.sqrt(np.maximum(moved, 0.0)))
+
+    for row, a in enumerate(free.tolist()):
+        for column, b in enumerate(free.tolist()):
+            up, down = step[a], step[b]
+            hessian[row, column] = (
+                at((a, up), (b, down)) - at((a, up), (b, -down)) - at((a, -up), (b, down))
+                + at((a, -up), (b, -down))
+            ) / (4 * up * down)  # fmt: skip
+    spread = np.full(len(best), np.nan)
+    with suppress(np.linalg.LinAlgError):
+        spread[free] = 2 * np.diag(np.linalg.inv((hessian + hessian.T) / 2))
+    return squares, spread
+
+
+def _with_interval(square: float, spread: float, unit: float) -> Coefficient:
+    value = math.sqrt(square) * unit
+    if math.sqrt(square) <= _NONE:
+        return Coefficient(0.0, math.nan, math.nan)
+    if not spread > 0:
+        return Coefficient(value, math.nan, math.nan)
+    freedom = 2 * square**2 / spread
+    low, high = (value * math.sqrt(freedom / (2 * float(scipy.special.gammaincinv(freedom / 2, share))))
+                 for share in (_UPPER, 1 - _UPPER))  # fmt: skip
+    return Coefficient(value, low, high)
+
 
 FloatArray = NDArray[np.float64]
 NO_COEFFICIENT = Coefficient(math.nan, math.nan, math.nan)

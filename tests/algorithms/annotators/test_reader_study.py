@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.annotators.paired_tests import holm, wilcoxon
-from raterscope.algorithms.annotators.reader_study import compare_readers, compare_reads, mean_over_pairs
-from raterscope.algorithms.annotators.reader_variance import TERMS, reader_variance
+from raterscope.algorithms.annotators.reader_study import (
+    TERMS,
+    compare_readers,
+    compare_reads,
+    mean_over_pairs,
+    reader_variance,
+)
 from tests.algorithms.annotators.reader_studies import coverage_of_studies
 
 
