@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.batch.records import STATUS_FILE, STUDY, folder_of, read_record
+from raterscope.app.batch.task import STATUS_FILE, STUDY, folder_of, read_record
 from raterscope.app.errors import InputError
 from raterscope.app.formats.tables import read_table
 from raterscope.app.study import Study, labels, pairs

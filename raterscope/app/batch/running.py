@@ -17,8 +17,14 @@ from pathlib import Path
 from raterscope.algorithms.progress import Watch
 from raterscope.app.batch.executors import CaseExecutor, LostError, MakeExecutor, WorkerDiedError
 from raterscope.app.batch.manifest import Case
-from raterscope.app.batch.records import CaseRecord, read_record, write_status
-from raterscope.app.batch.task import GroupRecord, keep_failure, run_group
+from raterscope.app.batch.task import (
+    CaseRecord,
+    GroupRecord,
+    keep_failure,
+    read_record,
+    run_group,
+    write_status,
+)
 from raterscope.text import time_left
 
 POLL = 0.2

@@ -19,8 +19,8 @@ from raterscope.app.batch.executors import (
     snakemake_script,
 )
 from raterscope.app.batch.manifest import Case, read_manifest
-from raterscope.app.batch.records import DRAFTS, claim, folder_of, read_record
 from raterscope.app.batch.running import run_cases, shard
+from raterscope.app.batch.task import DRAFTS, claim, folder_of, read_record
 from raterscope.app.cli import main
 from raterscope.app.errors import TableProblems
 from tests.app.kinds.masks.made import four_raters

@@ -10,8 +10,7 @@ import pytest
 
 from raterscope.app.batch.gathering import gather_cohort
 from raterscope.app.batch.manifest import read_manifest
-from raterscope.app.batch.records import STUDY, folder_of, write_status
-from raterscope.app.batch.task import run_case
+from raterscope.app.batch.task import STUDY, folder_of, run_case, write_status
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.kinds.masks.report import sections

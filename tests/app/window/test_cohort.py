@@ -5,8 +5,7 @@ from PySide6.QtCore import Qt
 
 from raterscope.app.batch.gathering import gather_cohort
 from raterscope.app.batch.manifest import read_manifest
-from raterscope.app.batch.records import write_status
-from raterscope.app.batch.task import run_case
+from raterscope.app.batch.task import run_case, write_status
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.output_dialogs import FailedCasesDialog
 from tests.app.batch.test_batch import a_manifest
