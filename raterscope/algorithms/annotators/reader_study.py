@@ -1,4 +1,9 @@
-"""Readers of a study who measured the same cases, perhaps repeatedly: bias and repeatability of each.
+"""Readers of a study who measured the same cases, perhaps repeatedly: bias and repeatability of each, variance of all.
+
+A measurement of case i by reader j is mean + case(i) + reader(j) + interaction(i, j) + error, all terms
+random and normal: a linear mixed model with crossed effects. It is fitted by restricted maximum likelihood
+(REML, [patterson1971]_), which with complete tables gives the analysis of variance. Cases or reads may be
+missing.
 
 References
 ----------
@@ -8,6 +13,10 @@ References
    80-83, doi:10.2307/3001968.
 .. [holm1979] S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
    Statistics 6 (1979) 65-70.
+.. [patterson1971] H. D. Patterson and R. Thompson, "Recovery of inter-block information when block sizes are
+   unequal", Biometrika 58 (1971) 545-554, doi:10.1093/biomet/58.3.545.
+.. [satterthwaite1946] F. E. Satterthwaite, "An approximate distribution of estimates of variance
+   components", Biometrics Bulletin 2 (1946) 110-114, doi:10.2307/3002019.
 """
 
 from __future__ import annotations
