@@ -1,4 +1,4 @@
-"""Readers of a study who measured the same cases, perhaps repeatedly: bias and repeatability of each, variance of all.
+"""Readers of a study who measured the same cases, perhaps repeatedly: bias, repeatability, variance.
 
 A measurement of case i by reader j is mean + case(i) + reader(j) + interaction(i, j) + error, all terms
 random and normal: a linear mixed model with crossed effects. It is fitted by restricted maximum likelihood
