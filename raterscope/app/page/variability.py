@@ -57,7 +57,6 @@ _MOST_BYTES = 1 << 20
 _MOST_PLOTS = 6
 _LEAST_POINTS = 3
 _ROW_HEIGHT, _FOREST_HEIGHT = 46, 110
-_NO_INTERVAL = (math.nan, math.nan)
 
 AT_LEAST = {
     "dice": "Dice", "surface_dice": "surface Dice", "conformity": "conformity index",
