@@ -36,10 +36,9 @@ from raterscope.app.reader_studies.assignment import (
 from raterscope.app.reader_studies.reading_file import CaseMarks, Operation
 from raterscope.app.study import ImageEntry, Study, StudyError
 from raterscope.app.study.file_digests import digest_of_images
-from raterscope.app.study.labels import add_votes
+from raterscope.app.study.labels import add_contents, add_votes, read_contents
 from raterscope.app.study.masks import PlacedMask, add_masks
 from raterscope.app.study.pairs import add_pairs
-from raterscope.app.study.task_contents import add_contents, read_contents
 
 Index = tuple[int, int, int]
 

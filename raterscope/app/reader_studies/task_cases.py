@@ -18,9 +18,8 @@ from raterscope.app.formats.sounds import find_media, media_kind
 from raterscope.app.formats.sources import IMAGES, Source
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.study import Study
-from raterscope.app.study.labels import pictures_of
+from raterscope.app.study.labels import pictures_of, read_all_contents, split_comparison
 from raterscope.app.study.pairs import item_pictures
-from raterscope.app.study.task_contents import read_all_contents, split_comparison
 from raterscope.app.study.vote_sets import ComparisonSet
 
 MOST_PICTURES = 4

@@ -19,13 +19,13 @@ from raterscope.app.review.subjects import SpotsSubject
 from raterscope.app.study.arrays import copy_object, read_object, write_object
 from raterscope.app.study.imports import number_annotators
 from raterscope.app.study.kinds import STORED
+from raterscope.app.study.labels import copy_contents
 from raterscope.app.study.masks import store_codings, stored_codings
 from raterscope.app.study.merging import MergedRuns
 from raterscope.app.study.records import MarksRecord, RunEntry, StudyError
 from raterscope.app.study.references import stored_path
 from raterscope.app.study.rows import DECISION, GRID, IMAGE, decision_row
 from raterscope.app.study.study import Study
-from raterscope.app.study.task_contents import copy_contents
 from raterscope.app.study.vote_sets import PairsRecord, VotesRecord
 
 Rename = Callable[[str, str], str]

@@ -16,10 +16,9 @@ from raterscope.app.formats.records import PairTable
 from raterscope.app.review import standing_names
 from raterscope.app.study.arrays import write_object
 from raterscope.app.study.imports import number_annotators, number_import
-from raterscope.app.study.labels import link_pictures
+from raterscope.app.study.labels import add_contents, link_pictures
 from raterscope.app.study.records import RunEntry
 from raterscope.app.study.study import Study
-from raterscope.app.study.task_contents import add_contents
 from raterscope.app.study.vote_sets import pack_names, pairs_record, positions_of, records_of, unpack_names
 
 UNNAMED = "pairs"

@@ -17,10 +17,9 @@ from raterscope.app.reader_studies.collecting import collect
 from raterscope.app.reader_studies.reading_file import ReadingFile
 from raterscope.app.reader_studies.task_cases import read_comparison_cases, read_task_cases
 from raterscope.app.study import Study, StudyError
-from raterscope.app.study.labels import labels_of, pictures_of
+from raterscope.app.study.labels import add_contents, labels_of, pictures_of, read_all_contents
 from raterscope.app.study.masks import read_masks
 from raterscope.app.study.pairs import item_pictures, pairs_of
-from raterscope.app.study.task_contents import add_contents, read_all_contents
 from tests.app.reader_studies.making import comparisons, images, make, read, texts
 
 KINDS = ("clicks", "masks", "labels", "pairs")

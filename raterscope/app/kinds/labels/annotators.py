@@ -46,8 +46,7 @@ from raterscope.app.kinds.labels.runs import (
 from raterscope.app.page.contents import Block, Gallery, Picture, Section, Table
 from raterscope.app.review import fold
 from raterscope.app.study import Study
-from raterscope.app.study.labels import decided_classes, labels_of_voters
-from raterscope.app.study.task_contents import read_contents
+from raterscope.app.study.labels import decided_classes, labels_of_voters, read_contents
 from raterscope.app.study.vote_sets import class_indices
 
 MISTAKES = 5

@@ -25,6 +25,7 @@ from raterscope.app.kinds.labels.runs import Question
 from raterscope.app.study import Study
 from raterscope.app.study.labels import (
     UNNAMED,
+    add_contents,
     add_true_labels,
     add_votes,
     usual_meaning,
@@ -32,7 +33,6 @@ from raterscope.app.study.labels import (
     with_classes,
 )
 from raterscope.app.study.records import Scheme
-from raterscope.app.study.task_contents import add_contents
 from raterscope.app.study.vote_sets import apply_truth, join_votes, truth_record, votes_record
 
 _REMEDY = "--stands output=class changes it"

@@ -18,8 +18,8 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.sounds import Sound, find_media, media_kind, outline, read_sound
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import Study
+from raterscope.app.study.labels import read_contents
 from raterscope.app.study.records import ImageEntry
-from raterscope.app.study.task_contents import read_contents
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.labels.tasks import TaskReview
 from raterscope.app.workspaces.task_pictures import ask_to_open, load_picture

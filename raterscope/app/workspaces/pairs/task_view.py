@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.progress import Watch
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import Study
-from raterscope.app.study.task_contents import read_contents, split_comparison
+from raterscope.app.study.labels import read_contents, split_comparison
 from raterscope.app.workspaces.pairs.scene import Scene
 from raterscope.app.workspaces.pairs.screen import PairsCore, PairsPart
 from raterscope.app.workspaces.task_pictures import ask_to_open, load_picture

@@ -8,7 +8,7 @@ from raterscope.app.formats.labels import find_labels, read_labels
 from raterscope.app.formats.records import LabelTable, TaskContents
 from raterscope.app.kinds.labels.imports import read_label_files, store_labels
 from raterscope.app.study import Study
-from raterscope.app.study.task_contents import read_contents
+from raterscope.app.study.labels import read_contents
 
 
 def write(path: Path, text: str) -> Path:

@@ -9,8 +9,8 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.pairs import has_pairs, read_pairs
 from raterscope.app.formats.pairs.writing import write_pairs
 from raterscope.app.study import Study
+from raterscope.app.study.labels import read_contents
 from raterscope.app.study.pairs import add_pairs, pairs_of
-from raterscope.app.study.task_contents import read_contents
 
 SKY, SEA = "Why is the sky blue?", "Why is the sea salty?"
 

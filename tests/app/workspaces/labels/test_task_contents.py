@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QMessageBox
 
 from raterscope.app.formats.records import TaskContents
 from raterscope.app.study import Study
-from raterscope.app.study.task_contents import add_contents
+from raterscope.app.study.labels import add_contents
 from raterscope.widgets import theme
 from raterscope.widgets.panels.task_content import ContentBrowser
 from tests.app.driving import idle, open_study
