@@ -15,7 +15,7 @@ from raterscope.app.formats.sources import Source
 from raterscope.app.kinds.pairs.variability import agreement_on_pairs, consistency_of
 from raterscope.app.reader_studies.collecting import collect
 from raterscope.app.reader_studies.reading_file import ReadingFile
-from raterscope.app.reader_studies.task_cases import read_comparison_cases, read_task_cases
+from raterscope.app.reader_studies.set_up import read_comparison_cases, read_task_cases
 from raterscope.app.study import Study, StudyError
 from raterscope.app.study.labels import add_contents, labels_of, pictures_of, read_all_contents
 from raterscope.app.study.masks import read_masks
