@@ -1,4 +1,4 @@
-"""Runs of any kind over a study: input, outcome of each item, versions, storing; non-convergence in words."""
+"""Runs of any kind over a study: input, outcome of each item, versions, and storing the result."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Table of the annotators of all kinds: one row each, with all that the kinds know of them; the unusual ones.
-
-A value is compared with the crowd's median in robust standard deviations. It counts as unusual if its whole
-interval is farther from the ideal than the median; without an interval it does not. The order also includes
-the value's own uncertainty, so that three votes do not precede three hundred. It decides nothing.
-"""
+"""Table of the annotators of all kinds: one row each, with all that the kinds know of them."""
 
 from __future__ import annotations
 

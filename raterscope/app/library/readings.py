@@ -14,7 +14,7 @@ import numpy as np
 from raterscope.app.errors import InputError, plain
 from raterscope.app.library.inputs import DataError, plain_errors
 from raterscope.app.reader_studies.assignment import locate_picture
-from raterscope.app.reader_studies.mask_strokes import draw_strokes, pack_stroke
+from raterscope.app.reader_studies.collected_marks import draw_strokes, pack_stroke
 from raterscope.app.reader_studies.reading_file import ReadingFile
 
 

@@ -1,4 +1,4 @@
-"""Observer variability of labels: agreement between annotators, and of repeated answers."""
+"""Observer variability of labels: kappas and alpha between annotators, and of repeated answers."""
 
 from __future__ import annotations
 
