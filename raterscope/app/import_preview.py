@@ -1,7 +1,4 @@
-"""Preview of an import: what was understood of the files, what is skipped, and which names may be joined.
-
-New names are checked, and applied to what was read.
-"""
+"""Preview of an import: what was understood of the files, what is skipped, and which names may be joined."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""Agreement between experts who decided on the same subjects, and of each with themselves; review sessions.
+"""Agreement between experts who decided on the same subjects: kappa, alpha, and Dice for settled voxels.
 
-Intervals of kappa and alpha are of the bootstrap over subjects; of Dice, for settled voxels, by the jackknife
-over the structures of all cases.
-
-A pause of more than 15 minutes ends a session. Self-agreement is the share of spots, tasks and annotators of
-pairs that an expert decided alike again: in a later session, or after an acceptance sample was drawn. What
-was undone or reopened in between is a correction, and is not counted.
+Intervals of kappa and alpha are of the bootstrap over subjects; of Dice by the jackknife over the structures
+of all cases.
 
 References
 ----------
