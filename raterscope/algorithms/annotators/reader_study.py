@@ -38,7 +38,7 @@ from raterscope.algorithms.annotators.measurements import (
     repeatability,
 )
 from raterscope.algorithms.annotators.paired_tests import holm, wilcoxon
-from raterscope.algorithms.annotators.repeated_answers import reads_of
+from raterscope.algorithms.annotators.reads import reads_of
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
 
 IntArray = NDArray[np.int64]

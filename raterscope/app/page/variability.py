@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.measurements import REPEATABILITY
 from raterscope.algorithms.annotators.reader_study import ReaderComparison, ReaderVariance
-from raterscope.algorithms.annotators.repeated_answers import reads_of, split_read
+from raterscope.algorithms.annotators.reads import reads_of, split_read
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import format_number

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from raterscope.algorithms.annotators.repeated_answers import read_name
+from raterscope.algorithms.annotators.reads import read_name
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.records import READING_SUFFIX

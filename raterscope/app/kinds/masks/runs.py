@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.annotators.repeated_answers import read_notices
+from raterscope.algorithms.annotators.reads import read_notices
 from raterscope.algorithms.masks.calibration import (
     LEVELS,
     Calibration,

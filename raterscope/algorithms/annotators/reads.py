@@ -1,0 +1,68 @@
+"""Names of an annotator's repeated reads: the second read of anna is the annotator "anna (read 2)"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_READ = re.compile(r"(?P<person>.+) \(read (?P<read>[1-9]\d{0,5})\)", re.DOTALL)
+
+
+def read_name(person: str, read: int) -> str:
+    """Return the name under which a person's read is stored: the person's own for the first.
+
+    Examples
+    --------
+    >>> read_name("anna", 1), read_name("anna", 2)
+    ('anna', 'anna (read 2)')
+    """
+    if read < 1:
+        raise ValueError(f"read {read}; expected 1 or more.")
+    return person if read == 1 else f"{person} (read {read})"
+
+
+def split_read(name: str) -> tuple[str, int]:
+    """Return the person and the number of the read of an annotator's name.
+
+    Examples
+    --------
+    >>> split_read("anna (read 2)"), split_read("anna")
+    (('anna', 2), ('anna', 1))
+    """
+    match = _READ.fullmatch(name)
+    return (name, 1) if match is None else (match["person"], int(match["read"]))
+
+
+def reads_of(names: Iterable[str]) -> dict[str, dict[int, str]]:
+    """Group annotators by person: their names by the number of the read, in order.
+
+    Examples
+    --------
+    >>> reads_of(["anna (read 2)", "ben", "anna"])
+    {'anna': {1: 'anna', 2: 'anna (read 2)'}, 'ben': {1: 'ben'}}
+    """
+    people: dict[str, dict[int, str]] = {}
+    for name in names:
+        person, read = split_read(name)
+        people.setdefault(person, {})[read] = name
+    return {person: dict(sorted(reads.items())) for person, reads in people.items()}
+
+
+def read_notices(names: Iterable[str]) -> tuple[str, ...]:
+    """Return a notice on later reads, which a fusion counts as further annotators; none without any.
+
+    Examples
+    --------
+    >>> read_notices(["anna", "anna (read 2)", "ben"])[0][:60]
+    '1 annotator is a later read of another one: each read counts'
+    >>> read_notices(["anna", "ben"])
+    ()
+    """
+    later = sum(len(reads) - 1 for reads in reads_of(names).values())
+    if not later:
+        return ()
+    are = "1 annotator is a later read" if later == 1 else f"{later:,} annotators are later reads"
+    return (
+        f"{are} of another one: each read counts as an annotator of its own. People agree with themselves "
+        "more than with others, so the result is less sure than it looks. Exclude later reads to avoid this.",
+    )
