@@ -188,6 +188,12 @@ class FigureMenu(QObject):
         if isinstance(widget, QAbstractScrollArea):
             widget.viewport().installEventFilter(self)
 
+    def report_through(self, other: FigureMenu) -> None:
+        """Use the connections of another menu, for a figure that is made after the window listened."""
+        self.leaving.connect(other.leaving)
+        self.reported.connect(other.reported)
+        self.caption = lambda: other.caption()
+
     def _action(self, words: str) -> QAction:
         action = QAction(words, self._place)
         self.menu.addAction(action)

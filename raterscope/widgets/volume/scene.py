@@ -53,6 +53,17 @@ class HeatMap:
     label: str  # quantity with its unit: "doubt", "weight of rater 4", "deviation, mm"
     scale: float = 1.0  # `values` times this are in the unit of `label`: 1 / 255 for shares kept as bytes
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The two ends of the colours as text."""
+        low, high = (f"{end:,.0f}" if abs(end) >= 1000 else f"{end:.3g}" for end in (self.low, self.high))
+        return low, high
+
+    @property
+    def table(self) -> NDArray[np.uint8]:
+        """(256, 3) colours from the low to the high end."""
+        return np.ascontiguousarray(_TABLES[self.colours])
+
 
 @dataclass(frozen=True, eq=False)
 class Band:
@@ -101,14 +112,22 @@ def heat_picture(heat: HeatMap, plane: Plane, index: int) -> tuple[QImage, Box] 
     cut = plane.cut_crop(heat.values, heat.origin, index)
     if cut is None:
         return None
-    visible = plane.evenly(*cut)
+    levels = _levels(heat, plane.evenly(*cut))
+    return _picture(np.take(_colours(heat.colours), levels)), plane.box_of(heat.origin, heat.values.shape)
+
+
+def heat_colours(heat: HeatMap, values: NDArray[np.generic]) -> NDArray[np.float32]:
+    """Return the colours of some values of a heat map, red, green and blue from 0 to 1; (..., 3)."""
+    return np.asarray(heat.table[_levels(heat, values)] / 255.0, dtype=np.float32)
+
+
+def _levels(heat: HeatMap, values: NDArray[np.generic]) -> NDArray[np.uint8]:
     span = (heat.high - heat.low) or 1.0
-    share = visible.astype(np.float32)
+    share = values.astype(np.float32)
     share *= np.float32(heat.scale * 255.0 / span)
     share -= np.float32(heat.low * 255.0 / span)
     np.nan_to_num(share, copy=False, nan=0.0)
-    levels = np.clip(share + 0.5, 0, 255, out=share).astype(np.uint8)
-    return _picture(np.take(_colours(heat.colours), levels)), plane.box_of(heat.origin, heat.values.shape)
+    return np.clip(share + 0.5, 0, 255, out=share).astype(np.uint8)
 
 
 def mask_picture(mask: NDArray[np.bool_], colour: QColor) -> QImage:
@@ -124,7 +143,7 @@ def paint_colour_bar(painter: QPainter, right: float, top: float, heat: HeatMap)
     right, top = right / text_size(), top / text_size()
     painter.setFont(theme.font(theme.CAPTION))
     metrics = QFontMetrics(painter.font())
-    ends = tuple(f"{end:,.0f}" if abs(end) >= 1000 else f"{end:.3g}" for end in (heat.low, heat.high))
+    ends = heat.ends
     width = max(150, metrics.horizontalAdvance(heat.label)) + 2 * MARGIN
     box = QRectF(right - width, top, width, BAR_HEIGHT)
     paint_chip_ground(painter, box)
@@ -132,7 +151,7 @@ def paint_colour_bar(painter: QPainter, right: float, top: float, heat: HeatMap)
     painter.setPen(QColor(theme.DARK.second))
     middle = Qt.AlignmentFlag.AlignVCenter
     painter.drawText(line, Qt.AlignmentFlag.AlignLeft | middle, heat.label)
-    colours = np.ascontiguousarray(_TABLES[heat.colours])
+    colours = heat.table
     bar = QImage(colours.data, 256, 1, 768, QImage.Format.Format_RGB888)
     painter.drawImage(QRectF(line.left(), box.top() + 22, line.width(), 8), bar)
     painter.setPen(QColor(theme.DARK.text))

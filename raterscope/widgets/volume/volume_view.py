@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QRect, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
@@ -15,6 +15,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets import theme
 from raterscope.widgets.hints import ChipRow
 from raterscope.widgets.parts import WrappingRow
+from raterscope.widgets.volume.arrangement import STRIP, SURFACE, arrange
 from raterscope.widgets.volume.measuring import Measurement, describe, describe_voxel
 from raterscope.widgets.volume.overlay import EDGE
 from raterscope.widgets.volume.plane import PLANES, Index, Levels, Plane, Window, planes_of
@@ -30,11 +31,8 @@ from raterscope.widgets.volume.volume_controls import (
     WindowEntry,
 )
 
-LARGE_SHARE = 0.64
-"""Of the width, what the large one of three views has."""
-
-RULE = 1
-
+if TYPE_CHECKING:
+    from raterscope.widgets.volume.surface_view import SurfaceView
 
 WINDOW_DRAG = 300.0
 """Pixels of a drag in which the width of the window grows by a factor of e, or its level by its width."""
@@ -89,6 +87,9 @@ class VolumeView(QWidget):
         self._strip = DisputeStrip(self)
         self._strip.slice_chosen.connect(self._on_strip)
         self._has_dispute = False
+        self.surface: SurfaceView | None = None
+        """The 3-D view while it is open."""
+        self._surface_alone = False
         self._window_before: Window = (0.0, 1.0)
         self._window_chip = WindowChip()
         self._window_chip.preset_chosen.connect(self.show_preset)
@@ -187,6 +188,7 @@ class VolumeView(QWidget):
                 self._views[name].changed()
             self._views[name].keep_in_sight()
             self._views[name].update()
+        self._redraw_surface()
         self._emit_index()
         self.crosshair_moved.emit(new)
 
@@ -208,10 +210,38 @@ class VolumeView(QWidget):
         """Show all three views, or one of them large."""
         if layout != "three" and layout not in PLANES:
             raise ValueError(f"layout {layout!r}; expected three, axial, coronal or sagittal")
-        if layout != self._layout:
-            self._layout = layout
+        if layout != self._layout or self._surface_alone:
+            self._layout, self._surface_alone = layout, False
             self._arrange()
             self.layout_changed.emit(layout)
+
+    def open_surface(self) -> SurfaceView:
+        """Open the 3-D view beside the others, empty."""
+        from raterscope.widgets.volume.surface_view import SurfaceView  # loads the modules for OpenGL
+
+        if self.surface is None:
+            self.surface = SurfaceView(self._scene, self)
+            self.surface.pointed.connect(self.go_to)
+            self.surface.enlarged.connect(self._on_surface_enlarged)
+            self.surface.menu.report_through(self._views[self._native].menu)
+            self._arrange()
+            self.surface.show()
+        return self.surface
+
+    def close_surface(self) -> None:
+        """Close the 3-D view."""
+        surface, self.surface, self._surface_alone = self.surface, None, False
+        if surface is not None:
+            had_focus = surface.hasFocus()
+            surface.hide()
+            surface.deleteLater()
+            self._arrange()
+            if had_focus:
+                self.setFocus()
+
+    def _on_surface_enlarged(self) -> None:
+        self._surface_alone = not self._surface_alone
+        self._arrange()
 
     def _large(self) -> str:
         return self._layout if self._layout in self._planes else self._native
@@ -219,23 +249,21 @@ class VolumeView(QWidget):
     def _arrange(self) -> None:
         large = self._large()
         alone = self._layout in self._planes or len(self._planes) == 1
-        wide, high = self.width(), self.height()
         strip = STRIP_WIDTH if self._has_dispute else 0
-        room = wide - strip if alone else round((wide - strip) * LARGE_SHARE)
+        others = [] if alone else [name for name in self._planes if name != large]
+        places = arrange(
+            self.width(), self.height(), large, others, strip=strip, surface=self.surface is not None
+        )
         self.setFocusProxy(self._views[large])
-        self._views[large].setGeometry(QRect(0, 0, room, high))
-        self._strip.setGeometry(QRect(room, 0, strip, high))
+        self._strip.setGeometry(places[STRIP])
         self._strip.setVisible(bool(strip))
-        left = room + strip + RULE
-        upper = (high - RULE) // 2
-        rooms = [
-            QRect(left, 0, wide - left, upper), QRect(left, upper + RULE, wide - left, high - upper - RULE),
-        ]  # fmt: skip
         for name, view in self._views.items():
             view.set_large(name == large)
-            if name != large and name in self._planes and not alone:
-                view.setGeometry(rooms.pop(0))
-            view.setVisible(name == large or (name in self._planes and not alone))
+            if name in places:
+                view.setGeometry(places[name])
+            view.setVisible(name in places)
+        if self.surface is not None:
+            self.surface.setGeometry(self.rect() if self._surface_alone else places[SURFACE])
         self._place_chips()
 
     def _place_chips(self) -> None:
@@ -247,6 +275,8 @@ class VolumeView(QWidget):
         self._chips.raise_()
         entry = self._window_entry
         entry.move(self._chips.x(), self._chips.y() - EDGE // 2 - entry.height())
+        if self.surface is not None and self._surface_alone:
+            self.surface.raise_()
 
     def resizeEvent(self, _event: QResizeEvent) -> None:
         """Lay out the views."""
@@ -480,6 +510,11 @@ class VolumeView(QWidget):
     def _changed(self, *, below: bool = False) -> None:
         for view in self._views.values():
             view.changed(below=below)
+        self._redraw_surface()
+
+    def _redraw_surface(self) -> None:
+        if self.surface is not None:
+            self.surface.changed()
 
     def _emit_index(self) -> None:
         index = self._scene.index
@@ -553,6 +588,7 @@ class VolumeView(QWidget):
         self._style_chips.set_on("crosshair", shown)
         for view in self._views.values():
             view.update()
+        self._redraw_surface()
 
     def toggle_cross_hair(self) -> None:
         """Hide the crosshair, or show it."""

@@ -35,6 +35,7 @@ from raterscope.app.workspaces.masks.scene import (
 )
 from raterscope.app.workspaces.masks.screen import BOUND, MasksCore, MasksScreen
 from raterscope.app.workspaces.masks.slice_view import SliceView
+from raterscope.app.workspaces.masks.surface_view import SurfaceModels
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
 from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
@@ -90,6 +91,7 @@ class MasksWorkspace(MasksScreen):
         self.editing = MaskEditing(core, self.reviewing)
         self.alternative_view = Alternatives(self.alternatives, self)
         self.slice_view = SliceView(core, self.reviewing, self.raters, self.loader)
+        self.surface_models = SurfaceModels(core, self.reviewing, self.raters)
         self.renaming = Renaming(core, lambda: self.session.part if self.session.shown else "")
         self.slice_view.other_outlines = self.method_comparer.outlines
         self._next_structure: tuple[int, str] | None = None
@@ -157,6 +159,7 @@ class MasksWorkspace(MasksScreen):
             ("Show or hide the crosshair", "C", self.volume.toggle_cross_hair),
             ("Next layout of the views", "L", self.volume.next_layout),
             ("Maximum intensity projection", "M", self.volume.next_slab),
+            ("3-D view", "V", self.surface_models.toggle),
             ("Play the slices", "P", self.volume.toggle_cine),
             ("Thicker outlines", ".", partial(self.volume.step_line_width, 1)),
             ("Thinner outlines", ",", partial(self.volume.step_line_width, -1)),

@@ -1,0 +1,491 @@
+"""3-D view of a structure: consensus coloured by a map, raters as wireframes, slices through it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QColor,
+    QHideEvent,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QWidget
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.surface import Surface, nearest_hit
+from raterscope.widgets import theme
+from raterscope.widgets.canvas.tiles import to_picture
+from raterscope.widgets.figure_menu import FigureMenu
+from raterscope.widgets.hints import ChipRow, KeyHelp
+from raterscope.widgets.theme import enlarge
+from raterscope.widgets.volume import overlay
+from raterscope.widgets.volume.camera import Camera
+from raterscope.widgets.volume.scene import HeatMap, Scene
+from raterscope.widgets.volume.surface_renderer import Mesh, SurfaceRenderer, corners_of
+
+NO_OPENGL = (
+    "The 3-D view needs OpenGL, which this session does not provide. Install a graphics driver, or Mesa for "
+    "rendering without a graphics card. Everything else works as before."
+)
+EMPTY = "Nothing to show: the consensus is empty. Press Fuse (F5), or draw it with the brush (B)."
+
+TURN = 15.0
+"""Degrees of a press of an arrow key."""
+
+DRAG_TURN = 0.5
+"""Degrees of a pixel of a drag."""
+
+ZOOM_STEP = 1.25
+DRAG_FROM = 4.0
+REST = 200
+"""Milliseconds after the last turn until edges are smoothed."""
+
+SAMPLES = 4
+ROOM = 1.15
+"""Radius of the view, in radii of the surface."""
+
+MARGIN = 0.3
+"""Part of the slices around the surface, as a share of its size."""
+
+MOST_PIXELS = 256
+_OPACITY = 0.75
+_WIRE_ALPHA = 0.55
+_LETTER_ROOM = 10.0
+_TOWARDS_EYE = 0.85
+_BAR_WIDTH, _BAR_LENGTH = 8.0, 110.0
+
+_ARROWS = {
+    Qt.Key.Key_Left: (TURN, 0.0),
+    Qt.Key.Key_Right: (-TURN, 0.0),
+    Qt.Key.Key_Up: (0.0, -TURN),
+    Qt.Key.Key_Down: (0.0, TURN),
+}
+_LETTERS = (("L", (1, 0, 0)), ("R", (-1, 0, 0)), ("P", (0, 1, 0)), ("A", (0, -1, 0)), ("S", (0, 0, 1)),
+            ("I", (0, 0, -1)))  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Wireframe:
+    """The surface of one rater's mask; `key` is that of its outline, `colour` hexadecimal."""
+
+    key: str
+    colour: str
+    surface: Surface
+
+
+@dataclass(frozen=True, eq=False)
+class SurfaceModel:
+    """Content of the view.
+
+    Attributes
+    ----------
+    colours : (N, 3) float32
+        Red, green and blue of the corners of the surface, 0 to 1.
+    heat : HeatMap, optional
+        The map that the colours show.
+    """
+
+    title: str
+    surface: Surface
+    colours: NDArray[np.float32]
+    heat: HeatMap | None
+    wireframes: tuple[Wireframe, ...]
+
+
+class SurfaceView(QWidget):
+    """Surface of a structure with the slices through the crosshair.
+
+    A drag or the arrow keys turn it, the wheel or + and - zoom, a drag with the middle button pans, 0 resets.
+    A click on the surface moves the crosshair there. Space shows or hides the raters. A double click or
+    Return enlarges the view.
+
+    Signals
+    -------
+    pointed : object
+        (slice, row, column) of the voxel that was clicked.
+    enlarged : ()
+    """
+
+    pointed = Signal(object)
+    enlarged = Signal()
+
+    KEY_HELP = KeyHelp(
+        "In the 3-D view",
+        (
+            ("Arrows, Drag", "turn"),
+            ("+, -, Wheel", "zoom"),
+            ("0", "view from the front, whole"),
+            ("Click", "move crosshair to the surface"),
+            ("Space", "show or hide raters"),
+            ("Return", "this view alone"),
+        ),
+    )
+
+    def __init__(self, scene: Scene, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName("3-D view")
+        self.menu = FigureMenu(self, self, with_svg=False)
+        self._scene, self._grid = scene, Grid.plain((1, 1, 1))
+        self._model: SurfaceModel | None = None
+        self._words = ""
+        self._renderer = SurfaceRenderer(self)
+        self._meshes: dict[str, Mesh] = {}
+        self._camera = self._home = Camera()
+        self._pressed: QPointF | None = None
+        self._last = QPointF()
+        self._dragged = self._moving = False
+        self._slices_changed = True
+        self._drawn: tuple[object, QImage | None] | None = None
+        self._rest = QTimer(self, singleShot=True, interval=REST)
+        self._rest.timeout.connect(self._on_rest)
+        self._chips = ChipRow(
+            {
+                "raters": ("raters", "Raters' masks as wireframes (Space)"),
+                "slices": ("slices", "The slices of the other views"),
+            },
+            self,
+        )
+        self.shown = {"raters": True, "slices": True}
+        for name in self.shown:
+            self._chips.set_on(name, True)
+        self._chips.toggled.connect(self._on_chip)
+
+    # Content -----------------------------------------------------------------------------------
+
+    def set_model(self, model: SurfaceModel | None, grid: Grid, words: str = "") -> None:
+        """Show a model, or a sentence; the camera stays while the same structure is shown."""
+        shown = self._model
+        same = model is not None and shown is not None and (grid, model.title) == (self._grid, shown.title)
+        self._model, self._grid, self._words = model, grid, words
+        self._meshes = {}
+        if model is not None:
+            corners, surface = model.surface.corners, model.surface
+            opaque = np.column_stack([model.colours, np.ones(len(corners), dtype=np.float32)])
+            joined = corners_of(corners, opaque, surface.normals)
+            self._meshes["surface"] = Mesh(joined, surface.triangles, "lit")
+            middle = (corners.min(axis=0) + corners.max(axis=0)) / 2
+            radius = float(np.linalg.norm(corners - middle, axis=1).max()) * ROOM
+            self._home = Camera(tuple(middle.tolist()), max(radius, 1e-3))
+            if not same:
+                self._camera = self._home
+        self._chips.setVisible(model is not None)
+        self.changed()
+
+    @property
+    def model(self) -> SurfaceModel | None:
+        """Model that is shown."""
+        return self._model
+
+    @property
+    def grid(self) -> Grid:
+        """Lattice of the volume."""
+        return self._grid
+
+    @property
+    def words(self) -> str:
+        """The sentence that is shown instead of a model."""
+        return self._words if self._model is None else ""
+
+    @property
+    def camera(self) -> Camera:
+        """Camera."""
+        return self._camera
+
+    def set_camera(self, camera: Camera) -> None:
+        """Turn, zoom or move; edges are smoothed when it rests."""
+        self._camera = camera
+        self._moving = True
+        self._rest.start()
+        self.update()
+
+    def reset(self) -> None:
+        """Show the whole surface from the front."""
+        self.set_camera(self._home)
+
+    def changed(self) -> None:
+        """Draw the slices, and the wireframes of the outlines in sight, again."""
+        self._slices_changed = True
+        self.update()
+
+    def _on_rest(self) -> None:
+        self._moving = False
+        self.update()
+
+    def _on_chip(self, name: str, on: bool) -> None:
+        self.shown[name] = on
+        self._chips.set_on(name, on)
+        self.changed()
+
+    # Drawing -----------------------------------------------------------------------------------
+
+    def _current_meshes(self) -> dict[str, Mesh]:
+        model = self._model
+        if model is None:
+            return {}
+        if self._slices_changed:
+            self._slices_changed = False
+            kept = {name: mesh for name, mesh in self._meshes.items() if not name.startswith("slice")}
+            if self.shown["raters"]:
+                for wireframe in model.wireframes:
+                    if wireframe.key not in kept:
+                        kept[wireframe.key] = _wire_mesh(wireframe)
+            if self.shown["slices"]:
+                kept.update(_slice_meshes(self._scene, self._grid, model.surface))
+            self._meshes = kept
+        in_sight = {outline.key for outline in self._scene.in_sight()} if self.shown["raters"] else set()
+        wires = {wireframe.key for wireframe in model.wireframes}
+        return {name: mesh for name, mesh in self._meshes.items() if name not in wires - in_sight}
+
+    def _draw(self) -> QImage | None:
+        ratio, camera = self.devicePixelRatioF(), self._camera
+        meshes = self._current_meshes()
+        samples = 0 if self._moving else SAMPLES
+        key = (camera, self.width(), self.height(), ratio, samples, tuple(meshes.items()))
+        if self._drawn is None or self._drawn[0] != key:
+            picture = self._renderer.draw(
+                meshes, QSize(round(self.width() * ratio), round(self.height() * ratio)),
+                camera.matrix((self.width(), self.height())), camera.axes[2],
+                ground=QColor(theme.DARK.canvas), opacity=_OPACITY, samples=samples,
+            )  # fmt: skip
+            if picture is not None:
+                picture.setDevicePixelRatio(ratio)
+            self._drawn = key, picture
+        return self._drawn[1]
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the picture with title, letters, crosshair and colour bar."""
+        with QPainter(self) as painter:
+            self.paint_picture(painter)
+            if self.hasFocus():
+                painter.setPen(QPen(QColor(theme.DARK.accent), 1))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
+
+    def paint_picture(self, painter: QPainter) -> None:
+        """Paint the view without focus marks."""
+        painter.fillRect(self.rect(), QColor(theme.DARK.canvas))
+        model = self._model
+        picture = None if model is None else self._draw()
+        if model is None or picture is None:
+            self._paint_words(painter, self._words if model is None else NO_OPENGL)
+            return
+        painter.drawImage(QPointF(0, 0), picture)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if self._scene.cross_hair:
+            self._paint_crosshair(painter)
+        if self._scene.calibrated:
+            self._paint_letters(painter)
+        overlay.paint_title(painter, f"3-D {model.title}", "" if model.heat is None else model.heat.label)
+        if model.heat is not None:
+            self._paint_bar(painter, model.heat)
+
+    def _paint_words(self, painter: QPainter, words: str) -> None:
+        self.setAccessibleDescription(words)
+        painter.save()
+        box = enlarge(painter, QRectF(self.rect())).adjusted(16, 16, -16, -16)
+        painter.setFont(theme.font())
+        painter.setPen(QColor(theme.DARK.second))
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, words)
+        painter.restore()
+
+    def _paint_crosshair(self, painter: QPainter) -> None:
+        x, y, _ = self._camera.project(
+            self._grid.to_patient(np.array([self._scene.index], dtype=float)), self._pixels
+        )[0]
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for pen in (QPen(theme.colour(theme.DARK.canvas, 170), 4), QPen(QColor(theme.DARK.accent), 1.6)):
+            painter.setPen(pen)
+            painter.drawEllipse(QPointF(x, y), 5, 5)
+
+    def _paint_letters(self, painter: QPainter) -> None:
+        """Paint the patient's sides around the view, those away from the eye fainter."""
+        width, height = self._pixels
+        painter.save()
+        painter.setFont(theme.font(bold=True))
+        reach = min(width, height) / 2 - _LETTER_ROOM
+        for letter, direction in _LETTERS:
+            across, up, near = self._camera.axes @ np.array(direction, dtype=float)
+            if abs(near) > _TOWARDS_EYE:
+                continue
+            length = float(np.hypot(across, up))
+            x, y = width / 2 + across / length * reach, height / 2 - up / length * reach
+            painter.setPen(theme.colour(theme.DARK.second, 255 if near >= -0.1 else 110))
+            painter.drawText(QRectF(x - 10, y - 10, 20, 20), Qt.AlignmentFlag.AlignCenter, letter)
+        painter.restore()
+
+    def _paint_bar(self, painter: QPainter, heat: HeatMap) -> None:
+        """Paint the colours upright at the right edge, where they hide little of a small view."""
+        painter.save()
+        frame = enlarge(painter, QRectF(self.rect()))
+        length = min(_BAR_LENGTH, frame.height() / 3)
+        bar = QRectF(frame.right() - overlay.EDGE - _BAR_WIDTH, overlay.EDGE, _BAR_WIDTH, length)
+        table = np.ascontiguousarray(heat.table[::-1])
+        painter.drawImage(bar, QImage(table.data, 1, 256, 3, QImage.Format.Format_RGB888))
+        painter.setFont(theme.font(theme.CAPTION))
+        painter.setPen(QColor(theme.DARK.text))
+        beside = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        for words, y in zip(heat.ends, (bar.bottom() - 6, bar.top() + 6), strict=True):
+            painter.drawText(QRectF(bar.left() - 66, y - 10, 60, 20), beside, words)
+        painter.restore()
+
+    def heading(self) -> tuple[str, str]:
+        """Return no title: the view has its own."""
+        return "", ""
+
+    def picture_size(self) -> QSize:
+        """Return the visible size."""
+        return self.size()
+
+    @property
+    def _pixels(self) -> tuple[int, int]:
+        return max(self.width(), 1), max(self.height(), 1)
+
+    # Events ------------------------------------------------------------------------------------
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Place the switches."""
+        self._chips.fit(max(self.width() - 2 * overlay.EDGE, 1))
+        self._chips.move(overlay.EDGE, self.height() - overlay.EDGE - self._chips.height())
+        super().resizeEvent(event)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Free the memory of the graphics card."""
+        self._rest.stop()
+        self._moving, self._drawn = False, None
+        self._renderer.release()
+        super().hideEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Begin a click or a drag."""
+        if event.button() in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
+            self._pressed = self._last = event.position()
+            self._dragged = False
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Turn, or pan with the middle button."""
+        if self._pressed is None:
+            return
+        position = event.position()
+        if (position - self._pressed).manhattanLength() >= DRAG_FROM:
+            self._dragged = True
+        if not self._dragged:
+            return
+        offset, self._last = position - self._last, position
+        if event.buttons() & Qt.MouseButton.MiddleButton:
+            self.set_camera(self._camera.panned(offset.x(), offset.y(), self._pixels))
+        else:
+            self.set_camera(self._camera.turned(-offset.x() * DRAG_TURN, offset.y() * DRAG_TURN))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Move the crosshair to the point of the surface that was clicked."""
+        pressed, self._pressed = self._pressed, None
+        if pressed is not None and not self._dragged and event.button() == Qt.MouseButton.LeftButton:
+            self._point_at(event.position())
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Show this view alone, or the others again."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.enlarged.emit()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Zoom."""
+        self.set_camera(self._camera.zoomed(1.0015 ** event.angleDelta().y()))
+        event.accept()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Turn, zoom, reset."""
+        key = Qt.Key(event.key())
+        if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            super().keyPressEvent(event)
+        elif key in _ARROWS:
+            self.set_camera(self._camera.turned(*_ARROWS[key]))
+        elif key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal):
+            self.set_camera(self._camera.zoomed(ZOOM_STEP))
+        elif key in (Qt.Key.Key_Minus, Qt.Key.Key_Underscore):
+            self.set_camera(self._camera.zoomed(1 / ZOOM_STEP))
+        elif key == Qt.Key.Key_0:
+            self.reset()
+        elif key == Qt.Key.Key_Space:
+            self._on_chip("raters", not self.shown["raters"])
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.enlarged.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def _point_at(self, position: QPointF) -> None:
+        if self._model is None:
+            return
+        surface, x, y = self._model.surface, position.x(), position.y()
+        depth = nearest_hit(self._camera.project(surface.corners, self._pixels), surface.triangles, x, y)
+        if depth is None:
+            return
+        index = np.rint(self._grid.to_index(self._camera.unproject(x, y, depth, self._pixels)))
+        held = np.clip(index, 0, np.array(self._grid.shape) - 1).astype(int).tolist()
+        self.pointed.emit((held[0], held[1], held[2]))
+
+
+def _wire_mesh(wireframe: Wireframe) -> Mesh:
+    colour = QColor(wireframe.colour)
+    shade = (colour.redF(), colour.greenF(), colour.blueF(), _WIRE_ALPHA)
+    return Mesh(corners_of(wireframe.surface.corners, shade), wireframe.surface.edges, "flat")
+
+
+def _slice_meshes(scene: Scene, grid: Grid, surface: Surface) -> Iterator[tuple[str, Mesh]]:
+    """Make a picture and a frame of each slice through the crosshair, about the surface."""
+    low, high = surface.indices.min(axis=0), surface.indices.max(axis=0)
+    margin = MARGIN * grid_extent(grid, low, high) / np.array(grid.spacing)
+    first = np.maximum(np.floor(low - margin), 0).astype(int)
+    last = np.minimum(np.ceil(high + margin), np.array(grid.shape) - 1).astype(int)
+    accent = QColor(theme.DARK.accent)
+    shade = (accent.redF(), accent.greenF(), accent.blueF(), 1.0)
+    for normal in range(3):
+        rows, columns = (axis for axis in range(3) if axis != normal)
+        at = scene.index[normal]
+        levels = _row_levels(grid, rows, first, last)
+        corners = np.empty((len(levels), 2, 3))
+        corners[..., normal] = at
+        corners[..., rows] = levels[:, None]
+        corners[..., columns] = (first[columns] - 0.5, last[columns] + 0.5)
+        positions = grid.to_patient(corners).reshape(-1, 3)
+        ends = 2 * (len(levels) - 1)
+        around = np.array([[0, 1], [1, ends + 1], [ends + 1, ends], [ends, 0]], dtype=np.uint32)
+        yield f"slice frame {normal}", Mesh(corners_of(positions, shade), around, "flat")
+        if scene.values is None:
+            continue
+        cells: list[int | slice] = [slice(first[axis], last[axis] + 1) for axis in range(3)]
+        cells[normal] = at
+        part = scene.values[tuple(cells)]
+        step = max(1, -(-max(part.shape[:2]) // MOST_PIXELS))
+        shares = np.zeros((len(levels), 2, 4))
+        shares[..., 0] = (0.0, 1.0)
+        shares[..., 1] = ((levels - levels[0]) / (levels[-1] - levels[0]))[:, None]
+        upper = np.arange(0, ends, 2, dtype=np.uint32)[:, None]
+        faces = (upper + np.array([0, 1, 2, 1, 3, 2], dtype=np.uint32)).reshape(-1, 3)
+        picture = to_picture(scene.levels.to_bytes(np.ascontiguousarray(part[::step, ::step])))
+        yield f"slice {normal}", Mesh(corners_of(positions, shares.reshape(-1, 4)), faces, "picture", picture)
+
+
+def grid_extent(grid: Grid, low: NDArray[np.floating], high: NDArray[np.floating]) -> float:
+    """Return the diagonal of a box of voxels, mm."""
+    return float(np.linalg.norm((high - low) * np.array(grid.spacing)))
+
+
+def _row_levels(grid: Grid, axis: int, first: Sequence[int], last: Sequence[int]) -> NDArray[np.float64]:
+    """Return the edges of a picture along an axis in voxels; all between uneven slices, which it follows."""
+    ends = np.array([first[axis] - 0.5, last[axis] + 0.5])
+    if axis == 0 and grid.uneven:
+        return np.concatenate([ends[:1], np.arange(first[0], last[0] + 1), ends[1:]])
+    return ends
