@@ -16,6 +16,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +56,7 @@ class Surface:
     normals: NDArray[np.float32]
     quads: NDArray[np.uint32]
 
-    @property
+    @cached_property
     def triangles(self) -> NDArray[np.uint32]:
         """(2 M, 3) corners of the triangles."""
         return np.concatenate([self.quads[:, [0, 1, 2]], self.quads[:, [0, 2, 3]]])
@@ -64,7 +65,9 @@ class Surface:
     def edges(self) -> NDArray[np.uint32]:
         """(K, 2) edges of the quadrilaterals, each once."""
         ends = np.sort(np.concatenate([self.quads[:, [k, (k + 1) % 4]] for k in range(4)]), axis=1)
-        return np.unique(ends, axis=0)
+        count = np.uint64(len(self.corners))
+        once = np.unique(ends[:, 0].astype(np.uint64) * count + ends[:, 1])
+        return np.stack([once // count, once % count], axis=1).astype(np.uint32)
 
 
 def extract_surface(

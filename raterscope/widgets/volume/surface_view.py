@@ -77,11 +77,23 @@ _LETTERS = (("L", (1, 0, 0)), ("R", (-1, 0, 0)), ("P", (0, 1, 0)), ("A", (0, -1,
 
 @dataclass(frozen=True, eq=False)
 class Wireframe:
-    """The surface of one rater's mask; `key` is that of its outline, `colour` hexadecimal."""
+    """The surface of one rater's mask, by its edges.
+
+    Attributes
+    ----------
+    key : str
+        That of its outline.
+    colour : str
+        Hexadecimal.
+    corners : (N, 3) float32
+        Millimetres.
+    edges : (K, 2) uint32
+    """
 
     key: str
     colour: str
-    surface: Surface
+    corners: NDArray[np.float32]
+    edges: NDArray[np.uint32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -440,7 +452,7 @@ class SurfaceView(QWidget):
 def _wire_mesh(wireframe: Wireframe) -> Mesh:
     colour = QColor(wireframe.colour)
     shade = (colour.redF(), colour.greenF(), colour.blueF(), _WIRE_ALPHA)
-    return Mesh(corners_of(wireframe.surface.corners, shade), wireframe.surface.edges, "flat")
+    return Mesh(corners_of(wireframe.corners, shade), wireframe.edges, "flat")
 
 
 def _slice_meshes(scene: Scene, grid: Grid, surface: Surface) -> Iterator[tuple[str, Mesh]]:

@@ -20,7 +20,8 @@ from tests.widgets.volume.viewing import GRID, LEFT, ball, drag
 def model(title="nodule"):
     surface = extract_surface(ball(), (0, 0, 0), GRID)
     colours = np.full(surface.corners.shape, (1.0, 0.0, 0.0), dtype=np.float32)
-    return SurfaceModel(title, surface, colours, None, (Wireframe("ann", "#00ff00", surface),))
+    wire = Wireframe("ann", "#00ff00", surface.corners, surface.edges)
+    return SurfaceModel(title, surface, colours, None, (wire,))
 
 
 @pytest.fixture

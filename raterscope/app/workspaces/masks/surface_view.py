@@ -130,7 +130,7 @@ def _make_model(
         record = masks[name]
         wire = extract_surface(record.values, record.origin, grid, triangles=_WIRE_TRIANGLES, watch=step)
         if wire is not None:
-            wireframes.append(Wireframe(name, colour, wire))
+            wireframes.append(Wireframe(name, colour, wire.corners, wire.edges))
     return SurfaceModel(structure, surface, _colours(surface, heat), heat, tuple(wireframes))
 
 

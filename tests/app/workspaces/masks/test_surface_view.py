@@ -32,7 +32,7 @@ def test_the_key_opens_the_consensus_in_millimetres_and_closes_it(fused_masks, q
     size = np.ptp(surface.model.surface.corners, axis=0)
     assert size == pytest.approx(16.5, abs=2.5)  # balls of 8 to 8.75 mm
     assert [wire.key for wire in surface.model.wireframes] == ["ann", "ben", "cat", "dan"]
-    assert np.ptp(surface.model.wireframes[3].surface.corners[:, 0]) > size[0] + 3
+    assert np.ptp(surface.model.wireframes[3].corners[:, 0]) > size[0] + 3
     key(fused_masks, qtbot, "V")
     assert fused_masks.workspace.volume.surface is None
 
