@@ -93,6 +93,7 @@ def read_aliases(decisions: Sequence[Decision], dead: Collection[int] = ()) -> d
 
     Examples
     --------
+    >>> from raterscope.app.review.decision import Decision
     >>> join = Decision(verb="join", id=1, annotators=("Anna K.", "anna", "u42"))
     >>> read_aliases([join])
     {'anna': 'Anna K.', 'u42': 'Anna K.'}

@@ -389,6 +389,8 @@ class ConfusionPanel(ConfusionMatrix):
         self.worst = worst
         self._view: MatrixView | None = None
         self._classes: tuple[str, ...] = ()
+        for mode in (*WORST, *PARENTS):
+            self.modes.buttons[mode].hide()  # until a matrix needs them: a splitter keeps a width once given
         self.modes.chosen.connect(self._show_part)
         self.worst.chosen.connect(self._on_confusion)
 
