@@ -145,7 +145,7 @@ class AcceptanceSettings(Settings):
 def make_plan(settings: AcceptanceSettings, lot: int | None = None) -> SingleSampling | SequentialSampling:
     """Make the plan of some settings, for a lot of known size.
 
-    Raises `ValueError`: for shares or risks out of order, and where no plan for the lot keeps both risks.
+    Raises `ValueError` for shares or risks out of order, and where no plan for the lot keeps both risks.
 
     Examples
     --------
@@ -175,16 +175,15 @@ def single_sampling(
 ) -> SingleSampling:
     """Find the smallest sample that keeps both risks.
 
-    `acceptable`, `unacceptable`: shares of errors: AQL and LQ, 0 <= AQL < LQ < 1.
-    `producer_risk`, `consumer_risk`: of rejecting at AQL, and of accepting at LQ.
-    `lot`: items in all; without it, it is large.
-    Raises `ValueError`: for shares or risks out of order, and where no plan of at most 100,000 items keeps
+    `acceptable`, `unacceptable`: shares of errors AQL and LQ, 0 <= AQL < LQ < 1.
+    `producer_risk`, `consumer_risk`: chances to reject at AQL, and to accept at LQ.
+    `lot`: number of items; None for a large lot.
+    Raises `ValueError` for shares or risks out of order, and where no plan of at most 100,000 items keeps
         both.
 
     Notes
     -----
     A lot of N items holds the whole number of errors that is nearest to its share.
-
 
     Examples
     --------

@@ -61,19 +61,18 @@ class MaskAgreement:
 def cohen_kappa(a: ArrayLike, b: ArrayLike, weight: ArrayLike | None = None, *, power: int = 0) -> float:
     """Return Cohen's kappa of two raters: (observed - expected) / (1 - expected) agreement.
 
-    Of ordered labels near ones agree in part with a power above 0 [cohen1968]_.
+    With a power above 0, near labels on an ordered scale agree in part [cohen1968]_.
 
     `a`, `b`: (N,), labels from 0; units that either skipped (`MISSING`) do not count.
-    `weight`: (N,) array, number of each unit.
+    `weight`: (N,), number of each unit.
     `power`: labels that are d apart agree by 1 - (d / most)^power: 1 for linear, 2 for quadratic weights;
         with 0 only equal labels agree.
-    Returns NaN without units, or if both gave only one label.
+    The result is NaN without units, or if both gave only one label.
 
     References
     ----------
     .. [cohen1968] J. Cohen, "Weighted kappa: nominal scale agreement provision for scaled disagreement or
        partial credit", Psychological Bulletin 70 (1968) 213-220, doi:10.1037/h0026256.
-
 
     Examples
     --------
@@ -107,7 +106,7 @@ def kappa_interval(
 ) -> tuple[float, float]:
     """Return a bootstrap interval of Cohen's kappa over units.
 
-    Units are drawn from the two raters' table with one unit more, which is spread over all its cells
+    Units are drawn from the two raters' table with one additional unit, which is spread over all its cells
     ([perks1947]_). Without it the interval is too narrow for few units: at 40 units and a kappa of .9 it held
     the true value in 77 % of simulations instead of 95 %, and after perfect agreement it had no width.
 
@@ -115,12 +114,11 @@ def kappa_interval(
     `level`: nominal coverage.
     `draws`: bootstrap samples.
     `power`: as in `cohen_kappa`.
-    Returns `low, high`: NaN where kappa is not defined.
+    Both ends are NaN where kappa is not defined.
 
     References
     ----------
     B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap. Chapman & Hall, 1993. Section 13.3.
-
 
     Examples
     --------
@@ -179,8 +177,8 @@ def kappa_error(table: ArrayLike) -> float:
 def fleiss_kappa(ratings: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Return Fleiss' kappa: agreeing pairs of ratings beyond chance by common rates of labels.
 
-    `ratings`: (N, R), labels from 0; only units that every rater rated count. `weight`: (N,) array, number of
-    each unit. Returns NaN with fewer than two raters, no unit that all rated, or only one label.
+    `ratings`: (N, R), labels from 0; only units that every rater rated count. `weight`: (N,), number of each
+    unit. The result is NaN with fewer than two raters, no unit that all rated, or only one label.
 
     Examples
     --------
@@ -202,7 +200,7 @@ def krippendorff_alpha(ratings: ArrayLike, weight: ArrayLike | None = None) -> f
     """Return Krippendorff's alpha for nominal labels, 1 - observed / expected disagreement.
 
     `ratings`: (N, R), labels from 0, or `MISSING`; units with fewer than two ratings do not count. `weight`:
-    (N,) array, number of each unit. Returns NaN without pairs, or with only one label.
+    (N,), number of each unit. The result is NaN without pairs, or with only one label.
 
     Examples
     --------
@@ -227,8 +225,8 @@ def mask_agreement(
 ) -> MaskAgreement:
     """Compare the raters' labels voxel by voxel; voxels with equal labels are one weighted unit.
 
-    `masks`: probabilities count as marked above one half. `domain`: {"masks", "frame"}, voxels that count:
-    the box around all masks with a margin, or the whole image. `margin`: mm.
+    `masks`: probabilities count as marked above one half. `domain`: voxels that count: the box around all
+    masks with a margin, "masks", or the whole image, "frame". `margin`: in mm.
 
     Examples
     --------
@@ -254,7 +252,7 @@ def voxel_units(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the different rows of the raters' labels, (N, R), and the voxels of each.
 
-    Parameters as of `mask_agreement`.
+    Parameters as in `mask_agreement`.
     """
     patterns = patterns_of(masks, watch=watch)
     voxels = counted_voxels(masks, patterns, domain, margin)
@@ -264,8 +262,8 @@ def voxel_units(
 def alpha_over_cases(cases: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Coefficient:
     """Return Krippendorff's alpha of the voxels of several cases, with a 95 % interval by the jackknife.
 
-    `cases`: sequence of (N, R) and (N,), as from `voxel_units`; raters may differ from case to case. Returns
-    its interval is over cases, with Student's t; NaN below three of them.
+    `cases`: (N, R) and (N,) of each case, as from `voxel_units`; raters may differ from case to case. The
+    interval is over cases, with Student's t; NaN for fewer than three.
 
     Examples
     --------
@@ -344,9 +342,8 @@ def click_agreement(
     Only clusters count: positions that no annotator clicked, and clicks outside of clusters, are no
     agreement. Kappa is therefore lower. Raises `ValueError` for different numbers of images.
 
-    `marked`: sequence of (r, M), for each image, `Fusion.marked`: which annotator marked which cluster.
-    `annotators`: sequence of sequences of r str, for each image, the annotators who viewed it, in the order
-    of the rows.
+    `marked`: (r, M) for each image, which annotator marked which cluster, as `Fusion.marked`. `annotators`:
+    for each image, the r annotators who viewed it, in the order of the rows.
     """
     if len(marked) != len(annotators):
         raise ValueError(f"{len(marked)} images have votes, {len(annotators)} have annotators")
@@ -399,13 +396,12 @@ def detection_agreement(
 ) -> DetectionAgreement:
     """Match the marks of two annotators, image by image.
 
-    `first`, `second`: sequence of (N, 2), marks on each image that both viewed.
+    `first`, `second`: (N, 2), marks on each image that both viewed.
 
     Notes
     -----
     The interval is that of a ratio of sums over images, by the delta method with Student's t; NaN below three
     images.
-
 
     Examples
     --------

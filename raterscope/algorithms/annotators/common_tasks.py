@@ -104,7 +104,7 @@ class CommonTasks:
 def common_tasks(task: ArrayLike, annotator: ArrayLike, tasks: int, annotators: int) -> CommonTasks:
     """Collect the tasks of each annotator from V votes.
 
-    `task`, `annotator`: (V,). `tasks`, `annotators`: N and K. Raises `ValueError`: for votes of different
+    `task`, `annotator`: (V,). `tasks`, `annotators`: N and K. Raises `ValueError` for votes of different
     lengths, or unknown tasks or annotators.
 
     Examples
@@ -153,7 +153,7 @@ def common_task_communities(
     `task`, `annotator`: (V,).
     `tasks`, `annotators`: N and K.
     `mean`: (K, J, L), expected confusion matrices, for the communities' prototypes.
-    Returns prototypes of shape (C, 0, 0) without `mean`. Annotators without common tasks are not grouped.
+    Without `mean`, prototypes have shape (C, 0, 0). Annotators without common tasks are not grouped.
     """
     settings = CommonTaskSettings() if settings is None else settings
     every = common_tasks(task, annotator, tasks, annotators)
@@ -330,9 +330,10 @@ class CommunitiesOverTime:
         return np.array(last).reshape(len(last), *(self.moments[0].prototype.shape[1:] if last else (0, 0)))
 
     def describe_events(self, names: Sequence[str], moments: Sequence[str] = ()) -> tuple[str, ...]:
-        """Describe the events, a sentence each.
+        """Describe each event in a sentence.
 
-        `names`: of the persistent numbers. `moments`: names of the moments: "at moment 1" by default.
+        `names`: names of communities by their persistent numbers. `moments`: names of the moments, by default
+        "at moment 1" and so on.
         """
         messages = []
         for moment, kind, label, other in self.events.tolist():
@@ -352,8 +353,8 @@ def communities_over_time(
 
     Raises `ValueError` for moments of different annotators or classes.
 
-    `means`: T arrays, (K, J, L), every annotator's expected confusion matrix as of each moment. `votes`: T
-    arrays, (K,), number of votes of each until then; annotators with fewer than the minimum are in no
+    `means`: (K, J, L) for each moment, every annotator's expected confusion matrix. `votes`: (K,) for each
+    moment, number of votes of each annotator until then; annotators with fewer than the minimum are in no
     community.
     """
     shapes = {np.shape(mean) for mean in means}
@@ -376,7 +377,7 @@ def follow(moments: Sequence[Communities], annotators: int) -> CommunitiesOverTi
     members. A pair that has neither a fifth of its members nor half of its behaviour in common is not
     matched.
 
-    `moments`: of the same annotators. `annotators`: K.
+    `moments`: communities of the same annotators. `annotators`: K.
     """
     identity: list[NDArray[np.int16]] = []
     flows: list[IntArray] = []

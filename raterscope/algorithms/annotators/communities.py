@@ -118,8 +118,9 @@ def describe_community(
     the possible ("reasonable"), at least a fifth ("fair", or "better than guessing" if most answers are
     wrong).
 
-    `prototype`: (J, L) array, probabilities, rows adding up to 1. `classes`, `outputs`: J and L names.
-    `meaning`: L classes, class that each output stands for, -1 for none.
+    `prototype`: (J, L), probabilities, rows adding up to 1.
+    `classes`, `outputs`: J and L names.
+    `meaning`: for each of L outputs the class that it stands for, -1 for none.
     """
     classes, outputs = _shortened(classes), _shortened(outputs)
     matrix = np.asarray(prototype, dtype=np.float64)
@@ -312,7 +313,7 @@ class Communities:
         The paper shows this annotator's confusion matrix as the community's prototype (section 5, Fig. 3);
         `prototype` is the members' mean, which is also valid for equal participation.
 
-        `votes`: (K,) array, of all annotators; they decide between members of equal participation.
+        `votes`: (K,), number of votes of each annotator; they decide between members of equal participation.
         """
         votes_given = np.asarray(votes, dtype=np.float64)[self.members]
         own = self.community[:, None] == np.arange(self.count)
@@ -340,8 +341,8 @@ def communities(
     from the links of an even sample. The order of the annotators does not matter. Raises `ValueError` for
     matrices that are not probabilities, or a different number of votes.
 
-    `mean`: (K, J, L) array, expected probabilities of the outputs, as of `Confusion.mean`. `votes`: (K,)
-    array, number of votes of each.
+    `mean`: (K, J, L), expected probabilities of the outputs, as in `Confusion.mean`. `votes`: (K,), number of
+    votes of each annotator.
     """
     settings = CommunitySettings() if settings is None else settings
     matrices = np.asarray(mean, dtype=np.float64)
@@ -386,10 +387,10 @@ def _sorted_rows(rows: Float32Array) -> NDArray[np.int64]:
 def number_communities(
     share: Float32Array, matrices: FloatArray
 ) -> tuple[NDArray[np.int16], Float32Array, FloatArray]:
-    """Order communities by size, and drop those without members.
+    """Order communities by size, drop empty ones, and return community, participation and prototype.
 
-    `share`: (M, C). `matrices`: (M, J, L). Returns `community`, (M,). `participation`, (M, C). `prototype`,
-    (C, J, L): decides between communities of equal size.
+    `share`: (M, C). `matrices`: (M, J, L). The results have shapes (M,), (M, C) and (C, J, L). Prototypes
+    decide between communities of equal size.
     """
     used = np.unique(share.argmax(axis=1))
     share = share[:, used]

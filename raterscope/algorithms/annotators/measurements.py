@@ -76,15 +76,14 @@ class LimitsOfAgreement:
 def intraclass_correlation(values: ArrayLike) -> IntraclassCorrelation:
     """Measure how alike raters measure the same cases.
 
-    `values`: (n, k), of n >= 2 cases by k >= 2 raters, complete. Raises `ValueError`: for fewer cases or
-    raters, or values that are not finite.
+    `values`: (n, k), n >= 2 cases by k >= 2 raters, complete. Raises `ValueError` for fewer cases or raters,
+    or values that are not finite.
 
     Notes
     -----
     Estimates, and intervals of ICC(1,.) and ICC(3,.): [shrout1979]_, pages 423 to 425; equal to
     [mcgraw1996]_, tables 4 and 7. Their interval of ICC(2,.) is too narrow: it held the true value in 86 to
     95 % of simulations. ICC(2,.) has the generalized interval of [ionan2014]_ instead (95 %).
-
 
     Examples
     --------
@@ -119,8 +118,8 @@ def intraclass_correlation(values: ArrayLike) -> IntraclassCorrelation:
 def limits_of_agreement(first: ArrayLike, second: ArrayLike) -> LimitsOfAgreement:
     """Measure bias and limits of agreement of two raters on the same cases.
 
-    `first`, `second`: (n,), of n >= 2 cases; differences are first minus second. Raises `ValueError`: for
-    fewer cases, other lengths, or values that are not finite.
+    `first`, `second`: (n,), n >= 2 cases; differences are first minus second. Raises `ValueError` for fewer
+    cases, different lengths, or values that are not finite.
 
     Notes
     -----
@@ -151,9 +150,9 @@ def limit_error(cases: int) -> float:
 
 
 def within_case_variation(values: ArrayLike) -> tuple[float, float]:
-    """Return the within-case standard deviation, and it as a share of the mean (coefficient of variation).
+    """Return the within-case standard deviation and coefficient of variation (its share of the mean).
 
-    `values`: (n, k), of n cases by k raters.
+    `values`: (n, k), n cases by k raters.
 
     Notes
     -----
@@ -168,13 +167,13 @@ def within_case_variation(values: ArrayLike) -> tuple[float, float]:
 def concordance_correlation(first: ArrayLike, second: ArrayLike) -> Coefficient:
     """Measure how closely two raters' measurements lie to the line of equality: Lin's coefficient.
 
-    `first`, `second`: (n,), of n >= 3 cases. Returns NaN if one of both measured the same everywhere. Raises
-    `ValueError`: for fewer cases, other lengths, or values that are not finite.
+    `first`, `second`: (n,), n >= 3 cases.
+    The result is NaN if a rater's measurements are all equal.
+    Raises `ValueError` for fewer cases, different lengths, or values that are not finite.
 
     Notes
     -----
     [lin1989]_, with variances divided by n; interval by Fisher's z, with the variance of [lin2000]_.
-
 
     Examples
     --------
@@ -208,8 +207,8 @@ def concordance_correlation(first: ArrayLike, second: ArrayLike) -> Coefficient:
 def repeatability(values: ArrayLike) -> Coefficient:
     """Measure the repeatability coefficient of reads: 95 % of differences between two reads are smaller.
 
-    `values`: (n, m), of n cases by m reads; NaN for a read that is missing. Cases with one read do not count.
-    Returns NaN without a case of two reads.
+    `values`: (n, m), n cases by m reads; NaN for a missing read. Cases with one read do not count.
+    The result is NaN without a case of two reads.
 
     Notes
     -----

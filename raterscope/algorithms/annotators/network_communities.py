@@ -124,13 +124,12 @@ def factorise(
 
     Otherwise the starts are links of annotators chosen at random, with a probability that grows with their
     distance from those chosen before. Annotators are first sorted by their links, so that the order of the
-    input does not matter. Raises `ValueError` for a network that is not square, or with entries other than
-    numbers from 0.
+    input does not matter. Raises `ValueError` for a network that is not square, or has entries other than
+    numbers from 0. The result has no communities if the network has no links.
 
     `network`: (M, M), dense or sparse by rows, symmetric and not negative; the diagonal counts.
     `watch`: called twice an iteration.
     `weight`: (M,), number of equal annotators that each row stands for.
-    Returns no communities for a network without links.
     """
     settings = FactorisationSettings() if settings is None else settings
     _check(network)
@@ -395,8 +394,8 @@ def modularity(links: NDArray[np.float64]) -> float:
     """Return the share of links within communities less that expected by chance.
 
     `links`: (C, C), the sum of the links from each community to each, both directions counted, without
-    annotators' links to themselves. Returns -1 to 1; 0 for a single community and for a network without
-    links.
+    annotators' links to themselves. The result lies from -1 to 1; it is 0 for a single community and for a
+    network without links.
 
     Examples
     --------

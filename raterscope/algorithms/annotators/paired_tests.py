@@ -34,7 +34,7 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> SignedRank:
     Equal pairs are excluded, as by Wilcoxon; pairs with a NaN too. The distribution is exact up to 50 pairs
     without ties, else normal with the correction for ties.
 
-    `a`, `b`: (N,) array, a figure of each method for each case.
+    `a`, `b`: (N,), a figure of each method for each case.
 
     Examples
     --------

@@ -90,14 +90,14 @@ class Cells:
 def reader_variance(values: ArrayLike, case: ArrayLike, reader: ArrayLike) -> ReaderVariance:
     """Fit the mixed model.
 
-    `values`: (N,). `case`, `reader`: (N,), from 0; the same pair more than once for repeated reads. Raises
-    `ValueError`: for fewer than two cases or readers, or values that are not finite.
+    `values`: (N,).
+    `case`, `reader`: (N,), from 0; the same pair more than once for repeated reads.
+    Raises `ValueError` for fewer than two cases or readers, or values that are not finite.
 
     Notes
     -----
     Intervals of standard deviations: the chi-squared distribution whose degrees of freedom match the variance
     of the estimate by the curvature of the likelihood, [satterthwaite1946]_.
-
 
     Examples
     --------
@@ -270,7 +270,7 @@ class ReaderComparison:
 def compare_readers(values: Mapping[str, Mapping[int, float]]) -> ReaderComparison | None:
     """Compare readers, whose repeated reads are named by `read_name`.
 
-    `values`: mapping of annotator to mapping of case to measurement.
+    `values`: measurements by annotator and case.
 
     Notes
     -----
@@ -294,7 +294,7 @@ def compare_readers(values: Mapping[str, Mapping[int, float]]) -> ReaderComparis
 def compare_reads(values: ArrayLike, names: Sequence[str]) -> ReaderComparison:
     """Compare readers in a table of reads.
 
-    `values`: (n, k, m), of n cases by k readers by m reads; NaN for a read that is missing.
+    `values`: (n, k, m), n cases by k readers by m reads; NaN for a missing read.
     """
     table = np.asarray(values, dtype=np.float64)
     known = np.isfinite(table)

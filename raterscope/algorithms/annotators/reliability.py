@@ -107,7 +107,7 @@ def from_counts(right: ArrayLike, total: ArrayLike) -> tuple[FloatArray, FloatAr
     With few answers the error of an annotator's own log odds depends on the estimate, which hides differences
     between annotators; the error at the crowd's mean does not.
 
-    `right`, `total`: (P,) array, right answers, or expected ones, and all answers; NaN is returned without
+    `right`, `total`: (P,), right answers, or expected ones, and all answers. Both results are NaN without
     answers.
 
     Examples
@@ -149,10 +149,10 @@ def person_reliability(
 ) -> PersonReliability:
     """Estimate the reliability of annotators from all kinds together.
 
-    `estimate`: (P, K) array, on a scale without bounds, larger for better: the log odds of accuracy, minus
-        the log of a scatter. NaN where an annotator has none.
-    `error`: (P, K) array, standard errors, above 0.
-    `kinds`: (K,).
+    `estimate`: (P, K), on a scale without bounds, larger for better: the log odds of accuracy, or minus the
+        log of a scatter. NaN where an annotator has none.
+    `error`: (P, K), standard errors, above 0.
+    `kinds`: names of the K kinds.
     `level`: level of the test below which a correlation is used; 0 uses none, 1 every positive one.
 
     Examples

@@ -40,8 +40,8 @@ def repeated_answers(
     """Compare each answer with the one that the same person gave to the same subject before.
 
     `subject`, `annotator`, `answer`: (V,), in the order of the answers; reads of a person, named by
-    `read_name`, follow each other. Returns of all together, then of each person with repeats, the most
-    repeats first; empty without any.
+    `read_name`, follow each other. The first result is of all persons together, then each person with repeats
+    follows, most repeats first. Without repeats the list is empty.
     """
     first, second, who, people = _repeats(subject, annotator, answer, names)
     if not len(first):
@@ -118,7 +118,8 @@ def pair_consistency(
     `annotator`, `left`, `right`: (E,).
     `choice`: (E,), above 0 for the left item, below for the right one, 0 for a tie.
     `task`: (E,), what the items were compared on; only comparisons on the same task are repeats.
-    Returns of all together, then of each person with repeats, the most repeats first; empty without any.
+    The first result is of all persons together, then each person with repeats follows, most repeats first.
+        Without repeats the list is empty.
     """
     lefts, rights = np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)
     turned = lefts > rights

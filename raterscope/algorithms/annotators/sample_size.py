@@ -32,7 +32,7 @@ _MOST = 10_000_000
 def cases_for_proportion(share: float, width: float) -> int:
     """Return the number of cases at which a proportion's Wilson interval, [wilson1927]_, is narrow enough.
 
-    `share`: expected, 0 to 1. `width`: of the whole 95 % interval.
+    `share`: expected, 0 to 1. `width`: width of the whole 95 % interval.
 
     Examples
     --------
@@ -52,13 +52,12 @@ def cases_for_proportion(share: float, width: float) -> int:
 def cases_for_kappa(kappa: float, width: float, rates: Sequence[float] = (0.5, 0.5)) -> int:
     """Return the number of cases at which the interval of Cohen's kappa of two raters is narrow enough.
 
-    `kappa`: expected, 0 to 1. `width`: of the whole 95 % interval. `rates`: expected shares of the classes,
-    the same for both raters; they add up to 1.
+    `kappa`: expected, 0 to 1. `width`: width of the whole 95 % interval. `rates`: expected shares of the
+    classes, the same for both raters; they add up to 1.
 
     Notes
     -----
     Large-sample standard error of [fleiss1969]_ at the expected table.
-
 
     Examples
     --------
@@ -78,13 +77,12 @@ def cases_for_kappa(kappa: float, width: float, rates: Sequence[float] = (0.5, 0
 def cases_for_icc(correlation: float, width: float, raters: int = 2) -> int:
     """Return the number of cases at which an intraclass correlation's interval is narrow enough.
 
-    `correlation`: expected, 0 to 1, of a single rater. `width`: of the whole 95 % interval. `raters`: who
-    measure every case.
+    `correlation`: expected, 0 to 1, of a single rater. `width`: width of the whole 95 % interval. `raters`:
+    number of raters, who measure every case.
 
     Notes
     -----
     [bonett2002]_, with the correction by 5 times the correlation for two raters and 0.7 or more.
-
 
     Examples
     --------
@@ -105,7 +103,7 @@ def cases_for_icc(correlation: float, width: float, raters: int = 2) -> int:
 def cases_for_limits(width: float) -> int:
     """Return the number of cases for a narrow enough interval of a limit of agreement, [bland1999]_.
 
-    `width`: of the whole 95 % interval of one limit, in standard deviations of the differences.
+    `width`: width of the whole 95 % interval of one limit, in standard deviations of the differences.
 
     Examples
     --------

@@ -79,10 +79,10 @@ def hellinger_similarity(mean: ArrayLike, scale: float = SCALE) -> Float32Array:
     of 1, as published, nearly all similarities are near 1 and only two of five planted communities are found;
     hence `scale`.
 
-    `mean`: (M, J, L) array, the expected probabilities of the outputs, rows adding up to 1.
+    `mean`: (M, J, L), the expected probabilities of the outputs, rows adding up to 1.
     `scale`: above 0.
-    Returns (M, M): symmetric, with 1 on the diagonal.
-    Raises `ValueError`: for matrices that are not probabilities.
+    The result, (M, M), is symmetric, with 1 on the diagonal.
+    Raises `ValueError` for matrices that are not probabilities.
 
     Examples
     --------
@@ -153,8 +153,7 @@ def same_consensus(responsibilities: Sequence[NDArray[np.float64]]) -> NDArray[n
 
     A rater follows the consensus with the highest responsibility, as in the paper's section 4.3.
 
-    `responsibilities`: sequence of (P,), of each consensus, as in the alternatives of a mixture; at least
-    one.
+    `responsibilities`: (P,) of each consensus, as in the alternatives of a mixture; at least one.
 
     Examples
     --------
@@ -176,7 +175,7 @@ def cluster_raters(cases: Sequence[CaseAgreement]) -> RaterTree:
     Clusters are joined by complete linkage, at the largest distance between them. A pair without a common
     case has the distance 2, larger than any other, and is joined last.
 
-    Raises `ValueError`: without raters.
+    Raises `ValueError` without raters.
     """
     names = tuple(sorted({name for case in cases for name in case.annotators}))
     if not names:

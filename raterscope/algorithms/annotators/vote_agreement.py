@@ -91,11 +91,11 @@ def vote_agreement(
     `task`, `answer`: (V,), the task and the answer of each vote, from 0; at most one vote of an annotator on
         a task.
     `answers`: number of possible answers.
-    `scale`: {"nominal", "ordinal", "linear", "interval"}, of the answers, in their order.
-    `values`: of the answers on a linear or interval scale; by default 0, 1, 2 ...
-    `apart`: (J, J), distances of answers, 0 to 1, instead of those of a scale: for alpha as they are, else as
-        weights.
-    Raises `ValueError`: if the scale is unknown, or the numbers of votes or values differ.
+    `scale`: scale of the answers, in their order.
+    `values`: values of the answers on a linear or interval scale; by default 0, 1, 2 ...
+    `apart`: (J, J), distances of answers, 0 to 1, instead of those of a scale. Alpha uses them as they are,
+        the other coefficients as weights.
+    Raises `ValueError` if the scale is unknown, or the numbers of votes or values differ.
 
     Notes
     -----
@@ -103,7 +103,6 @@ def vote_agreement(
     to 3.12 (weighted); alpha: [krippendorff2018]_, section 12.3. On an ordinal scale kappa and AC2 use
     Gwet's ordinal weights, and alpha its ordinal metric; on a linear scale all use absolute differences, on
     an interval scale squared ones.
-
 
     Examples
     --------
@@ -141,10 +140,11 @@ def agreement_by_annotator(
 ) -> FloatArray:
     """Return the share of others' votes on the same tasks that agree with each annotator's, (K, 3).
 
-    The interval is Wilson's for as many votes as give the observed variance over tasks. NaN for an annotator
-    without a task that others answered.
+    The interval is Wilson's for as many votes as give the observed variance over tasks. Rows are NaN for
+    annotators without a task that others answered.
 
-    `task`, `answer`, `annotator`: (V,), a vote each, one of an annotator on a task. `annotators`: K.
+    `task`, `answer`, `annotator`: (V,), those of each vote; at most one vote of an annotator on a task.
+    `annotators`: K.
 
     Examples
     --------
@@ -212,9 +212,9 @@ def _block_sums(
 ) -> FloatArray:  # fmt: skip
     """Sum what the coefficients need over blocks of tasks.
 
-    Returns (B, 4 + 2 J): tasks with votes; tasks with two votes or more, their shares of agreeing pairs and
-    distances of pairs; shares of answers over all tasks; numbers of answers over tasks with two votes or
-    more.
+    The columns of the result, (B, 4 + 2 J), are: tasks with votes; tasks with two votes or more, their shares
+    of agreeing pairs and distances of pairs; shares of answers over all tasks; numbers of answers over tasks
+    with two votes or more.
     """
     several = totals >= 2
     answers = counts.shape[1]

@@ -15,10 +15,9 @@ FloatArray = NDArray[np.float64]
 def checked_weights(
     values: FloatArray | None, annotators: Sequence[str], refuse: type[RefusedError]
 ) -> FloatArray | None:
-    """Check the weights of annotators, (K,); None where all count fully.
+    """Return the weights of annotators as (K,), or None where all count fully.
 
-    Raises `RefusedError`: of the given class, for weights that are not above 0 and at most 1, one for each
-    annotator.
+    Raises an error of the given class unless there is one weight above 0 and at most 1 for each annotator.
     """
     if values is None:
         return None
