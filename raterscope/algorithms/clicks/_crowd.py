@@ -431,7 +431,7 @@ def fit_crowd(
     component, and updates the annotators' parameters. The rounds end when one removes nothing. Within a round
     every removal raises the evidence.
 
-    `annotators`: R. `area`: of the image.
+    `annotators`: R. `area`: area of the image.
     """
     crowd = Crowd(cells, annotators, area, model)
     done, words = 0.0, "choosing initial clusters"

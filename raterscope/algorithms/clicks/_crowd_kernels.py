@@ -326,8 +326,8 @@ def prune(
     Components within `near` adapt by at most `rounds` rounds of EM; nothing else moves. A component is tried
     again only after another one within reach was removed.
 
-    Returns position in `order` reached after about `budget` pairs, the number of components removed, and the
-    evidence gained.
+    The result holds the position in `order` that is reached after about `budget` pairs, the number of
+    components removed, and the evidence gained.
     """
     small_code()
     first, last, click, message, total = pairs.first, pairs.last, pairs.click, pairs.message, pairs.total
@@ -428,13 +428,13 @@ def survey(
     begin: int, end: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules,
     seen: Array, nearest: Array, strongest: Array,
 ) -> float:  # fmt: skip
-    """Sum over components by annotator, find each click's nearest component, return the log evidence.
+    """Sum over components by annotator, find each click's nearest component; return the log evidence.
 
     The sums are of each annotator's own clicks, whatever the weight.
 
     `seen`: (R, 3) float64, added to: expected sums of distances from components along x and y, and of squared
-    Mahalanobis distances less the annotator's offset. `nearest`, `strongest`: (N,) int64, float64, component
-    with the largest message so far, and that message.
+    Mahalanobis distances less the annotator's offset. `nearest`, `strongest`: (N,) int64 and float64,
+    component with the largest message so far, and that message.
     """
     small_code()
     value = 0.0

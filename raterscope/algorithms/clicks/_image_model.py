@@ -68,7 +68,7 @@ def unseen_chance(rate: FloatArray, joins: FloatArray, worth: FloatArray) -> tup
     `rate`: (R, K) float64, chance that each annotator marks a structure at each node.
     `joins`: (Q,) float64.
     `worth`: (R,) float64, weight of each annotator.
-    Returns `unseen`, (Q, K). `marked`, (Q, R, K).
+    The results have shapes (Q, K) and (Q, R, K).
     """
     stray, weight = 1 - joins[:, None], worth[:, None]
     counted = weight * rate

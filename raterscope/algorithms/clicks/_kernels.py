@@ -27,7 +27,7 @@ def density_pairs(
     value: Array,
     total: Array,
 ) -> int:
-    """List pi_m N(x; mu_m, Sigma_m) for every component and every click within its gate.
+    """List pi_m N(x; mu_m, Sigma_m) of components and clicks within their gates; return the number of pairs.
 
     `x`, `y`: (N,) float64, clicks sorted by cell.
     `cell_start`: (cells + 1,) int64.
@@ -36,9 +36,8 @@ def density_pairs(
         weight 0 are skipped.
     `gate`: largest squared Mahalanobis distance that is listed.
     `start`: (M + 1,) int64, filled with where each component's pairs begin.
-    `click`, `value`: (capacity,) int32, float64, filled with the pairs.
+    `click`, `value`: (capacity,) int32 and float64, filled with the pairs that fit.
     `total`: (N,) float64, filled with the sums over components.
-    Returns number of pairs. Only those that fit the capacity were listed.
     """
     left, top, side = grid[0], grid[1], grid[2]
     columns, rows = int(grid[3]), int(grid[4])
@@ -83,7 +82,7 @@ def mix(
     inlier: Array,
     count: Array,
 ) -> float:
-    """Compute inlier probabilities and expected counts (eqs. 8 and 12), and the logarithm of eq. 4.
+    """Compute inlier probabilities and expected counts (eqs. 8, 12); return the log likelihood (eq. 4).
 
     `total`: (N,) float64, density of the mixture at each click.
     `annotator`: (N,) int64.
@@ -92,7 +91,7 @@ def mix(
     `uniform`: density of outliers; 0 for a mixture without them.
     `inlier`: (N,) float64, filled with the probability of being no outlier.
     `count`: (R,) float64, filled with each annotator's expected number of inliers, without weights.
-    Returns log likelihood, each annotator by weight.
+    The log likelihood counts annotators by weight.
     """
     likelihood = 0.0
     count[:] = 0.0
@@ -136,8 +135,8 @@ def maximise(
     `least`: a component with no more support than this is annihilated: its clicks are free. Below 0: none is.
     `floor`, `ceiling`: smallest and largest eigenvalue that a covariance may have.
     `mean`, `covariance`: (M, 2), (M, 3) float64, replaced. Components with no support keep theirs.
-    `support`: (M,) float64, filled with the expected number of clicks of each component, each by how much its
-        annotator counts.
+    `support`: (M,) float64, filled with the expected number of clicks of each component, weighted by
+        annotator.
     `spread`: (M, 3) float64, filled with the sums of squares about the new mean: xx, xy, yy.
     """
     for m in range(len(support)):
@@ -186,9 +185,9 @@ def count_pairs(
     """Count pairs of clicks by distance, of one annotator and of two, each by the weights of the two.
 
     `x`, `y`, `annotator`: (N,) float64, float64, int64.
-    `worth`: (R,) float64, or None, weight of each annotator.
+    `worth`: (R,) float64 or None, weight of each annotator.
     `edges`: (2,) float64, logarithms of the first bin's lower and the last bin's upper squared distance.
-    `same`, `other`: (bins,) int64; float64 with `worth`, added to; nearer pairs go to the first bin, farther
+    `same`, `other`: (bins,) int64, float64 with `worth`; added to. Nearer pairs go to the first bin, farther
         ones to none.
     """
     small_code()

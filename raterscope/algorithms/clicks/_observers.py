@@ -120,11 +120,11 @@ def reviews_of(
 ) -> tuple[list[Review | None], list[Review | None]]:
     """Gather the clusters that the expert viewed on each image; None for an image without any.
 
-    Returns them twice: with the looks that EM estimated before and after the decisions.
+    The two results have the looks that EM estimated before and after the decisions.
 
-    `log_odds_of`: sequence of (M,) float64, log odds of the share of votes on the clusters of each image.
-    `honest`: sequence of (M,) float64, expected h before any decision. `undecided`: sequence of (M,) float64,
-    probability that each cluster looks like a structure, had nothing been decided.
+    `log_odds_of`: (M,) of each image, log odds of the share of votes on its clusters. `honest`: (M,) of each
+    image, expected h before any decision. `undecided`: (M,) of each image, probability that each cluster
+    looks like a structure, had nothing been decided.
     """
     apart = [
         looks(problem, ascent.state, clamped=False)[0].present
@@ -176,9 +176,8 @@ def _passed(
 
     It is zero for decided clusters. The ways of viewing are weighted by their description lengths.
 
-    `known`: sequence of (M,) bool, clusters of each image that are decided. `truth`: sequence of (M,)
-    float64, the decisions. `chance`: sequence of (M,) float64, probability of a structure before any
-    decision.
+    `known`: (M,) of each image, clusters that are decided. `truth`: (M,) of each image, the decisions.
+    `chance`: (M,) of each image, probability of a structure before any decision.
     """
     every, distance = np.concatenate(known), [abs(probability - 0.5) for probability in chance]
     if np.count_nonzero(every) < FEWEST_IN_ORDER:
@@ -344,7 +343,7 @@ class ScoreFit:
 def gather_scores(problems: Sequence[Problem], log_odds_of: Sequence[FloatArray]) -> ScoredClusters | None:
     """Rank the scores of a run; None where no image has any.
 
-    `log_odds_of`: sequence of (M,) float64, log odds of the share of votes on the clusters of each image.
+    `log_odds_of`: (M,) of each image, log odds of the share of votes on its clusters.
     """
     scores = [problem.score for problem in problems if problem.score is not None]
     if not sum(map(len, scores)):
@@ -374,7 +373,7 @@ def gather_scores(problems: Sequence[Problem], log_odds_of: Sequence[FloatArray]
 def fit_scores(clusters: ScoredClusters, posterior: FloatArray) -> ScoreFit:
     """Estimate the likelihood ratios of the scores.
 
-    `posterior`: (N,) float64, of each cluster by its votes; decided clusters follow the decision.
+    `posterior`: (N,), posterior of each cluster by its votes; decided clusters follow the decision.
     """
     decided = clusters.truth * (1 - 2 * MISTAKEN) + MISTAKEN
     chance, worth = np.where(clusters.known, decided, posterior), clusters.worth

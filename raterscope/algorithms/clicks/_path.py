@@ -194,7 +194,7 @@ def walk(
     `uniform`: f_U, one over the image's area.
     `mean`: (M0, 2) float64.
     `covariance`: (3,) float64, initial covariance of every component: xx, xy, yy.
-    `scatter`: stored with the result.
+    `scatter`: stored in the result.
     """
     initial = len(mean)
     state = State(

@@ -101,10 +101,11 @@ class PredictedChanges:
 def draw_changes(
     crowd: ImageModel, fusion: Fusion, chances: FindingChances, expected: Changes, threshold: float
 ) -> PredictedChanges:
-    """Draw parameters and votes of newcomers; return what they change.
+    """Draw parameters and votes of newcomers; return the changes that they make.
 
-    `chances`: of the image, for that number of newcomers. `expected`: expected changes with EM's estimates.
-    `threshold`: posterior from which on a cluster is detected.
+    `chances`: chances on the image, for that number of newcomers.
+    `expected`: expected changes with EM's estimates.
+    `threshold`: lowest posterior of a detection.
     """
     annotators, clusters = len(crowd.rate), len(crowd.looks.chance)
     if not annotators or not clusters:

@@ -49,9 +49,9 @@ TINY = 1e-300
 
 
 def count_chances(rate: FloatArray) -> FloatArray:
-    """Return the Poisson binomial distribution of the number of marks.
+    """Return the Poisson binomial distribution of the number of marks, (R + 1, ...).
 
-    `rate`: (R, ...) float64, chance that each annotator marks. Returns (R + 1, ...).
+    `rate`: (R, ...) float64, chance that each annotator marks.
     """
     chance = np.zeros((len(rate) + 1, *rate.shape[1:]))
     chance[0] = 1.0
@@ -75,7 +75,7 @@ def later_detection_chance(
     `joins`: (Q,) float64, chance that a further click joins.
     `annotators`, `more`: R and k.
     `crowd`: effective number of annotators; by default R.
-    Returns (Q, R + 1, k + 1): by marks now and marks of the newcomers.
+    The result, (Q, R + 1, k + 1), is by marks now and marks of the newcomers.
     """
     from scipy.special import ndtr, ndtri
 
@@ -204,8 +204,8 @@ def predict_changes(
 ) -> Changes:
     """Sum over the numbers of marks that newcomers may make on clusters and on other positions.
 
-    `chances`: of the image, for the same number of newcomers. `threshold`: posterior from which on a cluster
-    is detected.
+    `chances`: chances on the image, for the same number of newcomers. `threshold`: lowest posterior of a
+    detection.
     """
     fusion, structures, seen_chance = chances.fusion, chances.structures, chances.seen_chance
     annotators, more = len(crowd.rate), chances.more
@@ -283,8 +283,8 @@ def _new_detection_chance(
     The odds of a structure depend on who marked the cluster, through the sums of two log odds over these
     annotators: of a mark on a structure, and of a stray click. The sums are approximately normal.
 
-    Returns `structure, meeting, artefact`, (R + k + 1,): of a cluster of marks on a structure, of stray
-    clicks that met by chance, and of marks on an artefact.
+    The results, each (R + k + 1,), are the chances of a cluster of marks on a structure, of stray clicks that
+    met by chance, and of marks on an artefact.
     """
     from scipy.special import betaln, ndtr
 
@@ -333,7 +333,7 @@ def drawn_sums(
     `worth`: (T,) float64, weight of each annotator.
     `values`: (V, T) float64.
     `number`: (N,) float64, marks.
-    Returns `mean`, (V, N). `covariance`, (V, V, N).
+    Mean and covariance have shapes (V, N) and (V, V, N).
     """
     tilt = tilt + np.log(np.maximum(worth, EDGE))
     level = np.linspace(-20 - tilt.max(), 20 - tilt.min(), LEVELS)
@@ -347,10 +347,10 @@ def drawn_sums(
 
 
 def predict_votes(crowd: ImageModel, newcomers: Newcomers) -> tuple[FloatArray, FloatArray]:
-    """Predict the votes on each of M clusters.
+    """Predict the newcomers' votes on each of M clusters, and the posteriors after them.
 
-    Returns `come`, (M, k + 1): chance of every number of newcomers' marks. `posterior`, (M, k + 1):
-    probability of a structure after them.
+    The results, each (M, k + 1), are the chance of every number of marks, and the probability of a structure
+    after them.
     """
     more = len(newcomers)
     structure = crowd.looks.structure @ count_chances(newcomers.rate).T

@@ -236,13 +236,13 @@ def _ease(
     odds: FloatArray, hits: FloatArray, worth: FloatArray, number: FloatArray, shift: FloatArray,
     share: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
-    """Estimate the ease of n images with R annotators each, from their marks on structures.
+    """Estimate the ease of n images with R annotators each; return it, and mean and variance of the marks.
 
     `odds`, `hits`, `worth`: (n, R) float64, log odds of a mark, marks, and weight of each annotator.
     `number`: (n,) float64, structures of each image.
     `shift`, `share`: (K,) float64.
-    Returns `ease`, (n,): log odds on the image's structures less those predicted from the others. `expected,
-        variance`, (n, R): mean and variance of the marks, at that ease.
+    The ease, (n,), is the log odds on the image's structures less those predicted from the others. Mean and
+        variance of the marks, (n, R), are those at that ease.
     """
     ease = np.zeros(len(number))
     expected, variance = np.zeros(odds.shape), np.zeros(odds.shape)

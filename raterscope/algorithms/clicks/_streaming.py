@@ -66,12 +66,12 @@ def update_model(
     watch: Watch,
     known: FloatArray | None = None,
 ) -> tuple[Clustering, CrowdMemory, IntArray]:
-    """Update the crowd model with new clicks.
+    """Update the crowd model with new clicks; return clustering, memory and origins.
 
     `marks`: the clicks that were clustered before come first.
     `before`: its first components are the model's.
     `known`: (R,) float64, initial reliability of new annotators, as in `oem`.
-    Returns `clustering`. `memory`. `origin`, (M,): where each component stood before; -1 for one that opened.
+    The origins, (M,), are the former indices of components; -1 for a new one.
     """
     words = f"following {len(memory.weight)} components"
 
@@ -202,13 +202,12 @@ def continue_clustering(
     watch: Watch,
     known: FloatArray | None = None,
 ) -> tuple[Clustering, IntArray]:
-    """Cluster all clicks, initialised by eqs. 35 to 37.
+    """Cluster all clicks, initialised by eqs. 35 to 37; return clustering and origins.
 
     `marks`: the clicks that were clustered before come first.
-    `components`: its first components are continued.
+    `components`: number of first components that are continued.
     `known`: (R,) float64, the p0 of new annotators, see `oem`; that of the settings where it is NaN.
-    Returns `clustering`. `origin`, (M,): where each component stood before; -1 for one that began at a new
-        click.
+    The origins, (M,), are the former indices of components; -1 for one that began at a new click.
     """
     new, scatter = marks.points[len(before.inlier) :], before.scatter
     cells = sort_into_cells(marks, 3 * scatter)

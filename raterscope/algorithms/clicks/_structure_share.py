@@ -90,8 +90,8 @@ def log_ratio(counts: Sequence[FloatArray], crowds: Sequence[float]) -> float:
     The histogram's log likelihood is reduced by one half for each class. The votes of a larger crowd count as
     those of `BELIEVED` annotators.
 
-    `counts`: sequence of (M,) float64, annotators who marked each cluster of each image. `crowds`: all
-    annotators of each.
+    `counts`: (M,) of each image, number of annotators who marked each cluster. `crowds`: number of annotators
+    of each image.
     """
     observed, expected = np.zeros(BINS), np.zeros((len(ARTEFACTS), BINS))
     for count, crowd in zip(counts, crowds, strict=True):
@@ -150,9 +150,8 @@ def known_shares(
 ) -> FloatArray:
     """Return the log probability (A, B) of prior knowledge on the run, by level and slope.
 
-    `problems`: of the images. `looks`: sequence of (M,) float64, probability that each cluster looks like a
-    structure, without any decisions. `chances`: sequence of (A, B, M) float64, chance that a cluster that
-    looks like a structure is one.
+    `looks`: (M,) of each image, probability that each cluster looks like a structure, without any decisions.
+    `chances`: (A, B, M) of each image, chance that a cluster that looks like a structure is one.
     """
     structures = [chance @ look for chance, look in zip(chances, looks, strict=True)]
     zero = np.zeros(chances[0].shape[:2]) if chances else np.zeros((1, 1))
@@ -310,11 +309,11 @@ def estimate_structure_share(
 ) -> list[StructureShare]:
     """Estimate h on each image of a run from the decisions on all of them.
 
-    `judged`: of each image, with the result of EM.
-    `undecided`: sequence of (M,) float64, probability that each cluster looks like a structure, without any
+    `judged`: problem of each image, with the result of EM.
+    `undecided`: (M,) of each image, probability that each cluster looks like a structure, without any
         decisions; it orders the clusters where there is no record of what the expert viewed.
     `loss`: log probability of the votes that EM lost by fitting the decisions.
-    Returns an image without artefacts in its prior has h = 1 everywhere.
+    An image without artefacts in its prior has h = 1 everywhere.
     """
     shifts = [_shift(problem, ascent) for problem, ascent in judged]
     absent = absent_probability([problem for problem, _ in judged if problem.prior.places])

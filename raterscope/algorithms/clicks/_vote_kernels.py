@@ -150,8 +150,8 @@ def weigh(
 ) -> None:
     """Compute the log probability of each cluster's votes (eqs. 21, 22).
 
-    `odds`, `chance`: (R,) float64. `shift`: (K,) float64. `structure`, `by_chance`: (M, K), (M,) float64,
-    written: as a structure at each node, and as clicks that met by chance.
+    `odds`, `chance`: (R,) float64. `shift`: (K,) float64. `structure`, `by_chance`: (M, K) and (M,) float64,
+    written: log probability as a structure at each node, and as clicks that met by chance.
     """
     small_code()
     for i in range(len(votes.trust)):
@@ -221,9 +221,9 @@ def tally(
 ) -> None:  # fmt: skip
     """Add up posteriors of a range of clusters.
 
-    `begin`, `end`: the range.
-    `first`: (M + 1,), annotator : (votes,) int32, annotators who marked each cluster.
-    `structure`, `artefact`, `by_chance`: posteriors: (M, K), (M,), (M,) float64.
+    `first`: (M + 1,), where each cluster's votes begin.
+    `annotator`: (votes,) int32, annotators who marked each cluster.
+    `structure`, `artefact`, `by_chance`: (M, K), (M,) and (M,) float64, posteriors.
     `hits`, `false`: (R,) float64, added to: each annotator's marks on structures, and on what met by chance.
     `sums`: (1, K + 2) float64, added to: structures at each node, artefacts, chance.
     """
@@ -245,13 +245,13 @@ def tally(
 def newton(own: int, hit: Array, nodes: Array, shift: Array, total: Array, odds: Array) -> None:
     """Maximise over the log odds of a mark of R annotators, by Newton's method.
 
-    `own`: the first annotator's place in `odds`.
+    `own`: the first annotator's index into `odds`.
     `hit`: (R,) float64, marks, including those of the prior.
     `nodes`: (R or 1, K or more) float64, clusters at each node: those that each annotator saw, or that all
         saw.
     `shift`: (K,) float64.
     `total`: (R,) float64, marks and omissions of the prior, at shift 0.
-    `odds`: (R or more,) float64, to begin with; overwritten.
+    `odds`: (R or more,) float64, initial values; overwritten.
     """
     lift, chances = np.empty(len(shift)), np.empty(len(shift))
     for k in range(len(shift)):
@@ -374,13 +374,13 @@ def ascend(
     An image has converged if its last E step gained less than the tolerance. Its parameters are then those of
     that step; otherwise they are updated after it.
 
-    `begin`, `end`: range of images, of I.
-    `most`: (I,) int64, E steps at most; 0 to leave an image as it is.
+    `begin`, `end`: range of images.
+    `most`: (I,) int64, largest number of E steps; 0 to leave an image as it is.
     `tolerance`: relative gain at which to end.
     `starts`: whether to begin with an M step from `start`; the state is then only written.
     `start`: (M,) float64, initial posteriors of a structure.
     `shift`: (K,) float64.
-    `state`: to begin with; overwritten.
+    `state`: initial values; overwritten.
     `looks`: written: posteriors of the last E step.
     `former`: (I,) float64, objective of the last E step, of an earlier call; NaN at the first one.
         Overwritten.
@@ -420,7 +420,7 @@ def draw(
     The sum over the nodes of a structure depends only on its number of votes and the odds of their
     annotators.
 
-    `begin`, `end`: range of draws, of D.
+    `begin`, `end`: range of draws.
     `first`, `annotator`: as for `tally`.
     `counts`: (L,) float64, the different counts of votes.
     `level`: (M,) int64, index into `counts` of each cluster.

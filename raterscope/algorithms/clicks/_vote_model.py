@@ -350,8 +350,8 @@ def ascend(
 ) -> StackedEMResult:
     """Iterate as `run_em` does on each image of a stack, in compiled code.
 
-    `start`: (M,) float64 or StackedState, initial posteriors of a structure, or the parameters. `iterations`,
-    `tolerance`: as for `run_em`.
+    `start`: (M,), initial posteriors of a structure, or the parameters. `iterations`, `tolerance`: as
+    for `run_em`.
     """
     from raterscope.algorithms.clicks import _vote_kernels as kernels
 
@@ -521,11 +521,11 @@ def log_odds(
 ) -> FloatArray:
     """Maximise over annotators' log odds of a mark by Newton's method.
 
-    `hits`: (R,) float64, marks of each annotator.
-    `nodes`: (K,) or (R, K) float64, clusters by node: those that all saw, or that each saw.
-    `shift`: (K,) float64.
-    `prior`: two (R,) float64, marks and omissions at shift 0 that are added.
-    `odds`: (R,) float64, to begin with.
+    `hits`: (R,), marks of each annotator.
+    `nodes`: (K,) or (R, K), clusters by node: those that all saw, or that each saw.
+    `shift`: (K,).
+    `prior`: two of (R,), marks and omissions at shift 0 that are added.
+    `odds`: (R,), initial values.
     """
     from raterscope.algorithms.clicks._vote_kernels import newton
 

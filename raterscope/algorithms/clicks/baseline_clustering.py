@@ -39,8 +39,8 @@ def clustering_of_labels(clicks: Clicks, labels: IntArray) -> Clustering:
     Means and covariances are those of the members, weighted by annotator. The eigenvalues of a covariance
     have a lower bound, since two or three clicks may lie on a line. Clicks of no cluster are outliers.
 
-    `labels`: (N,), cluster of each click, below zero for none. Any numbering. Returns in the order of the
-    labels, without those that have no clicks.
+    `labels`: (N,), cluster of each click in any numbering, below zero for none. Clusters are in the order of
+    the labels; those without clicks are left out.
     """
     labels = np.asarray(labels, dtype=np.int64)
     member = labels >= 0
@@ -160,7 +160,7 @@ def hdbscan(clicks: Clicks, settings: HDBSCANSettings | None = None, watch: Watc
     Weights of annotators do not affect which clicks are joined. They count in a cluster's centre and shape,
     and in detection.
 
-    Returns empty with fewer clicks than a cluster needs.
+    There are no clusters with fewer clicks than a cluster needs.
 
     Examples
     --------
@@ -295,7 +295,7 @@ def hac(clicks: Clicks, settings: HACSettings | None = None, watch: Watch = sile
     There are no outliers: every click is an inlier. Weights of annotators do not affect which clicks are
     merged. They count in a cluster's centre and shape, in the default number of clusters, and in detection.
 
-    Raises `ClicksError`: for more clicks than memory allows: it grows with their square.
+    Raises `ClicksError` for more clicks than memory allows, which grows with their square.
 
     Examples
     --------
@@ -351,10 +351,7 @@ class CEMSettings(MixtureSettings):
     )  # fmt: skip
 
     def departures(self) -> tuple[str, ...]:
-        """List the differences from the published algorithm.
-
-        Returns clauses for the methods text of a report.
-        """
+        """List the differences from the published algorithm, as clauses for the methods text of a report."""
         if self.version == "paper":
             return (
                 "covariances have a floor",
@@ -382,8 +379,8 @@ class CEMSettings(MixtureSettings):
 def cem(clicks: Clicks, settings: CEMSettings | None = None, watch: Watch = silent) -> Clustering:
     """Cluster the clicks of one image without outliers (thesis, section 2.2).
 
-    `clicks`: N clicks of R annotators. `watch`: called with every iteration. Returns its `inlier` and
-    `reliability` are one wherever there are clicks.
+    `clicks`: N clicks of R annotators. `watch`: called with every iteration. `inlier` and `reliability` of
+    the result are one wherever there are clicks.
 
     Notes
     -----
@@ -391,13 +388,11 @@ def cem(clicks: Clicks, settings: CEMSettings | None = None, watch: Watch = sile
     version here uses the thesis's equations in the paper's Algorithm 1 without outliers.
     `CEMSettings.departures` lists the differences from the publications.
 
-
     References
     ----------
     .. [figueiredo2002] M. A. T. Figueiredo and A. K. Jain, "Unsupervised learning of finite mixture
        models", IEEE Transactions on Pattern Analysis and Machine Intelligence 24 (2002) 381-396,
        doi:10.1109/34.990138.
-
 
     Examples
     --------

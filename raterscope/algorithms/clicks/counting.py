@@ -52,9 +52,8 @@ def expected_count(posterior: FloatArray, low: FloatArray, high: FloatArray) -> 
     """Return the expected number of structures among M spots, and a 95 % interval of their number.
 
     `posterior`: (M,), probability that each spot is a structure; 0 or 1 where the truth is known. `low`,
-    `high`: (M,), ends of the posterior's 95 % interval; NaN where there is none. Returns `estimate, low,
-    high`: the sum of the posteriors, and whole numbers between which the number lies in at least 95 % of
-    cases.
+    `high`: (M,), ends of the posterior's 95 % interval; NaN where there is none. The estimate is the sum of
+    the posteriors. The ends are whole numbers between which the number lies in at least 95 % of cases.
 
     Examples
     --------
@@ -71,9 +70,9 @@ def expected_count(posterior: FloatArray, low: FloatArray, high: FloatArray) -> 
 
 
 def count_distribution(posterior: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the distribution of the number of structures among M spots.
+    """Return the distribution, (M + 1,), of the number of structures among M spots.
 
-    `posterior`, `low`, `high`: (M,), as of `expected_count`. Returns (M + 1,).
+    `posterior`, `low`, `high`: (M,), as in `expected_count`.
 
     Examples
     --------
@@ -132,8 +131,8 @@ class Rate:
 def dispersion(counts: FloatArray) -> float:
     """Return the overdispersion of the counts of fields, relative to a Poisson distribution.
 
-    `counts`: (n,), parasites expected on each field. Returns variance over mean, which is 1 for a Poisson
-    distribution; at least 1, and 1 for fewer than two fields.
+    `counts`: (n,), parasites expected on each field. The result is variance over mean, which is 1 for a
+    Poisson distribution; at least 1, and 1 for fewer than two fields.
 
     Examples
     --------
@@ -154,7 +153,7 @@ def per_field(chance: FloatArray, fields: int, spread: float = 1.0) -> Rate:
     carries the information of one that is `spread` times smaller (quasi-Poisson).
 
     `chance`: (m + 1,), probability that there are 0 ... m parasites on all fields together. `spread`: see
-    `dispersion`. Raises `ValueError`: without a field.
+    `dispersion`. Raises `ValueError` without a field.
     """
     return _per_amount(chance, float(fields), spread, "fields")
 
@@ -164,8 +163,8 @@ def per_volume(chance: FloatArray, microlitres: float, spread: float = 1.0) -> R
 
     `chance`: (M,), probability that each detection is a parasite.
     `microlitres`: volume examined; see `volume_of`.
-    `spread`: as of `per_field`.
-    Raises `ValueError`: without a volume.
+    `spread`: as for `per_field`.
+    Raises `ValueError` without a volume.
 
     Examples
     --------
@@ -183,10 +182,10 @@ def per_leukocyte(chance: FloatArray, leukocytes: float, times: float = 1.0, spr
     Leukocytes are counted too: their number varies by chance like that of parasites.
 
     `chance`: (m + 1,), probability that there are 0 ... m parasites where the leukocytes were counted.
-    `leukocytes`: counted.
+    `leukocytes`: number counted.
     `times`: number of leukocytes to which the parasites are related.
-    `spread`: of the parasites, see `dispersion`.
-    Raises `ValueError`: without a leukocyte.
+    `spread`: overdispersion of the parasites, see `dispersion`.
+    Raises `ValueError` without a leukocyte.
 
     Examples
     --------
@@ -214,10 +213,10 @@ def infected_share(chance: FloatArray, red_cells: float, spread: float = 1.0) ->
     """Return the share of red cells that are infected, each counted once, on a thin film.
 
     `chance`: (m + 1,), probability that 0 ... m of the red cells are infected.
-    `red_cells`: counted, infected ones included.
-    `spread`: of the parasites, see `dispersion`; the cells carry the information of `spread` times fewer
-        (quasi-binomial).
-    Raises `ValueError`: where there are fewer red cells than infected ones are expected.
+    `red_cells`: number counted, infected ones included.
+    `spread`: overdispersion of the parasites, see `dispersion`; the cells carry the information of `spread`
+        times fewer (quasi-binomial).
+    Raises `ValueError` if there are fewer red cells than expected infected ones.
     """
     from scipy.special import betainc
 
@@ -264,9 +263,9 @@ def _refuse(amount: float, name: str) -> None:
 
 
 def _rate(chance: FloatArray, below: Callable[[float, FloatArray], FloatArray], unit: float) -> Rate:
-    """Return the mean and the ends of the mixture's interval.
+    """Return the mean and the interval of a mixture of rates.
 
-    `below`: ``below(rate, numbers)`` returns the probability of a smaller rate for each number of parasites.
+    `below`: returns the probability of a smaller rate for each number of parasites.
     `unit`: the rate that one parasite stands for.
     """
     chance = np.asarray(chance, dtype=np.float64)

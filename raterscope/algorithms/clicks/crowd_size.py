@@ -120,7 +120,7 @@ def crowd_sizes(settings: CrowdSizeSettings, annotators: int) -> tuple[int, ...]
 def methods_of(plan: FusionPlan, *, published: bool) -> dict[str, dict[str, FusionPlan]]:
     """Return the plans by name of the clustering and by name of the method after detection.
 
-    `plan`: the chosen one. `published`: whether to include the methods of the paper.
+    `plan`: the chosen plan. `published`: whether to include the methods of the paper.
     """
     methods = {CHOSEN: {CHOSEN: plan}}
     if published:
@@ -150,11 +150,11 @@ def measure_crowd_sizes(
     Each image is fused alone, without learning across images. A cluster or a detection matches a true
     position within the radius, one to one.
 
-    `images`: sequence of (Clicks, (T, 2)), clicks of an image, and its true positions.
-    `radius`: pixels.
+    `images`: clicks of each image, and its true positions, (T, 2).
+    `radius`: in pixels.
     `plan`: the chosen method.
-    Returns of every method after clustering, then after detection. An image counts only for crowds that it
-        has enough annotators for.
+    The curves are those of every method after clustering, then after detection. An image counts only for
+        crowds that it has enough annotators for.
 
     Examples
     --------

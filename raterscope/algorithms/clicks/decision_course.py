@@ -99,7 +99,7 @@ def follow_decisions(
 ) -> DecisionCourse:
     """Follow the estimates of recursive EM, incremental Newton and batch EM as decisions come.
 
-    Raises `ClicksError`: without decisions, or for more annotators times clusters than `LARGEST`.
+    Raises `ClicksError` without decisions, or for more annotators times clusters than `LARGEST`.
 
     Examples
     --------
@@ -133,9 +133,9 @@ def measure_course(
 ) -> CourseAccuracy | None:
     """Measure a course by known clusters; None unless both structures and others are known.
 
-    `truth`: (M,), 1 for a structure, 0 for none, below 0 where it is not known. `rates`: sensitivities (R,),
-    specificities (R,) and prevalence, True rates, if known, as in a simulation. By default the rates of each
-    annotator's own decisions on known clusters; estimates from the same decisions are naturally close to
+    `truth`: (M,), 1 for a structure, 0 for none, below 0 where it is not known. `rates`: true sensitivities
+    (R,), specificities (R,) and prevalence, if known, as in a simulation. By default they are the rates of
+    each annotator's own decisions on known clusters; estimates from the same decisions are naturally close to
     these.
     """
     known = truth >= 0

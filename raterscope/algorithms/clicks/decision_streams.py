@@ -74,8 +74,8 @@ def recursive_em(
 ) -> DecisionState:
     """Add one decision of every annotator on every cluster, by one EM iteration (thesis, Algorithm 4).
 
-    `state`: of R annotators and M clusters. `decisions`: (R, M) array_like, 1 for a structure, 0 for none,
-    NaN where the annotator was not asked. Raises `ClicksError`: for another shape or other values.
+    `decisions`: (R, M), 1 for a structure, 0 for none, NaN where the annotator was not asked. Raises
+    `ClicksError` for another shape or other values.
     """
     return _step(_count(state, decisions), settings or DecisionSettings())
 
@@ -88,11 +88,11 @@ def admit_annotators(
     The newcomers' rates start from their decisions and the last posteriors; those of the first annotators
     from the share of yes decisions.
 
-    `state`: of R annotators and M clusters.
-    `decisions`: (K, M) array_like, of the newcomers: 1 for a structure, 0 for none, NaN where the annotator
+    `state`: state of R annotators and M clusters.
+    `decisions`: (K, M), decisions of the newcomers: 1 for a structure, 0 for none, NaN where the annotator
         was not asked.
-    Returns of R + K annotators, the newcomers last.
-    Raises `ClicksError`: for another number of clusters or other values.
+    The new state has R + K annotators, the newcomers last.
+    Raises `ClicksError` for another number of clusters or other values.
     """
     settings = settings or DecisionSettings()
     newcomers = np.shape(decisions)[0] if np.ndim(decisions) == 2 else 0
@@ -120,8 +120,8 @@ def incremental_newton(
     which is too large for few decisions: a full first step would move rates to their bounds, from where they
     hardly return.
 
-    `state`: of R annotators and M clusters. `decisions`: (R, M) array_like, 1 for a structure, 0 for none,
-    NaN where the annotator was not asked. Raises `ClicksError`: for another shape or other values.
+    `decisions`: (R, M), 1 for a structure, 0 for none, NaN where the annotator was not asked. Raises
+    `ClicksError` for another shape or other values.
     """
     settings = settings or DecisionSettings()
     state = _count(state, decisions)
@@ -158,8 +158,9 @@ def batch_em(
 
     It starts from the share of yes decisions on a cluster.
 
-    `state`: only its decisions count. `look`: called at every iteration; it may raise an exception to stop.
-    Returns at the same step.
+    `state`: only its decisions count.
+    `check`: called at every iteration; it may raise an exception to stop.
+    The step of the state does not change.
     """
     settings = settings or DecisionSettings()
     state = _restart(state, settings)
@@ -181,7 +182,7 @@ def map_rule(
 ) -> FloatArray:
     """Return the (M,) posteriors under known rates, with the least error (thesis, eq. 3.12).
 
-    `state`: for its decisions. `sensitivity`, `specificity`: (R,).
+    `state`: only its decisions count. `sensitivity`, `specificity`: (R,).
     """
     return _posterior(_with_rates(state, (sensitivity, specificity, prevalence)))
 

@@ -44,10 +44,7 @@ class DEMSettings(Settings):
     """Settings of `dem`. A prior's strength of 10 weighs as 10 clusters whose truth is known."""
 
     def departures(self) -> tuple[str, ...]:
-        """List the differences from Algorithm 2 of the OEM-DEM paper.
-
-        Returns clauses for the methods text of a report.
-        """
+        """List the differences from Algorithm 2 of the OEM-DEM paper, as clauses for the methods text."""
         departures = ["rates stay 1e-6 away from 0 and 1"]
         if self.prior != "none":
             departures.append("the M step counts the votes of priors")
@@ -144,8 +141,8 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
     structures from artefacts as those of 64 would, see `_vote_model`. An annotator of weight w counts as w
     annotators with the same votes.
 
-    `votes`: of R annotators on M clusters. Returns `objective` is the log posterior of the best ascent (log
-    likelihood without a prior), which never falls; or, by the settings, Q_d, which may fall.
+    `votes`: votes of R annotators on M clusters. `objective` of the result is the log posterior of the best
+    ascent (log likelihood without a prior), which never falls; or, by the settings, Q_d, which may fall.
 
     Notes
     -----
@@ -154,12 +151,10 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
     stay 1e-6 away from 0 and 1, and a rate without data (0/0) is one half. `DEMSettings.departures` lists the
     differences of the settings.
 
-
     References
     ----------
     .. [dawid1979] A. P. Dawid and A. M. Skene, "Maximum likelihood estimation of observer error-rates using
        the EM algorithm", Journal of the Royal Statistical Society C 28 (1979) 20-28, doi:10.2307/2346806.
-
 
     Examples
     --------
@@ -211,7 +206,8 @@ def judge_alone(
 def mix_looks(problem: Problem, ascent: EMResult, undecided: ClusterPosteriors, doubted: float) -> EMResult:
     """Mix the looks of undecided clusters with those that they had without any decisions.
 
-    `ascent`: result of EM with the decisions. `undecided`: of the same clusters, without any decisions.
+    `ascent`: result of EM with the decisions.
+    `undecided`: looks of the same clusters, without any decisions.
     `doubted`: weight of these.
     """
     weight = np.where(problem.known, 0.0, doubted)
@@ -249,7 +245,7 @@ def highest_ascent(
 ) -> tuple[EMResult, str]:
     """Run EM from every start; return the ascent with the highest objective, and the name of its start.
 
-    `starts`: by name, initial posteriors, or the state of an earlier ascent.
+    `starts`: initial posteriors, or the state of an earlier ascent, by name.
     """
     ascents = {
         name: run_em(
@@ -455,7 +451,8 @@ class RecursiveSettings(Settings):
 def recursive(votes: Votes, settings: RecursiveSettings | None = None, watch: Watch = silent) -> Detection:
     """Detect structures in one pass over the annotators, in their order.
 
-    `votes`: of R annotators on M clusters. Returns `objective` is the log posterior after each annotator.
+    `votes`: votes of R annotators on M clusters. `objective` of the result is the log posterior after each
+    annotator.
 
     Examples
     --------
@@ -485,12 +482,11 @@ def detect_online(
     settings: RecursiveSettings | None = None,
     watch: Watch = silent,
 ) -> tuple[Detection, ClusterPosteriors]:
-    """Update a detection with new votes, by one EM iteration from the last state.
+    """Update a detection with new votes, by one EM iteration; return it and the looks for the next call.
 
     `votes`: all votes so far, of R annotators on M clusters, with new annotators, votes and clusters.
     `previous`: result of the last call, mapped to the present clusters by `carry_posteriors`; None at first.
-    Returns `detection`. `looks`: for the next call.
-    Raises `ClicksError`: when `previous` is of another number of clusters.
+    Raises `ClicksError` if `previous` has another number of clusters.
     """
     settings = RecursiveSettings() if settings is None else settings
     if previous is not None and len(previous.chance) != votes.marked.shape[1]:
@@ -502,10 +498,10 @@ def detect_online(
 
 
 def carry_posteriors(previous: ClusterPosteriors, origin: IntArray) -> ClusterPosteriors:
-    """Map looks to other clusters.
+    """Map looks to other clusters; NaN for new clusters.
 
-    `previous`: of the former clusters. `origin`: (M,), former index of each present cluster; -1 for a new
-    one. Returns NaN for new clusters.
+    `previous`: looks of the former clusters. `origin`: (M,), former index of each present cluster; -1 for a
+    new one.
     """
     parts = (previous.structure, previous.artefact, previous.chance)
     # -1 takes the row that is put last

@@ -89,7 +89,7 @@ class Experience:
     def reliability(self, names: Sequence[str]) -> FloatArray:
         """Return the share of each of n annotators' marks in clusters (eq. 12 over the images).
 
-        Returns (n,): NaN for annotators without a mark on these images.
+        The result, (n,), is NaN for annotators without a mark on these images.
         """
         rows = self.rows(names)
         reliability = np.full(len(rows), np.nan)
@@ -108,10 +108,10 @@ def experience_of(
 ) -> Experience:
     """Gather the experience with annotators on some images.
 
-    `annotators`: sequence of names, for each fusion, the names of its annotators, in its order; the same name
-    is the same annotator. `weights`: sequence of (R,) or None, for each fusion, the weights of its annotators
-    (`Clicks.weights`). They affect the counts of structures; an annotator's own counts use all marks. Returns
-    the same for any order of the images.
+    `annotators`: for each fusion, the names of its annotators, in its order; the same name is the same
+    annotator. `weights`: (R,) or None for each fusion, the weights of its annotators (`Clicks.weights`). They
+    affect the counts of structures; an annotator's own counts use all marks. The order of the images does not
+    matter.
     """
     gathered = _gather(fusions, annotators, weights)
     return Experience.none() if gathered is None else gathered.experience(watch)
@@ -223,10 +223,9 @@ def _gather(
 
 
 def apply_experience(problem: Problem, annotators: Sequence[str], experience: Experience) -> Problem:
-    """Return the problem of an image with the prior from experience.
+    """Return the problem of an image with the prior from experience instead of the crowd's prior.
 
-    `problem`: with the crowd's prior; any other stays as it is. `annotators`: sequence of names, of the
-    image.
+    A problem with another prior is returned unchanged. `annotators`: names of the image's annotators.
     """
     if not experience.images or not problem.prior.places:
         return problem
@@ -237,7 +236,7 @@ def apply_experience(problem: Problem, annotators: Sequence[str], experience: Ex
 def advice_for(prior: Prior, annotators: Sequence[str], experience: Experience) -> Advice:
     """Convert experience to the advice that a prior is made of.
 
-    `prior`: of the image alone. `annotators`: sequence of names, unknown annotators are treated as average.
+    `prior`: prior of the image alone. `annotators`: unknown annotators are treated as average.
     """
     rows = experience.rows(annotators)
     tally = Tally(

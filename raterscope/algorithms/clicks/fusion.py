@@ -239,8 +239,8 @@ def conclude(
 ) -> Fusion:
     """Continue a fusion from the clusters of the merged marks: detections and rates of the annotators.
 
-    `mark`: (N,), for every click, its row among the marks. `detect`: detector of the votes. `rated`: whether
-    the annotators are rated.
+    `mark`: (N,), row of every click among the marks. `detect`: detector of the votes. `rated`: whether the
+    annotators are rated.
     """
     bounds = (assignment.outlier_threshold, assignment.vote_coverage)
     chosen = votes_of(marks, clustering, *bounds)
@@ -396,8 +396,8 @@ def _with_detection(clicks: Clicks, fusion: Fusion, plan: FusionPlan, detection:
 def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan, watch: Watch = silent) -> Fusion:
     """Update a fusion with the spots known now; its clusters stay, and known structures are added.
 
-    `clicks`: the same clicks, with the spots known now. `plan`: as before. Returns the same object if no
-    known spot changed.
+    `clicks`: the same clicks, with the spots known now. `plan`: as before. If no known spot changed, `fusion`
+    itself is returned.
     """
     marks, mark = clicks.merged()
     bounds = (plan.assignment.outlier_threshold, plan.assignment.vote_coverage)

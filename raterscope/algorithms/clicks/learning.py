@@ -106,13 +106,13 @@ def learn(
     recorded ones, and few decisions may change the explanation of the whole crowd. To that degree, or if the
     decisions turned out as expected, looks without decisions are used (`decision_weight`).
 
-    `votes`: of two or more images that `can_share`.
-    `annotators`: sequence of names, for each image, the names of its annotators; the same name is the same
-        annotator.
-    `posteriors`: sequence of (M,), of each image judged alone.
+    The order of the images does not matter.
+
+    `votes`: votes on two or more images that `can_share`.
+    `annotators`: for each image, the names of its annotators; the same name is the same annotator.
+    `posteriors`: (M,) of each image judged alone.
     `rated`: as for `judge`.
-    `problems`: of the images, as `problem_of` gives them.
-    Returns the same for any order of the images.
+    `problems`: problems of the images, as from `problem_of`.
     """
     order = sorted(range(len(votes)), key=lambda i: _content(votes[i], annotators[i]))
     names = {name: row for row, name in enumerate(sorted({name for image in annotators for name in image}))}
@@ -176,10 +176,10 @@ def learn(
 def _average_starts(
     run: Run, starts: Sequence[Sequence[FloatArray]], settings: DEMSettings, watch: Watch
 ) -> tuple[list[Problem], list[EMResult]]:
-    """Run the rounds from all sides, including the majority vote, and average.
+    """Run the rounds from all sides, including the majority vote; return problems and averaged ascents.
 
-    Returns `problems`: with the priors of the best side. `ascents`: results of EM with them; the looks are
-    means over the sides.
+    The problems have the priors of the best side. The ascents are results of EM with them, but their looks
+    are means over the sides.
     """
     majority = [
         (2 * problem.count >= problem.crowd - EDGE).astype(np.float64) for problem in run.stack.problems
@@ -263,8 +263,8 @@ def _score(ascent: StackedEMResult) -> float:
 def _vote_likelihood(stack: Stack, chance: FloatArray, kinds: FloatArray) -> float:
     """Return the log likelihood of all votes and decisions, each image's predicted by the others.
 
-    `stack`: of the images, with the priors from the others. `chance`: (R,), of all annotators, one image
-    behind the other: their rates of chance meetings. `kinds`: (I, 3), of the images.
+    `stack`: the images, each with the prior from the others. `chance`: (R,), rates of chance meetings of all
+    annotators, image after image. `kinds`: (I, 3).
     """
     from raterscope.algorithms.clicks._vote_kernels import StackedState
 

@@ -127,10 +127,7 @@ class OEMSettings(MixtureSettings):
     """Settings of `oem`."""
 
     def departures(self) -> tuple[str, ...]:
-        """List the differences from Algorithm 1 of the OEM-DEM paper.
-
-        Returns clauses for the methods text of a report.
-        """
+        """List the differences from Algorithm 1 of the OEM-DEM paper, as clauses for the methods text."""
         if uses_evidence(self):
             return ("a model of the crowd and its evidence replace Algorithm 1",)
         if self.as_printed:
@@ -204,7 +201,7 @@ def oem(
     `watch`: called with every iteration.
     `reliability`: (R,), each annotator's p0, for example the reliability on another image (section 4); that
         of the settings where it is NaN. It is clipped to .01 and .99; estimates may leave this range.
-    Returns empty without clicks or clusters.
+    The clustering is empty without clicks or clusters.
 
     Notes
     -----
@@ -222,7 +219,6 @@ def oem(
     All other settings follow a corrected path, which also differs in the initial scatter and number, the
     order of annihilation and the stop rule: `OEMSettings.departures` lists all differences of the settings.
     By default a model of the crowd is fitted instead.
-
 
     Examples
     --------

@@ -17,9 +17,9 @@ the posteriors of a good crowd little. Before any decision, annotators are unkno
 
 
 def interval(right: FloatArray, wrong: FloatArray, prior: float, other: float) -> FloatArray:
-    """Return mean, 2.5 and 97.5 percent of a Beta posterior; NaN without counts.
+    """Return mean, 2.5 and 97.5 percent of a Beta posterior, (R, 3); NaN without counts.
 
-    `right`, `wrong`: (R,), expected counts. `prior`, `other`: counts of the prior. Returns (R, 3).
+    `right`, `wrong`: (R,), expected counts. `prior`, `other`: counts of the prior.
     """
     from scipy.special import betaincinv
 
@@ -37,7 +37,7 @@ def interval(right: FloatArray, wrong: FloatArray, prior: float, other: float) -
 
 
 def precision_of(hit: FloatArray, marks: IntArray, spread: FloatArray) -> FloatArray:
-    """Estimate the share of each annotator's marks on structures.
+    """Estimate the share of each annotator's marks on structures, and its 95 % interval.
 
     The estimate is the sum of the posteriors of the clusters that the annotator marked, over the number of
     the marks; a mark outside of all clusters counts as false. The interval is that of a Beta distribution.
@@ -49,7 +49,7 @@ def precision_of(hit: FloatArray, marks: IntArray, spread: FloatArray) -> FloatA
     `hit`: (R,), sum of the posteriors.
     `marks`: (R,), marks made, duplicates merged.
     `spread`: (R,), sum of the standard deviations of the posteriors.
-    Returns (R, 3): estimate, low, high; NaN without marks.
+    The columns of the result, (R, 3), are estimate, low and high; NaN without marks.
     """
     from scipy.special import betaincinv
 

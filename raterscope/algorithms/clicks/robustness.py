@@ -41,7 +41,8 @@ class ChangedDecisions:
 def changed_decisions(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) -> ChangedDecisions:
     """Compare two fusions of an image, detected or not, cluster by cluster.
 
-    `before`: of N clicks. `after`: of the remaining clicks, in the same order. `kept`: (N,).
+    `before`: fusion of N clicks. `after`: fusion of the remaining clicks, in the same order. `kept`: (N,),
+    which clicks remain.
     """
     moved = same_clusters(before, after, kept)
     old, new = before.detection, after.detection
@@ -67,9 +68,9 @@ def same_clusters(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) -> Int
     Clicks count by their probability of being inliers in both. The matching is one to one, with the largest
     number of common clicks.
 
-    `before`, `after`, `kept`: as in `changed_decisions`. Returns (M,): for each cluster of `before` that of
-    `after`, `NO_CLUSTER` without a common click. Raises `ValueError`: if the clicks are not those of the
-    fusions.
+    `before`, `after`, `kept`: as in `changed_decisions`. The result, (M,), holds for each cluster of `before`
+    that of `after`, `NO_CLUSTER` without a common click. Raises `ValueError` if the clicks are not those of
+    the fusions.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -118,7 +119,7 @@ FEWEST_AGAINST = 2
 def decision_notice(fusions: Sequence[Fusion]) -> str | None:
     """State how many decisions contradict the votes; None if no more than the posteriors predict.
 
-    `fusions`: of all images of the run.
+    `fusions`: fusions of all images of the run.
     """
     from scipy.special import pdtrc
 
@@ -146,7 +147,7 @@ def decision_notice(fusions: Sequence[Fusion]) -> str | None:
 def absence_notice(fusions: Sequence[Fusion]) -> str | None:
     """State that the detections of a run may all be artefacts; None if votes or decisions rule that out.
 
-    `fusions`: of all images of the run.
+    `fusions`: fusions of all images of the run.
     """
     detected = sum(int((fusion.detection.detected & (fusion.verdict < 0)).sum()) for fusion in fusions)
     accepted = any(bool(((fusion.verdict == 1) & (fusion.votes >= FEWEST)).any()) for fusion in fusions)
@@ -169,7 +170,7 @@ def score_notice(fusions: Sequence[Fusion]) -> str | None:
     They do if most detected spots have no detection of the program, or if spots with high scores are detected
     less often than those with low scores, beyond chance.
 
-    `fusions`: of all images of the run.
+    `fusions`: fusions of all images of the run.
     """
     scored = [(fusion.score, fusion.detection.detected) for fusion in fusions if fusion.score is not None]
     if not scored:
@@ -201,10 +202,10 @@ LIMIT = 0.02
 
 
 def halves_of(clicks: Sequence[Clicks], plan: FusionPlan) -> list[list[int]]:
-    """Divide images into halves: two halves for each way, the same for any order of images and clicks.
+    """Divide images into halves; return the indices of each half, two halves for each division.
 
-    `clicks`: of each image. Returns indices of the images of each half; empty with a plan that does not learn
-    across images.
+    The order of images and clicks does not matter. There are no halves with a plan that does not learn across
+    images.
     """
     if len(clicks) < 2 or not isinstance(plan.detection, DEMSettings) or not learns_across_images(plan):
         return []
@@ -253,12 +254,11 @@ def add_half_detections(
 ) -> list[Fusion]:
     """Add to fusions the detections from fusing half of the images at a time.
 
-    `clicks`: of each image.
-    `alone`: of each image by itself.
-    `learnt`: of all images together, see `learn_from_each_other`.
+    `alone`: fusions of each image by itself.
+    `learnt`: fusions of all images together, see `learn_from_each_other`.
     `plan`: plan of both.
-    `shared`: of these images, as `share_votes` gives them.
-    Returns `learnt` with `Fusion.halves`; unchanged with a plan that does not learn across images.
+    `shared`: votes of these images, as from `share_votes`.
+    The result is `learnt` with `Fusion.halves`; unchanged with a plan that does not learn across images.
     """
     halves = halves_of(clicks, plan)
     if not halves:
@@ -284,7 +284,7 @@ def depends_on_grouping(fusion: Fusion) -> BoolArray:
 def grouping_notice(fusions: Sequence[Fusion]) -> str | None:
     """State how many decisions of a run depend on which images are fused together; None if few do.
 
-    `fusions`: of all images of the run, as `add_half_detections` gives them.
+    `fusions`: fusions of all images of the run, as from `add_half_detections`.
     """
     known = [fusion for fusion in fusions if len(fusion.halves)]
     if not known:
@@ -308,7 +308,7 @@ def grouping_notice(fusions: Sequence[Fusion]) -> str | None:
 def run_notices(fusions: Sequence[Fusion]) -> list[str]:
     """Return all notices: `absence_notice`, `decision_notice`, `score_notice` and `grouping_notice`.
 
-    `fusions`: of all images of the run.
+    `fusions`: fusions of all images of the run.
     """
     givers = (absence_notice, decision_notice, score_notice, grouping_notice)
     notices = [give(fusions) for give in givers]

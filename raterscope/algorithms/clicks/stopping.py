@@ -192,7 +192,6 @@ def predict_outlook(
     each time.
 
     `clicks`: N clicks of R annotators.
-    `fusion`: their fusion.
     `plan`: plan of the fusion.
     `experience`: experience on other images, if the fusion used it.
     """
@@ -234,7 +233,8 @@ def is_settled(outlook: ExpectedChanges, history: StreamHistory, settings: Stopp
     therefore also limits the decisions that the last annotators changed: as many annotators as are predicted,
     as far as the history reaches.
 
-    `outlook`: with the same settings. `history`: up to now. The paper's rule needs a minimum of steps.
+    `outlook`: changes expected by the same settings. `history`: history up to now; the paper's rule needs a
+    minimum of steps.
     """
     if settings.rule == "unchanged":
         last = history.changed[-settings.unchanged :]
@@ -262,7 +262,7 @@ def count_changes(before: Fusion, after: Fusion) -> int:
 
     A detection is the same within two click scatters, one to one.
 
-    `before`, `after`: of one image.
+    `before`, `after`: fusions of one image.
     """
     old, new = (fusion.clustering.mean[fusion.detection.detected] for fusion in (before, after))
     reach = SAME * _scatter(before if len(old) else after)
@@ -414,8 +414,8 @@ def rank_annotators(
     Experience gives an annotator's ability on other images relative to the others; annotators who marked this
     image show how easy it is. Annotators with little experience are treated as average.
 
-    `clicks`: on the image so far; their annotators are excluded. `experience`: on other images. `annotators`:
-    collection of str, candidates; by default all annotators of `experience`.
+    `clicks`: clicks on the image so far; their annotators are excluded. `experience`: experience on other
+    images. `annotators`: candidates; by default all annotators of `experience`.
     """
     visited = frozenset(clicks.annotators)
     free = [
@@ -448,7 +448,7 @@ def rank_images(
 ) -> RankedImages:
     """Rank images by the wrong decisions that one more annotator would correct.
 
-    `fusions`: of each.
+    `fusions`: fusion of each image.
     """
     gain = np.zeros(len(fusions))
     threshold = threshold_of(plan.detection)

@@ -85,7 +85,7 @@ class StreamPlan:
     def make(cls, texts: Mapping[str, str] | None = None) -> Self:
         """Make a plan from `field=value` pairs of a command line.
 
-        Raises `SettingsError`: for an unknown setting, or a value out of range.
+        Raises `SettingsError` for an unknown setting, or a value out of range.
         """
         names = {spec.name for spec in StreamSettings.specs()}
         own = {name: text for name, text in (texts or {}).items() if name in names}
@@ -94,9 +94,9 @@ class StreamPlan:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a plan from what `as_dict` gave.
+        """Make a plan from the result of `as_dict`.
 
-        Raises `SettingsError`: for names and values that are not known here.
+        Raises `SettingsError` for unknown names and values.
         """
         plan = FusionPlan.from_dict(values)
         return cls._joined(plan, StreamSettings.from_dict(values.get("stream", {})))
@@ -162,7 +162,7 @@ def begin_stream(
 ) -> StreamState:
     """Fuse the first clicks of a stream, as `fuse` does (Algorithm 3, line 1).
 
-    `clicks`: may be empty. `experience`: on other images, as for `fuse`. With a plan that carries
+    `clicks`: may be empty. `experience`: experience on other images, as for `fuse`. With a plan that carries
     reliabilities, clustering starts from the annotators' reliabilities on those images (section 4).
     """
     plan = StreamPlan() if plan is None else plan
@@ -181,11 +181,11 @@ def advance_stream(
 ) -> StreamState:
     """Update a stream with new clicks (Algorithm 3, lines 4 to 8).
 
-    `clicks`: all so far: first those of the state and its annotators, in the same order, then new ones, if
-        any. Weights do not change.
+    `clicks`: all clicks so far: first those of the state and its annotators, in the same order, then any new
+        ones. Weights do not change.
     `plan`: as before.
-    `experience`: on other images, as for `begin_stream`.
-    Raises `ClicksError`: if the clicks do not begin with those of the state.
+    `experience`: experience on other images, as for `begin_stream`.
+    Raises `ClicksError` if the clicks do not begin with those of the state.
     """
     plan = StreamPlan() if plan is None else plan
     marks, mark = clicks.merged()
@@ -347,8 +347,10 @@ def share_streams(
 ) -> list[StreamState]:
     """Let images that were fused alone learn from each other; return them as streams.
 
-    `alone`: of each image, as from `restart_stream`. `others`: images that are not streams, with their
-    fusions by the same plan: they count too. Returns with the decisions of a fusion of all the images.
+    The streams have the decisions of a fusion of all the images.
+
+    `alone`: stream of each image, as from `restart_stream`. `others`: images that are not streams, with their
+    fusions by the same plan; they count too.
     """
     fusions = learn_from_each_other(
         [*clicks, *(other for other, _ in others)],

@@ -31,10 +31,7 @@ class AssignmentSettings(Settings):
     )  # fmt: skip
 
     def departures(self) -> tuple[str, ...]:
-        """List the differences of votes from section 4 of the OEM-DEM paper.
-
-        Returns clauses for the methods text of a report.
-        """
+        """List the differences from section 4 of the OEM-DEM paper, as clauses for the methods text."""
         merged = "an annotator's clicks at exactly the same position count once"
         if self.vote_coverage < 1:
             return merged, "a vote lies within its cluster's ellipse, for which the paper has no bound"
@@ -44,13 +41,12 @@ class AssignmentSettings(Settings):
 def votes_of(
     clicks: Clicks, clustering: Clustering, threshold: float = 0.5, coverage: float = 1.0
 ) -> BoolArray:
-    """Return which clicks are votes for their nearest cluster (OEM-DEM paper, section 4).
+    """Return which clicks are votes for their nearest cluster, (N,) (OEM-DEM paper, section 4).
 
     `clicks`: the N clicks that were clustered.
     `threshold`: clicks with a smaller inlier probability are not votes.
     `coverage`: clicks outside the ellipse with this share of the cluster's clicks are not votes either. The
         paper has no such bound; without it, imprecise annotators look as able as precise ones.
-    Returns (N,).
     """
     votes: BoolArray = (clustering.inlier >= threshold) & (clustering.nearest >= 0)
     if coverage < 1 and votes.any():
@@ -63,10 +59,10 @@ def votes_of(
 
 
 def assign(clicks: Clicks, clustering: Clustering, votes: BoolArray) -> BoolArray:
-    """Return which annotator marked which cluster (OEM-DEM paper, eq. 20).
+    """Return which annotator marked which cluster, (R, M) (OEM-DEM paper, eq. 20).
 
     `clicks`: the N clicks that were clustered, of R annotators. `votes`: (N,), which clicks are votes, as
-    from `votes_of`. Returns (R, M).
+    from `votes_of`.
     """
     marked = np.zeros((len(clicks.annotators), len(clustering)), dtype=bool)
     marked[clicks.annotator[votes], clustering.nearest[votes]] = True
@@ -83,8 +79,8 @@ def apply_known_spots(
     with the click scatter as covariance; clicks near it that were not votes are its inliers. On an image
     known to hold no structure, all other clusters are known artefacts.
 
-    `votes`: (N,), as `votes_of` gives them. Returns `clustering`: with the appended clusters last. `verdict`,
-    (M,): 1 or 0 where the truth is known, -1 elsewhere.
+    `votes`: (N,), as from `votes_of`. Appended clusters are the last of the clustering. The second result,
+    (M,), is 1 or 0 where the truth is known, -1 elsewhere.
     """
     verdict = np.full(len(clustering), -1 if clicks.control is not False else 0, dtype=np.int8)
     if not len(known):
@@ -116,8 +112,8 @@ def clusters_of_spots(clicks: Clicks, clustering: Clustering, known: KnownSpots)
 def viewed_clusters(clicks: Clicks, clustering: Clustering, verdict: NDArray[np.int8]) -> BoolArray | None:
     """Find the clusters that the expert viewed and left undecided.
 
-    `verdict`: (M,), as `apply_known_spots` gives it. Returns (M,) or None: True for the undecided cluster
-    nearest to a viewed spot, within 99 % of its probability; None without a record.
+    `verdict`: (M,), as from `apply_known_spots`. The result, (M,), is True for the undecided cluster nearest
+    to a viewed spot, within 99 % of its probability. It is None without a record of what was viewed.
     """
     if clicks.viewed is None:
         return None
@@ -139,7 +135,8 @@ def cluster_scores(clicks: Clicks, clustering: Clustering) -> FloatArray | None:
     A detection belongs to the nearest cluster within 99 % of the probability of two observers of the same
     place; each cluster to one detection, the nearest pairs first.
 
-    Returns (M,) or None: NaN without a detection; None where the program did not search the image.
+    The result, (M,), is NaN for clusters without a detection. It is None where the program did not search the
+    image.
     """
     if clicks.scores is None:
         return None
@@ -156,11 +153,11 @@ def cluster_scores(clicks: Clicks, clustering: Clustering) -> FloatArray | None:
 
 
 def stray_chance(clicks: Clicks, clustering: Clustering) -> tuple[FloatArray | None, float]:
-    """Return the chance that a uniform outlier of each annotator falls on a given position.
+    """Return the chance that an annotator's uniform outlier falls on a given position, and the positions.
 
-    Returns `stray`, (R,) or None: from the expected number of outliers, half a click added, and the share of
-    the image that the usual cluster covers. None where clustering knows no outliers, or found no cluster.
-    `places`: how often the usual cluster would fit into the image, at least once; 0 with None.
+    The chance, (R,), comes from the expected number of outliers, half a click added, and the share of the
+    image that the usual cluster covers. It is None where clustering knows no outliers, or found no cluster.
+    The number of positions is how often the usual cluster fits into the image, at least once; 0 with None.
     """
     if not len(clustering) or (clustering.inlier == 1).all():
         return None, 0.0
@@ -244,8 +241,8 @@ class ShareSettings(Settings):
 def majority(votes: Votes, settings: MajoritySettings | None = None, watch: Watch = silent) -> Detection:
     """Detect clusters that half of the annotators marked, by weight (OEM-DEM paper, eq. 33).
 
-    Returns the posterior is the share of votes and its interval that of the share (Jeffreys prior).
-    Sensitivities and specificities are agreement with the vote.
+    The posterior is the share of votes, and its interval that of the share (Jeffreys prior). Sensitivities
+    and specificities are agreement with the vote.
 
     Examples
     --------
@@ -264,7 +261,7 @@ def majority(votes: Votes, settings: MajoritySettings | None = None, watch: Watc
 def share(votes: Votes, settings: ShareSettings | None = None, watch: Watch = silent) -> Detection:
     """Detect clusters that a share of the annotators marked, by weight.
 
-    Returns as of `majority`.
+    The result is as for `majority`.
 
     Examples
     --------
