@@ -22,11 +22,11 @@ def begin(
 ) -> None:
     """Initialise the tasks' probabilities with the votes, and count each annotator's outputs by class.
 
-    `start`, `pair`, `known`: as of `TaskVotes`.
+    `start`, `pair`, `known`: as in `TaskVotes`.
     `standing`: (L, J) float64, share of a vote that each output is for each class; (K * L, J) with weights of
         the annotators.
     `share`: added to the votes for every class.
-    `first`, `last`: the tasks to do.
+    `first`, `last`: range of tasks.
     `posterior`: (N, J) float64, filled.
     `counts`: (K * L, J) float64, added to.
     `total`: (J,) float64, sum of the probabilities, over tasks with votes or known; added to.
@@ -72,15 +72,15 @@ def expect_tasks(
 ) -> tuple[float, float]:
     """Update the tasks' probabilities (eqs. 7, 8), and count with them (eqs. 9, 10) in the same pass.
 
-    `start`, `pair`, `known`, `first`, `last`, `counts`, `total`: as of `begin`.
+    `start`, `pair`, `known`, `first`, `last`, `counts`, `total`: as in `begin`.
     `logs`: (J,) float64, logarithm of the classes' shares, or its expectation.
     `weights`: (K * L, J) float64, logarithm of the annotators' rates, or its expectation.
     `posterior`: (N, J) float64, overwritten.
     `moved`: (N,) float32, overwritten for tasks with votes and unknown class: the largest change of a
         probability.
-    `each`: tuple of J numbers, or array (J,), only its length is used. That of a tuple is known at compile
-        time, which makes few classes a quarter to a third faster.
-    Returns sum of the entropies, and the largest change of a probability.
+    `each`: tuple of J numbers, or array (J,); only its length is used. The length of a tuple is known at
+        compile time, which makes few classes a quarter to a third faster.
+    The result is the sum of the entropies, and the largest change of a probability.
     """
     x = np.empty(len(each))
     counted, weight = counts.reshape(-1), weights.reshape(-1)
@@ -142,7 +142,7 @@ def expect_two(
     counts: Array,
     total: Array,
     moved: Array,
-    each: Array,  # noqa: ARG001 - as of `expect_tasks`
+    each: Array,  # noqa: ARG001 - as in `expect_tasks`
 ) -> tuple[float, float]:
     """Update as `expect_tasks` for two classes, by their odds: three times as fast."""
     base = logs[1] - logs[0]
@@ -189,14 +189,13 @@ def expect_some(
     total: Array,
     pending: Array,
 ) -> int:
-    """Update the probabilities of some tasks, and correct the counts by their changes.
+    """Update probabilities of some tasks, correct the counts; return the number of tasks that still change.
 
     `tasks`: (M,) int64, tasks with votes and unknown class. Overwritten: those that still change come first.
-    `start`, `pair`, `logs`, `weights`, `posterior`, `counts`, `total`: as of `expect_tasks`, for all tasks;
+    `start`, `pair`, `logs`, `weights`, `posterior`, `counts`, `total`: as in `expect_tasks`, for all tasks;
         the counts are corrected.
     `tolerance`: change from which a task counts as still changing.
     `pending`: (K,) float64, changes of each annotator's counts; added to.
-    Returns number of tasks that still change.
     """
     classes = len(logs)
     x = np.empty(classes)

@@ -22,7 +22,7 @@ def interpolate(
 
     `first`, `second`: (M,) float64, parameters of Beta distributions.
     `table`: (T, T) float64, logits of the quantile at exp(log(least) + i * step).
-    `least`, `most`: range of the parameters; NaN for distributions outside.
+    `least`, `most`: range of the parameters; the quantile is NaN for distributions outside.
     `weights`: (2, 6) float64, overwritten.
     `end`: (M,) float64, overwritten with the quantiles.
     """
@@ -44,7 +44,7 @@ def interpolate(
 
 @compiled(error_model="numpy")
 def _weigh(at: float, nodes: int, weights: Array) -> int:
-    """Compute the weights of six nodes around a position. Returns the first node."""
+    """Compute the weights of six nodes around a position; return the first node."""
     first = min(max(int(at) - 2, 0), nodes - 6)
     t = at - first
     a, b, c, d, e, f = t, t - 1.0, t - 2.0, t - 3.0, t - 4.0, t - 5.0

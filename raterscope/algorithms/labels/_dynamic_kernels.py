@@ -46,9 +46,9 @@ def digamma(x: float) -> float:
 def _observe(chance: Array, output: int, own: Array, rest: Array, noise: Array) -> None:
     """Filter one vote.
 
-    `chance`: (J,) float64, of each class for the task. `own`, `rest`: (M, J) float64, pseudo-counts of each
-    output, and of all others; overwritten. `noise`: (M,) float64, q of this step; overwritten by that of the
-    next.
+    `chance`: (J,) float64, probability of each class for the task. `own`, `rest`: (M, J) float64,
+    pseudo-counts of each output, and of all others; overwritten. `noise`: (M,) float64, q of this step;
+    overwritten by that of the next.
     """
     outputs, classes = own.shape
     for m in range(outputs):
@@ -83,7 +83,7 @@ def _smooth(
     alpha: Array,
     fresh: Array,
 ) -> bool:
-    """Smooth one step backwards.
+    """Smooth one step backwards; return whether anything changed.
 
     `later`: whether there is a later step.
     `own`, `rest`: (M, J) float64, state of the filter after this step.
@@ -92,7 +92,6 @@ def _smooth(
         overwritten by those of this step.
     `alpha`: (L, J) float64, the corresponding pseudo-counts (eq. 77); overwritten where they change.
     `fresh`: (L,) bool, set to False where they change.
-    Returns whether anything changed.
     """
     changed = False
     outputs, classes = own.shape
@@ -129,7 +128,7 @@ def _share_out(logit: Array, variance: Array, shown: Array) -> None:
     variances, pi (1 - pi) / total, to that of the Beta distributions, (pi (1 - pi))^2 times the variance of
     the log odds. If all of these have the same total, as without noise, the total is kept.
 
-    `logit`, `variance`: (L, J) float64, as of `_smooth`. `shown`: (L, J) float64, filled with the
+    `logit`, `variance`: (L, J) float64, as in `_smooth`. `shown`: (L, J) float64, filled with the
     pseudo-counts.
     """
     outputs, classes = logit.shape
@@ -196,7 +195,7 @@ def follow(
     `start`: (K + 1,) int64, the steps of each annotator.
     `order`: (K,) int64, annotators; `first` to `last` are processed.
     `task`: (V,) int32.
-    `label`: (V,) int16, of each step.
+    `label`: (V,) int16, output of each step.
     `posterior`: (N, J) float64.
     `logs`: (V, J) float64, filled with the expected logarithm of the probability of the vote (eq. 78).
     `steps`: (V, J, L) float32, filled with the smoothed pseudo-counts, unless empty.
@@ -274,16 +273,15 @@ def settle(
     last: int,
     posterior: Array,
 ) -> float:
-    """Update the tasks' probabilities (eq. 87).
+    """Update the tasks' probabilities (eq. 87); return the largest change.
 
     `start`: (N + 1,) int64.
-    `slot`: (V,) int32, the votes on task i are the steps `place[start[i]]` to `place[start[i + 1]]`.
+    `slot`: (V,) int32, the votes on task i are the steps `slot[start[i]]` to `slot[start[i + 1]]`.
     `known`: (N,) int16, tasks with a known class, and those without votes, stay unchanged.
     `shares`: (J,) float64, expected logarithms of the classes' shares.
-    `logs`: (V, J) float64, as of `follow`.
+    `logs`: (V, J) float64, as in `follow`.
     `first`, `last`: range of tasks.
     `posterior`: (N, J) float64, overwritten.
-    Returns the largest change of a probability.
     """
     classes = len(shares)
     x = np.empty(classes)
@@ -326,13 +324,13 @@ def _observe_jointly(
 ) -> None:
     """Filter one vote for one output (eqs. 41-62).
 
-    `chance`: (J,) float64, of each class for the task: h.
+    `chance`: (J,) float64, h: probability of each class for the task.
     `hit`: whether the vote is this output.
     `state`: (J,) float64, the mean of w; overwritten.
     `covariance`: (J, J) float64, P; overwritten.
     `noise`: (M,) float64, q of this step at `m`; overwritten by that of the next.
     `gain`: (J,) float64, K; filled.
-    `moved`: (3,) float64, filled with r_prior, with the change of eta by it, and with 1 - r_post / r_prior.
+    `moved`: (3,) float64, filled with r_prior, the change of eta by it, and 1 - r_post / r_prior.
     """
     classes = len(chance)
     for j in range(classes):
@@ -370,7 +368,7 @@ def _observe_jointly(
 def _adjoint(chance: Array, gain: Array, moved: Array, lead: Array, spread: Array, product: Array) -> None:
     """Update the adjoint state and covariance by one vote (eqs. 65, 68).
 
-    `chance`, `gain`, `moved`: as of `_observe`.
+    `chance`, `gain`, `moved`: as in `_observe_jointly`.
     `lead`: (J,) float64, lambda; overwritten.
     `spread`: (J, J) float64, Lambda; overwritten.
     `product`: (J,) float64, workspace for Lambda K.

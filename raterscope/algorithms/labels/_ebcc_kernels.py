@@ -10,9 +10,9 @@ from raterscope.algorithms.labels._pooled_kernels import normalise
 def add_counts(first: int, last: int, votes: Array, posterior: Array, counts: Array) -> None:
     """Add the expected votes on some tasks to the counts.
 
-    `first`, `last`: tasks between which to count.
-    `votes`: `start` (N + 1,) int64, and the annotator (V,) int32 and the label (V,) int16 of each vote,
-        sorted by task: the votes on task i are `start[i]` to `start[i + 1]`.
+    `first`, `last`: range of tasks.
+    `votes`: `start`, (N + 1,) int64, and annotator, (V,) int32, and label, (V,) int16, of each vote, sorted
+        by task. The votes on task i are `start[i]` to `start[i + 1]`.
     `posterior`: (N, J) float64.
     `counts`: (K, L, J) float64, added to.
     """
@@ -30,14 +30,14 @@ def expect_subtypes(
 ) -> tuple[float, float]:
     """Compute the joint probabilities of class and subtype of some tasks.
 
-    `first`, `last`: tasks.
+    `first`, `last`: range of tasks.
     `votes`: as in `add_counts`.
     `known`: (N,) int16, the class of a task where it is known, negative elsewhere.
     `subtypes`: M.
     `logs`: (J M,) float64, expected logarithms of the classes' shares times those of their subtypes.
     `rates`: (K, L, J M) float64, expected logarithms of the annotators' rates.
     `joint`: (N, J M) float64, overwritten for tasks with votes.
-    Returns `evidence, change`: sum of the logarithms of the normalisers, and of the absolute changes.
+    The results are the sums of the logarithms of the normalisers, and of the absolute changes.
     """
     start, annotator, label = votes
     columns = len(logs)

@@ -40,7 +40,7 @@ def sum_votes(task: Array, annotator: Array, label: Array, weight: Array, total:
 
     `task`, `annotator`: (V,) int32.
     `label`: (V,) int16.
-    `weight`: (N, J) float64, of tasks.
+    `weight`: (N, J) float64, weights by task.
     `total`: (K, L, J) float64, added to.
     """
     for v in range(len(task)):
@@ -108,11 +108,11 @@ def _risen(prior: float, at_prior: float, count: float) -> tuple[float, float]:
 def expect_row(prior: Array, at_prior: Array, counts: Array, present: Array, logs: Array) -> float:
     """Compute the expected logarithms of a Dirichlet distribution (eqs. 18, 23).
 
-    `prior`, `counts`: (L,) float64, its parameters are their sum.
+    `prior`, `counts`: (L,) float64, the distribution's parameters are their sum.
     `at_prior`: (L + 1,) float64, as `log_gammas` returns them.
     `present`: (M,) int64, outputs that may have counts; the logarithms of others are not computed.
     `logs`: (L,) float64, filled there.
-    Returns ln B(prior + counts) - ln B(prior): the row's part of the lower bound.
+    The result is the row's part of the lower bound, ln B(prior + counts) - ln B(prior).
     """
     total, risen, bound = prior.sum(), 0.0, 0.0
     for m in present:
@@ -136,7 +136,7 @@ def expect(
     `present`: (K * L,) bool, outputs that an annotator used.
     `first`, `last`: range of annotators.
     `weights`: (K * L, J) float64, overwritten where present.
-    Returns the annotators' part of the lower bound.
+    The result is the annotators' part of the lower bound.
     """
     classes, outputs = prior.shape
     bound = 0.0
@@ -166,7 +166,7 @@ def maximise_row(smoothing: float, counts: Array, logs: Array) -> float:
     `smoothing`: added to every count.
     `counts`: (L,) float64.
     `logs`: (L,) float64, logarithms of the present rates; overwritten by those of the new ones.
-    Returns contribution of the counts to the expected log likelihood under the present rates.
+    The result is the counts' part of the expected log likelihood under the present rates.
     """
     total, likelihood = 0.0, 0.0
     for m in range(len(counts)):
@@ -210,14 +210,14 @@ def number_repeats(
     again: Array,
     labels: Array,
 ) -> bool:
-    """Count, for every vote on some tasks, the annotator's earlier votes on the same task.
+    """Count the annotator's earlier votes on the task for every vote; return whether there are any.
 
     `first`, `last`: range of tasks, called in order.
     `start`, `annotator`, `label`: as in `place`.
-    `seen`: (K,) int64, -1 to begin with. Overwritten: the last vote of each annotator.
-    `present`: (K, L) int64, -1 to begin with. Overwritten: the last vote of each annotator for each output.
-    `again`, `labels`: (V,) int32, overwritten: number of earlier votes, and of those with the same output.
-    Returns True if there are any.
+    `seen`: (K,) int64, initially -1; overwritten with the last vote of each annotator.
+    `present`: (K, L) int64, initially -1; overwritten with the last vote of each annotator for each output.
+    `again`, `labels`: (V,) int32, overwritten with the number of earlier votes, and of those with the same
+        output.
     """
     repeated = False
     for i in range(first, last):
@@ -246,12 +246,12 @@ def place(
 ) -> None:
     """Count the votes on some tasks.
 
-    `first`, `last`: tasks between which to count; those with votes have a class.
+    `first`, `last`: range of tasks; those with votes have a class.
     `start`: (N + 1,) int64, the votes of task i are `start[i]` to `start[i + 1]`.
-    `annotator`, `label`: (V,) int32, int16.
+    `annotator`, `label`: (V,) int32 and int16.
     `state`: (N,) int16.
-    `cells`: (K, L, J) int32, votes of each annotator for each output on tasks of each class. Added to.
-    `rows`: (K, J) int32, their sums over outputs. Added to.
+    `cells`: (K, L, J) int32, votes of each annotator for each output on tasks of each class; added to.
+    `rows`: (K, J) int32, their sums over outputs; added to.
     """
     for i in range(first, last):
         for v in range(start[i], start[i + 1]):
@@ -281,7 +281,7 @@ def sweep(
 ) -> None:
     """Draw the classes of some tasks one after the other, each given all others.
 
-    `first`, `last`: positions in `tasks` between which to draw.
+    `first`, `last`: range of positions in `tasks`.
     `tasks`: (M,) int64, tasks with votes and without a known class.
     `start`, `annotator`, `label`: as in `place`.
     `again`, `output`: (V,) or (0,) int32, number of earlier votes of the annotator on the task, and of those
@@ -291,7 +291,7 @@ def sweep(
     `share`: pseudo-counts of a class's share.
     `uniform`: (last - first,) float64, random numbers, 0 to 1.
     `state`, `cells`, `rows`: as in `place`, updated.
-    `shares`: (J,) int64, tasks of each class. Updated.
+    `shares`: (J,) int64, tasks of each class; updated.
     `chance`: (M, J) float64, overwritten with each task's probabilities given all other tasks' classes.
     """
     classes = len(shares)
@@ -339,10 +339,7 @@ def sweep(
 
 @compiled()
 def mean_of_samples(mean: Array, chance: Array, count: int) -> tuple[float, float]:
-    """Add a sample to the running mean of `count` samples.
-
-    Returns the sum and the largest of the changes.
-    """
+    """Add a sample to the running mean of `count` samples; return the sum and the largest of the changes."""
     total, most = 0.0, 0.0
     for m in range(mean.shape[0]):
         for j in range(mean.shape[1]):

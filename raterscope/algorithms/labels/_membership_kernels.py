@@ -41,10 +41,10 @@ def membership_sweep(
     `votes`, `known`: as in `_pooled_kernels.expect`.
     `model`: `above` and `below` of `_pooled_kernels.weigh_pairs`, updated with every vote.
     `mixture`: (J,) float64, prior of a task's mixture.
-    `share`: (V, J) float32, probability of each vote's apparent class. Overwritten.
-    `total`: (N, J) float64, its sum over the votes on a task. Overwritten.
+    `share`: (V, J) float32, probability of each vote's apparent class; overwritten.
+    `total`: (N, J) float64, its sum over the votes on a task; overwritten.
     `each_class`, `weights`: as in `_pooled_kernels.expect`.
-    Returns sum over the tasks of the changes of their expected mixtures.
+    The result is the sum of the changes of the tasks' expected mixtures.
     """
     start, pair, owner = votes
     above, below = model
@@ -123,7 +123,7 @@ def membership_without_truth(
     `tasks`: (M,) int64.
     `votes`, `model`, `mixture`, `share`, `total`: as in `membership_sweep`, unchanged except for rounding.
     `begin`: (M, J) float64, probabilities of the apparent classes before the first sweep.
-    `answer`: (M, J) float64, summed probabilities of the votes' apparent classes. Overwritten.
+    `answer`: (M, J) float64, summed probabilities of the votes' apparent classes; overwritten.
     `weights`: as in `membership_sweep`.
     """
     start, pair, owner = votes

@@ -25,9 +25,9 @@ _BETWEEN = 8
 def count_pairs(first: int, last: int, votes: Array, posterior: Array, counts: Array) -> None:
     """Add the expected votes on some tasks to the counts.
 
-    `votes`: `start` (N + 1,) int64, the pair (V,) int32 of each vote, sorted by task, and the annotator (P,)
-    int32 of each pair. Pairs are those of an annotator and an output that occur. `posterior`: (N, J) float64.
-    `counts`: (P, J) float64, added to.
+    `votes`: `start`, (N + 1,) int64, the pair of each vote, (V,) int32, sorted by task, and the annotator of
+    each pair, (P,) int32. A pair is an annotator and an output that the annotator used. `posterior`: (N, J)
+    float64. `counts`: (P, J) float64, added to.
     """
     start, pair, _ = votes
     end = len(pair) - 1
@@ -53,11 +53,11 @@ def sum_pairs(
 ) -> None:
     """Sum the counts of some annotators.
 
-    `first`, `last`: annotators.
+    `first`, `last`: range of annotators.
     `begin`: (K + 1,) int64, the pairs of annotator k are `begin[k]` to `begin[k + 1]`.
-    `output`, `meaning`: (P,) int16, (L,) int16, output of each pair, and the class that each output stands
+    `output`, `meaning`: (P,) int16 and (L,) int16, output of each pair, and the class that each output stands
         for; negative for none.
-    `counts`: (S, P, J) float64, of S parts. Their sum is written to the first.
+    `counts`: (S, P, J) float64, counts of S parts; their sum is written to the first.
     `rows`: (K, J) float64, overwritten: sums over outputs.
     `right`: (K, J) float64, overwritten: those of the outputs that stand for the class.
     `own`: (P,) float64, overwritten: expected wrong votes.
@@ -87,9 +87,9 @@ def sum_pairs(
 
 @compiled(error_model="numpy")
 def normalise(logs: Array) -> float:
-    """Turn logarithms into probabilities, in place.
+    """Turn logarithms into probabilities, in place; return the logarithm of their sum.
 
-    `logs`: (J,) float64, overwritten. Returns `evidence`: logarithm of their sum.
+    `logs`: (J,) float64, overwritten.
     """
     most = logs[0]
     for j in range(1, len(logs)):
@@ -111,11 +111,10 @@ def weigh_pairs(
 
     `begin`: (K + 1,) int64, as in `sum_pairs`.
     `base`: (P, J) float32, prior mean of the rates.
-    `strength`: votes that it counts as.
+    `strength`: number of votes that the prior mean counts as.
     `counts`: (P, J) float64.
     `rows`: (K, J) float64, their sums over outputs.
-    `above`: (P, J) floating, overwritten.
-    `below`: (K, J) floating, overwritten.
+    `above`, `below`: (P, J) and (K, J) floating, overwritten.
     """
     for k in range(len(rows)):
         for j in range(rows.shape[1]):
@@ -137,9 +136,9 @@ def _multiply(
     each_class: Array,
     weights: Array | None,
 ) -> None:
-    """Multiply rates of some votes, without the votes' own contribution, up to a common factor.
+    """Multiply the rates of some votes, without each vote's own contribution, up to a common factor.
 
-    `first`, `last`: votes.
+    `first`, `last`: range of votes.
     `votes`: as in `count_pairs`.
     `above`, `below`: as in `weigh_pairs`.
     `own`: (J,) floating, a vote's share of both.
@@ -190,10 +189,10 @@ def expect(
     `posterior`: (N, J) floating, overwritten for tasks with votes. A known class counts as the vote of an
         annotator with error rate `_DOUBT`: a single mistake must not change the annotators' rates.
     `counts`: (P, J) float64, the expected votes are added, without weights.
-    `each_class`: tuple of J numbers, or (J,) array, of a tuple the length is known when the kernel is
-        compiled: loops over few classes are unrolled.
-    `weights`: (K,) float64 or None, of the annotators. For None the kernel is compiled without them.
-    Returns `total, largest`: sum of all changes, and the largest one.
+    `each_class`: tuple of J numbers, or (J,) array. The length of a tuple is known when the kernel is
+        compiled, so that loops over few classes are unrolled.
+    `weights`: (K,) float64 or None, weights of the annotators. For None the kernel is compiled without them.
+    The result is the sum of all changes, and the largest one.
     """
     start, pair, owner = votes
     above, below = model
@@ -255,7 +254,7 @@ def temper(
 
     `votes`, `model`, `shares`: as in `expect`.
     `correlations`: (R,) float64.
-    `posterior`: (N, J) floating, as fitted.
+    `posterior`: (N, J) floating, of the fit.
     `answers`: (R, N, J) floating, overwritten for tasks with votes.
     `weights`: as in `expect`.
     """
@@ -311,11 +310,11 @@ def score_correlation(
 ) -> None:
     """Add the log-likelihood of each vote on some tasks, predicted from the other votes on its task.
 
-    `first`, `last`: positions in `tasks`.
+    `first`, `last`: range of positions in `tasks`.
     `tasks`: (M,) int64, tasks of unknown class with two votes or more.
     `votes`, `model`, `shares`, `posterior`: as in `temper`.
     `correlations`: (R,) float64.
-    `most_votes`: votes of the task with the most.
+    `most_votes`: largest number of votes on a task.
     `scores`: (R,) float64, added to.
     `weights`: as in `expect`.
     """
@@ -385,7 +384,7 @@ def fill_base(
 ) -> None:
     """Compute the prior mean of some annotators' rates.
 
-    `first`, `last`: annotators.
+    `first`, `last`: range of annotators.
     `begin`, `output`, `meaning`: as in `sum_pairs`.
     `hit`: (K, J) float64, probability of the outputs that stand for a class.
     `right`, `wrong`: (L, J) float64, the crowd's shares of the outputs that stand for a class, and of those

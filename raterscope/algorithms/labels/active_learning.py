@@ -73,12 +73,13 @@ class Terms:
 
 
 def expected_information(posterior: FloatArray, rates: FloatArray) -> FloatArray:
-    """Return the expected information gain of annotators' votes on tasks: entropy before less entropy after.
+    """Return the expected information gain, (M, K) bits, of annotators' votes on tasks.
 
-    With m = p . pi^(k), the distribution of the next output, it is H(m) - sum_j p_j H(pi_j^(k)).
+    It is the entropy before a vote less the entropy after it. With m = p . pi^(k), the distribution of the
+    next output, it is H(m) - sum_j p_j H(pi_j^(k)).
 
     `posterior`: (M, J). `rates`: (K, J, L), probabilities of the next output: the means of the confusion
-    matrices' Dirichlet distributions, which are exact for a single vote. Returns (M, K): bits.
+    matrices' Dirichlet distributions, which are exact for a single vote.
     """
     return _information(posterior, *_prepared(rates))
 
@@ -89,7 +90,7 @@ def _prepared(rates: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _information(posterior: FloatArray, by_class: FloatArray, entropies: FloatArray) -> FloatArray:
-    """Return `expected_information` from what `_prepared` gives."""
+    """Return `expected_information` from the results of `_prepared`."""
     classes, annotators, outputs = by_class.shape
     following = posterior @ by_class.reshape(classes, annotators * outputs)
     gain = _entropy(following.reshape(len(posterior), annotators, outputs)) - posterior @ entropies.T
@@ -118,11 +119,11 @@ def next_votes(
     With fewer tasks the result is exact.
 
     `labels`: the labels that were fused.
-    `count`: votes to ask for, at most.
-    `annotators`: collection of str, candidates by name; by default all annotators with votes. A name without
-        votes counts as a new annotator.
+    `count`: largest number of votes to ask for.
+    `annotators`: names of candidates; by default all annotators with votes. A name without votes counts as a
+        new annotator.
     `terms`: loads and costs of the annotators, and the tasks to ask for.
-    Returns empty if all tasks are certain.
+    There are no votes to ask for if all tasks are certain.
 
     Examples
     --------
@@ -163,11 +164,11 @@ def next_votes(
 
 
 def usual_load(count: int, votes: NDArray[np.integer], annotators: int) -> NDArray[np.int64]:
-    """Return for how many votes each annotator is asked at most by default, (K,); see `next_votes`.
+    """Return the default limit of votes that each annotator is asked for, (K,); see `next_votes`.
 
-    `count`: votes to ask for. `votes`: (K,) integer, votes of each annotator so far. Who gave many may give
-    many again: with equal loads, a crowd whose few heavy annotators are its best would lose accuracy.
-    `annotators`: number of annotators who can be asked.
+    `count`: votes to ask for. `votes`: (K,) integer, votes of each annotator so far. Annotators who gave many
+    may give many again: with equal loads, a crowd whose few heavy annotators are its best would lose
+    accuracy. `annotators`: number of annotators who can be asked.
     """
     equal = 1 / max(1, annotators)
     so_far = votes / max(1, int(votes.sum()))

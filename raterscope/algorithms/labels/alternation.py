@@ -154,10 +154,10 @@ def alternate(
 
     `standing`: (L, J), initial share of a vote that each output is for each class.
     `share`: initial pseudo-votes for every class of a task.
-    `iterations`: at most.
-    `name`: of the objective.
+    `iterations`: largest number of iterations.
+    `name`: name of the objective.
     `fusion`: makes partial results from copies of the present state.
-    `weights`: (K,), of the annotators, as `Labels.weights`.
+    `weights`: (K,), weights of the annotators, as `Labels.weights`.
     """
     if weights is not None:
         rule = Weighted(rule, weights)

@@ -68,16 +68,15 @@ class Assessment:
 
 
 def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -> Assessment | None:
-    """Assess posteriors on the tasks with known class.
+    """Assess posteriors on the tasks with known class; None if there are none.
 
     Equally probable classes share the credit of a task, so that the order of the classes does not matter. The
     AUC of more than two classes is the mean of the one-against-the-rest AUCs; with two classes both are
     equal.
 
     `posterior`: (N, J).
-    `truth`: (N,), True classes, `OPEN` where not known.
-    `classes`: (J,).
-    Returns none where no truth is known.
+    `truth`: (N,), true classes, `OPEN` where not known.
+    `classes`: names of the J classes.
 
     Examples
     --------
@@ -119,8 +118,9 @@ def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -
 def compare_accuracy(first: Assessment, second: Assessment) -> tuple[int, int, float]:
     """Compare two assessments of the same tasks (exact McNemar's test; a sign test with ties).
 
-    Returns tasks on which the first has more credit, on which the second has more, and the two-sided p-value.
-    Raises `ValueError`: when different numbers of tasks were judged.
+    The result holds the numbers of tasks on which the first and the second have more credit, and the
+        two-sided p-value.
+    Raises `ValueError` if different numbers of tasks were judged.
     """
     from scipy.special import bdtr
 
@@ -144,8 +144,8 @@ def mean_curve(
 
     Vertical steps of a curve stay vertical in the mean, so that its area is the mean of the areas.
 
-    `curves`: sequence of ((T,), (T,)), places, none less than the one before, from 0 to 1, and heights.
-    Returns ((M,), (M,)): each place twice: as it is reached, and as it is left.
+    `curves`: positions, (T,), in ascending order from 0 to 1, and heights, (T,), of each curve.
+    The result, two of (M,), holds each position twice: with the height before it and after it.
 
     References
     ----------
@@ -242,16 +242,16 @@ def advice(
     votes that differ by more than three standard errors between the first and the second half of an
     annotator's votes on a class, if a fifth of all do (by chance one in 400 does); dependence of the votes on
     a task; convergence. Without assessments, a model of independent votes is reported as overconfident on
-    real crowds. With them: whether the vote has more tasks right (McNemar's exact test, 5 %), and whether the
-    mean probability of the most probable classes is above the accuracy (for the pooled consensus, below it
-    too).
+    real crowds. With them, the criteria include whether the vote has more tasks right (McNemar's exact test,
+    5 %), and whether the mean probability of the most probable classes is above the accuracy (for the pooled
+    consensus, below it too).
 
     `labels`: input of the fusion, its repeated votes resolved or not.
-    `model`, `vote`: of the fusion and of the majority vote, on the same tasks with a known truth that was
-        kept from both.
-    `tempering`: of a fusion in which votes count in full.
-    `rates`: the annotators', where they are at hand.
-    Returns empty where nothing speaks against it, and for methods that are votes themselves.
+    `model`, `vote`: assessments of the fusion and of the majority vote, on the same tasks with a known truth
+        that was kept from both.
+    `tempering`: tempering of a fusion in which votes count in full.
+    `rates`: rates of the annotators, if already estimated.
+    The result is empty if there are no such reasons, and for methods that are votes themselves.
     """
     if fusion.algorithm in _VOTES or not len(labels):
         return ()

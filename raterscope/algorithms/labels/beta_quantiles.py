@@ -24,10 +24,9 @@ def beta_quantile(
 ) -> FloatArray:
     """Return a quantile of Beta distributions; where the second parameter is 0, the share is one.
 
-    `first`, `second`: float64, parameters, arrays of the same shape. `interpolated`: interpolate in a table.
-    Up to 0.05 and from 0.95, the error is below 2e-7, and below 5e-7 of the quantile where it is above 1e-12.
-    It takes a tenth of the time, but the first call computes the table, which takes as long as 60,000
-    quantiles.
+    `first`, `second`: parameters, of the same shape. `interpolated`: interpolate in a table. Up to 0.05 and
+    from 0.95, the error is below 2e-7, and below 5e-7 of the quantile where it is above 1e-12. It takes a
+    tenth of the time, but the first call computes the table, which takes as long as 60,000 quantiles.
     """
     from scipy.special import betaincinv
 

@@ -95,7 +95,7 @@ def unfolded_lines(
 ) -> list[TreeLine]:
     """List nodes and classes, those with the largest sums first, and what is below unfolded nodes.
 
-    `order`: (J,), classes in their order within a node. `shares`: (J,). `unfolded`: frozenset of paths.
+    `order`: (J,), classes in their order within a node. `shares`: (J,). `unfolded`: paths of unfolded nodes.
     """
 
     def visit(classes: list[int], depth: int) -> list[TreeLine]:
@@ -125,8 +125,8 @@ def similar_order(rates: FloatArray, meaning: ClassArray) -> tuple[NDArray[np.in
     """Order classes and answers by how often they are confused: average linkage of the mutual rates.
 
     `rates`: (J, L), probability of each answer where a class is true. `meaning`: (L,), class that each answer
-    stands for, negative for none. Returns `classes`, (J,). `outputs`, (L,): answers in the order of their
-    classes; those that stand for none last.
+    stands for, negative for none. The results are the order of the classes, (J,), and of the answers, (L,),
+    in the order of their classes; those that stand for none are last.
     """
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform

@@ -54,8 +54,7 @@ class FairConsensus:
     ) -> FloatArray:
         """Return the probabilities on some tasks, (n, J), without the votes of a pair and of their sets.
 
-        `pair`: tuple of two annotators. `task`: (n,) integer. `labels`: tuple of two (n,) integer, their
-        votes on these tasks.
+        `task`: (n,). `labels`: two of (n,), the pair's votes on these tasks.
         """
         remaining = self.posterior[task]
         for turn, (annotator, label) in enumerate(zip(pair, labels, strict=True)):
@@ -80,7 +79,7 @@ def find_suspects(
     `pairs`: (P, 2).
     `common`, `same`: (P,), common tasks, and those on which both agree.
     `first`: (M,), the votes that count.
-    Returns ((K,), bool): set of each annotator, -1 for none, and whether the sets outvote the rest.
+    The result is the set of each annotator, (K,), -1 for none, and whether the sets outvote the rest.
     """
     people = len(labels.annotators)
     cluster = np.full(people, -1, dtype=np.int64)
@@ -107,8 +106,9 @@ def skill_excess(
 ) -> tuple[FloatArray, NDArray[np.bool_], NDArray[np.bool_]] | None:
     """Compare the agreement of pairs with that of their skills; None if no skill can be estimated.
 
-    `deviations`: standard deviations beyond the expected agreement. Returns (P,): chance-corrected agreement.
-    (P,): whether it is far beyond the product of the skills. (P,): whether both skills are known.
+    `deviations`: standard deviations beyond the expected agreement. The results, each (P,), are the
+    chance-corrected agreement, whether it is far beyond the product of the skills, and whether both skills
+    are known.
     """
     people = len(labels.annotators)
     use = np.bincount(labels.label, minlength=len(labels.outputs)) / max(len(labels), 1)

@@ -43,11 +43,10 @@ def cross_validate(
     See the paper's section 4. Every class is distributed evenly over the folds. `Labels.known` stays known in
     each run, except for the tasks of the held-out fold.
 
-    `truth`: (N,), True classes, `OPEN` where not known.
-    `run`: ``run(labels, watch)`` returns a `LabelFusion`.
+    `truth`: (N,), true classes, `OPEN` where not known.
     `folds`: at least 2; at most the number of truths.
-    `seed`: of the draw of the folds.
-    Raises `LabelsError`: when fewer than two truths are known, or fewer than two folds are asked for.
+    `seed`: seed of the draw of the folds.
+    Raises `LabelsError` if fewer than two truths are known, or fewer than two folds are asked for.
     """
     fold, known = deal_folds(labels, truth, folds, seed)
     share = 1 / (int(fold.max()) + 2)
@@ -59,10 +58,10 @@ def cross_validate(
 def deal_folds(
     labels: Labels, truth: ClassArray, folds: int = 5, seed: int = 0
 ) -> tuple[NDArray[np.int16], ClassArray]:
-    """Divide the tasks of known truth into folds, every class evenly.
+    """Divide the tasks of known truth into folds, every class evenly; return folds and known classes.
 
-    Returns `fold`, (N,): `OPEN` where the truth is not known. `known`, (N,): known classes without a held-out
-    fold: the truths, and `Labels.known`. Raises `LabelsError`: when fewer than two truths are known, or fewer
+    The fold of a task, (N,), is `OPEN` where the truth is not known. Known classes, (N,), are the truths and
+    `Labels.known`, with no fold held out. Raises `LabelsError` if fewer than two truths are known, or fewer
     than two folds are asked for.
     """
     truth = np.asarray(truth, dtype=np.int16)
@@ -84,10 +83,9 @@ def deal_folds(
 def predict_folds(
     labels: Labels, fold: NDArray[np.int16], known: ClassArray, run: Run, watch: Watch = silent
 ) -> FloatArray:
-    """Predict the tasks of every fold by the run without their truths.
+    """Predict the tasks of every fold by the run without their truths, (N, J); NaN for tasks in no fold.
 
-    `fold`, `known`: (N,), as from `deal_folds`. `run`: ``run(labels, watch)`` returns a `LabelFusion`.
-    Returns (N, J): NaN for tasks in no fold.
+    `fold`, `known`: (N,), as from `deal_folds`.
     """
     posterior = np.full((len(fold), len(labels.classes)), np.nan)
     folds = int(fold.max()) + 1
@@ -138,11 +136,11 @@ def preview_exclusion(
 
     `labels`: input of the fusion.
     `fusion`: the result with all annotators.
-    `annotators`: collection of str, names of the excluded annotators.
-    `run`: ``run(labels, watch)``: the fusion with its settings.
-    `truth`: (N,), True classes, `OPEN` where not known.
+    `annotators`: names of the excluded annotators.
+    `run`: makes the fusion with its settings.
+    `truth`: (N,), true classes, `OPEN` where not known.
     `weight`: new weight of the annotators; None excludes them.
-    Returns lost tasks are not among those that get another class.
+    Lost tasks are not among those that get another class.
     """
     fewer = labels.reweighed(annotators, weight)
     after = run(fewer, watch)

@@ -186,12 +186,10 @@ def smoothed_vote(labels: Labels, crowd: Crowd, watch: Watch) -> FloatArray:
 def run_parts(
     parts: tuple[Spans, ...], run: Callable[[int, int, int], Result], report: Callable[[], None]
 ) -> list[Result]:
-    """Run a kernel on the spans of each part in their order, several parts at a time.
+    """Run a kernel on the spans of each part, several parts at a time; return the results in order.
 
-    `parts`: tuple of tuples of (first, last).
     `run`: takes the number of the part, the first task, and the one after the last.
     `report`: called several times a second; it may raise.
-    Returns the results of all spans in their order.
     """
     stopped = Event()
 

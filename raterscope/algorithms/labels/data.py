@@ -162,7 +162,7 @@ class Labels:
         return len(self.task)
 
     def restricted(self, classes: Mapping[int, Sequence[int]]) -> Labels:
-        """Restrict tasks of unknown class to a set of classes each; a set of one class is a known class.
+        """Restrict each task of unknown class to a set of classes; a set of one class is a known class.
 
         Examples
         --------
@@ -331,8 +331,8 @@ def split_at_sets(
 ) -> Iterator[tuple[int, int, FloatArray]]:
     """Divide a span of tasks at restricted ones, and yield (first, last, prior) of each part.
 
-    `prior`: (J,), of the classes, or (J M,) of M subtypes of each. `outside`: prior outside the set of a
-    restricted task.
+    `prior`: (J,), prior of the classes, or (J M,), that of M subtypes of each. `outside`: prior outside the
+    set of a restricted task.
     """
     if sets is not None:
         for task in (first + np.flatnonzero(known[first:last] < OPEN)).tolist():

@@ -105,12 +105,12 @@ def align_rows(drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int
 def confusion_at(fusion: LabelFusion, *, share: float | None = None, votes: int | None = None) -> Confusion:
     """Return every annotator's confusion matrix at a moment.
 
-    `fusion`: of a dynamic model.
+    `fusion`: result of a dynamic model.
     `share`: the moment as a share of each annotator's own history, 0 to 1.
-    `votes`: or as the number of each annotator's votes until then, at least 1; annotators with fewer votes
-        count at their last one.
-    Returns annotators without votes have the prior.
-    Raises `ValueError`: without a drift, or unless one of `share` and `votes` is given and within its range.
+    `votes`: the moment as a number of each annotator's votes, at least 1; annotators with fewer votes count
+        at their last one.
+    Annotators without votes have the prior.
+    Raises `ValueError` without a drift, or unless one of `share` and `votes` is given and within its range.
     """
     drift, prior = fusion.drift, fusion.confusion.prior
     if drift is None:
@@ -131,7 +131,7 @@ def confusion_at(fusion: LabelFusion, *, share: float | None = None, votes: int 
 def change_points(
     drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int
 ) -> tuple[ChangePoint, ...]:
-    """Find permanent changes of an annotator's rows beyond chance.
+    """Find permanent changes of an annotator's rows beyond chance, in the order of the steps.
 
     A row's votes, each weighed by the probability that the task is of the class, are compared before and
     after every step: the marginal likelihood of two rows against that of one, both with Jeffreys' Dirichlet
@@ -140,7 +140,7 @@ def change_points(
     [scott1974]_). Without a change, such a factor occurs at most once in a hundred cases (Markov's
     inequality), for any length. A gradual drift appears as one or several steps.
 
-    `fusion`: its probabilities weight the votes. Returns by step.
+    `fusion`: its probabilities weight the votes.
 
     References
     ----------
@@ -220,7 +220,8 @@ def row_movement(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArra
     It is the largest total variation distance, over classes, between the row of the first third of the votes
     on the class and that of the last third, less two standard deviations of each probability.
 
-    Returns (K,): 0 to 1; 0 for annotators without movement beyond chance, or with too few votes.
+    The result, (K,), lies from 0 to 1; it is 0 for annotators without movement beyond chance, or with too few
+    votes.
     """
     largest = np.zeros(len(labels.annotators))
     for counts in _thirds(drift, labels, fusion):
@@ -234,10 +235,10 @@ def row_movement(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArra
 def accuracy_trend(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArray:
     """Measure the increase of each annotator's share of right votes.
 
-    From the first third of the votes on each class to the last one, with classes weighted by their shares,
-    independent of the order of the tasks.
+    The increase is from the first third of the votes on each class to the last third. Classes are weighted by
+    their shares; the order of the tasks does not matter.
 
-    Returns (K,): -1 to 1; 0 without votes.
+    The result, (K,), lies from -1 to 1; it is 0 without votes.
     """
     assert labels.meaning is not None
     grown = np.zeros(len(labels.annotators))

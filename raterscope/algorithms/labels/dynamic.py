@@ -131,9 +131,9 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
     crowds gain one percent of right tasks, but crowds in which most annotators drift or jump lose half to one
     percent.
 
-    Returns with `drift`; the confusion matrices are those of each annotator's last vote. In the form "paper"
-    the rates of more than two outputs are the paper's shares of alphas, with their bias. Raises
-    `LabelsError`: when the matrices of all steps would not fit into memory.
+    The result has a `drift`; its confusion matrices are those of each annotator's last vote. In the form
+    "paper" the rates of more than two outputs are the paper's shares of alphas, with their bias. Raises
+    `LabelsError` if the matrices of all steps would not fit into memory.
 
     Examples
     --------

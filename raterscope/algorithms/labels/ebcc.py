@@ -138,12 +138,12 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
 
     Each class has M subtypes, and each annotator a row of rates for every subtype, so that tasks of one
     subtype receive correlated votes. The joint posterior of class and subtype, the rates and the shares are
-    estimated by mean-field variational Bayes. Starts with a lower bound that falls behind end early. Known
-    tasks are held fixed.
+    estimated by mean-field variational Bayes. Starts whose lower bound falls behind end early. Known tasks
+    are held fixed.
 
-    `labels`: its prior is not used. Returns the trace is that of the best start. `confusion` has expected
-    counts plus the default prior. Raises `LabelsError`: when rates or joint probabilities would not fit into
-    memory.
+    `labels`: its prior is not used. The trace of the result is that of the best start; `confusion` has
+    expected counts plus the default prior. Raises `LabelsError` if rates or joint probabilities would not fit
+    into memory.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
 def tempered_subtypes(
     labels: Labels, share: FloatArray, correlation: float, iterations: int, tolerance: float, watch: Watch
 ) -> FloatArray | None:
-    """Fit three subtypes of each class from one start, and temper the likelihood.
+    """Fit three subtypes of each class from one start, with tempered likelihood; None with too many rates.
 
     Initially a task is distributed over the subtypes of a class by a binomial distribution in the class's
     share of the votes. Nothing is random, and the order of tasks does not matter.
@@ -198,8 +198,8 @@ def tempered_subtypes(
     `labels`: repeated votes settled.
     `share`: (N, J), the smoothed vote, known tasks held fixed.
     `correlation`: the logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation.
-    `tolerance`: of the tasks' probabilities, on average.
-    Returns (N, J) or None: known tasks are predicted without their own class. None with too many rates.
+    `tolerance`: average change of the tasks' probabilities at which to end.
+    The result has shape (N, J); known tasks are predicted without their own class.
     """
     from raterscope.algorithms.labels._ebcc_kernels import add_counts, temper_subtypes
 

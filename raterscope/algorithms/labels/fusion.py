@@ -72,13 +72,12 @@ def unvoted_tasks(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
 def exclude_unvoted(labels: Labels, fusion: LabelFusion) -> LabelFusion:
     """Allow a class without votes as consensus only if confident cases support it.
 
-    Of ordered classes, those between two classes with votes count as having votes. Another one stays if its
-    posterior is .8 or more and the same annotators gave the same labels in at least `CASES` votes on
-    confident cases of that class, and in more of them than of any class with votes. Elsewhere its probability
-    is reduced to just below that of the most probable class with votes.
+    Ordered classes between two classes with votes count as having votes. Another class stays if its posterior
+    is .8 or more and the same annotators gave the same labels in at least `CASES` votes on confident cases of
+    that class, and in more of them than of any class with votes. Elsewhere its probability is reduced to just
+    below that of the most probable class with votes.
 
-    `labels`: input of the fusion, its repeated votes resolved or not. Returns with a notice of the tasks of
-    either kind.
+    `labels`: input of the fusion, its repeated votes resolved or not. Notices name the tasks of either kind.
     """
     doubtful = unvoted_tasks(labels, fusion)
     if not len(doubtful):
@@ -120,9 +119,9 @@ def exclude_unvoted(labels: Labels, fusion: LabelFusion) -> LabelFusion:
 def _support(
     labels: Labels, fusion: LabelFusion, votes: NDArray[np.int64], row: NDArray[np.int64], rows: int
 ) -> NDArray[np.int64]:
-    """Count the votes on confident cases of each class with the same annotators and labels.
+    """Count the votes on confident cases of each class with the same annotators and labels, (rows, J).
 
-    `votes`, `row`: (M,), votes on the uncertain tasks, and the row of the task of each. Returns (rows, J).
+    `votes`, `row`: (M,), votes on the uncertain tasks, and the row of the task of each.
     """
     assert labels.meaning is not None
     tasks, outputs = len(fusion.posterior), len(fusion.outputs)
@@ -290,9 +289,9 @@ class LabelPlan(Plan):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a plan from what `as_dict` gave; see `Plan.from_dict`.
+        """Make a plan from the result of `as_dict`; see `Plan.from_dict`.
 
-        Raises `SettingsError`: for unknown names or values, or without the use of truths.
+        Raises `SettingsError` for unknown names or values, or if the use of truths is missing.
         """
         about = values.get("about")
         if not isinstance(about, Mapping):

@@ -99,8 +99,8 @@ def gibbs(labels: Labels, settings: GibbsSettings | None = None, watch: Watch = 
     with the same mean and a smaller variance. The chain starts from the majority vote, so that classes are
     not swapped; it may still stay near one of several modes.
 
-    Returns `trace` includes the burn-in: ln p(t, c) of every sweep, and the change of the running mean, which
-    restarts after the burn-in. `converged` is the paper's rule (section 4): the total change of the mean
+    The trace includes the burn-in: ln p(t, c) of every sweep, and the change of the running mean, which
+    restarts after the burn-in. `converged` follows the paper's rule (section 4): the total change of the mean
     stayed within the tolerance for 20 samples. It is a sum over tasks, so that many tasks may need more
     samples than there are; a notice then states the change. `confusion` has the expected counts.
 

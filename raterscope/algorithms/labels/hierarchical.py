@@ -133,9 +133,10 @@ def dawid_skene(
 
     `posterior`: (N, J) floating, initial posterior; overwritten.
     `by_class`: estimate an accuracy for each class.
-    `tolerance`: of the change of a task's probabilities, summed over the classes and averaged over the tasks.
+    `tolerance`: limit of the change of a task's probabilities, summed over the classes and averaged over the
+        tasks.
     `show`: makes a partial result from a posterior.
-    `like`: of the posterior; used with a large crowd.
+    `like`: similar fit; used with a large crowd.
     """
     words = "fitting hierarchical Dawid-Skene" + ("" if by_class else ", one skill an annotator")
     fit = _Rounds(crowd, by_class, words)
@@ -162,7 +163,7 @@ def dawid_skene(
 class _Rounds:
     """Rounds of a fit, each over all tasks of a crowd.
 
-    `words`: for the watch. `like`: to start from.
+    `words`: text of the progress. `like`: fit to start from.
     """
 
     def __init__(self, crowd: Crowd, by_class: bool, words: str, like: Fit | None = None) -> None:
@@ -200,10 +201,7 @@ class _Rounds:
         return fit, LabelTrace(np.empty(0), np.array(changes), converged=False)
 
     def expect(self, fit: Fit, posterior: FloatArray, watch: Watch) -> tuple[FloatArray, float, float]:
-        """Update the tasks by the rates of a fit.
-
-        Returns `counts`, (S, P, J). `mean, largest`: the tasks' changes.
-        """
+        """Update the tasks by a fit's rates; return counts, (S, P, J), and mean and largest change."""
         from raterscope.algorithms.labels._pooled_kernels import expect
 
         crowd, model = self.crowd, fit.tables(self.crowd)

@@ -84,10 +84,10 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
     Known tasks are held fixed, and count for the annotators' rates and the classes' shares. A task without
     votes and without a known class is not used.
 
-    Returns the trace is the lower bound (eq. 24) after each iteration; it never falls by more than rounding.
-    With the annotators' distributions updated from the tasks, eqs. 25 to 31 are the sum of ln B(alpha) - ln
-    B(alpha_0), of ln B(nu) - ln B(nu_0), and of the tasks' entropies. Raises `LabelsError`: when the
-    confusion matrices would not fit into memory.
+    The trace is the lower bound (eq. 24) after each iteration; it never falls by more than rounding. With the
+    annotators' distributions updated from the tasks, eqs. 25 to 31 are the sum of ln B(alpha) - ln
+    B(alpha_0), of ln B(nu) - ln B(nu_0), and of the tasks' entropies. Raises `LabelsError` if the confusion
+    matrices would not fit into memory.
 
     Examples
     --------
@@ -173,8 +173,8 @@ def dawid_skene(
     `Labels.prior`, if set, counts only in this start, as in `ibcc`. Known tasks are held fixed. A task
     without votes and without a known class is not used.
 
-    Returns the trace is the log likelihood of the votes under the rates at the start of each iteration, with
-    smoothing counted as votes; it never falls by more than rounding. Raises `LabelsError`: when the confusion
+    The trace is the log likelihood of the votes under the rates at the start of each iteration, with
+    smoothing counted as votes; it never falls by more than rounding. Raises `LabelsError` if the confusion
     matrices would not fit into memory.
 
     Examples

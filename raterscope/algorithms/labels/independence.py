@@ -69,10 +69,10 @@ def independence(
     Known classes are not used, so that the result does not depend on decisions.
 
     `labels`: repeated votes settled.
-    `correlation`: of the tempered likelihood.
+    `correlation`: correlation of the tempered likelihood.
     `mixture`: prior strength of a task's mixture in the alternative.
-    `tolerance`: of the fits; see `dawid_skene`.
-    Returns `PRIOR` if the votes carry no information.
+    `tolerance`: as in `dawid_skene`.
+    The result is `PRIOR` if the votes carry no information.
     """
     labels = thin_tasks(replace(labels, known=None))
     if not len(labels):

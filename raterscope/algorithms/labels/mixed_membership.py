@@ -42,17 +42,17 @@ def mixed_membership(
     like: Fit | None = None,
     tolerance: float = 0.0,
 ) -> tuple[FloatArray, Fit]:
-    """Fit the model from an initial posterior.
+    """Fit the model from an initial posterior; return the tasks' expected mixtures and the fit.
 
     `posterior`: (N, J).
     `mixture`: prior strength of a task's mixture.
     `judged`: (M,), known tasks with votes whose mixture is predicted without their class.
-    `unheld`: (M, J), their initial probabilities.
-    `like`: of the initial posterior. With it, the rounds end by the tolerance.
-    `tolerance`: of the change of a task's expected mixture, summed over the classes and averaged over the
-        tasks.
-    Returns `mean`, (N, J): each task's expected mixture; for a judged task, the one without its own class.
-        `fit`: rates given the apparent class.
+    `unheld`: (M, J), initial probabilities of these tasks.
+    `like`: fit of the initial posterior. With it, the rounds end by the tolerance.
+    `tolerance`: limit of the change of a task's expected mixture, summed over the classes and averaged over
+        the tasks.
+    The mixtures, (N, J), of judged tasks are those without their own class. The rates of the fit are those
+        given the apparent class.
     """
     from raterscope.algorithms.labels._membership_kernels import membership_sweep, membership_without_truth
 

@@ -44,8 +44,8 @@ def ordinal_weight(
 
     Known classes are not used, so that the result does not depend on decisions.
 
-    `labels`: of ordered classes; repeated votes settled. `correlation`: of the votes on a task, for the
-    predictions. `tolerance`: of the fits; see `dawid_skene`.
+    `labels`: labels of ordered classes; repeated votes settled. `correlation`: correlation of the votes on a
+    task, for the predictions. `tolerance`: as in `dawid_skene`.
     """
     labels = thin_tasks(replace(labels, known=None), _TERMS)
     if not len(labels):

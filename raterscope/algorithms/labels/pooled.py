@@ -157,7 +157,7 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
 
     Row j of annotator k's confusion matrix is Dirichlet distributed with mean B_kj and strength c. The mean
     follows from the annotator's skill, the class's accuracy and the crowd's and the annotator's own wrong
-    labels; skill's distribution, c and the classes' shares are estimated from the crowd. A prior of the
+    labels; the distribution of skills, c and the classes' shares are estimated from the crowd. A prior of the
     question (`Labels.prior`) replaces c B; EBCC, which has no such prior, is then omitted, as it is for very
     large crowds. Known tasks are held fixed. The likelihood of n votes on a task is raised to 1 / (1 + (n -
     1) rho), where rho is the correlation with which votes predict each other best, or the minimum of the
@@ -169,9 +169,9 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     to all of them. The others start from it and end by the tolerance, and tables have single precision.
     Probabilities then differ by 0.001 on average from those of fits to all tasks from the vote.
 
-    Returns `trace` has the changes of the first Dawid-Skene model, or of the one that did not converge.
-    `confusion` has expected counts given the pooled posterior, on top of the crowd's mean rates. Raises
-    `LabelsError`: when the confusion matrices would not fit into memory.
+    The trace has the changes of the first Dawid-Skene model, or of the one that did not converge. `confusion`
+    has expected counts given the pooled posterior, on top of the crowd's mean rates. Raises `LabelsError` if
+    the confusion matrices would not fit into memory.
 
     Examples
     --------

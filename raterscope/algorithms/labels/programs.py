@@ -112,13 +112,12 @@ class ProgramWeights:
 def combine(
     fusion: LabelFusion, programs: Sequence[Program], watch: Watch = silent
 ) -> tuple[LabelFusion, ProgramWeights]:
-    """Combine the consensus of a crowd with the class probabilities of programs.
+    """Combine a crowd's consensus with the class probabilities of programs; return it and their weights.
 
-    `fusion`: of the votes alone.
-    `programs`: with the tasks and classes of the fusion.
-    Returns `fusion`: with a notice. The same consensus if the programs do not predict the votes of the crowd.
-        `weights`.
-    Raises `LabelsError`: for probabilities of another shape.
+    `fusion`: fusion of the votes alone.
+    `programs`: programs with the tasks and classes of the fusion.
+    The fusion has a notice. Its consensus is unchanged if the programs do not predict the votes of the crowd.
+    Raises `LabelsError` for probabilities of another shape.
     """
     combined, weights = _combine(fusion, programs, watch)
     if programs:

@@ -39,8 +39,8 @@ def credible(confusion: Confusion, level: float = 0.95) -> tuple[FloatArray, Flo
     One entry of a Dirichlet distributed row has a Beta distribution with parameters alpha_jl and sum_m
     alpha_jm - alpha_jl; the interval has equal tails.
 
-    `level`: share of the probability within, between 0 and 1. Returns `low, high`, (K, J, L): with a single
-    output both are one.
+    `level`: share of the probability within, between 0 and 1. Both ends have shape (K, J, L); with a single
+    output they are one.
     """
     alpha = confusion.alpha
     rest = alpha.sum(axis=2, keepdims=True) - alpha
@@ -218,9 +218,9 @@ class Rates:
 
 
 def fold_rates(rates: Rates, parent: NDArray[np.integer]) -> Rates:
-    """Sum the classes of each parent, and the outputs, which are the classes.
+    """Sum the classes of each parent, and their outputs.
 
-    `rates`: of one annotator, or several together: K is 1. `parent`: (J,), parent of each class.
+    `rates`: rates of one annotator, or of several together: K is 1. `parent`: (J,), parent of each class.
     """
     children = (parent[:, None] == np.arange(int(parent.max()) + 1)).astype(np.float64)
     counts, doubt, shift = (
@@ -291,11 +291,11 @@ def estimate_rates(
     vote.
 
     `posterior`: (N, J), 0 and 1 where the class is known.
-    `excluded`: votes of excluded annotators. The prior is not estimated from them.
+    `excluded`: votes of excluded annotators; the prior is not estimated from them.
     `last`: (K, J, L), counts that replace the votes', for annotators who change; excluded annotators keep all
         their votes.
     `calibrated`: whether the posterior is that of the pooled consensus.
-    Returns annotators without votes have the crowd's.
+    Annotators without votes have the crowd's rates.
     """
     assert labels.meaning is not None
     stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]

@@ -47,8 +47,9 @@ def subsample(
     least `least_experienced` of them voted, with or without known truth; then all votes on it count,
     including those of other annotators.
 
-    `truth`: (N,), True classes, `OPEN` where not known. `class_votes`: repeated votes on one task count once.
-    Raises `LabelsError`: if no task is selected.
+    `truth`: (N,), true classes, `OPEN` where not known.
+    `class_votes`: repeated votes on one task count once.
+    Raises `LabelsError` if no task is selected.
 
     Examples
     --------
@@ -216,10 +217,10 @@ def folded_curves(
 
     All methods have the same folds, with every class distributed evenly.
 
-    `truth`: (N,), True classes, `OPEN` where not known.
-    `plans`: by method, settings of some methods; others have their defaults.
-    Returns a method that cannot be used on these labels is named in `failed`.
-    Raises `LabelsError`: for fewer than two truths, and where the subsample has no task.
+    `truth`: (N,), true classes, `OPEN` where not known.
+    `plans`: plans of some methods; others have their defaults. `failed` names methods that cannot be used on
+        these labels.
+    Raises `LabelsError` for fewer than two truths, or if the subsample has no task.
 
     Examples
     --------
@@ -273,7 +274,7 @@ def judge_folds(
 ) -> FoldedMethod:
     """Assess the predictions of a method for n tasks of known truth, together and by fold.
 
-    `posterior`: (n, J). `truth`, `fold`: (n,). `classes`: (J,).
+    `posterior`: (n, J). `truth`, `fold`: (n,). `classes`: names of the J classes.
     """
     pooled = assess(posterior, truth, classes)
     assert pooled is not None
@@ -295,7 +296,7 @@ def area_interval(
     the smaller class ([clopper1934]_). In 2,000 simulated data sets with AUC 0.6 to 0.99 and classes of 5 to
     450 tasks, 90 to 97 % of the intervals covered the AUC.
 
-    `posterior`: (n, J). `truth`: (n,), all known. Returns `low, high`, (J + 1,): NaN where there is no AUC.
+    `posterior`: (n, J). `truth`: (n,), all known. Both ends, (J + 1,), are NaN where there is no AUC.
 
     References
     ----------

@@ -56,9 +56,9 @@ def sharpen(
     """Raise probabilities to powers estimated from known tasks of similar confidence, (N, J).
 
     `posterior`: (N, J).
-    `known`: (M, J), of tasks of known class, predicted without it.
+    `known`: (M, J), probabilities of tasks of known class, predicted without it.
     `truth`: (M,), their classes.
-    `judged`: (M,), their numbers.
+    `judged`: (M,), their indices.
     """
     confidence = _confidence(posterior)
     covered = _coverage(_confidence(known), np.delete(confidence, judged))

@@ -65,12 +65,10 @@ def task_spans(start: NDArray[np.int64], votes: int) -> tuple[tuple[int, int], .
 def run_spans(
     spans: tuple[tuple[int, int], ...], run: Callable[[int, int], Result], report: Callable[[], None]
 ) -> list[Result]:
-    """Run a kernel on spans of tasks that do not affect each other, several at a time.
+    """Run a kernel on independent spans of tasks, several at a time; return the results in order.
 
-    `spans`: tuple of (first, last).
     `run`: takes the first task and the one after the last. It releases the GIL while it computes.
     `report`: called before each round of spans and several times a second; it may raise.
-    Returns the results in the order of the spans, for any number of threads.
     """
     if len(spans) < 2 or _THREADS == 1:
         results = []
@@ -95,7 +93,7 @@ def run_spans(
 def sort_by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
     """Sort votes by task (counting sort).
 
-    Raises `LabelsError`: when the annotators' confusion matrices would not fit into memory.
+    Raises `LabelsError` if the annotators' confusion matrices would not fit into memory.
     """
     from raterscope.algorithms.labels._ibcc_kernels import count_votes, place_votes
 

@@ -75,8 +75,8 @@ def choose_tempering(labels: Labels, fusion: LabelFusion, watch: Watch = silent)
     held-out vote is predicted from that posterior and its annotator's expected rates without the vote's own
     count. Known tasks, and tasks with a single vote, do not count.
 
-    `labels`: the labels that were fused, without repeated votes. `fusion`: by a model with a prior of the
-    annotators, not tempered.
+    `labels`: the labels that were fused, without repeated votes. `fusion`: result of a model with a prior of
+    the annotators, not tempered.
     """
     votes = _held_out(labels, fusion)
     if not len(votes):
@@ -122,10 +122,10 @@ def tempered(labels: Labels, fusion: LabelFusion, power: float) -> LabelFusion:
     """Weight each vote by the same power, with the annotators' rates unchanged.
 
     `labels`: the labels that were fused, without repeated votes.
-    `fusion`: by a model with a prior of the annotators.
-    `power`: of the likelihood of each vote, above 0 and at most 1.
-    Returns its posterior is proportional to share_j exp(power sum_votes E[ln pi_jl]), with its `power`. Known
-        tasks, and those without votes, stay as they are.
+    `fusion`: result of a model with a prior of the annotators.
+    `power`: power of the likelihood of each vote, above 0 and at most 1.
+    The new posterior is proportional to share_j exp(power sum_votes E[ln pi_jl]). Known tasks, and those
+        without votes, stay as they are.
     """
     open_tasks = (fusion.known == OPEN) & (fusion.votes > 0)
     rates = _Rates(labels, fusion)

@@ -96,7 +96,7 @@ def assign_votes(
 ) -> NextVotes:
     """Distribute a budget of votes over tasks and annotators; see `next_votes`.
 
-    `prices`: by default all cost 1.
+    `prices`: prices of annotators; by default 1.
     """
     budget, prices = budget or BudgetSettings(), prices or {}
     voted = labels.votes_of_annotators() > 0
@@ -164,7 +164,7 @@ def measure_vote_curve(
     """Fuse random votes of each task, up to several numbers of them, and measure the accuracy.
 
     `truth`: (N,), classes of gold tasks, `OPEN` elsewhere; those that are held fixed are not measured. `run`:
-    ``run(labels, watch)``: the fusion with its settings.
+    makes the fusion with its settings.
     """
     draws = (settings or CostSettings()).draws
     judged = np.flatnonzero(_unseen(labels, truth) != OPEN)
@@ -200,10 +200,10 @@ def measure_vote_curve(
 def extrapolate_gain(
     labels: Labels, every: LabelFusion, run: Run, draws: int, watch: Watch = silent
 ) -> tuple[VoteGain, ...]:
-    """Predict what one more vote per task, and twice the votes, gain from what half of the votes lose.
+    """Predict the gain of one more vote per task, and of twice the votes, from the loss with half of them.
 
-    `every`: of all votes; its posteriors judge the answers of each half. `run`: ``run(labels, watch)``: the
-    fusion with its settings. `draws`: random halves.
+    `every`: fusion of all votes; its posteriors judge the answers of each half. `run`: makes the fusion with
+    its settings. `draws`: number of random halves.
     """
     number = labels.votes_of_tasks()
     voted = number > 0

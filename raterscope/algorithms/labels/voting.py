@@ -61,8 +61,8 @@ class WeightedSettings(LabelSettings):
 def majority(labels: Labels, settings: LabelSettings | None = None, watch: Watch = silent) -> LabelFusion:
     """Select the class of most votes (majority vote).
 
-    Returns `posterior` is the share of the votes; outputs that stand for no class do not count. In a tie,
-    `label` is the first class; a notice counts such tasks.
+    `posterior` is the share of the votes; outputs that stand for no class do not count. In a tie, `label` is
+    the first class; a notice counts such tasks.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def weighted_majority(
     mistake if its class is not the true one or, without known truth, has less weight than another. Starting
     from equal weights, this is repeated until no weight changes.
 
-    Returns `posterior` is the share of the weight, `weight` each annotator's.
+    `posterior` is the share of the weight; `weight` is that of each annotator.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def weighted_sum(
 ) -> LabelFusion:
     """Average the scores with the weights of `weighted_majority`.
 
-    Returns `posterior` as in `mean_score`, `weight` as in `weighted_majority`.
+    `posterior` is as in `mean_score`, `weight` as in `weighted_majority`.
     """
     settings = WeightedSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)
@@ -156,10 +156,7 @@ def shares_of_votes(labels: Labels, watch: Watch = silent) -> FloatArray:
 
 
 def scores_of(outputs: tuple[str, ...]) -> tuple[FloatArray, bool]:
-    """Read outputs as scores, (L,); if one is not a finite number, use their positions in the order.
-
-    Returns `scores`, (L,). `numbers`: True if all outputs are numbers.
-    """
+    """Read outputs as scores, (L,), and whether all are numbers; if not, scores are their positions."""
     try:
         scores = np.array([float(name) for name in outputs])
     except ValueError:
