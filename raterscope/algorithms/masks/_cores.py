@@ -49,17 +49,16 @@ def cores_of(
     voxels: Int64Array, depth: Float32Array, shape: Box, tolerance: float, height: float, radius: float,
     points: Callable[[Int64Array], FloatArray], check: Check,
 ) -> tuple[Int32Array, int]:  # fmt: skip
-    """Return the number of each voxel's core, from 1, if it is deeper than the tolerance; else 0.
+    """Return the number of each voxel's core, (N,), and the number of cores.
 
-    A core has one peak in depth within the radius, and its slopes. A peak is higher by `height` than the
-    saddles to deeper ones.
+    Cores are numbered from 1; voxels not deeper than the tolerance have 0. A core has one peak in depth
+    within the radius, and its slopes. A peak is higher by `height` than the saddles to deeper ones.
 
     `voxels`: (N,) int64, flat indices of the voxels in a box of `shape`.
     `depth`: (N,) float32.
     `shape`: (slices, rows, columns).
     `tolerance`, `height`, `radius`: mm; `height` is at most `tolerance`.
     `points`: returns the positions, (n, 3) mm, of voxels.
-    Returns `cores`, (N,). `count`.
     """
     from raterscope.algorithms.masks import _flood_kernels as kernels
 

@@ -144,16 +144,15 @@ def flood(
     rank: Array, voxels: Array, index: Array, marker: Array, keys: Array, items: Array, size: int, age: int,
     most: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Flood unmarked neighbours from markers, the deepest voxel first (a watershed).
+    """Flood unmarked neighbours of markers, deepest first (a watershed); return `size` and `age`.
 
-    `rank`: (N,) int64, of the voxels' depths, 0 the deepest; equal depths have one rank.
+    `rank`: (N,) int64, ranks of the voxels' depths, 0 the deepest; equal depths have one rank.
     `voxels`: (N,) int64.
     `index`: (Z, Y, X) int32.
     `marker`: (N,) int32, 0 where unmarked; below 0 for voxels that are not flooded.
     `keys`, `items`: (N,) int64 and int32, a heap of the voxels to spread from: rank, then age.
     `size`, `age`: number of voxels in the heap, and age of the youngest.
-    `most`: voxels to spread from in this call.
-    Returns size, age.
+    `most`: number of voxels to spread from in this call.
     """
     slices, rows, columns = index.shape
     for _ in range(most):
@@ -207,9 +206,9 @@ def _scan_row(core: Array, step: float, far: float, square: Array) -> None:
 
 @compiled()
 def nearest_in_plane(cores: Array, steps: Array, far: float, begin: int, end: int, square: Array) -> None:
-    """Fill in each voxel's nearest core of its slice; in a tie, the lower number.
+    """Write each voxel's nearest core of its slice; in a tie, the lower number.
 
-    `cores`: (Z, Y, X) int32, numbers of the cores, 0 for none; becomes that of the nearest one.
+    `cores`: (Z, Y, X) int32, numbers of the cores, 0 for none; overwritten with those of the nearest ones.
     `steps`: (2,) float64, mm from row to row and from column to column.
     `far`: squared distance, mm², beyond which a core does not count.
     `begin`, `end`: slices to fill in.
@@ -261,7 +260,7 @@ def nearest_across_slices(
     square: Array, cores: Array, slices_at: Array, far: float, voxels: Array, begin: int, end: int,
     out: Array,
 ) -> None:  # fmt: skip
-    """Return the nearest core of each listed voxel across all slices, 0 for none within the root of `far`.
+    """Write the nearest core of each listed voxel across all slices, 0 for none within the root of `far`.
 
     `square`, `cores`: (Z, Y, X), results of `nearest_in_plane`.
     `slices_at`: (Z,) float64, mm across the slices, in order.

@@ -244,9 +244,9 @@ def _sweep(state: MulticlassFit, report: Callable[[float], None]) -> tuple[float
 
 
 def _update(state: MulticlassFit, entropy: float, sums: _Sums, report: Callable[[float], None]) -> float:
-    """Update all parameters except maps, in the order b, beta, Sigma, nu.
+    """Update all parameters except maps, in the order b, beta, Sigma, nu; return the lower bound.
 
-    Returns the lower bound without the log density.
+    The bound lacks the log density.
     """
     raters, size, voxels = len(state.data), state.size, state.voxels
     inverse = np.linalg.inv(state.sigma)
@@ -313,10 +313,9 @@ def _learn_dof(state: MulticlassFit, report: Callable[[float], None]) -> None:
 
 
 def shares(state: MulticlassFit, check: Check) -> tuple[Float32Array, Float32Array]:
-    """Return the raters' shares and scales at each column.
+    """Return the raters' shares and scales at each column, (P, C).
 
-    Returns `share`, (P, C): each rater's part: the trace of the rater's precision times the covariance.
-    `tau`, (P, C): e[tau].
+    A share is the trace of the rater's precision times the covariance; a scale is E[tau].
     """
     shared = np.empty(state.data.shape[:2], dtype=np.float32)
     tau = np.empty_like(shared)

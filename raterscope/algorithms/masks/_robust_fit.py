@@ -87,10 +87,10 @@ _CHUNK_OF_BUMPS = 500_000
 def bumps(
     size: int, step: float, spacing: float, radius: float, positions: FloatArray | None = None
 ) -> FloatArray:
-    """Return Gaussian bumps along an axis, unnormalised, the first at voxel 0; (size, bumps).
+    """Return Gaussian bumps along an axis, (size, bumps), unnormalised, the first at voxel 0.
 
-    size : voxels; step, spacing, radius : mm, from voxel to voxel, from bump to bump, and standard deviation;
-    positions : (size,) mm, of voxels that are not even.
+    `size`: number of voxels. `step`, `spacing`, `radius`: distance of voxels, distance of bumps, and standard
+    deviation, mm. `positions`: (size,) mm, of voxels that are not even.
     """
     position = np.arange(size) * step if positions is None else positions - positions[0]
     length = size * step if positions is None else float(position[-1]) + step
@@ -203,7 +203,7 @@ def update_together(
 ) -> None:
     """Update the priors of K maps, which share alpha and Sigma_T (eqs. 22 to 25).
 
-    `maps`: sequence of (N,) arrays, means of q(T). `totals`: sum of the variances of each over the voxels.
+    `maps`: (N,) each, means of q(T). `totals`: sum of the variances of each map over the voxels.
     """
     own = []
     for prior, t, total in zip(priors, maps, totals, strict=True):
@@ -392,7 +392,7 @@ def _sweep(
 def _update(state: Fit, sums: FloatArray, totals: FloatArray, check: Check) -> float:
     """Update all parameters except maps, in the order b, W, alpha, Sigma_T, beta, Sigma, nu.
 
-    Returns the lower bound without the log density of the maps (from `sweep` and `measure`).
+    The result is the lower bound without the log density of the maps (from `sweep` and `measure`).
     """
     bias, doubt, sigma = state.rater[:3]
     raters, voxels = len(bias), state.voxels

@@ -40,15 +40,15 @@ def _slot_of(parent: int, value: np.uint32, table: Array, parents: Array, values
 def merge(
     bits: Array, row: Array, begin: int, end: int, table: Array, parents: Array, values: Array, used: int
 ) -> tuple[int, int]:
-    """Replace each voxel's `row` by a number of its pair of `row` and `bits`, counted by first voxels.
+    """Replace each voxel's `row` by the number of its pair of `row` and `bits`, in order of occurrence.
 
     `bits`: (N,) uint32, values of one more rater.
     `row`: (N,) int32, numbers of the earlier raters' values.
     `begin`, `end`: range of voxels.
     `table`: (2^k,) int32, numbers of the pairs, -1 where free.
     `parents`, `values`: (2^(k-1),) int32 and uint32, the pairs.
-    `used`: pairs in the table.
-    Returns used, stopped: `stopped` is before `end` if the table is half full.
+    `used`: number of pairs in the table.
+    The results are the new number of pairs, and the voxel reached, before `end` if the table is half full.
     """
     before, number = np.int32(-1), np.int32(-1)
     for n in range(begin, end):
@@ -69,7 +69,7 @@ def merge(
 
 @compiled()
 def fill_table(used: int, table: Array, parents: Array, values: Array) -> None:
-    """Put the first pairs into an empty table; arguments as of `merge`."""
+    """Put the first pairs into an empty table; arguments as in `merge`."""
     for number in range(used):
         table[_slot_of(parents[number], values[number], table, parents, values)] = number
 
@@ -184,10 +184,11 @@ def sweep(
 ) -> None:  # fmt: skip
     """Update q(T) at the columns `begin` to `end` (eqs. 17, 18), and the sums for the raters' updates.
 
-    data (P, C), weight (C,) float32; t and s (C,); state (C,) int8, 1 or -1 where settled; rater (4, P):
-    bias, its variance, Sigma, nu; prior (C,) or empty. sums (4, P): of the precisions, times the residual,
-    times its expected square, and the log density before the update; totals (1,): entropy of q(T); table (2,
-    n) as from `double_pareto.table`, or empty; weights (P,) or None of the raters, for q(T) alone.
+    `data`, `weight`: (P, C) and (C,) float32. `t`, `s`: (C,). `state`: (C,) int8, 1 or -1 where settled.
+    `rater`: (4, P), bias, its variance, Sigma, nu. `prior`: (C,) or empty. `sums`: (4, P), sums of the
+    precisions, times the residual, times its expected square, and the log density before the update.
+    `totals`: (1,), entropy of q(T). `table`: (2, n), as from `double_pareto.table`, or empty. `weights`: (P,)
+    or None, weights of the raters, for q(T) alone.
     """
     raters = len(data)
     kept = np.empty((raters, BLOCK))
@@ -247,7 +248,7 @@ def measure(
     kind: int, data: Array, weight: Array, rater: Array, t: Array, s: Array, begin: int, end: int,
     sums: Array, table: Array,
 ) -> None:  # fmt: skip
-    """Add up the log density alone, into (P,) `sums`; arguments as of `sweep`."""
+    """Add up the log density alone, into (P,) `sums`; arguments as in `sweep`."""
     kept = np.empty(BLOCK)
     for start in range(begin, end, BLOCK):
         stop = min(end, start + BLOCK)
@@ -319,7 +320,7 @@ def shares(
 def taus(
     kind: int, data: Array, rater: Array, t: Array, s: Array, begin: int, end: int, out: Array, table: Array
 ) -> None:
-    """Return E[tau] in (P, end - begin) float32 at some columns; arguments as of `shares`."""
+    """Return E[tau] in (P, end - begin) float32 at some columns; arguments as in `shares`."""
     kept = np.empty(BLOCK)
     for start in range(begin, end, BLOCK):
         stop = min(end, start + BLOCK)

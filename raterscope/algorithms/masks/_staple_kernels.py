@@ -33,14 +33,13 @@ def pattern_evidence(
 
 @compiled()
 def maximise(labels: Array, total: Array, theta: Array) -> float:
-    """Set the raters' rates to the shares that the truth's distribution gives them.
+    """Set the raters' rates to their shares under the truth's distribution; return the largest change.
 
     The rates of a class without weight do not change.
 
     `labels`: (M, P) uint8.
     `total`: (M, K) float64, expected voxels of each pattern and class.
     `theta`: (P, K, K) float64, overwritten.
-    Returns the largest change of a rate.
     """
     patterns, raters = labels.shape
     classes = total.shape[1]
@@ -83,12 +82,12 @@ def run_patterns(
     `settled`: (M,) int8, a settled class, or less than 0.
     `count`: (M,) float64.
     `prior`: (K,) float64.
-    `tolerance`: convergence: largest change of a rate.
+    `tolerance`: largest change of a rate at convergence.
     `theta`: (P, K, K) float64, initial rates; overwritten.
     `posterior`: (M, K) float64, filled with that of the last E step.
     `objective`: (T,) float64, filled with the log likelihood before each M step, for at most T iterations.
     `weights`: (P,) float64 or None.
-    Returns number of iterations, and whether the last one changed less than `tolerance`.
+    The results are the number of iterations, and whether the last one changed less than `tolerance`.
     """
     patterns, classes = posterior.shape
     evidence = np.empty((patterns, classes))
@@ -141,7 +140,7 @@ def sweep(
     `evidence`: (M, K) float64.
     `settled`: (M,) int8, a settled class, or less than 0.
     `strength`: what a neighbour of the same class adds to the logarithm.
-    `parity`: 0 or 1: of slice + row + column.
+    `parity`: parity of slice + row + column of the voxels to update.
     `start`, `stop`: lines along the columns, counted from slice to slice.
     `field`: (Z, Y, X, K) float32, the voxels' distributions; overwritten.
     """
@@ -184,8 +183,9 @@ def field_totals(
 ) -> float:
     """Sum the distributions by pattern, and the lower bound, over lines `start` to `stop`.
 
-    `row`, `evidence`, `strength`, `start`, `stop`, `field`: as of `sweep`. `total`: (M, K) float64, added to.
-    Returns the lines' part of the mean field's lower bound, without the field's normalising constant.
+    `row`, `evidence`, `strength`, `start`, `stop`, `field`: as in `sweep`.
+    `total`: (M, K) float64, added to.
+    The result is the lines' part of the mean field's lower bound, without the field's normalising constant.
     """
     _, rows, columns, classes = field.shape
     bound = 0.0

@@ -83,9 +83,9 @@ def mark_occupied(values: Array, slices: Array, rows: Array, columns: Array) -> 
 
 @compiled(error_model="numpy")
 def along_columns(mask: Array, step: float, far: float, out: Array) -> None:
-    """Return the squared distance (mm) to the next voxel of the other kind in the row, above 0 inside.
+    """Write the squared distance (mm²) to the next voxel of the other kind in the row, above 0 inside.
 
-    mask (Y, X) uint8, out (Y, X) float32; `far` where it is beyond its root or there is none.
+    `mask`: (Y, X) uint8. `out`: (Y, X) float32; `far` where it is beyond its root or there is none.
     """
     height, width = mask.shape
     for y in range(height):
@@ -231,12 +231,11 @@ def finish(squared: Array, half: float, clip: float) -> None:
 
 @compiled()
 def boundary(mask: Array, begin: int, end: int, surface: Array) -> int:
-    """Mark the voxels of a mask that share a face with one outside it; all beyond the array is outside.
+    """Mark and count the voxels of a mask that share a face with one outside it or outside the array.
 
     `mask`: (Z, Y, X) uint8, 0 or 1. With one slice, faces between slices do not count.
     `begin`, `end`: slices to fill in.
     `surface`: (Z, Y, X) uint8, filled.
-    Returns number of these voxels.
     """
     slices, rows, columns = mask.shape
     count = 0
@@ -262,7 +261,7 @@ def boundary(mask: Array, begin: int, end: int, surface: Array) -> int:
 def _envelope(value: Array, step: float, vertex: Array, border: Array) -> None:
     """Replace a line of squared distances by their lower envelope of parabolas; (n,) float64, in place.
 
-    vertex : (n,) int64 and border : (n + 1,) float64 are room to work in; `value` is inf where there is none.
+    `vertex`, `border`: (n,) int64 and (n + 1,) float64, working space. `value` is inf where there is none.
     """
     count, last = len(value), -1
     for q in range(count):
@@ -316,7 +315,7 @@ def squared_across_uneven_slices(squared: Array, position: Array, first: int, la
 
 @compiled()
 def squared_distance(surface: Array, spacing: Array, out: Array) -> None:
-    """Fill in the squared distance (mm) of each voxel's centre to the nearest marked one of its slice.
+    """Write the squared distance (mm²) of each voxel's centre to the nearest marked one of its slice.
 
     `surface`: (Z, Y, X) bool. `spacing`: (3,) float64. `out`: (Z, Y, X) float32, inf where nothing is marked.
     """
@@ -385,16 +384,16 @@ def squared_distance_at(
     gap: Array, steps: Array, heights: Array, around: Array, squares: Array, voxels: Array, begin: int,
     end: int, out: Array,
 ) -> int:  # fmt: skip
-    """Return the squared distance (mm) of listed voxels to the nearest marked one, and count the rows tried.
+    """Write the squared distance (mm²) of listed voxels to the nearest marked one; return the rows tried.
 
     The rows around a voxel are tried from the nearest on, and none beyond the nearest marked voxel so far.
 
-    `gap`: (Z, Y, X), as of `row_gaps`.
+    `gap`: (Z, Y, X), as in `row_gaps`.
     `steps`: (3,) float64, mm of a unit of `heights`, and from row to row and column to column.
-    `heights`: (Z,) float64, of the slices, in order.
+    `heights`: (Z,) float64, heights of the slices, in order.
     `around`: (K, 2) int32, slices and rows from a voxel to the rows around it, the nearest first; empty where
         slices are uneven.
-    `squares`: (K, 3) float64, squared distance (mm) to these rows: across slices, across rows, and the sum
+    `squares`: (K, 3) float64, squared distance (mm²) to these rows: across slices, across rows, and the sum
         less its rounding.
     `voxels`: (N,) int64, flat indices.
     `begin`, `end`: voxels of the list to fill in.
@@ -446,7 +445,7 @@ def squared_across_slices_at(
 ) -> None:
     """Carry squared distances (Z, Y, X) in the plane across slices, to listed voxels alone.
 
-    Arguments as of `squared_distance_at`, `step` in mm of a unit of `heights`.
+    Arguments as in `squared_distance_at`, `step` in mm of a unit of `heights`.
     """
     slices, rows, columns = squared.shape
     for i in range(begin, end):

@@ -240,10 +240,10 @@ def measure_distances(masks: Masks, watch: Watch = silent) -> Distances:
 
 
 def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None = None) -> Calibration | None:
-    """Estimate the spread of the raters around their mean outline.
+    """Estimate the spread of the raters around their mean outline; None with fewer than two raters.
 
-    `masks`: of one structure; probabilities count as marked above one half. `distances`: of these masks, if
-    measured already. Returns none with fewer than two raters, or without any marked voxel.
+    The result is also None without any marked voxel. `masks`: masks of one structure; probabilities count as
+    marked above one half. `distances`: distances of these masks, if measured already.
     """
     people = len(masks.annotators)
     if people < 2 or not any(marked(layer).any() for layer in masks.values):
@@ -404,8 +404,8 @@ def check_leave_one_out(calibrations: Sequence[Calibration]) -> list[Calibration
     Multipliers and curve come from the cases of the other folds, so that no case is tested with its own
     estimates. A crowd of one case is tested with the multipliers and the curve of the development data.
 
-    `calibrations`: of one crowd; those of two raters stay unchanged. Returns with `Calibration.covered` and
-    `Calibration.bins`.
+    `calibrations`: calibrations of one crowd; those of two raters stay unchanged. The others are returned
+    with `Calibration.covered` and `Calibration.bins`.
     """
     out = list(calibrations)
     usable = [

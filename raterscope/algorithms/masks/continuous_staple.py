@@ -85,8 +85,8 @@ def continuous_staple(
     Only differences between biases are identified; their level depends on the start. Structures are fused one
     by one. Settled voxels are held fixed and excluded from the estimation.
 
-    `masks`: probabilities become distances by their logit over `slope`. Returns `probability` is that of a
-    true distance above 0; `weight` is the same everywhere.
+    `masks`: probabilities become distances by their logit over `slope`. `probability` of the result is that
+    of a true distance above 0; `weight` is the same everywhere.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def moments(
     `distances`: (P, Z, Y, X), mm.
     `counts`: (Z, Y, X).
     `clip`: mm.
-    `look`: called regularly; it may raise an exception to stop.
+    `check`: called regularly; it may raise an exception to stop.
     """
     raters = len(distances)
     total, square, count = np.zeros(raters), np.zeros((raters, raters)), 0
@@ -189,9 +189,9 @@ def moments(
 def estimate(
     data: Moments, floor: float, settings: ContinuousSTAPLESettings, watch: Watch = silent
 ) -> tuple[FloatArray, FloatArray, MaskTrace]:
-    """Iterate the E and the M step on means and covariances.
+    """Iterate E and M steps on means and covariances; return biases, (P,) mm, variances, and the trace.
 
-    `floor`: smallest variance, mm². Returns `bias, variance`, (P,): mm and mm². `trace`.
+    `floor`: smallest variance, mm². Variances, (P,), are in mm².
     """
     raters = len(data.mean)
     if raters == 1:

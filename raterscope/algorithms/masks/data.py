@@ -376,7 +376,7 @@ def volumes_of(
 
     `values`: (..., Z, Y, X), marks, or shares of voxels.
     `spacing`: (slice, row, column), mm.
-    `positions`: (slices of the whole image,), mm, where the slices are uneven.
+    `positions`: (slices of the whole image,), mm, if the slices are uneven.
     `first`: the first slice of `values` in the whole image.
     """
     if values.dtype == np.bool_:
@@ -414,7 +414,7 @@ def make_fusion(
     `origin`: (slice, row, column), the first voxel of the maps within the values of `masks`.
     `mask`, `probability`: (S, Z, Y, X).
     `notices`: further notices; those on a single rater and on empty structures are added.
-    `distance`, `deviation`, `weight`, `bias`, `variance`, `sensitivity`, `specificity`, `tau`, `sigma`: as of
+    `distance`, `deviation`, `weight`, `bias`, `variance`, `sensitivity`, `specificity`, `tau`, `sigma`: as in
         `MaskFusion`.
     """
     unknown = np.full((len(masks.structures), len(masks.annotators)), np.nan)

@@ -34,7 +34,7 @@ def signed_distance(
     out: Float32Array | None = None,
     room: Float32Array | None = None,
 ) -> Float32Array:
-    """Return each voxel's Euclidean distance to the boundary of a mask, above 0 inside.
+    """Return each voxel's Euclidean distance (mm) to the boundary of a mask, above 0 inside.
 
     The distance is that to the nearest voxel of the other kind, centre to centre, less half of the smallest
     side of a voxel: the boundary lies midway between neighbours. There is no boundary at the edge of the
@@ -44,11 +44,10 @@ def signed_distance(
     `mask`: (Z, Y, X).
     `spacing`: (slice, row, column), mm.
     `clip`: largest distance, mm. An empty mask is -`clip` everywhere, a full one `clip`.
-    `look`: called regularly; it may raise an exception to stop.
+    `check`: called regularly; it may raise an exception to stop.
     `positions`: (Z,), mm across the slices, if these are uneven.
     `out`: (Z, Y, X), array for the result.
     `room`: (Z, Y, X), array to work in, for callers who measure many masks.
-    Returns (Z, Y, X): mm, from -`clip` to `clip`.
 
     Examples
     --------
@@ -124,9 +123,9 @@ def domain(masks: Masks, margin: float, check: Check = no_check, *, copy: bool =
     count them.
 
     `margin`: mm on every side, within the image. Smaller `masks` are padded with background.
-    `look`: called regularly; it may raise an exception to stop.
+    `check`: called regularly; it may raise an exception to stop.
     `copy`: copy the values, which are otherwise a view where nothing is padded.
-    Returns unchanged if nothing is marked.
+    `masks` is returned unchanged if nothing is marked.
     """
     box = occupied(masks, check)
     if box is None:
@@ -196,7 +195,7 @@ def half_side(spacing: tuple[float, float, float], slices: int, positions: Float
 def interpolate(
     slices: Mapping[int, BoolArray], spacing: tuple[float, float, float], positions: FloatArray | None = None
 ) -> dict[int, BoolArray]:
-    """Interpolate masks between drawn slices by shape.
+    """Interpolate masks between drawn slices by shape; return those without the drawn ones.
 
     Each drawn mask is converted to signed distances in the plane; between two drawn slices a mask is where
     the distances, weighted by nearness, are above 0 ([raya1990]_). If two masks overlap more with aligned
@@ -206,7 +205,6 @@ def interpolate(
     `slices`: drawn masks by slice, all of one shape. Nothing is interpolated from or to an empty slice.
     `spacing`: (slice, row, column), mm.
     `positions`: (slices of the whole image,), mm, if the slices are uneven.
-    Returns the slices between, without those drawn.
 
     References
     ----------
@@ -268,7 +266,8 @@ def skipped_slices(masks: Masks) -> tuple[str, ...]:
 
     Fusion treats an empty slice as background; a forgotten slice looks the same.
 
-    `masks`: of one structure. Returns a sentence for each rater; slices count from 1 in the whole image.
+    `masks`: masks of one structure. There is a sentence for each rater; slices count from 1 in the whole
+    image.
 
     Examples
     --------

@@ -32,7 +32,7 @@ def ratio(order: float, x: FloatArray) -> FloatArray:
     The three-term recurrence D_(p+1) - x D_p + p D_(p-1) = 0 makes it the continued fraction
     1 / (x + (order + 2) / (x + (order + 3) / (x + ...))).
 
-    `order`: above -1. `x`: (n,), above 0; the number of steps grows as 1 / x squared. Returns (n,).
+    `order`: above -1. `x`: (n,), above 0; the number of steps grows as 1 / x squared.
 
     References
     ----------
@@ -58,8 +58,8 @@ def ratio(order: float, x: FloatArray) -> FloatArray:
 def moments(power: float, nu: float, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Integrate z^power exp(-nu z - precision z^2 / 2) over z > 0, the density of eq. 21 up to a constant.
 
-    `power`: K + nu. `precision`: (n,), e[1 / tau]. Returns `log_mass`, (n,): logarithm of the integral.
-    `second`, (n,): e[z^2].
+    `power`: K + nu. `precision`: (n,), E[1 / tau]. The results, each (n,), are the logarithm of the integral,
+    and E[z^2].
     """
     rising = power + 1
     middle = (np.sqrt(nu**2 + 4 * precision * rising) - nu) / (2 * precision)
@@ -90,8 +90,8 @@ def _second(power: float, nu: float, x: FloatArray) -> FloatArray:
 def table(size: int, nu: float) -> FloatArray:
     """Tabulate the log density's bound by E, for `size` log-ratios and shape nu.
 
-    Returns (2, n): the bound without the logarithm of Sigma, and its derivative by the logarithm of E times a
-    step, at even logarithms of E between `EDGES`. The derivative by E is -E[tau] / 2.
+    The result, (2, n), is the bound without the logarithm of Sigma, and its derivative by the logarithm of E
+    times a step, at even logarithms of E between `EDGES`. The derivative by E is -E[tau] / 2.
     """
     power = size + nu
     low, high = 1e-9, 2 * (power + 2)
@@ -129,8 +129,8 @@ def table(size: int, nu: float) -> FloatArray:
 def lookup(e: FloatArray, tabulated: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Interpolate a table by cubics.
 
-    `e`: (...), expected squared Mahalanobis distances. `tabulated`: (2, n), as from `table`. Returns `bound,
-    tau`, (...): the log density's bound without the logarithm of Sigma, and E[tau].
+    `e`: (...), expected squared Mahalanobis distances. `tabulated`: (2, n), as from `table`. The results, of
+    the shape of `e`, are the log density's bound without the logarithm of Sigma, and E[tau].
     """
     last = tabulated.shape[1] - 1
     step = (EDGES[1] - EDGES[0]) / last

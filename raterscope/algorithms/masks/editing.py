@@ -48,8 +48,8 @@ def add_margin(
 ) -> BoolArray:
     """Grow a mask by a margin in all directions, or shrink it by a negative one.
 
-    `mask`: (Z, Y, X), with as much room about it as it is to grow. `margin`: mm, from the boundary midway
-    between voxels. `positions`: (Z,), mm across the slices, if these are uneven.
+    `mask`: (Z, Y, X), with enough room around it to grow. `margin`: mm, from the boundary midway between
+    voxels. `positions`: (Z,), mm across the slices, if these are uneven.
 
     Examples
     --------

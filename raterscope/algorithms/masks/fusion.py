@@ -282,7 +282,7 @@ class CaseResult:
 
 @dataclass(frozen=True, eq=False)
 class Outlines:
-    """The part of a report that rests on the raters' distances; attributes as of `Report`."""
+    """The part of a report that rests on the raters' distances; attributes as in `Report`."""
 
     offset: FloatArray
     spread: FloatArray
@@ -335,8 +335,8 @@ def report_on(
 ) -> Report:
     """Compare the fusion of one structure with the masks of the raters.
 
-    `fusion`: of one structure. `masks`: the masks that were fused. `outlines`: of these masks, if measured
-    already.
+    `fusion`: fusion of one structure. `masks`: the masks that were fused. `outlines`: outlines of these
+    masks, if measured already.
     """
     compared, pairs = compare_all(masks, fusion, 0, part(watch, 0.0, 0.6))
     if outlines is None:

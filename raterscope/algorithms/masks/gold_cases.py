@@ -50,8 +50,8 @@ def calibrate_with_truth(
 ) -> list[Calibration]:
     """Estimate the raters' common offset and correlation from gold cases.
 
-    `calibrations`: of one crowd. `truths`: sequence of (Z, Y, X) or None, on the grid part of each of
-    `calibrations`.
+    `calibrations`: calibrations of one crowd. `truths`: (Z, Y, X) or None for each, on the part of the grid
+    of its calibration.
     """
     gold, typical, losses = _losses(calibrations, truths)
     if not gold:
@@ -66,11 +66,11 @@ def calibrate_with_truth(
 def judge_with_truth(
     calibrations: Sequence[Calibration], truths: Sequence[BoolArray | None]
 ) -> list[tuple[Float32Array, BoolArray]]:
-    """Return the probability of the true outline and the truth, for voxels near the outline of gold cases.
+    """Return probability of the true outline, and truth, of the N voxels near the outline of each gold case.
 
     Offset and correlation are those of the other gold cases.
 
-    `calibrations`, `truths`: see `calibrate_with_truth`. Returns list of ((N,), (N,)).
+    `calibrations`, `truths`: see `calibrate_with_truth`.
     """
     gold, typical, losses = _losses(calibrations, truths)
     judged = []

@@ -214,9 +214,9 @@ def leave_one_out(
     `values`: (P, Z, Y, X), of three raters or more.
     `away`: (P, Z, Y, X), signed distances, mm.
     `clip`: largest distance, mm.
-    Returns `ratios`, (201,) or None: quantiles of abs(m) over scale along the outlines of the raters left
-        out; None without any outline. `tried`, (N,): m over scale in a sample of the voxels that the others
-        dispute. `marked`, (N,): whether the left-out rater includes these.
+    The results are quantiles of abs(m) over scale along the outlines of the raters left out, (201,), None
+        without any outline; m over scale in a sample of the voxels that the others dispute, (N,); and whether
+        the left-out rater includes these, (N,).
     """
     people = len(away)
     check = partial(watch, 0.0, "leaving each rater out in turn")

@@ -76,10 +76,10 @@ class MethodComparison:
         return np.where(np.isnan(self.agreement.dice), math.nan, values)
 
     def against_truth(self, measure: str) -> tuple[FloatArray, FloatArray]:
-        """Compare with the truth.
+        """Compare raters, (P,), and methods, (M,), with the truth.
 
-        `measure`: a key of `MEASURES`. Returns `raters`, (P,). `methods`, (M,): lengths in mm. NaN where no
-        truth is known or both are empty, inf where one is empty.
+        `measure`: a key of `MEASURES`. Lengths are in mm. Results are NaN where no truth is known or both are
+        empty, inf where one is empty.
         """
         raters = len(self.annotators)
         if not self.truth:
@@ -88,10 +88,10 @@ class MethodComparison:
         return column[:raters], column[raters:]
 
     def among_raters(self, measure: str) -> tuple[FloatArray, FloatArray]:
-        """Compare with each rater; arguments as of `against_truth`.
+        """Compare raters, (P, P - 1), and methods, (M, P), with each rater; see `against_truth`.
 
-        Returns `raters`, (P, P - 1): each rater with the others. `methods`, (M, P): each consensus with each
-        rater; every rater contributed to every consensus.
+        Each rater is compared with the others, and each consensus with each rater; every rater contributed to
+        every consensus.
         """
         raters = len(self.annotators)
         table = self.table(measure)
@@ -107,11 +107,11 @@ def compare_methods(
 ) -> MethodComparison:
     """Fuse the same masks by several methods, and measure the results.
 
-    `masks`: of one structure.
+    `masks`: masks of one structure.
     `plans`: each algorithm at most once.
     `truth`: (Z, Y, X), the true mask on the grid of the masks' values.
-    Returns seconds are those of a second fusion in this process: compiled code is loaded before.
-    Raises `MasksError`: for masks of several structures, or if no method succeeds.
+    Seconds are those of a second fusion in this process, with compiled code already loaded.
+    Raises `MasksError` for masks of several structures, or if no method succeeds.
 
     Examples
     --------
@@ -160,10 +160,10 @@ def compare_methods(
 
 
 def signed_ranks(values: FloatArray, baseline: FloatArray) -> float:
-    """Test whether a method differs from a baseline over cases: Wilcoxon's signed-rank test, two-sided.
+    """Return the two-sided p value of Wilcoxon's signed-rank test of a method against a baseline over cases.
 
-    `values`, `baseline`: (C,), a figure of each case. Returns the p value; NaN with fewer than `FEWEST_CASES`
-    cases in which both are finite.
+    `values`, `baseline`: (C,), a figure of each case. The result is NaN with fewer than `FEWEST_CASES` cases
+    in which both are finite.
 
     Examples
     --------
@@ -179,10 +179,9 @@ def signed_ranks(values: FloatArray, baseline: FloatArray) -> float:
 
 
 def quartiles(values: FloatArray) -> tuple[float, float, float, float, float]:
-    """Return the five numbers of a box plot.
+    """Return lower whisker, lower quartile, median, upper quartile and upper whisker of a box plot.
 
-    `values`: (V,), finite, at least one. Returns lower whisker, lower quartile, median, upper quartile, upper
-    whisker; the whiskers end at the last values within 1.5 heights of the box.
+    `values`: (V,), finite, at least one. The whiskers end at the last values within 1.5 heights of the box.
 
     Examples
     --------

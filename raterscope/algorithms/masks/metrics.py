@@ -239,8 +239,8 @@ def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray 
 
     `a`, `b`: (Z, Y, X), the mask, and the reference.
     `spacing`: (slice, row, column), mm.
-    `positions`: (Z,), mm across the slices, where those are uneven.
-    Raises `ValueError`: for masks of different shapes.
+    `positions`: (Z,), mm across the slices, if these are uneven.
+    Raises `ValueError` for masks of different shapes.
 
     Examples
     --------
@@ -269,9 +269,8 @@ def compare_with_reference(
 ) -> tuple[Comparison, ...]:
     """Compare each rater to a reference.
 
-    `masks`: probabilities count as marked above one half. `reference`: (Z, Y, X) or MaskFusion, on the grid
-    of the masks' values, or a consensus of them. Returns tuple of P Comparison: specificities are over the
-    voxels of the masks' values.
+    `masks`: probabilities count as marked above one half. `reference`: (Z, Y, X), on the grid of the masks'
+    values, or a consensus of the masks. Specificities are over the voxels of the masks' values.
     """
     scene = crop_scene(masks, structure, watch, _reference(masks, reference, structure))
     raters = len(masks.annotators)

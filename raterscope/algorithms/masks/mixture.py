@@ -77,10 +77,10 @@ class _Mixed:
 def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch = silent) -> MaskFusion:
     """Estimate one or several consensuses and their raters (robust fusion paper, section 3).
 
-    A variant. The paper's Algorithm 1 adds a consensus with soft initial responsibilities, in the space of
-    the raters' principal components; the first consensus, which is not updated any more, then keeps every
-    rater. Here groupings are compared. The model is the paper's (eq. 29, Gaussian, one variance for each
-    rater) with integrated consensuses. The image counts as its effective number of independent positions
+    This is a variant: the paper's Algorithm 1 adds a consensus with soft initial responsibilities, in the
+    space of the raters' principal components; the first consensus, which is not updated any more, then keeps
+    every rater. Here groupings are compared. The model is the paper's (eq. 29, Gaussian, one variance for
+    each rater) with integrated consensuses. The image counts as its effective number of independent positions
     instead of its voxels. Raters' variances have a common log-normal prior, and every rater has a bias. A
     consensus is added if it increases the evidence, less the cost of an outline (Schwarz) and of the choice
     among splits. A rater's responsibilities compare the evidence of the groupings in which only that rater
@@ -90,7 +90,7 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
     contour is a bias and separates no groups. A group of one is a rater whose outline differs by more than
     the raters' scatter. Two raters cannot be divided into groups.
 
-    `masks`: of several structures, all follow the same grouping. Returns the heaviest consensus, on the box
+    `masks`: several structures all follow the same grouping. The result is the heaviest consensus, on the box
     of the masks with `clip` as margin; `alternatives` holds all of them, the heaviest first, and is empty if
     there is only one.
 

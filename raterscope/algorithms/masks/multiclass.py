@@ -72,13 +72,13 @@ def multiclass(
     raters drew them, and are returned as settled. Raises `ValueError` for an unknown likelihood.
 
     `masks`: label maps or probabilities, on the domain of the fusion; see `distance.domain`.
-    `settings`: `StudentSettings` and `GDPSettings` for those likelihoods, else any.
-    `likelihood`: {"laplace", "gaussian", "student", "gdp"}.
-    Returns a voxel belongs to the class with the largest log-ratio, that of the background being 0. A
-        structure's `distance` is the difference of its log-ratio to the next best class, in mm, with its
-        `deviation`. Its `probability` is the normalised product of the probabilities to exceed each other
-        class: exact for one structure, an approximation for more. `variance` is the diagonal of the
-        covariance of the log-ratios in mm².
+    `settings`: `StudentSettings` or `GDPSettings` for those likelihoods, else any.
+    `likelihood`: "laplace", "gaussian", "student" or "gdp".
+    A voxel belongs to the class with the largest log-ratio, that of the background being 0. A structure's
+        `distance` is the difference of its log-ratio to the next best class, in mm, with its `deviation`. Its
+        `probability` is the normalised product of the probabilities to exceed each other class: exact for one
+        structure, an approximation for more. `variance` is the diagonal of the covariance of the log-ratios
+        in mm².
     """
     if likelihood not in _KINDS:
         raise ValueError(f"likelihood {likelihood!r}; expected one of {', '.join(_KINDS)}.")
@@ -152,7 +152,7 @@ def log_ratios(masks: Masks, clip: float, slope: float, watch: Watch = silent) -
     For probabilities it is the log of the ratio. A class is at most exp(-slope clip) times less probable than
     the most probable one, so that clipping keeps the order of the classes.
 
-    `clip`: mm. `slope`: of the sigmoid, 1/mm.
+    `clip`: in mm. `slope`: slope of the sigmoid, 1/mm.
     """
     raters, size = len(masks.annotators), len(masks.structures)
     out = np.empty((raters, size, *masks.shape), dtype=np.float32)

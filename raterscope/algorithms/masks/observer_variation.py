@@ -79,8 +79,8 @@ def observer_variation(
 ) -> ObserverVariation:
     """Measure the differences between all pairs of raters who marked a structure.
 
-    `masks`: probabilities count as marked above one half. Empty masks are left out. `tolerance`: mm. `pairs`:
-    annotators to compare, by default each with each.
+    `masks`: probabilities count as marked above one half. Empty masks are left out. `tolerance`: in mm.
+    `pairs`: annotators to compare, by default each with each.
 
     Examples
     --------

@@ -87,9 +87,9 @@ def labels_of(masks: Masks) -> LabelArray:
 def box_of(
     labels: LabelArray, known: NDArray[np.int8] | None = None, watch: Watch = silent
 ) -> tuple[Box, Box] | None:
-    """Find the origin and shape of the smallest box around all marked voxels, or settled as marked.
+    """Find origin and shape of the smallest box around all voxels that are marked, or settled as marked.
 
-    `labels`: (P, Z, Y, X). `known`: (Z, Y, X). Returns origin, shape: none where nothing is marked.
+    `labels`: (P, Z, Y, X). `known`: (Z, Y, X). The result is None if nothing is marked.
     """
     from raterscope.algorithms.masks._voxel_kernels import mark_rows
 

@@ -176,7 +176,7 @@ def gaussian(
 ) -> MaskFusion:  # fmt: skip
     """Fuse masks of one structure with a Gaussian likelihood (section 2.1): not robust.
 
-    Parameters and result as of `laplace`.
+    Parameters and result as in `laplace`.
 
     Examples
     --------
@@ -209,14 +209,14 @@ def laplace(
     A settled voxel restricts T to its side of 0: q(T) is the truncated Gaussian, the optimum under that
     restriction. Its distance is still unknown, and has no effect on a rater on the right side.
 
-    `masks`: of one structure, on the domain of the fusion; see `distance.domain`.
-    `measured`: distances of masks without probabilities, if they are measured already.
-    Returns the mask is where the mean of q(T) is above 0, `deviation` is its standard deviation.
-        `probability` is that of T above 0, with the squared standard error of the raters' mean at the voxel
-        added to the variance of q(T). That variance alone assumes independent errors of all voxels and is
-        overconfident (on a simulated prostate the log loss against the truth falls from 0.228 to 0.084 in the
-        disputed rim).
-    Raises `MasksError`: for masks of several structures.
+    `masks`: masks of one structure, on the domain of the fusion; see `distance.domain`.
+    `measured`: distances of masks without probabilities, if measured already.
+    The mask is where the mean of q(T) is above 0; `deviation` is its standard deviation. `probability` is
+        that of T above 0, with the squared standard error of the raters' mean at the voxel added to the
+        variance of q(T). That variance alone assumes independent errors of all voxels and is overconfident
+        (on a simulated prostate the log loss against the truth falls from 0.228 to 0.084 in the disputed
+        rim).
+    Raises `MasksError` for masks of several structures.
 
     Examples
     --------
@@ -237,7 +237,7 @@ def student(
 ) -> MaskFusion:  # fmt: skip
     """Fuse masks of one structure with Student's t likelihood (section 2.2) and estimated degrees of freedom.
 
-    Parameters and result as of `laplace`.
+    Parameters and result as in `laplace`.
 
     Examples
     --------
@@ -266,7 +266,7 @@ def gdp(
     algorithm. The two scales are iterated to their fixed point within each iteration, while the paper updates
     each once; both converge to the same points. The shape is then fixed (section 2.3.5 sets it to 2).
 
-    Parameters and result as of `laplace`.
+    Parameters and result as in `laplace`.
 
     Examples
     --------

@@ -89,8 +89,8 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
     With smoothing the prior is multiplied by exp(mrf x neighbours of the same class), neighbours by faces
     (6 in a volume, 4 in an image), and the posterior is that of mean field: two half-sweeps an iteration.
 
-    Returns a voxel belongs to the most probable class, of two to the structure only above one half. The trace
-    is the log likelihood, with smoothing the lower bound without the field's normalising constant; neither
+    A voxel belongs to the most probable class; with one structure, to it only above one half. The trace is
+    the log likelihood, or with smoothing the lower bound without the field's normalising constant; neither
     falls by more than rounding. Rates of a class without votes are NaN.
 
     Examples
@@ -173,7 +173,7 @@ def background_in_words(masks: Masks, voxels: int, domain: str) -> str:
 def rates(theta: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return (S, P) sensitivities and specificities of each structure from confusion matrices.
 
-    `theta`: (P, K, K), the probability that a rater says the last index where the middle one is true.
+    `theta`: (P, K, K), the probability that a rater gives the last index if the middle one is true.
     `weight`: (K,), voxels of each class.
     """
     known = np.where(weight[:, None] > 0, theta, np.nan)
@@ -197,7 +197,7 @@ def relax(
     field: Float32Array,
     report: Callable[[], None],
 ) -> tuple[FloatArray, float]:
-    """Update a field by mean field once, in two half-sweeps.
+    """Update a field by mean field once, in two half-sweeps; return its sums and the lower bound.
 
     `row`: (Z, Y, X), each voxel's row of `evidence` and `settled`.
     `evidence`: (M, K), the logarithm of prior times likelihood.
@@ -205,8 +205,7 @@ def relax(
     `strength`: what a neighbour of the same class adds to the logarithm.
     `field`: (Z, Y, X, K), the voxels' distributions; overwritten.
     `report`: called regularly.
-    Returns `total`, (M, K): the distributions' sums by row. `bound`: the lower bound, without the field's
-        normalising constant.
+    The sums, (M, K), are those of the distributions by row. The bound lacks the field's normalising constant.
     """
     from raterscope.algorithms.masks._staple_kernels import field_totals, sweep
 
@@ -345,7 +344,7 @@ def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch 
     Structures are fused one by one.
 
     `masks`: masks and labels become probabilities by the sigmoid of `slope` times the signed distance (mm).
-    Returns the trace is the lower bound without the field's normalising constant; it never falls by more than
+    The trace is the lower bound without the field's normalising constant; it never falls by more than
     rounding.
 
     Examples

@@ -36,13 +36,13 @@ class MajoritySettings(Settings):
 def majority(masks: Masks, settings: MajoritySettings | None = None, watch: Watch = silent) -> MaskFusion:
     """Select the most frequent label (baseline of the robust fusion paper, section 1).
 
-    Among several structures the most frequent label wins. A tie between the background and a structure goes
-    as `settings` say; between structures, to the one named first. Maps of probabilities are averaged, and a
-    voxel belongs to the structure whose mean is above one half (of several structures, above each other's
-    and the background's); they tie as votes do.
+    Among several structures the most frequent label wins. A tie between the background and a structure is
+    resolved by `settings`; between structures, the one named first wins. Maps of probabilities are averaged,
+    and a voxel belongs to the structure whose mean is above one half (of several structures, above each
+    other's and the background's); they tie as votes do.
 
-    Returns `probability` is the share of votes, or the mean; sensitivity and specificity are agreement with
-    the consensus on the box of the result, NaN for maps of probabilities. A notice counts the ties.
+    `probability` is the share of votes, or the mean; sensitivity and specificity are agreement with the
+    consensus on the box of the result, NaN for maps of probabilities. A notice counts the ties.
 
     Examples
     --------
