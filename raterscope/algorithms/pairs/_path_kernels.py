@@ -225,18 +225,19 @@ def _entered(state: State, position: float, people: int, stop: float) -> bool:
 
 @compiled()
 def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, stop: float) -> int:
-    """Follow the inverse scale space of eq. 4, theta projected out, exactly ([osher2016]_).
+    """Follow the inverse scale space of eq. 4, theta projected out, exactly; return the number of events.
 
-    Between events the coefficients are constant and p moves with the unexplained part. When a p reaches -1 or
-    1, the coefficients become the least squares ones of the columns at the boundary, with signs as the side.
+    The method is that of [osher2016]_. Between events the coefficients are constant and p moves with the
+    unexplained part. When a p reaches -1 or 1, the coefficients become those of least squares for the columns
+    at the boundary, with the sign of their side.
 
     `gram`: (p, p) float64.
     `gap`: (p,) float64, s; empty without knockoffs.
     `pull`: (m,) float64, m is p, or 2 p with knockoffs.
     `state`: overwritten.
-    `most`: events at most.
+    `most`: largest number of events.
     `stop`: stop at this ratio of knockoffs that entered before their annotators to the others.
-    Returns number of events; fewer than `most` at the end of the path.
+    There are fewer than `most` events at the end of the path.
 
     References
     ----------
@@ -291,7 +292,7 @@ def lasso_events(gram: Array, gap: Array, pull: Array, state: State, most: int, 
     Between events the coefficients move linearly. If several columns enter or leave at once, their directions
     solve the sign-constrained regression that keeps all conditions.
 
-    Parameters and result are as of `iss_events`.
+    Parameters and result are as in `iss_events`.
     """
     small_code()
     annotators, columns = len(gram), len(pull)

@@ -33,16 +33,15 @@ def side_share(pairs: Pairs) -> FloatArray:
 
 
 def behaviours(pairs: Pairs, flagged: BoolArray, decidable: BoolArray | None = None) -> NDArray[np.int8]:
-    """Classify flagged annotators as bad or ugly (section 1); the others are good or undecidable.
+    """Classify annotators by `BEHAVIOURS`, (p,): flagged ones are bad or ugly, others good or undecidable.
 
-    Bad annotators always click one side; ugly ones click it more often, mainly on close pairs. The paper
-    defines no threshold. Here bad annotators chose one side in `BAD_SHARE` of their answers without ties, 19
-    of 20. These are all 18 of its table 8 without a click on one side, and none of the 18 others. The nearest
-    of the others chose one side 13 times in 15. An annotator who clicks one side blindly in 7 of 10 cases, as
-    in the simulated study, chooses it in 85 % of answers and is ugly.
+    Bad annotators always click one side; ugly ones click it more often, mainly on close pairs (section 1).
+    The paper defines no threshold. Here bad annotators chose one side in `BAD_SHARE` of their answers without
+    ties, 19 of 20. These are all 18 of its table 8 without a click on one side, and none of the 18 others.
+    The nearest of the others chose one side 13 times in 15. An annotator who clicks one side blindly in 7 of
+    10 cases, as in the simulated study, chooses it in 85 % of answers and is ugly.
 
-    `flagged`: (p,). `decidable`: (p,), annotators who are good if not flagged; by default all. Returns (p,):
-    numbers in `BEHAVIOURS`.
+    `flagged`: (p,). `decidable`: (p,), annotators who are good if not flagged; by default all.
     """
     bad = np.nan_to_num(side_share(pairs)) >= BAD_SHARE
     default = _GOOD if decidable is None else np.where(decidable, _GOOD, _UNDECIDABLE)
@@ -50,12 +49,10 @@ def behaviours(pairs: Pairs, flagged: BoolArray, decidable: BoolArray | None = N
 
 
 def one_sided(pairs: Pairs, least: int = LEAST) -> BoolArray:
-    """Return which annotators gave only answers of one side, flagged or not.
+    """Return which annotators, (p,), gave only answers of one side, flagged or not.
 
     This is no proof of a bias: the better item may have been on one side each time. But without noise in a
     crowd no test can find a bias, and these annotators need a review.
-
-    Returns (p,).
     """
     left, right, ties = pairs.counts()
     same_side = (np.minimum(left, right) == 0) & (ties == 0)
@@ -67,7 +64,7 @@ def match_ratio(pairs: Pairs, score: FloatArray) -> FloatArray:
 
     Ties do not count; with equal scores either answer counts half.
 
-    `score`: (n,). Returns (p,): NaN without an answer other than ties.
+    `score`: (n,). The result, (p,), is NaN without an answer other than ties.
     """
     count = len(pairs.annotators)
     agreed, decided = _agreement(pairs, score)
@@ -291,7 +288,7 @@ def evidence(crowd: PairIndex, annotator: int) -> Evidence:
 
 
 def over_time(crowd: PairIndex, annotator: int, windows: int | None = None) -> OverTime:
-    """Follow an annotator's bias.
+    """Follow an annotator's bias over time.
 
     `windows`: number of windows with equally many comparisons; by default one for every 10, 24 at most.
     Comparisons without a time are excluded if others have one.

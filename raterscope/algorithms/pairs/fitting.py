@@ -215,8 +215,8 @@ def fit_path(
 
     Annotators who are not tested are assumed unbiased; their comparisons still count for the ranking.
 
-    `name`: of the path. Raises `PairsError`: without comparisons, with too few to estimate the noise, or with
-    too many linked items.
+    `name`: name of the path. Raises `PairsError` without comparisons, with too few to estimate the noise, or
+    with too many linked items.
     """
     if not len(pairs):
         raise PairsError("there are no comparisons; expected at least one.")

@@ -48,8 +48,8 @@ def choice_probability(mean: FloatArray, start: NDArray[np.int64], statistic: Fl
     `mean`: (E,), the mean of each choice, which is -1 or 1; sorted by annotator.
     `start`: (p + 1,), the choices of annotator i are ``start[i]:start[i + 1]``.
     `statistic`: (p,), sums of choices less their means.
-    Returns (p,): twice the probability of the tail on the side of the statistic, at most 1; 1 without
-        choices.
+    The result, (p,), is twice the probability of the tail on the side of the statistic, at most 1; it is 1
+        without choices.
 
     References
     ----------
@@ -169,8 +169,8 @@ class FlipTest:
     def detectable(self, probability: float) -> FloatArray:
         """Return the smallest bias that is found in 9 of 10 cases, (p,), in the units of `bias`.
 
-        `probability`: below which an annotator is flagged. Returns (p,): NaN if not even choices of only one
-        side suffice.
+        `probability`: annotators with a smaller probability are flagged. The result is NaN if not even
+        choices of only one side suffice.
         """
         return self.reach.detectable(probability)
 
@@ -266,7 +266,7 @@ class _Reach:
 def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipTest:
     """Test every annotator for a bias larger than a minimum effect.
 
-    `effect`: minimum effect: a mean choice on a pair of equal items, in the units of the root mean square
+    `effect`: minimum effect, a mean choice on a pair of equal items, in the units of the root mean square
     choice. Biases up to it are not found. 0 tests for any bias at all.
 
     Examples
@@ -340,10 +340,10 @@ def sign_flip_probability(
     Newton's method from 0 never oversteps.
 
     `residual`: (E,), the residuals r.
-    `owner`: (E,), the annotator of each, 0 to p - 1; in order.
+    `owner`: (E,), the annotator of each, 0 to p - 1, in ascending order.
     `statistic`: (p,), T, a sum of residuals.
-    Returns (p,): at least 2^(1 - k) for k residuals that are not 0, the probability of one pattern of signs.
-        1 without any.
+    The result, (p,), is at least 2^(1 - k) for k residuals that are not 0, the probability of one pattern of
+        signs; it is 1 without any.
     """
     from scipy.special import ndtr
 

@@ -40,8 +40,9 @@ def fuse(pairs: Pairs, plan: PairPlan | None = None, watch: Watch = silent) -> P
 
     Choices count as graded, or only by their side, as in the plan; a tie is 0 and counts.
 
-    `plan`: by default the inverse scale space, with 50 draws of knockoff+ at a rate of 0.1. Raises
-    `PairsError`: without comparisons, with too few to estimate the noise, or with too many linked items.
+    `plan`: by default the inverse scale space, with 50 draws of knockoff+ at a rate of 0.1.
+    Raises `PairsError` without comparisons, with too few to estimate the noise, or with too many linked
+        items.
 
     Examples
     --------

@@ -37,7 +37,7 @@ def choose_gaps(gram: FloatArray, construction: str = "entropy", watch: Watch = 
     their sum, as in the paper, which often leaves some at 0 and these annotators without power; "entropy"
     maximises det S det(2R - S), by Newton's method, and "equal" uses 2 lambda_min for all.
 
-    `gram`: (m, m), R, of columns of length 1. `construction`: a key of `CONSTRUCTIONS`.
+    `gram`: (m, m), R, for columns of length 1. `construction`: a key of `CONSTRUCTIONS`.
     """
     count = len(gram)
     if not count:
@@ -113,9 +113,9 @@ class Knockoffs:
     factor: FloatArray  # (m, m): C' with C'C = 2S - S R^-1 S; the pull is the base plus C' Q'y
 
     def pulls(self, pull: FloatArray, random: FloatArray) -> FloatArray:
-        """Concatenate the pulls of the annotators and of their knockoffs.
+        """Concatenate the pulls of the annotators and of their knockoffs, (D, 2 m).
 
-        `pull`: (m,). `random`: (D, m), Q'y of each draw, as from `project_at_random`. Returns (D, 2 m).
+        `pull`: (m,). `random`: (D, m), Q'y of each draw, as from `project_at_random`.
         """
         own = np.broadcast_to(pull, random.shape)
         return np.hstack((own, self.base + random @ self.factor.T))
@@ -127,7 +127,7 @@ def make_knockoffs(
     """Compute the parts that all draws share (the lines after eq. 7).
 
     `pull`: (m,).
-    `inverse`: (m, m), of R.
+    `inverse`: (m, m), inverse of R.
     `gap`: (m,), s, for which 2R - S may be singular.
     `symmetric`: use the symmetric C, with which a knockoff depends mostly on its own column of Q.
     """
@@ -145,7 +145,7 @@ def make_knockoffs(
 def project_at_random(
     columns: int, residual: float, freedom: int, seeds: Sequence[Sequence[int]]
 ) -> FloatArray:
-    """Draw Q'y for random orthonormal Q, orthogonal to items and annotators.
+    """Draw Q'y, (D, columns), for random orthonormal Q, orthogonal to items and annotators.
 
     Such a Q'y is the length of the residual times coordinates of a uniform point on the sphere, in as many
     dimensions as there are degrees of freedom. If these are fewer than the columns, the data are padded with
@@ -153,8 +153,7 @@ def project_at_random(
 
     `residual`: sum of squares.
     `freedom`: above 0.
-    `seeds`: (D, ...) sequence of int, of the draws.
-    Returns (D, columns).
+    `seeds`: seed of each draw.
 
     References
     ----------
@@ -176,9 +175,9 @@ def project_at_random(
 
 
 def statistic(entries: FloatArray) -> FloatArray:
-    """Compare the entries of annotators and their knockoffs: W of eq. 8, 0 for a tie.
+    """Compare the entries of annotators and their knockoffs: W of eq. 8, (D, m), 0 for a tie.
 
-    `entries`: (D, 2 m). Returns (D, m).
+    `entries`: (D, 2 m).
     """
     own, knockoff = np.split(entries, 2, axis=1)
     return np.asarray(np.maximum(own, knockoff) * np.sign(own - knockoff))
@@ -188,7 +187,7 @@ def statistic(entries: FloatArray) -> FloatArray:
 class SortedDraws:
     """W of D draws, sorted by size, for fast cuts at any rate."""
 
-    statistic: NDArray[np.floating[Any]]  # (D, p): as of `PairFusion`
+    statistic: NDArray[np.floating[Any]]  # (D, p): as in `PairFusion`
     size: FloatArray  # (D, p): |W|, the largest first
     # against, chosen: (D, p): numbers of the values down to each one that are below and above 0
     against: NDArray[np.int32]
@@ -247,7 +246,7 @@ def find_cuts(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = Tr
     `statistic`: (D, p), W; NaN for annotators who were not tested.
     `rate`: q, at most `HIGHEST_RATE`.
     `plus`: use knockoff+, T1, which controls the rate; else the plain knockoff, T0, which nearly does.
-    Returns (D,): infinite without a valid cut.
+    The result, (D,), is infinite without a valid cut.
     """
     return sort_draws(statistic).cuts(rate, plus)
 
@@ -255,7 +254,7 @@ def find_cuts(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = Tr
 def selection_shares(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -> FloatArray:
     """Return the share of the draws that select each annotator at a rate, from W without refitting.
 
-    `statistic`: (D, p), as of `PairFusion`. `rate`, `plus`: as of `find_cuts`. Returns (p,): NaN for
+    `statistic`: (D, p), as in `PairFusion`. `rate`, `plus`: as in `find_cuts`. The result, (p,), is NaN for
     annotators who were not tested.
     """
     draws = sort_draws(statistic)
@@ -278,7 +277,7 @@ def own_noise(
     seeds: Sequence[Sequence[int]],
     watch: Watch = silent,
 ) -> FloatArray:
-    """Draw Q'y for Q whose column j is near a random vector on the comparisons of annotator j.
+    """Draw Q'y, (D, m), for Q whose column j is near a random vector on the comparisons of annotator j.
 
     Let Z have a normal vector for each annotator that is 0 on all others' comparisons, and P be the projector
     orthogonal to items and annotators. Q = PZ (Z'PZ)^-1/2 is the orthonormal matrix nearest to PZ, and
@@ -286,7 +285,7 @@ def own_noise(
     a common Q gives all of them the mean noise. If too little of Z remains for an annotator, the rest comes
     from the sphere.
 
-    `component`: (n,). `seeds`: (D, ...) sequence of int. Returns (D, m).
+    `component`: (n,). `seeds`: seed of each draw.
     """
     from scipy.linalg import solve_triangular
 

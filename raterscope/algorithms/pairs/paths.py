@@ -62,7 +62,7 @@ class PathMethod(Protocol):
         stop: float = np.inf,
         watch: Watch = silent,
     ) -> FloatArray:
-        """Find the entries of m columns and their knockoffs, for each of D draws.
+        """Find the entries Z of m columns and their knockoffs, for each of D draws.
 
         `gram`: (m, m).
         `gap`: (m,), s (eq. 7).
@@ -70,7 +70,7 @@ class PathMethod(Protocol):
         `stop`: a path ends when the ratio of knockoffs that entered before their annotators to the other
             annotators reaches `stop`. No smaller cut can then have a false discovery rate of `stop` or less:
             every such knockoff counts at any smaller cut, and at most the others can be selected.
-        Returns (D, 2 m): Z of the columns, then of their knockoffs; 0 if the path ended before.
+        The result, (D, 2 m), has the columns first, then their knockoffs; it is 0 if the path ended before.
         """
 
 
@@ -337,10 +337,10 @@ def gram_matrices(
 def factor_laplacian(
     pairs: Pairs, component: IndexArray, watch: Watch = silent
 ) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
-    """Factor the Laplacian of each component of items.
+    """Factor the Laplacian L of each component of items; yield items and the triangular factor.
 
-    Yields `items`, (k,): those of a component but one, whose score is then 0. `lower`, (k, k): triangular:
-    their part of L is this times its transpose. Raises `PairsError`: with too many linked items.
+    The items, (k,), are those of a component but one, whose score is then 0. Their part of L is the factor,
+    (k, k), times its transpose. Raises `PairsError` with too many linked items.
     """
     count = len(pairs.items)
     links = cross_table(pairs.left, pairs.right, (count, count))
@@ -387,13 +387,13 @@ class ScaledGrams:
 
 
 def scale_grams(small: Grams) -> tuple[ScaledGrams, BoolArray]:
-    """Scale the Gram matrix, without annotators whose bias is not identified.
+    """Scale the Gram matrix of annotators whose bias is identified; return it, and who they are, (m,).
 
     A bias is not identified if a linear combination of biases equals some scores of the items: for a single
     annotator of an item, or for all if an item is always on the same side.
 
-    Returns of the remaining annotators; its Gram matrix is positive definite. `identified`, (m,): True for
-    the remaining ones of `small.people`.
+    The scaled Gram matrix is positive definite. The second result is True for the annotators of
+    `small.people` that remain.
     """
     known = np.asarray(np.diagonal(small.gram) > _SINGULAR * small.count)
     annotators = np.flatnonzero(known).astype(np.int64)

@@ -152,7 +152,7 @@ def scores(pairs: Pairs, biased: BoolArray | None = None, watch: Watch = silent)
 
     `biased`: (p,), annotators whose biases are estimated; none by default. Annotators without comparisons are
     skipped. With weights the squares are weighted, and their sum counts as the number of comparisons. Raises
-    `PairsError`: for more than `MOST_LINKED` items in one component.
+    `PairsError` for more than `MOST_LINKED` items in one component.
 
     Examples
     --------
@@ -341,9 +341,9 @@ def _quantile(freedom: int) -> float:
 
 
 def ranks(score: FloatArray, component: IndexArray) -> IndexArray:
-    """Rank items within their components, the highest score first; equal scores have one rank.
+    """Rank items within their components from 1, the highest score first; equal scores have one rank.
 
-    Returns (n,): from 1; 0 for an item without a score.
+    The result, (n,), is 0 for an item without a score.
 
     Examples
     --------
@@ -369,8 +369,8 @@ def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None 
     Raises `PairsError` if two items of different components are compared.
 
     `component`: (n,), from `components`; items of no component must not have been compared. `score`: (n,),
-    least squares scores, if known already. Returns share of the choices' sum of squares, 0 to 1; 0 without
-    any.
+    least squares scores, if known already. The share of the choices' sum of squares lies from 0 to 1; it is 0
+    without any choice.
     """
     if bool((component[pairs.left] != component[pairs.right]).any()):
         raise PairsError("two items of different components are compared.")
@@ -390,7 +390,7 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
     answer for either. Only the sign of answers counts. A normal prior of standard deviation 10 keeps scores
     finite if an item always wins.
 
-    Returns (n,): log odds, mean 0 in each component; NaN for items that were never compared.
+    The scores, (n,), are log odds with mean 0 in each component; NaN for items that were never compared.
 
     Examples
     --------

@@ -48,7 +48,7 @@ class Consistency:
 
 
 def consistency(pairs: Pairs, component: IndexArray, score: FloatArray, watch: Watch = silent) -> Consistency:
-    """Split the choices' sum of squares.
+    """Split the choices' sum of squares into parts that a ranking does and does not explain.
 
     `component`: (n,), from `ranking.components`. `score`: (n,), least squares scores, from `ranking.scores`
     without biases.
@@ -196,7 +196,7 @@ def compare_rankings(score: FloatArray, component: IndexArray, truth: TrueRankin
     Pairs count if the truth orders their items and comparisons link them.
 
     `score`: (n,), the higher the better; NaN for an item without a score. `component`: (n,), items that
-    comparisons link; -1 for none. `truth`: of the same n items.
+    comparisons link; -1 for none. `truth`: ranking of the same n items.
 
     Examples
     --------

@@ -60,7 +60,8 @@ def intervals(biases: Biases, problem: ScaledGrams) -> tuple[FloatArray, FloatAr
 def binomial_test(left: IndexArray, right: IndexArray) -> FloatArray:
     """Test whether left and right were chosen equally often, without regard to the items.
 
-    `left`, `right`: (p,), counts without ties. Returns (p,): two-sided probabilities; 1 without a choice.
+    `left`, `right`: (p,), counts without ties. The result, (p,), holds two-sided probabilities; 1 without a
+    choice.
 
     Examples
     --------
@@ -76,16 +77,15 @@ def binomial_test(left: IndexArray, right: IndexArray) -> FloatArray:
 
 
 def benjamini_hochberg(probability: FloatArray, rate: float) -> BoolArray:
-    """Select at a false discovery rate ([benjamini1995]_).
+    """Select annotators, (p,), at a false discovery rate ([benjamini1995]_).
 
-    `probability`: (p,), NaN for annotators who were not tested; they do not count. Returns (p,).
+    `probability`: (p,), NaN for annotators who were not tested; they do not count.
 
     References
     ----------
     .. [benjamini1995] Y. Benjamini and Y. Hochberg, "Controlling the false discovery rate: a practical and
        powerful approach to multiple testing", Journal of the Royal Statistical Society B 57 (1995) 289-300,
        doi:10.1111/j.2517-6161.1995.tb02031.x.
-
 
     Examples
     --------
@@ -105,13 +105,12 @@ def benjamini_hochberg(probability: FloatArray, rate: float) -> BoolArray:
 def simes(probability: FloatArray) -> float:
     """Test the hypothesis that no annotator is biased: the smallest m p / rank ([simes1986]_).
 
-    `probability`: (p,), NaN for annotators who were not tested. Returns 1 if no annotator was tested.
+    `probability`: (p,), NaN for annotators who were not tested. The result is 1 if no annotator was tested.
 
     References
     ----------
     .. [simes1986] R. J. Simes, "An improved Bonferroni procedure for multiple tests of significance",
        Biometrika 73 (1986) 751-754, doi:10.1093/biomet/73.3.751.
-
 
     Examples
     --------
@@ -126,11 +125,11 @@ def simes(probability: FloatArray) -> float:
 def false_discovery_rates(probability: FloatArray) -> FloatArray:
     """Return the q value of each annotator: the smallest rate with a selection.
 
-    By Benjamini and Hochberg; adaptively if many are biased: the number of unbiased annotators is estimated
-    from p > 1/2 (Storey), and 0.9 of the rate is used.
+    The method is that of Benjamini and Hochberg [benjamini1995]_. It adapts if many are biased: the number of
+    unbiased annotators is estimated from p > 1/2 [storey2002]_, and 0.9 of the rate is used.
 
-    `probability`: (p,), NaN for annotators who were not tested. Returns (p,): at most 1; NaN for annotators
-    who were not tested.
+    `probability`: (p,), NaN for annotators who were not tested. The result, (p,), is at most 1; NaN for
+    annotators who were not tested.
 
     References
     ----------
@@ -139,7 +138,6 @@ def false_discovery_rates(probability: FloatArray) -> FloatArray:
        doi:10.1111/j.2517-6161.1995.tb02031.x.
     .. [storey2002] J. D. Storey, "A direct approach to false discovery rates", Journal of the Royal
        Statistical Society B 64 (2002) 479-498, doi:10.1111/1467-9868.00346.
-
 
     Examples
     --------
@@ -171,7 +169,7 @@ def crowd_probability(probability: FloatArray) -> float:
     The p values of Simes' test, which finds few, and of Fisher's ([fisher1932]_), which finds many, are
     combined by Bonferroni's inequality, the first with a weight of 3/4.
 
-    `probability`: (p,), NaN for annotators who were not tested. Returns 1 if no annotator was tested.
+    `probability`: (p,), NaN for annotators who were not tested. The result is 1 if no annotator was tested.
 
     References
     ----------
@@ -195,9 +193,9 @@ def bias_probabilities(probability: FloatArray) -> FloatArray:
     fitted by EM with a weak prior ([efron2008]_). The share of biased annotators is limited by the p values
     above one half.
 
-    `probability`: (p,), two-sided; NaN for annotators who were not tested. Returns (p,): NaN for annotators
-    who were not tested. In simulated crowds the mean agrees with the share of wrong flags and misses within
-    0.03, except with 20 comparisons for each annotator, where more are biased.
+    `probability`: (p,), two-sided; NaN for annotators who were not tested. The result, (p,), is NaN for
+    annotators who were not tested. In simulated crowds the mean agrees with the share of wrong flags and
+    misses within 0.03, except with 20 comparisons for each annotator, where more are biased.
 
     References
     ----------
@@ -262,10 +260,10 @@ def detectable_biases(
 ) -> tuple[FloatArray, BoolArray]:
     """Return each annotator's smallest bias that would be flagged at a rate, and who is decidable.
 
-    `test`: with NaN for annotators who were not tested.
+    `test`: NaN for annotators who were not tested.
     `q_value`: (p,).
     `rate`, `gate`, `relevant`: see `PairSettings`.
-    Returns (p,), (p,): see `FlipTest.detectable` and `decidable`.
+    For the results, each (p,), see `FlipTest.detectable` and `decidable`.
     """
     tested = np.isfinite(test.probability)
     flagged = flip_flags(q_value, rate, crowd_p, gate)
@@ -328,7 +326,7 @@ def check_redrawn_sides(
 ) -> RedrawnSides:
     """Test annotators on comparisons with redrawn sides, where no bias can exist.
 
-    `settings`: of the run whose rule is checked. `draws`: number of draws.
+    `settings`: settings of the run whose rule is checked. `draws`: number of draws.
     """
     if not settings.graded:
         pairs = replace(pairs, choice=np.sign(pairs.choice))
@@ -357,7 +355,7 @@ def sides_in_words(pairs: Pairs, test: FlipTest) -> str:
     Three patterns are tested: the better item, by the others' answers, is too often on one side; each pair
     has the same item on the left for all annotators; single items stay on one side.
 
-    `test`: of these comparisons.
+    `test`: test of these comparisons.
     """
     from scipy.special import chdtrc, ndtr
 

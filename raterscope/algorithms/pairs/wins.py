@@ -88,16 +88,15 @@ def count_wins(pairs: Pairs) -> Wins:
 
 
 def rank_intervals(score: FloatArray, covariance: FloatArray, freedom: int) -> tuple[IndexArray, IndexArray]:
-    """Return the 95 % intervals of the ranks of linked items, each item's by itself, [mogstad2024]_.
+    """Return both ends of the 95 % interval of each linked item's rank by itself, (m,), [mogstad2024]_.
 
     An item ranks below those that are better with certainty, and above those that are worse. Only the sign of
     a difference can be wrong, in one direction, so that its test is one-sided. Holm's step-down correction
     [holm1979]_ counts only the items that are not yet certain.
 
     `score`: (m,).
-    `covariance`: (m, m), of the scores.
+    `covariance`: (m, m), covariance of the scores.
     `freedom`: degrees of freedom of the noise.
-    Returns `low, high`, (m,).
     """
     from scipy.special import stdtrit
 
