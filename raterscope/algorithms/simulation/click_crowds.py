@@ -112,18 +112,18 @@ def name_clicks(
     accuracy: tuple[float, float] = (0.6, 0.95),
     reach: float = 50.0,
 ) -> tuple[Clicks, IntArray]:
-    """Give clicks classes: annotators take the class of the nearest structure for another at times.
+    """Give clicks classes, with some mistakes; return clicks and the classes of the K structures.
 
-    An annotator's wrong classes are drawn from their own distribution, as if they took trophozoites for
-    schizonts. Clicks far from all structures have random classes.
+    A click has the class of the nearest structure, or a wrong one. An annotator's wrong classes are drawn
+    from their own distribution, as if they took trophozoites for schizonts. Clicks far from all structures
+    have random classes.
 
     `structures`: (K, 2).
     `classes`: (C,).
     `image`: number of the image; an annotator of one name and seed confuses the same classes on all images.
     `shares`: C numbers, share of each class among the structures; equal by default.
     `accuracy`: (low, high), share of an annotator's right classes, uniform between the two.
-    `reach`: pixels.
-    Returns `clicks`. `truth`, (K,): class of each structure.
+    `reach`: largest distance of a click to its structure, in pixels.
     """
     from scipy.spatial import cKDTree
 
@@ -204,7 +204,7 @@ def draw_clicks(
     `covariance`: (M, 2, 2).
     `reliability`: (R,), probability that a click of the annotator is an inlier.
     `counts`: (R,), clicks of each annotator.
-    `extent`: (left, top, right, bottom), outliers are uniform in it; clicks of components outside of it are
+    `extent`: left, top, right, bottom. Outliers are uniform in it; clicks of components outside of it are
         drawn again.
     """
     components = len(mean)
@@ -271,7 +271,7 @@ def separated_crowd(
     `spread`: standard deviation of a component along an axis.
     `separation`: smallest distance between two centres.
     `fewest`, `most`: clicks of an annotator, uniform between the two.
-    Raises `ValueError`: if the centres do not fit at that distance.
+    Raises `ValueError` if the centres do not fit at that distance.
 
     Examples
     --------
@@ -302,7 +302,7 @@ def voting_crowd(
     say how wide: Beta(mean * concentration, (1 - mean) * concentration) here.
 
     `annotators`, `clusters`: R and M; the thesis takes 11 and 20.
-    `sensitivity`, `specificity`: mean over annotators.
+    `sensitivity`, `specificity`: means over annotators.
     `prevalence`: probability that a cluster is a structure.
     `concentration`: sum of the Beta distributions' two parameters.
     """
@@ -318,10 +318,10 @@ def voting_crowd(
 
 
 def decide_again(crowd: CrowdOfVotes, times: int, seed: int) -> BoolArray:
-    """Draw further decisions of the annotators of a crowd on its clusters (thesis, section 3.2).
+    """Draw further decisions, (T, R, M), of a crowd's annotators on its clusters (thesis, section 3.2).
 
     `crowd`: its truth and its rates are used; its votes are not. `times`: T, decisions of each annotator on
-    each cluster. Returns (T, R, M).
+    each cluster.
     """
     generator = np.random.default_rng([seed, times])
     chance = np.where(crowd.present, crowd.sensitivity[:, None], 1 - crowd.specificity[:, None])

@@ -398,8 +398,8 @@ def simulate_case(
     `shape`: (slices, rows, columns).
     `spacing`: (slice, row, column), mm.
     `raters`: number of raters for `gather_raters`, or the raters themselves.
-    `subject`: {"nodule", "prostate"}.
-    Raises `ValueError`: for an unknown subject, or no raters.
+    `subject`: "nodule" or "prostate".
+    Raises `ValueError` for an unknown subject, or without raters.
 
     Examples
     --------
@@ -524,12 +524,12 @@ def strict(masks: BoolArray) -> BoolArray:
 
 
 def leaking(masks: BoolArray, leakers: int, seed: int) -> BoolArray:
-    """Add raters who share a leak.
+    """Add raters who share a leak to masks; return all, (P + leakers, Z, Y, X).
 
     Each copies a random rater, and adds a ball around a random voxel of the surface of the strict vote; the
     ball is the same for all.
 
-    `masks`: (P, Z, Y, X), the vote must not be empty. `leakers`: from 1 to P. Returns (P + leakers, Z, Y, X).
+    `masks`: (P, Z, Y, X); the vote must not be empty. `leakers`: from 1 to P.
     """
     rng = np.random.default_rng(seed)
     reference = strict(masks)

@@ -94,11 +94,11 @@ def study_crowd(
 ) -> SimulatedPairs:
     """Draw the paper's simulated study (section 3.1), in which every annotator compares every pair once.
 
-    The items have a random order. A good annotator's answer is wrong with the chance p1. Biased annotators
-    answer their own side, left or right, with the chance p2, and otherwise like good ones. The left item is
+    The items have a random order. A good annotator's answer is wrong with probability p1. Biased annotators
+    answer their own side, left or right, with probability p2, and otherwise like good ones. The left item is
     drawn for every comparison.
 
-    `run`: every run is another draw; the same one gives the same bits.
+    `run`: number of the draw; the same number gives the same result.
 
     Examples
     --------
@@ -166,9 +166,9 @@ def simulate_pairs(plan: PairCrowd, seed: int = 0) -> SimulatedPairs:
 
 
 def draw_item(crowd: SimulatedPairs, item: int, size: int = 80) -> NDArray[np.uint8]:
-    """Draw a red blood cell for an item: the higher its score, the further a parasite in it has grown.
+    """Draw a red blood cell for an item: the higher its score, the older its parasite.
 
-    `size`: pixels along a side, at least 64. Returns (size, size, 3).
+    `size`: pixels along a side, at least 64. The picture has shape (size, size, 3).
     """
     stages = STAGES[:4]
     share = float((np.count_nonzero(crowd.score < crowd.score[item]) + 0.5) / len(crowd.score)) * len(stages)

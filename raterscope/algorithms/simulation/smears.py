@@ -155,7 +155,7 @@ def render_smear(
     Raises `ValueError` for a picture that is too small or a count below zero.
 
     `seed`: the same seed and counts give the same picture. `parasites`, `artefacts`: numbers to draw; fewer
-    if the picture is too small. `width`, `height`: pixels, at least 64.
+    if the picture is too small. `width`, `height`: in pixels, at least 64.
     """
     if width < 64 or height < 64:
         raise ValueError(f"a smear of {width} x {height} pixels is too small; expected at least 64 x 64.")
@@ -443,7 +443,7 @@ def draw_cell(seed: int, stage: str, difficulty: float = 0.0, size: int = 80) ->
     `stage`: one of `STAGES`.
     `difficulty`: 0 (clear) to 1.
     `size`: pixels along a side, at least 64.
-    Returns (size, size, 3): red, green and blue.
+    The picture has shape (size, size, 3).
     """
     if stage not in STAGES or not 0.0 <= difficulty <= 1.0 or size < 64:
         raise ValueError(f"a {stage} of difficulty {difficulty} cannot be drawn on {size} pixels.")
