@@ -54,8 +54,8 @@ def add_classes(
     The same name is the same annotator on all images. Weights of annotators apply to positions only.
 
     `fusions`: fusion of each image. `others`: images fused earlier, which inform the annotators' confusion
-    matrices too. Returns with classes, in the order of the input; unchanged if fewer than two classes were
-    given.
+    matrices too. The fusions are returned in their order; unchanged if the clicks name fewer than two
+    classes.
 
     Examples
     --------

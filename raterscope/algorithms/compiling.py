@@ -54,8 +54,8 @@ def compiled(
 
     A kernel whose name begins with an underscore can be called by kernels only, not by Python.
 
-    `error_model`: {"python", "numpy"}, whether a division by zero raises, or returns an infinity without a
-    check. `fastmath`: permitted changes of the order and rounding of sums; see numba.
+    `error_model`: whether a division by zero raises, or returns an infinity without a check. `fastmath`:
+    permitted changes of the order and rounding of sums; see numba.
     """
     options: dict[str, Any] = {
         "nogil": True, "error_model": error_model, "fastmath": fastmath, "no_cfunc_wrapper": True,

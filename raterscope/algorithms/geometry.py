@@ -26,7 +26,7 @@ def length_of(points: FloatArray, *, closed: bool = False) -> float:
 def area_of(points: FloatArray) -> float:
     """Return the area within an outline of K corners that does not cross itself (Gauss's formula).
 
-    `points`: (K, 2), in either sense of rotation. Any unit; the area is in its square.
+    `points`: (K, 2), in either sense of rotation, in any unit; the area is in its square.
 
     Examples
     --------
@@ -67,10 +67,9 @@ def crosses_itself(points: FloatArray) -> bool:
 
 
 def simplify(points: FloatArray, tolerance: float) -> FloatArray:
-    """Simplify a line within a tolerance (Douglas and Peucker).
+    """Simplify a line within a tolerance (Douglas and Peucker); the first and the last point stay.
 
-    `points`: (K, 2). `tolerance`: in the points' unit. Returns (L, 2): including the first and the last
-    point.
+    `points`: (K, 2). `tolerance`: in the points' unit. The result has shape (L, 2).
 
     Examples
     --------

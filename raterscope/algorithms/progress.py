@@ -196,7 +196,7 @@ def run_parts(work: Callable[[int, int], object], parts: Sequence[tuple[int, int
     work : callable
         Runs without the interpreter's lock, and writes nothing that other parts read or write.
     parts : sequence of (begin, end)
-    look : Look
+    check : Check
         Called in this thread only.
 
     Examples
