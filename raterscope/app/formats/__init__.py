@@ -33,11 +33,11 @@ def read(
 ) -> ClickTable | PointTable | ImageFile:
     r"""Read a file, whose format is detected from its content.
 
-    `kind`: clicks, truth, image or scores; without it, detected from the file's first bytes and its header.
-    `mapping`: by column, names columns of a table by hand.
-    Returns a table of image sizes is a ClickTable without clicks. Of an image only the header is read.
-    Raises `UnknownColumns`: if a table's columns must be named by hand.
-    Raises `InputError`: if the file cannot be read; the message contains file, line and field.
+    `kind`: clicks, truth, image or scores; by default detected from the file's first bytes and its header.
+    `mapping`: fields of a table's columns, named by hand.
+    A table of image sizes becomes a `ClickTable` without clicks. Of an image only the header is read.
+    Raises `UnknownColumns` if a table's columns must be named by hand.
+    Raises `InputError` if the file cannot be read; the message contains file, line and field.
 
     Examples
     --------

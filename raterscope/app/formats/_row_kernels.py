@@ -22,15 +22,14 @@ _COMMA, _END, _MINUS, _POINT, _ZERO, _E = 44, 10, 45, 46, 48, 101
 
 @compiled(error_model="numpy")
 def write_rows(heads: Array, values: Array, digits: Array, powers: Array, out: Array) -> int:
-    """Write rows of a table: texts and numbers with commas between them.
+    """Write rows of texts and numbers with commas; return the bytes written, -1 if a number is out of range.
 
-    `heads`: tuple of two tuples, two texts of each row: bytes (uint8) of all texts, their ends (int32, from
-        0), and the text of each row (N,) int64.
+    `heads`: two columns of texts, each a tuple: bytes (uint8) of all texts, their ends (int32, from 0), and
+        the text of each row, (N,) int64.
     `values`: (N, M) float64, empty if not finite.
     `digits`: (M,) int64, significant digits of each column, at most 15.
     `powers`: (23,) float64, powers of ten.
     `out`: (B,) uint8, filled. It must have space for `digits` and 9 more bytes a number, and for the texts.
-    Returns bytes written; -1 if a number is out of range.
     """
     at = 0
     for n in range(len(values)):
@@ -61,7 +60,7 @@ def write_rows(heads: Array, values: Array, digits: Array, powers: Array, out: A
 
 @compiled(error_model="numpy")
 def _write(value: float, digits: int, powers: Array, out: Array, at: int) -> int:
-    """Write a number above 0 with at most some significant digits. Returns the next byte's index."""
+    """Write a number above 0 with at most some significant digits; return the next byte's index."""
     above = 0  # digits before the point; of a number below 0.1, minus the zeros after it
     if 1e-6 <= value < 1.0:
         while value * powers[1 - above] < 1.0:

@@ -103,9 +103,9 @@ def recognize(path: Path, content: Any) -> CocoDocument | None:
 
 
 class CocoDocument(Document):
-    """A parsed file.
+    """A parsed COCO file.
 
-    `objects`: list of Raw or of decoded JSON, the file's annotations.
+    `objects`: the file's annotations, raw or decoded.
     """
 
     expected: ClassVar[Mapping[Kind, str]] = {

@@ -159,9 +159,9 @@ def detect_delimiter(text: str, path: Path) -> tuple[str, int]:
 def split_rows(
     stream: Iterable[str], delimiter: str, skip: int, path: Path
 ) -> Iterator[tuple[list[list[str]], list[int]]]:
-    """Split lines of text into rows of cells, in batches, which is faster than all rows of a file at once.
+    """Split lines of text into rows of cells; yield batches of rows and the line where each begins.
 
-    Yields `rows`, list of non-empty rows. `lines`: the line on which each begins.
+    Empty rows are left out. Batches are faster than all rows of a file at once.
     """
     reader = csv.reader(_within_bounds(stream), delimiter=delimiter)
     rows: list[list[str]] = []

@@ -138,7 +138,7 @@ def open_tiff_page(
     `most`: largest number of pixels; an image that is decoded at once has at most `MOST_PIXELS`.
     `pyramids`: whether a pyramid of tiles may have more.
     `file`: the file, if it is open already.
-    Raises `InputError`.
+    Raises `InputError` if it cannot be used.
     """
     import tifffile
 
@@ -324,10 +324,10 @@ def load_image(path: Path | str, displays: Displays = MappingProxyType({})) -> N
 
     Raises `InputError` as `load_planes`.
 
-    `displays`: displays of channels that differ from the default. Returns (height, width) or (height, width,
-    3): by default, more than 8 bit are mapped so that the darkest thousandth is black and the brightest is
-    white, the same for all three colours. Channels stored page by page are added up in their colours, each
-    with its own contrast.
+    `displays`: displays of channels that differ from the default. The result has shape (height, width) or
+    (height, width, 3). By default, samples of more than 8 bit are mapped so that the darkest thousandth is
+    black and the brightest is white, the same for all three colours. Channels stored page by page are added
+    up in their colours, each with its own contrast.
     """
     path = Path(path)
     planes = load_planes(path)
@@ -349,9 +349,9 @@ _ReadChannels = Callable[[int, int], list[tuple[str, Colour | None, NDArray[Any]
 
 
 class PlaneReader:
-    """Reads focal planes and times of an open image; most images have one of each.
+    """Reader of focal planes and times of an open image; most images have one of each.
 
-    `read`: ``read(time, plane)`` returns the name, colour and pixels of each channel.
+    `read`: called with time and plane, returns the name, colour and pixels of each channel.
     """
 
     def __init__(self, read: _ReadChannels, turn: int, times: int = 1, planes: int = 1) -> None:

@@ -124,10 +124,7 @@ class ShortDocument(Document):
         self._path = path
 
     def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
-        """Refuse the file.
-
-        Raises `InputError`.
-        """
+        """Raise `InputError`: the file cannot be read."""
         raise InputError("is JSON-MIN of Label Studio; export it as JSON", file=self._path)
 
 
@@ -285,20 +282,19 @@ def write_label_studio(
     pictures: Mapping[int, str] | None = None,
     watch: Watch = silent,
 ) -> list[Path]:
-    """Write tasks for Label Studio, and the labelling interface to import them into, as .xml beside them.
+    """Write tasks for Label Studio, and beside them the labelling interface to import them into, as .xml.
 
     Annotations have no Label Studio user, because users are known only to the importing project. They become
     the importing user's. The expert's name and reason are in the task's data. Raises `InputError` if a file
     cannot be written.
 
     `path`: the JSON file.
-    `tasks`, `classes`: sequence of N and J names.
+    `tasks`, `classes`: N and J names.
     `posterior`: (N, J).
     `label`: (N,), the model's label as an index into `classes`; below 0 for none.
     `model`: name of the model of the predictions.
-    `decided`: by task index, an empty label becomes an annotation without a choice.
-    `pictures`: by task index, without any, a task is shown as text: its name.
-    Returns the tasks and the interface.
+    `decided`: by index of the task; an empty label becomes an annotation without a choice.
+    `pictures`: by index of the task; a task without a picture is shown by its name.
     """
     pictures, decided = pictures or {}, decided or {}
     key = "image" if pictures else "text"

@@ -306,8 +306,8 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[obje
 
     Raises `InputError` if it cannot be written.
 
-    `rows`: iterable of rows, numbers are written as they are. None, NaN and infinity are empty. Text that a
-    spreadsheet would run gets an apostrophe, also in the header. Returns the file.
+    `rows`: numbers are written as they are. None, NaN and infinity are empty. Text that a spreadsheet would
+    run gets an apostrophe, also in the header.
     """
     with open_text_output(path) as file:
         writer = csv.writer(file, lineterminator="\n")

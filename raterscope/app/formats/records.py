@@ -97,14 +97,14 @@ class ImageFile:
 
 
 def refuse_special(path: Path) -> None:
-    """Refuse a study, a pipe, a device, or a name that is not UTF-8; called before any reader opens a file.
+    """Refuse a study, a pipe, a device, or a name that is not UTF-8, before any reader opens a file.
 
     On POSIX systems a process that closes any handle on a file loses its locks on it. Reading the first bytes
     of an open study would end its lock. A pipe or a device may block, or never end. A name that is not UTF-8
     cannot be stored in a study or an export.
 
-    Raises `InputError`: for a file NAME.rscope or NAME.rsread, a pipe, socket or device, and a link to one of
-    them; for a name that is not UTF-8. A missing file and a folder are not refused.
+    Raises `InputError` for a file NAME.rscope or NAME.rsread, a pipe, socket or device, a link to one of
+    them, and a name that is not UTF-8. A missing file and a folder are not refused.
     """
     target = path
     mode: int | None = None

@@ -293,12 +293,11 @@ def find_columns(table: Table, needed: Sequence[str]) -> dict[str, str] | None:
 def read_numbers(
     table: Table, column: str, faults: Faults, *, empty: bool = False, comma: bool | None = None
 ) -> FloatArray:
-    """Read a column of coordinates or sizes in pixels.
+    """Read a column of coordinates or sizes in pixels, (N,).
 
     `faults`: collects the cells that are not numbers.
     `empty`: whether an empty cell is accepted as NaN.
-    `comma`: whether a comma is a decimal mark; without it, the column decides.
-    Returns (N,).
+    `comma`: whether a comma is a decimal mark; by default the column decides.
     """
     cells = table.column(column)
     index = cells.numbers if isinstance(cells, CodedCells) else None

@@ -28,10 +28,10 @@ _SMALLEST_COPY = 4096
 
 
 def find_levels(page: Any) -> dict[int, Any]:
-    """Find the pages that are a half, a quarter, ... of a tiled page, so that it can be shown tile by tile.
+    """Find the smaller copies of a tiled page, by number of halvings, so that it can be shown by tiles.
 
-    `page`: tifffile.TiffPage, the first of an open file. Returns pages by number of halvings; 0 is `page`
-    itself. Empty if the page must be read completely: it is not tiled, has an orientation, or lacks copies.
+    `page`: tifffile.TiffPage, the first of an open file; it has the number 0. The result is empty if the page
+    must be read completely: it is not tiled, has an orientation, or lacks copies.
     """
     if not _is_piecewise(page) or tiff_orientation(page) != 1:
         return {}
@@ -117,8 +117,8 @@ class Channel:
 def find_channels(file: Any) -> tuple[Channel, ...]:
     """Find the channels of a file of one plane by its OME or ImageJ description.
 
-    `file`: tifffile.TiffFile, open. Returns two or more; empty if there is one page only, or several slices
-    or times.
+    `file`: tifffile.TiffFile, open. There are two channels or more; none if there is only one page, or
+    several slices or times.
     """
     first = file.pages[0]
     if first.samplesperpixel != 1 or first.photometric not in (0, 1):

@@ -180,11 +180,11 @@ class ZooniverseDocument(Document):
 def parse_classifications(
     table: Table, faults: Faults, shapes: Counter[str], watch: Watch = silent
 ) -> tuple[list[Classification], set[str], int]:
-    """Read every row: annotator, subject and points.
+    """Read every row: annotator, subject and points; return results, workflows and repeats.
 
-    `faults`: collects the rows that cannot be read. `shapes`: counts marks that are not points. Returns
-    `classifications`: the first of each volunteer's classifications of a subject. `drawing`, set of workflows
-    that have a drawing task. `repeats`.
+    `faults`: collects the rows that cannot be read. `shapes`: counts marks that are not points. Only the
+    first classification of a subject by each volunteer counts; the others are the number of repeats. The
+    workflows are those with a drawing task.
     """
     columns = {name: table.column(name) for name in _NEEDED}
     workflow = table.column("workflow_id") if "workflow_id" in table.header else ("",) * len(table)

@@ -241,9 +241,9 @@ def read_rows(
 ) -> tuple[Rows, Faults, list[tuple[int, str]], bool]:
     """Read the rows of a table.
 
-    `column`: by field. `pointed`: whether a number in the file had a decimal point; then a comma is no
-    decimal mark. Returns `rows`: the readable rows. `refused`. `untimed`, list of (line, cell): unreadable
-    times; these rows are kept without a time. `pointed`.
+    `column`: column of each field. `pointed`: whether a number in the file had a decimal point; then a comma
+    is no decimal mark. The results are the readable rows, the faults of the others, the unreadable times by
+    line, whose rows are kept without a time, and `pointed` after these rows.
     """
     table, wrong = repair_table(table, set(column.values()))
     table, pointed = _with_points(table, (column["x"], column["y"]), pointed)

@@ -351,7 +351,7 @@ def look(
     `source`: a table (CSV, TSV), JSON lines or a Zooniverse classification export; or a folder with such
         files, read in the order of their names. It need not exist yet.
     `position`: where the last look ended; without it everything is read.
-    `mapping`: by column, names columns by hand: annotator, image, x, y, time, width, height, ignore.
+    `mapping`: fields of columns, named by hand: annotator, image, x, y, time, width, height, ignore.
     `most_rows`: limit of rows for one look.
     `ended`: whether the source is complete; then a last line without a line end is read too.
     """

@@ -114,9 +114,9 @@ _NONE: UintArray = np.empty(0, dtype=np.uint64)
 
 
 def identities(columns: Sequence[Sequence[str]], numbers: Sequence[FloatArray]) -> UintArray:
-    """Compute an identity for each row of names and numbers; all NaN are the same.
+    """Compute an identity for each row of names and numbers, (N,); all NaN are the same.
 
-    `columns`: sequence of columns of N names. `numbers`: sequence of (N,). Returns (N,).
+    `columns`: N names each. `numbers`: (N,) each.
     """
     mixed = np.zeros(len(columns[0]), dtype=np.uint64)
     for names in columns:
@@ -186,9 +186,9 @@ class Memory:
         return _packed(self._seen.get(name, _NONE)), None if again is None else _packed(again)
 
     def take(self, name: str, rows: UintArray, once: BoolArray) -> BoolArray:
-        """Add rows of a file; return which are new.
+        """Add rows of a file; return which are new, (N,).
 
-        `rows`: (N,), their identities. `once`: (N,), rows that are never legitimately repeated. Returns (N,).
+        `rows`: (N,), identities of the rows. `once`: (N,), rows that are never legitimately repeated.
         """
         order = np.argsort(rows, kind="stable")
         rows, once = rows[order], once[order]

@@ -34,10 +34,10 @@ _MARKED: frozenset[Content] = frozenset({"points", "areas", "marks"})
 
 
 def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth", "contents"] | None:
-    r"""Find out whether a file holds labels, from a table's first rows, or from all of a JSON or XML file.
+    r"""Find out whether a file holds labels, true labels or contents, which are what annotators saw of tasks.
 
-    `alone`: whether to reject a file that also holds marks on images. Returns "labels", "truth", "contents"
-    or None: contents are what annotators saw of tasks. None also for a file that cannot be read.
+    A table is judged by its first rows, a JSON or XML file by all of it. `alone`: whether to reject a file
+    that also holds marks on images. The result is None for any other file, and for one that cannot be read.
 
     Examples
     --------
@@ -78,15 +78,15 @@ def read_labels(
 ) -> tuple[LabelFile, ...]:
     r"""Read the labels of a file, whose format is detected from its content.
 
-    `mapping`: by column, names columns of a table by hand: see `FIELDS`. In a table with one column per
+    `mapping`: fields of a table's columns, named by hand: see `FIELDS`. In a table with one column per
         annotator, each of them is "votes"; a column of several tags is "tags".
     `truth`: whether to read a table's labels as true labels, even if they name annotators.
-    `annotator`: annotator of a JSON or XML file, or of class probabilities, that names none; by default the
-        file's name.
-    Returns at most one of the first two for each question of the file. `split_tags` makes a question of each
-        tag.
-    Raises `UnknownColumns`: if a table's columns must be named by hand.
-    Raises `InputError`: if the file cannot be read; the message contains file, line and field.
+    `annotator`: annotator of a JSON or XML file, or of class probabilities, if the file names none; by
+        default the file's name.
+    There is at most one table of labels and one of true labels for each question of the file. `split_tags`
+        makes a question of each tag.
+    Raises `UnknownColumns` if a table's columns must be named by hand.
+    Raises `InputError` if the file cannot be read; the message contains file, line and field.
 
     Examples
     --------

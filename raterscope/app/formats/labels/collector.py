@@ -33,14 +33,14 @@ _NOTHING = {"na", "n/a", "nan", "null", "none", "<na>"}
 def order_outputs(
     answers: Sequence[str], path: Path, field: str = "label"
 ) -> tuple[tuple[str, ...], NDArray[np.int16], tuple[str, ...]]:
-    """Sort answers: by value if all are numbers, else alphabetically.
+    """Sort answers, by value if all are numbers, else alphabetically; return outputs, indices and notices.
 
     Equal numbers, such as 1 and 1.0, are one answer. Words for missing values, such as NaN, are not answers
     if all others are numbers. Else an answer is its text without surrounding blanks. Raises `InputError` for
     more than a thousand different answers that are not sets of tags.
 
-    `answers`: the answers as written, also repeatedly. Returns `outputs`. `output`, (len(answers),) or int32:
-    index of each answer into `outputs`; -1 for none. `notices`.
+    `answers`: the answers as written, possibly repeated. The second result is the index of each answer into
+    the outputs, -1 for none.
     """
     texts = [text.strip() for text in answers]
     words = [text for text in texts if text and text.casefold() not in _NOTHING]

@@ -131,7 +131,7 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
     Raises `InputError` for a file that is not a table, and for the first row with more or fewer cells than
     the header.
 
-    `column`: by field, all hold names, except the field "time".
+    `column`: column of each field. All hold names, except that of the field "time".
     """
     import pyarrow
 

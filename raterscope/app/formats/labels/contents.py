@@ -37,8 +37,8 @@ def content_columns(
 ) -> list[str]:
     """List the columns with contents of tasks.
 
-    `assigned`: by field, columns with another meaning. `mapping`: by column, by hand: columns that are
-    "content", and those that are not.
+    `assigned`: columns with another meaning, by field. `mapping`: meanings of columns, named by hand:
+    "content" or another.
     """
     by_hand = mapping or {}
     free = [name for name in table.header if name not in assigned.values() and name not in by_hand]

@@ -26,7 +26,7 @@ def holds_probabilities(table: Table) -> bool:
     """Return whether the first rows of a table hold class probabilities, which add up to 1 for each task.
 
     Every column but the task is a class, or the columns are task, label and score. Rows without any number,
-    of tasks that the program did not answer, do not count. Of a column for each class a few rows may be
+    of tasks that the program did not answer, do not count. With a column for each class a few rows may be
     wrong: `program_of` names them.
     """
     fields = find_columns(table, ("task",))
@@ -54,7 +54,7 @@ def read_probabilities(table: Table, name: str) -> LabelTable:
 
     Raises `InputError` as `read_program`.
 
-    `name`: of the program.
+    `name`: name of the program.
     """
     fields = find_columns(table, ("task",))
     assert fields is not None

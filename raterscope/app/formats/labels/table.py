@@ -100,8 +100,8 @@ def find_filled_rows(
 
     Raises `InputError` for the first bad row.
 
-    `column`: by field. `fields`: a row in which all of them are empty is ignored. `needed`: fields that every
-    row must have.
+    `column`: column of each field. `fields`: a row in which all of these are empty is ignored. `needed`:
+    fields that every row must have.
     """
     empty = {name: rows_with(columns.coded[name], "") for name in fields}
     filled = ~np.logical_and.reduce(list(empty.values()))
@@ -207,7 +207,7 @@ def read_label_table(
     Raises `UnknownColumns` if the header does not name the columns. Raises `InputError` for the first bad
     line; a table is read completely or not at all.
 
-    `mapping`: by column, fields: see `FIELDS`; and ignore.
+    `mapping`: fields of columns, named by hand: see `FIELDS`; and ignore.
     """
     by_hand = mapping or {}
     assumed = {} if mapping or find_columns(head.table, _NEEDED) else _assumed_columns(head.table)

@@ -103,8 +103,8 @@ def tag_questions(questions: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
 def truths_of_tags(truth: TrueLabels, questions: Iterable[str]) -> tuple[TrueLabels, ...]:
     """Return true labels as the truths of the tags that are questions already.
 
-    `questions`: names of the questions with the answers absent and present. Returns the truth itself if it is
-    of no tag; empty if it is of a tag that is no question.
+    `questions`: names of the questions with the answers absent and present. The result is the truth itself if
+    it has no tags, and empty if its tag is no question.
     """
     of_tag: dict[str, dict[str, str]] = {}
     for question in questions:
@@ -131,7 +131,7 @@ def votes_of_tags(
 ) -> tuple[LabelTable, ...]:
     """Return votes as those on the tags that are questions already, if all their labels are such tags.
 
-    `questions`: sequence of (name, outputs). Returns the table itself if it has other labels, or another
+    `questions`: name and outputs of each. The result is the table itself if it has other labels, or another
     question has some of them.
     """
     if table.tags is False or table.probability is not None:

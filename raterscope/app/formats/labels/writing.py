@@ -73,12 +73,12 @@ def write_labels(
 ) -> Path:
     """Write one row per task: task, label, the probability of each class, entropy, votes.
 
-    Of ordered classes median and 95 % interval follow the label; see `grade_summary`. Of classes that are
-    paths the most probable parent follows, and its probability, the sum of its children's.
+    With ordered classes, median and 95 % interval follow the label; see `grade_summary`. With classes that
+    are paths, the most probable parent follows, and its probability, the sum of its children's.
 
     Raises `InputError` if it cannot be written.
 
-    `tasks`, `classes`: sequence of N and J names.
+    `tasks`, `classes`: N and J names.
     `posterior`: (N, J).
     `label`: (N,), index into `classes`; below 0 for none.
     `entropy`: (N,).
@@ -133,9 +133,9 @@ def write_annotators(
 
     `annotators`: (K,).
     `votes`: (K,) integer, votes that count.
-    `accuracy`: tuple of three (K,), with the ends of its interval; empty if not finite.
-    `community`, `copies`: sequence of K numbers, the annotator's community, and the group that may copy from
-        each other; empty for none.
+    `accuracy`: three of (K,), the accuracy and the ends of its interval; empty if not finite.
+    `community`, `copies`: each annotator's community, and group of annotators who may copy from each other;
+        empty for none.
     `change`: (K,), p-value of the test for a change over time; empty if not finite.
     `excluded`: (K,) integer, votes of an excluded annotator, which do not count.
     """
@@ -162,7 +162,7 @@ def write_confusion(
 
     Raises `InputError` if it cannot be written.
 
-    `annotators`, `outputs`, `classes`: sequence of K, L and J names.
+    `annotators`, `outputs`, `classes`: K, L and J names.
     `votes`: (K,) integer, number of the annotator's votes; the step of a matrix that does not change.
     `drift`: with it, the matrices are those after some of the annotator's votes, counted from 1. The last
         vote, and an annotator without votes (step 0), have the matrix of `rates`.
@@ -222,8 +222,7 @@ def write_crowdkit_truth(
 
     Raises `InputError` if it cannot be written.
 
-    `tasks`, `classes`: sequence of N and J names. `label`: (N,), index into `classes`; tasks below 0 are
-    skipped.
+    `tasks`, `classes`: N and J names. `label`: (N,), index into `classes`; tasks below 0 are skipped.
     """
     known = np.flatnonzero(np.asarray(label) >= 0)
     names = _texts(classes)
@@ -262,7 +261,7 @@ def write_crowdkit_confusion(
 
     Raises `InputError` if it cannot be written.
 
-    `annotators`, `outputs`, `classes`: sequence of K, L and J names. `mean`: (K, J, L).
+    `annotators`, `outputs`, `classes`: K, L and J names. `mean`: (K, J, L).
     """
     output_names = _texts(outputs)
 
@@ -366,8 +365,8 @@ def _rows(
 ) -> bytes | memoryview:
     """Format rows of texts and some numbers.
 
-    `heads`: sequence of tuples, an Arrow column of texts, and the text of each row.
-    `values`: sequence of (N,).
+    `heads`: pairs of an Arrow column of texts and the text of each row.
+    `values`: (N,) each.
     `digits`: significant digits of each column.
     `large`: whether the table is worth compiled code, which takes two texts.
     """

@@ -20,10 +20,10 @@ _STRUCTURES = "1.2.840.10008.5.1.4.1.1.481.3"
 
 
 def holds_masks(file: File, watch: Watch = silent) -> bool | None:
-    """Find out whether a file holds masks.
+    """Find out whether a file holds masks; None if it could also be an image or volume.
 
-    `watch`: called while voxels are read. Returns none if it could also be an image or volume, which the user
-    must decide. False also for a folder, and a file that cannot be read.
+    If the result is None, the user must decide. It is False for a folder, and for a file that cannot be read.
+    `watch`: called while voxels are read.
     """
     source = open_source(file)
     try:
@@ -83,7 +83,7 @@ def read_masks(
     `volumes`: the available images. Contours need the series that they were drawn on. A mask without a
         position gets that of the image with its name and shape, or of the only image.
     `naming`: pattern of file names, as in "{item}_{annotator}_{structure}"; see `naming.parse_name`.
-    `annotator`, `structure`: given by hand; the annotator overrides the file's, the structure names masks
+    `annotator`, `structure`: named by hand; the annotator overrides the file's, the structure names masks
         without a name.
     `spacing`: (slice, row, column), millimetres, for a file without a spacing.
     """

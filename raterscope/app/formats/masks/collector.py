@@ -120,10 +120,10 @@ def split_labels(
 
 
 def refuse_total(path: Path, voxels: int) -> None:
-    """Refuse marks with more voxels in total than the file's size allows.
+    """Raise `InputError` for marks with more voxels in total than the file's size allows.
 
     `path`: the file, which may have 300 million voxels and 20 more for each byte. `voxels`: voxels in the
-    boxes of all its marks, counted before drawing. Raises `InputError`.
+    boxes of all its marks, counted before drawing.
     """
     most = min(_MOST_KEPT, _ALWAYS_KEPT + _KEPT_A_BYTE * path.stat().st_size)
     if voxels > most:

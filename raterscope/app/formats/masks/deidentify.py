@@ -252,8 +252,8 @@ def deidentify_dataset(dataset: Any, deidentifier: Deidentifier) -> Any:
     they are: if text may be burned into them, the file does not state that the patient's identity was
     removed.
 
-    `deidentifier`: the same one for several files preserves their references to each other. Returns
-    pydicom.Dataset: with its own file meta information, to be saved by `save_as`.
+    `deidentifier`: the same one for several files preserves their references to each other. The copy has its
+    own file meta information, and can be saved by `save_as`.
     """
     from pydicom.dataset import FileMetaDataset
     from pydicom.uid import ImplicitVRLittleEndian

@@ -90,7 +90,7 @@ def write_masks(
     resample: bool = False,
     description: str = "",
 ) -> list[Path]:
-    """Write structures in one of `FORMATS`.
+    """Write structures in one of `FORMATS`; return the files.
 
     Raises `InputError` if there is nothing to write, the format cannot hold it, or a file cannot be written.
 
@@ -101,7 +101,6 @@ def write_masks(
     `resample`: resample structures to a regular grid if the slices are uneven or tilted and the format holds
         only regular grids.
     `description`: description of the file in ASCII, cut to the format's limit.
-    Returns the complete files.
     """
     path = Path(path)
     if kind not in FORMATS:
@@ -259,13 +258,13 @@ def write_nifti_image(
     resample: bool = False,
     colours: Sequence[Path] = (),
 ) -> tuple[list[Path], list[str]]:
-    """Write a volume as NIfTI, which holds only values and geometry.
+    """Write a volume as NIfTI, which holds only values and geometry; return files and warnings.
 
     Raises `InputError` if the volume is in colour, NIfTI cannot hold its grid, or a file cannot be read or
     written.
 
     `resample`: resample uneven or tilted slices to a regular grid. `colours`: files for red, green and blue
-    of a volume in colour, instead of `path`; it is refused without them. Returns `files`. `warnings`: see
+    of a volume in colour, instead of `path`; it is refused without them. For the warnings see
     `write_dicom_images`.
     """
     volume = load_volume(source, part(watch, 0.0, 0.8))
@@ -308,9 +307,9 @@ _Packed = tuple[bytes, int, int]
 
 
 def write_packed(path: Path, chunks: Iterable[bytes | memoryview | int], check: Check = no_check) -> None:
-    """Write a gzip file of one member; a number among the chunks stands for so many zeros.
+    """Write a gzip file of one member; a number among the chunks stands for that many zeros.
 
-    `chunks`: bytes of about a megabyte each, so that memory stays small. `look`: called for each chunk; an
+    `chunks`: bytes of about a megabyte each, so that memory stays small. `check`: called for each chunk; an
     exception ends the work.
     """
     from isal import isal_zlib

@@ -300,10 +300,10 @@ def _colour_masks(
 
 
 def _pixels(path: Path) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
-    """Read an image.
+    """Read the values of an image, (1, pages, rows, columns), and its colours, (C,).
 
-    Returns `values`, (1, pages, rows, columns): greys, indices of a palette, or numbers of colours.
-    `colours`, (C,), or None: red, green and blue of each number.
+    Values are greys, indices of a palette, or numbers of colours. Colours are red, green and blue of each
+    number, or None.
     """
     refuse_special(path)
     with file_errors(path), path.open("rb") as file:

@@ -78,8 +78,8 @@ def parse_name(text: str, pattern: str) -> NameParts | None:
     `text`: a name without its suffix, preceded by as many folders as the pattern has, separated by "/".
     `pattern`: a name with {item}, {annotator} and {structure}, each at most once, and * for any other text:
     "{item}_{annotator}_{structure}", "{annotator}/{item}". If there are several solutions, the item is the
-    longest, and the first of the others the shortest. Returns Named, or None when the name is not of that
-    pattern..
+    longest, and the first of the others the shortest. The result is None if the name does not have that
+    pattern.
     """
     parts = re.split(r"(\{[^{}]*\}|\*)", pattern)
     fields = [part[1:-1] for part in parts if part.startswith("{") and part.endswith("}")]

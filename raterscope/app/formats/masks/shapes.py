@@ -51,9 +51,9 @@ def fill(outlines: Iterable[NDArray[np.floating]], shape: tuple[int, int]) -> Pa
 
     Raises `ValueError` for points that are not numbers, and for too many crossings.
 
-    `outlines`: iterable of (N, 2) arrays, column and row; the centre of the first pixel is at (0, 0). Each is
-    closed from its last point to the first. `shape`: (rows, columns), of the image, to which the mask is cut.
-    Returns (top, left, mask), or None if no pixel's centre is inside..
+    `outlines`: (N, 2) each, column and row; the centre of the first pixel is at (0, 0). Each is closed from
+    its last point to the first. `shape`: (rows, columns) of the image, to which the mask is cut. The result
+    is None if no pixel's centre is inside.
     """
     drawn = [np.asarray(outline, dtype=float) for outline in outlines]
     drawn = [outline for outline in drawn if len(outline) >= 3]
@@ -193,15 +193,15 @@ def decode_coco_counts(text: str) -> list[int]:
 
 
 def decode_studio_runs(packed: Sequence[Any], pixels: int) -> Runs:
-    """Decode a Label Studio brush, which packs red, green, blue and opacity of every pixel.
+    """Decode the pixels of a Label Studio brush that are not completely transparent.
 
-    The header has the number of values (32 bit), the bits of a value minus one (5 bit), and four sizes of
-    counts minus one (4 bit each). Then follow, until all values are decoded: one bit, whether one value is
-    repeated; two bits that choose a size; the count minus one in that many bits; and the value or the values.
-    Raises `ValueError` for invalid bytes, an early end, or another number of values.
+    The brush packs red, green, blue and opacity of every pixel. The header has the number of values (32 bit),
+    the bits of a value minus one (5 bit), and four sizes of counts minus one (4 bit each). Then follow, until
+    all values are decoded: one bit, whether one value is repeated; two bits that choose a size; the count
+    minus one in that many bits; and the value or the values. Raises `ValueError` for invalid bytes, an early
+    end, or another number of values.
 
-    `pixels`: pixels of the image; the header must claim four times as many values. Returns of the pixels that
-    are not completely transparent.
+    `pixels`: pixels of the image; the header must claim four times as many values.
     """
     try:
         content = bytes(packed)
@@ -358,9 +358,9 @@ _STEPS = ((1, 0), (0, 1), (-1, 0), (0, -1))
 def trace_outlines(mask: NDArray[np.bool_]) -> list[NDArray[np.float64]]:
     """Trace the outline of every part of a mask and every hole in it.
 
-    `mask`: (rows, columns). Returns list of (N, 2) arrays: the corners of each outline, column and row; the
-    centre of the first pixel is at (0, 0). Pixels that touch only at a corner have separate outlines. A pixel
-    is in the mask if it is within an odd number of outlines.
+    `mask`: (rows, columns). The result holds the corners of each outline, (N, 2), column and row; the centre
+    of the first pixel is at (0, 0). Pixels that touch only at a corner have separate outlines. A pixel is in
+    the mask if it is within an odd number of outlines.
     """
     padded = np.pad(mask, 1)
     inside, up, left = padded[1:-1, 1:-1], padded[:-2, 1:-1], padded[1:-1, :-2]

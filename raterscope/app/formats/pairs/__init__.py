@@ -16,7 +16,7 @@ __all__ = ["FIELDS", "explain_assumed_kind", "has_pairs", "read_pairs"]
 def has_pairs(file: File) -> bool:
     r"""Find out whether a table holds comparisons, by its header, or its first rows if that is ambiguous.
 
-    Returns False also for a file that cannot be read.
+    The result is False for a file that cannot be read.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def has_pairs(file: File) -> bool:
 def explain_assumed_kind(file: File) -> str:
     """Explain the assumed kind of a table whose header fits comparisons and labels, and how to change it.
 
-    Returns a sentence; empty if the header is unambiguous, and for a file that cannot be read.
+    The sentence is empty if the header is unambiguous, and for a file that cannot be read.
     """
     source = open_source(file)
     try:
@@ -64,12 +64,11 @@ def explain_assumed_kind(file: File) -> str:
 def read_pairs(
     file: File, mapping: Mapping[str, str] | None = None, watch: Watch = silent
 ) -> tuple[PairTable, ...]:
-    r"""Read the comparisons of a file.
+    r"""Read the comparisons of a file, one table for each question.
 
-    `mapping`: by column, names columns of a table by hand: see `FIELDS`; and ignore.
-    Returns one for each question of the file.
-    Raises `UnknownColumns`: if a table's columns must be named by hand.
-    Raises `InputError`: if the file cannot be read; the message contains file, line and field.
+    `mapping`: fields of a table's columns, named by hand: see `FIELDS`; and ignore.
+    Raises `UnknownColumns` if a table's columns must be named by hand.
+    Raises `InputError` if the file cannot be read; the message contains file, line and field.
 
     Examples
     --------

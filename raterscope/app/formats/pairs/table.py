@@ -191,7 +191,7 @@ def read_pair_table(
     the first, unless no row remains. Raises `UnknownColumns` if the header does not name the columns. Raises
     `InputError` for a row without a name, and for a table without a readable row.
 
-    `mapping`: by column, fields: see `FIELDS`; and ignore.
+    `mapping`: fields of columns, named by hand: see `FIELDS`; and ignore.
     """
     outcome = {} if mapping else find_outcomes(head.table)
     needed = _NEEDED[:3] if outcome else _NEEDED

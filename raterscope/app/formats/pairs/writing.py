@@ -48,7 +48,7 @@ def write_annotators(
 
     Raises `InputError` if it cannot be written.
 
-    `fusion`: the statistic is the median of W over the draws, or -log10 of the p value of the flip test.
+    `fusion`: its statistic is the median of W over the draws, or -log10 of the p value of the flip test.
     Values that were not tested are empty. `shares`: (p,), share of the draws that select each annotator;
     empty if not given. `match_original`: (p,), share of the answers that agree with the ranking of all
     answers; empty if not given.
@@ -130,12 +130,12 @@ def write_wins(path: Path, pairs: Pairs) -> Path:
 
 
 def write_pairs(path: Path, pairs: Pairs, watch: Watch = silent, tasks: Sequence[str] = ()) -> Path:
-    """Write one row per comparison, in a form that can be read again: sides and ties as words, or numbers.
+    """Write one row per comparison, with sides and ties as words or numbers, so that it can be read again.
 
     Raises `InputError` if it cannot be written.
 
-    `pairs`: with a column of times if there are any. `tasks`: names of what the items were compared on, for a
-    column of them.
+    `pairs`: comparisons; a column of times is added if there are any. `tasks`: names of what the items were
+    compared on, for a column of them.
     """
     # An item called "left" would be read as the winner when the table is read again.
     is_ambiguous = bool(set(_SIDES.values()) & set(pairs.items))
@@ -167,7 +167,7 @@ def write_path(path: Path, annotators: Sequence[str], fusion: PairFusion, watch:
 
     Raises `InputError` if it cannot be written.
 
-    `annotators`: (p,), an annotator called "at" gets a column "at (annotator)".
+    `annotators`: p names; an annotator called "at" gets a column "at (annotator)".
     """
     header = (PATH, *(f"{name} (annotator)" if name == PATH else name for name in annotators))
     size = max(1, _ROWS // len(header))

@@ -16,10 +16,10 @@ _TABLES = (".csv", ".tsv", ".txt")
 
 
 def has_points(file: File) -> Literal["alone", "beside", "nothing"] | None:
-    """Find out whether a file holds points, from all of a JSON or XML file, or from a table's header.
+    """Find out whether a file holds points "alone" or "beside" areas, or "nothing" though it could.
 
-    Returns "alone", "beside", "nothing" or None: "beside": the file holds areas too. "nothing": the format
-    may hold points, but nothing was marked. None for any other file, and for one that cannot be read.
+    A table is judged by its header, a JSON or XML file by all of it. The result is None for any other file,
+    and for one that cannot be read.
     """
     source = open_source(file)
     suffix = source.path.suffix.casefold()

@@ -127,7 +127,7 @@ class PointCollector:
 def is_detection(attributes: Mapping[str, object]) -> bool:
     """Return whether a point is a detection exported by this program, by its attributes.
 
-    `attributes`: by name, attributes, properties or measurements; the case of names is ignored.
+    `attributes`: attributes, properties or measurements by name; the case of names is ignored.
     """
     values = {name.casefold(): value for name, value in attributes.items()}
     if values.get("state") in STATES:

@@ -65,7 +65,8 @@ def read_clicks(table: Table, mapping: Mapping[str, str] | None = None, watch: W
     `UnknownColumns` if the header does not name the columns. Raises `InputError` for the first bad line; a
     table is read completely or not at all.
 
-    `mapping`: by column, fields: annotator, image, x, y, time, width, height, read, class, ignore.
+    `mapping`: fields of columns, named by hand: annotator, image, x, y, time, width, height, read, class,
+    ignore.
     """
     column = assign_positions(table, NEEDED, WANTED, mapping)
     faults = Faults(table)
@@ -160,13 +161,13 @@ PLACED = ("image", "x", "y")
 
 
 def read_truth_points(table: Table, mapping: Mapping[str, str] | None = None) -> PointTable:
-    """Read a table of ground truth; of a table of detections, the rows that were detected.
+    """Read a table of ground truth, or the rows of a table of detections that were detected.
 
     A row without x and y means that there is nothing on the image. Raises `UnknownColumns` if the header does
     not name the columns. Raises `InputError` for the first bad line; a table is read completely or not at
     all.
 
-    `mapping`: by column, fields: image, x, y, width, height, ignore.
+    `mapping`: fields of columns, named by hand: image, x, y, width, height, ignore.
     """
     column = assign_positions(table, PLACED, ("width", "height"), mapping)
     faults = Faults(table)
@@ -251,8 +252,8 @@ def read_scores(file: File, mapping: Mapping[str, str] | None = None) -> PointTa
     Raises `UnknownColumns` if the header does not name the columns. Raises `InputError` for the first
     detection that cannot be read; a file is read completely or not at all.
 
-    `file`: a table, or COCO JSON. `mapping`: by column, for a table; fields: image, x, y, score, width,
-    height, ignore.
+    `file`: a table, or COCO JSON. `mapping`: fields of a table's columns, named by hand: image, x, y, score,
+    width, height, ignore.
     """
     source = open_source(file)
     path = source.path
@@ -447,10 +448,11 @@ def read_positions(
 
     The position of a box is its centre. Columns of width and height that most positions lie outside of are
     the sizes of boxes whose corners are x and y. Shares of the image become pixels where its size is known.
-    Columns that were named by hand are taken as named. Raises `InputError` if all positions are shares of
+    Columns that were named by hand keep their meaning. Raises `InputError` if all positions are shares of
     images of unknown size.
 
-    `column`: by field. `image`: (N,), the image of each row. `mapping`: by column, what was named by hand.
+    `column`: column of each field. `image`: (N,), the image of each row. `mapping`: fields of columns, named
+    by hand.
     """
     if "xmin" in column:
         x, y, empty = _read_corners(table, column, faults)

@@ -62,8 +62,8 @@ def open_pyramid(
     """Open a large image for reading by tiles.
 
     A pyramidal TIFF or OME-TIFF is read directly, and a whole slide if OpenSlide is installed. For any other
-    image a pyramid is built and cached, unless it is in the cache. Raises `InputError` as `read_image`; for a
-    TIFF that is compressed in one large piece; if the disk is full.
+    image a pyramid is built and cached, unless it is in the cache. Raises `InputError` as `read_image`, for a
+    TIFF that is compressed in one large piece, and if the disk is full.
 
     `digest`: digest of the file's content, if the caller has verified it. Without it, the file's path, size
     and time identify its content. `watch`: called while a pyramid is built. `cache`: by default the user's
@@ -83,7 +83,7 @@ def load_overview(
     Raises `InputError` as `load_image` and `open_pyramid`.
 
     `digest`: as for `open_pyramid`, for large images. `displays`: displays of channels that differ from the
-    default. Returns (height, width) or (height, width, 3): the image or a smaller copy of it.
+    default. The result, (height, width) or (height, width, 3), is the image or a smaller copy of it.
     """
     from raterscope.app.formats.images import load_image, read_image
 

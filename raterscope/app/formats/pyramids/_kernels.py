@@ -10,13 +10,12 @@ from raterscope.algorithms.compiling import compiled
 
 @compiled()
 def unfilter(rows: NDArray[np.uint8], above: NDArray[np.uint8], step: int) -> bool:
-    """Undo the filters (PNG specification, chapter 9) in place.
+    """Undo the filters (PNG specification, chapter 9) in place; return False if a filter is unknown.
 
     `rows`: (R, 1 + bytes) uint8, each preceded by the number of its filter.
-    `above`: (bytes,) uint8, the previous row, undone; zeros before the first row. Holds the last row
+    `above`: (bytes,) uint8, the previous row, undone; zeros before the first row. It holds the last row
         afterwards.
-    `step`: bytes of a pixel.
-    Returns False if a filter is unknown.
+    `step`: number of bytes of a pixel.
     """
     count = rows.shape[1] - 1
     for number in range(rows.shape[0]):

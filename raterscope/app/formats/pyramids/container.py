@@ -97,8 +97,8 @@ def write_pyramid(
 ) -> None:
     """Write an image and its smaller copies, in one pass over its rows.
 
-    `file`: binary file, empty. `band`: ``band(top, bottom)`` returns these rows of the image. `report`:
-    called with the share done after each row of tiles; an exception ends the writing.
+    `file`: binary file, empty. `band`: returns the rows of the image from top to bottom. `report`: called
+    with the share done after each row of tiles; an exception ends the writing.
     """
     file.write(_MAGIC)
     entries = [np.zeros(rows * columns, _ENTRY) for rows, columns in map(pyramid.grid, _all_levels(pyramid))]

@@ -155,7 +155,7 @@ class Flat:
 
 
 class MixedFlat:
-    """Channels of one plane, added up; attributes as of `Flat`."""
+    """Channels of one plane, added up; attributes as in `Flat`."""
 
     colour = True
 
@@ -173,8 +173,8 @@ class MixedFlat:
 def open_flat(path: Path, room: Path, watch: Watch) -> Iterator[Flat | MixedFlat]:
     """Decode an image into a temporary file of this context, or read it in place if possible.
 
-    Raises `InputError` as `read_image`; if the disk is full; for a TIFF that is compressed in one large
-    piece.
+    Raises `InputError` as `read_image`, for a TIFF that is compressed in one large piece, and if the disk is
+    full.
 
     `room`: folder for the temporary file.
     """

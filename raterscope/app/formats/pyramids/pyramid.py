@@ -34,8 +34,8 @@ KEPT = 0.25
 def halve(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Compute the next smaller level.
 
-    `pixels`: (height, width) or (height, width, 3), if a length is odd, the last row or column counts twice.
-    Returns (ceil(height / 2), ceil(width / 2)[, 3]).
+    `pixels`: (height, width) or (height, width, 3). If a length is odd, the last row or column counts twice.
+    The result has shape (ceil(height / 2), ceil(width / 2)[, 3]).
     """
     from raterscope.app.formats.pyramids import _kernels as kernels
 
@@ -154,8 +154,8 @@ class PyramidReader:
 
         Raises `InputError` if the file is missing or damaged. Raises `IndexError` if there is no such tile.
 
-        Returns (height, width) or (height, width, 3): `side` by `side` pixels, fewer at the right and the
-        bottom.
+        The tile, (height, width) or (height, width, 3), has `side` by `side` pixels, fewer at the right and
+        the bottom.
         """
         rows, columns = self.pyramid.grid(level)
         if not (0 <= row < rows and 0 <= column < columns):

@@ -44,15 +44,14 @@ def is_zarr(path: Path) -> bool:
 
 
 def fetch(address: str, folder: Path, watch: Watch = silent) -> list[Path]:
-    """Download what an address names, unless it is there already.
+    """Download the files of an address, unless they are there already; return them sorted by their names.
 
-    `address`: of a file, of files by a pattern, or of an OME-Zarr image; also the path of a local OME-Zarr
-        image.
-    `folder`: keeps the files.
+    `address`: address of a file, of files by a pattern, or of an OME-Zarr image; or the path of a local
+        OME-Zarr image.
+    `folder`: folder for the files.
     `watch`: called with each block.
-    Returns sorted by their names at the address.
-    Raises `InputError`: if there is no such file, it is too large, or a library is missing.
-    Raises `OSError`: if the connection fails; another attempt may succeed.
+    Raises `InputError` if there is no such file, it is too large, or a library is missing.
+    Raises `OSError` if the connection fails; another attempt may succeed.
     """
     try:
         from fsspec.core import url_to_fs

@@ -1,7 +1,7 @@
 """DIMSE: find, fetch and store series of a PACS by C-FIND, C-GET and C-STORE.
 
-C-MOVE is left out: the archive would send to a port of this computer, which had to be open and registered
-in the archive. C-GET answers over the connection that asked.
+C-MOVE is left out: the archive would send to a port of this computer, which would have to be open and
+registered in the archive. C-GET answers over the connection that asked.
 
 References
 ----------

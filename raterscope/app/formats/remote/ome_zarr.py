@@ -34,10 +34,10 @@ _CODECS = ("blosc", "zlib", "gzip", "zstd", "lz4", "bz2", "lzma", "bytes", "tran
 def convert(address: str, target: Path, watch: Watch) -> None:
     """Read an image and write it as NIfTI, completely or not at all.
 
-    Of several times or channels the first is read. The axes x, y and z are taken as left, posterior and
+    Of several times or channels the first is read. The axes x, y and z are read as left, posterior and
     superior, as in DICOM: the format has no anatomical directions.
 
-    Raises `InputError`: if it is no OME-Zarr volume, or too large in every level.
+    Raises `InputError` if it is no OME-Zarr volume, or too large in every level.
     """
     try:
         import zarr

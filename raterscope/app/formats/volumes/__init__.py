@@ -31,7 +31,7 @@ def find_volumes(file: File, watch: Watch = silent, sources: Sources | None = No
     `file`: a file; for a DICOM series any of its files, or its DICOMDIR. A folder is searched with all its
     subfolders for DICOM series, and if there are none for other volumes. Numbered images of one size in one
     folder are slices of one volume. `sources`: sources of other files of a DICOM series that may be open
-    already. Returns at least one. Oddities of a volume are in its notices.
+    already. Notices of a volume describe its irregularities.
     """
     source = open_source(file)
     path = source.path

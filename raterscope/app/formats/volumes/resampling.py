@@ -39,8 +39,8 @@ def resample(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:
     Raises `ValueError` if `values` do not have the shape of `source`, or only one of the grids has positions.
 
     `values`: (slices, rows, columns), on `source`. A mask of bool is interpolated as 0 and 1, and true from
-    one half on. Returns (slices, rows, columns) of `target`: of the type of `values`, interpolated between
-    eight values; integers are rounded. 0 (False) outside `source`, and at its missing slices.
+    one half on. The result is on `target` and has the type of `values`. It is interpolated between eight
+    values; integers are rounded. It is 0 (False) outside `source`, and at its missing slices.
     """
     if values.shape != source.shape:
         raise ValueError(f"values of {values.shape} on a grid of {source.shape}")

@@ -100,8 +100,8 @@ def read_all(head: VoxelHead, watch: Watch = silent) -> NDArray[Any]:
 
     Raises `InputError` for a file that is cut short or damaged, or holds more than 2^30 values.
 
-    Returns (layers, slices, rows, columns): as stored, in this computer's byte order; float64 if the file
-    specifies a rescaling.
+    The values, (layers, slices, rows, columns), are as stored, in this computer's byte order; float64 if the
+    file specifies a rescaling.
     """
     count = math.prod(head.lengths)
     if count > MOST_VOXELS:
