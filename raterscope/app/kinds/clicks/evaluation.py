@@ -164,7 +164,7 @@ def evaluate_outcomes(
 def match_spots(fusions: Iterable[tuple[Fusion, FloatArray]], radius: float) -> tuple[FloatArray, BoolArray]:
     """Return the posterior of every spot of several images, and whether it matches a true position.
 
-    `fusions`: iterable of (Fusion, (T, 2)), each image's fusion and true places.
+    `fusions`: each image's fusion and true positions, (T, 2).
     """
     posteriors, true = [np.empty(0)], [np.empty(0, dtype=bool)]
     for fusion, true_positions in fusions:
@@ -180,8 +180,8 @@ def measure_runs(
 ) -> tuple[int, int, tuple[Accuracy, ...]]:
     """Evaluate runs on all images with ground truth.
 
-    Returns the number of true positions, the number of images with them, and the accuracy of each run on
-    them.
+    The results are the number of true positions, the number of images with them, and the accuracy of each run
+    on them.
     """
     truths = truths_of(study)
     measured = []

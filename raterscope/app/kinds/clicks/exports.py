@@ -241,14 +241,14 @@ def annotator_rows(names: Sequence[str], rates: AnnotatorRates) -> Iterator[Row]
 def judge_clicks(
     fusion: Fusion | None, annotator: NDArray[np.integer], threshold: float
 ) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return the inlier probability, cluster and vote of each of N clicks.
+    """Return the inlier probability, cluster and vote of each of N clicks, (N,) each.
 
-    `fusion`: the values are NaN and -1 without one.
+    `fusion`: without one, the values are NaN and -1.
     `annotator`: (N,), annotator of each click, a row of `Fusion.marked`.
     `threshold`: clicks less probably inliers than this belong to no cluster.
-    Returns `inlier`, (N,): probability of being no outlier; NaN where it is unknown. `cluster`, (N,): -1 for
-        an outlier. `vote`, (N,): 1 where the annotator counts as having marked the click's cluster, which
-        asks that a click lies within the cluster's ellipse; 0 where not, -1 where it is unknown.
+    The probability is NaN where it is unknown, the cluster is -1 for an outlier. The vote is 1 if the
+        annotator marked the click's cluster, with a click within its ellipse, else 0; it is -1 where it is
+        unknown.
     """
     count = len(annotator)
     if fusion is None:

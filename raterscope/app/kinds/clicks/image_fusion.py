@@ -1,7 +1,7 @@
 """Fusion of images of clicks, in this process and in others.
 
-Images are spread over processes where that pays; a failing image does not lose the others. The records
-of one class are sent as one array for each field, as each array costs microseconds to pickle and to unpickle.
+Images are spread over processes if that is faster; a failing image does not lose the others. The records of
+one class are sent as one array for each field, as each array costs microseconds to pickle and to unpickle.
 """
 
 from __future__ import annotations
@@ -154,21 +154,20 @@ def fuse_images(
     others: Sequence[tuple[Clicks, Fusion]] = (),
     workers: Workers | None = None,
 ) -> dict[str, Outcome[Fusion]]:
-    """Fuse the clicks of every image.
+    """Fuse the clicks of every image; return an outcome for each, in the given order.
 
     Each image is fused by itself with the seed of the plan. If the plan learns across images, detection is
     then repeated on each image with the rates from all of them. Results do not depend on the number of
     processes. If the plan carries reliabilities over, images are fused in the given order, and each starts
     with its annotators' reliabilities on their previous image.
 
-    `clicks`: by an image's name.
-    `jobs`: processes to use at most; by default one a processor. They are started only once enough work is
-        left, or at once where a library's call would hold up everything else in this one.
+    `clicks`: clicks by the image's name.
+    `jobs`: largest number of processes; by default one for each processor. They are started only if enough
+        work is left, or at once if a library's call would block this process.
     `watch`: called at least every 100 ms; a partial result is a `Draft` of the image at work here.
-    `others`: images that were fused before by the same plan: they inform the rates too.
+    `others`: images that were fused before by the same plan; they inform the rates too.
     `workers`: used instead of new processes; they may have started already.
-    Returns an outcome for every image, in the order given.
-    Raises `Cancelled`: by the watch; processes are stopped first.
+    If the watch raises `Cancelled`, processes are stopped first.
     """
     jobs = processors() if jobs is None else jobs
     if carries_reliability(plan):

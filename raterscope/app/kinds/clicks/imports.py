@@ -37,11 +37,11 @@ class AttributedPoints(NamedTuple):
 def read_point_files(
     paths: Sequence[Path], named: Collection[Path], sources: Sources | None = None, watch: Watch = silent
 ) -> tuple[list[PointFile], list[InputError]]:
-    """Read files of points. Also returns why unnamed files were skipped.
+    """Read files of points; return them, and the errors of files that were skipped.
 
-    Raises `InputError` for the first file that was named and cannot be read.
+    Files that cannot be read are skipped, except `named` ones: the first of these raises `InputError`.
 
-    `sources`: where the files are open already.
+    `sources`: sources of files that may be open already.
     """
     sources = Sources() if sources is None else sources
     files: list[PointFile] = []
@@ -76,11 +76,11 @@ def assign_annotators(
 
     `images`: names of the known images.
     `annotator`: annotator of all files.
-    `by_hand`: by file, `TRUTH_WORD` for the truth.
+    `by_hand`: annotators by file, `TRUTH_WORD` for the truth.
     `naming`: pattern of the files' names, see `naming.parse_name`.
-    `truth`: all of them are the truth.
-    `detections`: {"clicks", "truth", "ask"}, meaning of detections exported by this program without a given
-        annotator: an annotator's clicks, ground truth, or an error that asks.
+    `truth`: whether all files are the truth.
+    `detections`: meaning of detections exported by this program without a given annotator: an annotator's
+        clicks, ground truth, or an error that asks.
     """
     guessed = names_by([file.clicks.path for file in files], images, naming)
     folders = _by_folder([file for file in files if UNKNOWN in file.clicks.annotators])
@@ -226,13 +226,14 @@ class _ImagePieces:
 def clicks_by_image(
     tables: Sequence[ClickTable], sizes: Sequence[ClickTable | ImageFile], extent: Size | None = None
 ) -> dict[str, Clicks]:
-    """Join tables of clicks. Raises `InputError` for an image of unknown size.
+    """Join tables of clicks, by image in the order of first appearance.
+
+    Raises `InputError` for an image of unknown size. Images without annotators are skipped.
 
     `tables`: an annotator or image of the same name in two tables is the same.
     `sizes`: images, and tables with image sizes and annotators without clicks. Images are found by name, with
         or without folder and suffix.
     `extent`: (width, height), size of every image, which overrides `sizes`.
-    Returns clicks by image, in the order of first appearance; images without annotators are skipped.
     """
     images: dict[str, _ImagePieces] = {}
     for table in tables:

@@ -107,10 +107,7 @@ class Settler:
         plan: WatchPlan,
         watch: Watch = silent,
     ) -> dict[int, WatchedImage]:
-        """Settle the images that have no pending clicks.
-
-        Returns by image: the new answers, of those that changed.
-        """
+        """Settle the images that have no pending clicks; return those with new answers."""
         started = time.monotonic()
         complete = _complete_answers(watched, pending)
         clicks: dict[int, Clicks] = {}
@@ -196,9 +193,9 @@ class WatchRequest:
 
 
 class LiveSource:
-    """A source of clicks that is watched.
+    """A watched source of clicks.
 
-    What takes a study is done in its thread; `look` and `advance` may be done in another, one at a time.
+    Methods that take a study run in its thread; `look` and `advance` may run in another, one at a time.
     """
 
     def __init__(self, study: Study, wish: WatchRequest) -> None:
@@ -240,7 +237,7 @@ class LiveSource:
             self.position = growth.position
 
     def gather(self, study: Study, watch: Watch = silent) -> list[int]:
-        """Read the pending clicks from the study. Returns the images that have some."""
+        """Read the pending clicks from the study; return the images that have some."""
         images = [entry.id for entry in study.items()["clicks"]]
         self._given = read_pending(study, images, self.wish.plan, self._given, self._since, watch)
         arrivals = [pending.arrivals for pending in self._given.values()]
@@ -273,7 +270,7 @@ class LiveSource:
         return self._settler.is_due(self.watched, self._given, self.wish.plan)
 
     def settle(self, watch: Watch = silent) -> list[int]:
-        """Fuse the complete images as a run over all of them does. Returns those changed."""
+        """Fuse the complete images as a run over all of them does; return those changed."""
         answers = self._settler.settle(self.watched, self._given, self.wish.plan, watch)
         self.watched.update(answers)
         return list(answers)
@@ -295,10 +292,10 @@ class LiveSource:
             streams.forget(study, self._stream)
 
     def keep_run(self, study: Study) -> int | None:
-        """Store the answers as a run of the study, without images that have pending clicks.
+        """Store the answers as a run without images that have pending clicks; return its number.
 
-        Decisions and views since the last reading are held fixed, and the images are settled.
-        Returns the run's number; None without a complete image.
+        Decisions and views since the last reading are held fixed, and the images are settled. The result is
+        None without a complete image.
         """
         reviewed = [
             image

@@ -1,7 +1,7 @@
 """Live watching of an image: clicks taken up step by step until the image is settled.
 
-`Arrivals` cuts the clicks on an image into steps of so many annotators, in the order in which they came. The
-same clicks in the same steps give the same answer, whether they are followed in one go or in several.
+`Arrivals` cuts the clicks on an image into steps of equally many annotators, in the order in which they came.
+The same clicks in the same steps give the same answer, whether they are followed in one go or in several.
 `replay` lets the annotators of a finished set of clicks arrive again, one after the other.
 
 The export of retired images applies the same stop rule: an image needs no more annotators when few decisions
@@ -97,10 +97,9 @@ def append_steps(
     since: int = 0,
     excluded: frozenset[int] = frozenset(),
 ) -> Arrivals:
-    """Append records in steps of so many annotators. Only the first step may span several imports.
+    """Append records in steps of `per_step` annotators. Only the first step may span several imports.
 
-    `records`: iterable of (import, MarksRecord), in the order of import.
-    `per_step`: annotators per step.
+    `records`: number of the import and marks, in the order of import.
     `since`: the import up to which all is one step.
     `excluded`: annotators whose clicks are left out.
     """
@@ -338,8 +337,8 @@ def follow_image(
 ) -> Iterator[WatchedImage]:
     """Process the pending clicks of an image step by step.
 
-    `previous`: where it was. If it cannot go on from there, for example after an exclusion, it starts from
-    the beginning. `experience`: returns what to hold of annotators when the first clicks come.
+    `previous`: last state of the image. If it cannot be continued, for example after an exclusion, the image
+    starts from the beginning. `experience`: returns the experience with annotators for the first clicks.
     """
     current = previous
     done = None if current is None else pending.reached(current)
@@ -453,12 +452,12 @@ Order = Literal["time", "random"]
 
 
 def replay(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> PendingClicks:
-    """Let the annotators of finished clicks arrive again.
+    """Let the annotators of finished clicks arrive again, as pending clicks.
 
     `clicks`: their `known` spots are held fixed from the first step on.
     `order`: annotators by the time of their first click, those without a time last, or at random.
     `per_step`: annotators whose clicks come together.
-    `seed`: of the order at random.
+    `seed`: seed of the random order.
     """
     if per_step < 1:
         raise SettingsError(f"{per_step} annotators a step; expected 1 or more.")

@@ -50,9 +50,9 @@ def gather_others(
 ) -> OtherImages:
     """Read the results shown of all images that are not fused now.
 
-    An image is left out where its run is outdated, or clustered its clicks by another plan.
+    An image is left out if its run is outdated, or used another plan of clustering.
 
-    `fused`: collection of int, numbers of the images that are fused. `views`: by image.
+    `fused`: numbers of the images that are fused. `views`: views by image.
     """
     taught: list[tuple[Clicks, Fusion]] = []
     runs: dict[int, bool] = {}
@@ -77,7 +77,7 @@ def gather_others(
 def others_in_words(log: Mapping[str, Any]) -> str:
     """Name the earlier runs that a run learned from, by its log; empty without any.
 
-    `log`: of a `RunEntry`.
+    `log`: log of a `RunEntry`.
     """
     images, runs = log.get("others"), log.get("other_runs")
     if not isinstance(images, int) or images < 1:
@@ -184,7 +184,7 @@ def fuse_inputs(
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
-    """Store a run without the images that failed. Returns its number."""
+    """Store a run without the images that failed; return its number."""
     from raterscope.app.study import digest_of
 
     plan, inputs = answer.plan, answer.inputs
@@ -294,10 +294,10 @@ class ExpertKnowledge(NamedTuple):
 def read_knowledge(
     image: int, state: ReviewState, views: Mapping[int, Sequence[View]], truth: TruePoints | None = None
 ) -> ExpertKnowledge:
-    """Return the knowledge of an image that a fusion holds fixed.
+    """Return the expert's knowledge of an image, which a fusion holds fixed.
 
-    `image`: its number in the study. `views`: by image, spots that were viewed and left without a decision;
-    empty where views were never recorded. `truth`: imported true places to be held fixed too.
+    `image`: number of the image in the study. `views`: spots by image that were viewed and left without a
+    decision; empty if views were never recorded. `truth`: imported true positions to be held fixed too.
     """
     from raterscope.app.review import known_spots, viewed_places
 

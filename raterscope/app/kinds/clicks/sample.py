@@ -52,10 +52,10 @@ simulated_smear_*.png   thick blood smears with parasites and with artefacts tha
 def make_sample(
     folder: Path, import_files: ImportFiles, *, smears: int = 12, annotators: int = 51, watch: Watch = silent
 ) -> Path:
-    """Make the sample study and its files.
+    """Make the sample study and its files; return the study.
 
-    `folder`: made where it does not exist. Files of the sample that are there are replaced; a sample study
-    that is there is kept with all that was decided in it. Returns the study.
+    `folder`: created if it does not exist. Existing files of the sample are replaced; an existing sample
+    study is kept with its decisions.
     """
     study_path = folder / STUDY
     if study_path.exists():

@@ -202,8 +202,7 @@ def tag_rows(
 ) -> Iterator[Sequence[object]]:
     """Yield for each task its tags that are more probable than not, and the probability of each tag.
 
-    `answers`: sequence of (tasks, probabilities), of each tag; a task that has no votes on a tag has no
-    probability.
+    `answers`: tasks and probabilities of each tag; a task without votes on a tag has no probability.
     """
     table: dict[str, list[float]] = {}
     for number, ((tasks, probabilities), step) in enumerate(steps_of(watch, answers)):

@@ -120,10 +120,10 @@ class Assignments:
 def assign(
     labels: Labels, fusion: LabelFusion, budget: Budget, decided: np.ndarray, watch: Watch = silent
 ) -> Assignments:
-    """Distribute a budget over the tasks of an answer.
+    """Distribute a budget over the tasks of a fusion.
 
-    `decided`: (N,), classes, or from J on parents, that the expert decided, which get no votes; `OPEN`
-    elsewhere.
+    `decided`: (N,), classes, or from J on parents, that the expert decided, `OPEN` elsewhere. Decided tasks
+    get no votes.
     """
     label = np.where(decided < len(fusion.classes), decided, fusion.label())
     known = np.where(decided != OPEN, label, fusion.known).astype(np.int16)

@@ -99,14 +99,14 @@ def is_study(paths: Sequence[Path]) -> bool:
 def fuse_study(
     options: argparse.Namespace, plan: LabelPlan, watch: Watch
 ) -> tuple[Answer, list[dict[str, object]]]:
-    """Fuse the questions of a study as its window does, or read the results of a run.
+    """Fuse the questions of a study as its window does, or read a run; return also sources for run.json.
 
     Decisions are held fixed and excluded annotators are left out. The study is not changed. Raises
-    `InputError` when other files are named beside the study, for options of files, and for unknown runs or
+    `InputError` if other files are named beside the study, for options of files, and for unknown runs or
     questions.
 
-    `options`: argparse.Namespace, the command line's. `plan`: without effect where `options.run` names a run.
-    Returns the sources, for run.json.
+    `options`: options of the command line.
+    `plan`: not used if `options.run` names a run.
     """
     path: Path = options.labels[0]
     if len(options.labels) > 1:
@@ -486,10 +486,7 @@ def _write(
     sources: list[dict[str, object]],
     watch: Watch,
 ) -> tuple[list[Path], list[str]]:
-    """Write the results of each question.
-
-    Returns the files, and what is left out of them.
-    """
+    """Write the results of each question; return the files, and what is left out of them."""
     files: list[Path] = []
     omissions: list[str] = []
     for name, result, subfolder, step in folders_of(answer, folder, watch):

@@ -95,10 +95,10 @@ def follow_communities(
 ) -> CommunityCourse:
     """Find the communities at earlier moments and match them with the final ones.
 
-    By behaviour, moments are shares of each annotator's own history; by common tasks they are times, and the
-    communities those of all votes until then (the dynamic combination paper, sections 9 and 10).
+    For communities by behaviour, moments are shares of each annotator's own history. For those by common
+    tasks they are times, and all votes until then count (the dynamic combination paper, sections 9 and 10).
 
-    `mean`: (K, J, L), expected confusion matrices at the end. `groups`: those of the last moment.
+    `mean`: (K, J, L), expected confusion matrices at the end. `groups`: communities of the last moment.
     """
     last = groups.communities
     if groups.basis == "behaviour":
@@ -235,8 +235,8 @@ def corners_of(
 ) -> tuple[tuple[str, str, str], NDArray[np.float64]]:
     """Return the corners of a class's triangle, and the share of each output in them, (L, 3).
 
-    Of three outputs each is a corner, in their order. Of others the corners are the right answer, the wrong
-    one that is given most, and all the others together.
+    With three outputs each is a corner, in their order. Otherwise the corners are the right answer, the most
+    frequent wrong one, and all others together.
 
     `meaning`: (L,), the class that each output stands for. `mean`: (L,), frequency of each output for the
     class.
@@ -256,7 +256,7 @@ def corners_of(
 
 
 def community_charts(labels: Labels, prototypes: FloatArray, sizes: Sequence[int]) -> Charts:
-    """Draw the communities' mean matrices, a triangle per true class; discs grow with the members (Fig. 4).
+    """Draw communities' mean matrices, a triangle per true class; discs grow with the members (Fig. 4).
 
     `prototypes`: (C, J, L).
     """

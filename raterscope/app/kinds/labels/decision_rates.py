@@ -123,11 +123,11 @@ def decisions_of(labels: Labels, chosen: int) -> Decisions:
 def series_of(
     course: DecisionCourse, measured: CourseAccuracy | None, key: str, annotator: int = -1
 ) -> Sequence[Series]:
-    """Return the lines of one quantity, a method each.
+    """Return the lines of one quantity, one for each method.
 
-    `measured`: only for quantities of decisions. `key`: "sensitivity", "specificity", "prevalence"; of
-    decisions "wrong", "found" (their sensitivity), "precision", "roc"; "error 0" to "error 2" in dB, by
-    `ERRORS`. `annotator`: of rates; by default the mean of all.
+    `measured`: only for quantities of decisions. `key`: "sensitivity", "specificity" or "prevalence"; for
+    decisions "wrong", "found" (their sensitivity), "precision" or "roc"; "error 0" to "error 2" in dB, by
+    `ERRORS`. `annotator`: annotator of rates; by default the mean of all.
     """
     at = course.at.astype(np.float64)
     if key in ("sensitivity", "specificity"):

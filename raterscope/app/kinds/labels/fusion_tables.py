@@ -81,11 +81,11 @@ class QuestionOutput:
 
 
 def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) -> list[Path]:
-    """Write tables and run.json into an existing folder. Returns the files.
+    """Write tables and run.json into an existing folder; return the files.
 
     Each file replaces an existing one completely or not at all. Files of an earlier run that this one does
     not write are removed. run.json is removed first and written last: if it exists, all files that it
-    describes exist. Raises `InputError` when something cannot be written.
+    describes exist. Raises `InputError` if something cannot be written.
     """
     labels, fusion = output.question.labels, output.result.fusion
     rates = rates_for(output.question, output.result)
@@ -179,10 +179,10 @@ def write_annotators_table(
 ) -> Path:
     """Write annotators.csv: the figures of each annotator in window and report.
 
-    Raises `InputError` when it cannot be written.
+    Raises `InputError` if it cannot be written.
 
-    `rates`: of the result, excluded annotators among them. `votes`: (K,) integer, votes that count, by
-    annotator.
+    `rates`: rates of the result, including excluded annotators. `votes`: (K,) integer, number of votes that
+    count, by annotator.
     """
     figures = annotator_figures(question, result, rates, watch)
     return write_annotators(path, question.labels.annotators, votes, *figures)

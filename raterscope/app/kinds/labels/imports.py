@@ -287,10 +287,10 @@ def read_label_files(
 ) -> Tables:
     """Read the labels of files, all or none; see `formats.labels.read_labels`.
 
-    `truth`: all of them are true labels.
-    `mappings`: by file.
+    `truth`: whether all of them are true labels.
+    `mappings`: fields of columns by file, named by hand.
     `annotator`: annotator of the files that do not name theirs.
-    `sources`: where the files are open already.
+    `sources`: sources of files that may be open already.
     """
     tables: list[LabelFile] = []
     sources = Sources() if sources is None else sources
@@ -340,7 +340,7 @@ def _absent_votes(tables: Sequence[LabelFile], study: Study) -> list[LabelTable]
 
 
 def store_labels(tables: Sequence[LabelFile], study: Study, watch: Watch = silent) -> list[str]:
-    """Store labels in a study, the votes first. Returns the different sentences on tables."""
+    """Store labels in a study, the votes first; return the different sentences on tables."""
     sentences = []
     present = [(entry.name, entry.scheme.outputs) for entry in study.questions()]
     tables = [

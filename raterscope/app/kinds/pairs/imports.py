@@ -84,7 +84,8 @@ def read_pair_files(
 ) -> tuple[PairTable, ...]:
     """Read the comparisons of files, all or none; see `formats.pairs.read_pairs`.
 
-    `mappings`: by file. `sources`: where the files are open already.
+    `mappings`: fields of columns by file, named by hand. `sources`: sources of files that may be open
+    already.
     """
     tables: list[PairTable] = []
     sources = Sources() if sources is None else sources
@@ -107,7 +108,7 @@ def items_of(study: Study) -> tuple[str, ...]:
 
 
 def store_pairs(tables: Sequence[PairTable], study: Study, watch: Watch = silent) -> list[str]:
-    """Store comparisons in a study. Returns a sentence for each table."""
+    """Store comparisons in a study; return a sentence for each table."""
     sentences = []
     for table, step in steps_of(watch, tables):
         sentences.append(f"{plain(table.path.name)}: {add_pairs(study, table, step)}")

@@ -64,7 +64,7 @@ def fuse_inputs(inputs: Inputs, plan: PairPlan, watch: Watch = silent) -> Answer
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
-    """Store a run without the questions that failed. Returns its number."""
+    """Store a run without the questions that failed; return its number."""
     digest = digest_of(answer.inputs.given)
     return outcome.keep_questions(answer, study, watch, kind="pairs", digest=digest, record=question_record)
 

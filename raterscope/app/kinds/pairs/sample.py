@@ -59,10 +59,10 @@ _TEXT = """\
 
 
 def make_sample(folder: Path, watch: Watch = silent) -> Path:
-    """Make the sample study and its files.
+    """Make the sample study and its files; return the study.
 
-    `folder`: made where it does not exist. Files of the sample that are there are replaced; a sample study
-    that is there is kept with all that was decided in it. Returns the study.
+    `folder`: created if it does not exist. Existing files of the sample are replaced; an existing sample
+    study is kept with its decisions.
     """
     study_path = folder / STUDY
     if study_path.exists():

@@ -184,7 +184,7 @@ def crowd_size_section(
 ) -> Section:
     """Measure and draw the accuracy with crowds of several sizes on images with ground truth.
 
-    Raises `InputError` where no image has ground truth.
+    Raises `InputError` if no image has ground truth.
 
     `run`: its plan is the chosen method.
     """
@@ -367,8 +367,8 @@ def annotators_table(
 ) -> Table:
     """List the most active annotators with reliability, agreement with the others, and weight.
 
-    `weighed`: annotators who did not count fully in the last run; they are always listed. `excluded`: as the
-    expert has it now.
+    `weighed`: annotators who did not count fully in the last run; they are always listed. `excluded`: reasons
+    of the present exclusions.
     """
     names, rates = pool_rates([image.fusion for image in images], [image.annotators for image in images])
     order = np.argsort(-rates.clicks, kind="stable").tolist()

@@ -150,7 +150,7 @@ def case_section(
 ) -> Section:
     """Report on one case.
 
-    `structures_shown`: its structures, at least one. `excluded`: as the expert has it now.
+    `structures_shown`: structures of the case, at least one. `excluded`: reasons of the present exclusions.
     """
     entry, run = structures_shown[0].entry, structures_shown[0].run
     numbers = {name: number for number, name in enumerate(study.annotators())}
@@ -493,10 +493,9 @@ _TITLE = "Methods compared"
 def compared_methods_section(
     study: Study, images: Sequence[int], methods: Sequence[str] | None, watch: Watch = silent
 ) -> Section | None:
-    """Compare methods on cases, or show the stored comparison.
+    """Compare methods on cases, or show the stored comparison; None if there is nothing to show.
 
-    `methods`: those to run now, all where it is empty; None for those that the study keeps. Returns none
-    where nothing is to be shown.
+    `methods`: methods to run now, all if it is empty; None for the comparison that the study stores.
     """
     if methods is None:
         comparison = load_methods(study, watch)

@@ -291,13 +291,14 @@ def read_voxels(study: Study, entry: ImageEntry, watch: Watch = silent) -> Voxel
 def window_of(
     volume: Volume, modality: str, inside: BoolArray, origin: tuple[int, int, int]
 ) -> tuple[Window, str]:
-    """Choose (centre, width) for a structure, with its description: "W 1500 L -600, lung".
+    """Choose the window for a structure, with its description: "W 1500 L -600, lung".
 
-    For CT that of lung or bone where the structure lies in it; else that of the file, else for CT that of
-    soft tissue, else one that covers the values.
+    For CT it is that of lung or bone if the structure lies there. Otherwise it is that of the file, else for
+    CT that of soft tissue, else one that covers the values.
 
-    `modality`: as DICOM calls it. `inside`: (Z, Y, X), the structure in its box, with some room about it.
-    `origin`: (slice, row, column), of that box in the volume.
+    `modality`: as in DICOM.
+    `inside`: (Z, Y, X), the structure in its box, with some space around it.
+    `origin`: (slice, row, column) of that box in the volume.
     """
     if modality == "CT" and volume.values.ndim == 3:
         preset = _preset(volume.values, inside, origin)
@@ -393,9 +394,9 @@ class StructureFigures:
 def read_figures(
     study: Study, entry: ImageEntry, regions: Sequence[Region], watch: Watch = silent
 ) -> list[StructureFigures]:
-    """Read the results shown of every structure of a case, and compute further figures.
+    """Read the results shown of every structure of a case, and compute further figures; none if not fused.
 
-    `regions`: the decisions on the case. Returns none where the case was not fused.
+    `regions`: the decisions on the case.
     """
     run_and_result = study.shown.result(entry.id, "masks")
     if run_and_result is None:

@@ -512,7 +512,7 @@ _MOST_IN_TREE = 30
 def rater_trees_section(runs: Sequence[RunEntry], numbers: Mapping[str, int]) -> Section | None:
     """Show which raters outline alike over the cases; None for fewer than two cases or three raters.
 
-    `runs`: runs of masks, the latest last. `numbers`: by rater, of their colours.
+    `runs`: runs of masks, the latest last. `numbers`: numbers of the raters' colours.
     """
     blocks: list[Block] = []
     trees = {}
