@@ -116,7 +116,7 @@ class Decision:
 def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = False) -> str:
     """Describe a decision: "reject spot 12", "undo reject spot 12", "redo reject spot 12".
 
-    `find`: gives an earlier decision by its number, for undo and redo. `hidden`: leave out the names of
+    `find`: returns an earlier decision by its number, for undo and redo. `hidden`: leave out the names of
     annotators.
 
     Examples

@@ -370,10 +370,10 @@ class ReviewState:
 
 
 def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> ReviewState:
-    """Read the present state off the journal.
+    """Compute the present state from the journal.
 
-    `decisions`: all of them, in order, as the study gives them. `before`: the state without the last of them:
-    what that does not touch is not read again.
+    `decisions`: all decisions of the study, in order. `before`: state without the last decision; parts that
+    it does not affect are not computed again.
 
     Examples
     --------
@@ -561,7 +561,7 @@ def redo(state: ReviewState) -> Decision | None:
 def differ(previous: ReviewState, current: ReviewState, kind: str, item: int | None = None) -> bool:
     """Return whether fusions from two states would use different decisions.
 
-    A decision that was made and undone between them, and what was passed over, change nothing.
+    A decision that was made and undone between them, and skipped items, change nothing.
 
     `kind`: kind of annotation: clicks, masks, labels. `item`: the item; None asks for any.
 

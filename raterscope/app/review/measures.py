@@ -69,7 +69,7 @@ def is_measure(decision: Decision | None) -> bool:
 def read_measures(decisions: Sequence[Decision], state: ReviewState) -> Measures:
     """Read the measures in effect from the journal.
 
-    `decisions`: all of them, in order. `state`: effect of the decisions.
+    `decisions`: all decisions, in order. `state`: effect of the decisions.
     """
     scales: dict[int | None, Decision] = {}
     shapes: dict[int, dict[int, Shape]] = {}

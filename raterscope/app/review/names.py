@@ -1,8 +1,8 @@
 """Names that the expert gave to structures and classes, and names of one annotator that they joined.
 
-The stored annotations keep the names under which they came. What is read from the study has the new names,
-and names that became one name are one structure or class. Joined names are one annotator in tables over
-several items, and in fusions from then on: two names of one person are not two independent annotators.
+Stored annotations keep their original names. Annotations that are read from the study have the new names, and
+names that became one name are one structure or class. Joined names are one annotator in tables over several
+items, and in fusions from then on: two names of one person are not two independent annotators.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read_names(
 ) -> tuple[dict[str, dict[str, str]], frozenset[int]]:
     """Return the present name of each renamed structure and class by kind, and the mergers in effect.
 
-    `dead`: collection of int, decisions that were undone.
+    `dead`: decisions that were undone.
 
     Examples
     --------
@@ -89,7 +89,7 @@ Aliases = Mapping[str, str]
 def read_aliases(decisions: Sequence[Decision], dead: Collection[int] = ()) -> dict[str, str]:
     """Return the main name of each joined name, in the order in which they were joined.
 
-    `dead`: collection of int, decisions that were undone.
+    `dead`: decisions that were undone.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def all_names(names: Iterable[str], aliases: Aliases) -> tuple[str, ...]:
 def standing_names(present: Iterable[str], aliases: Aliases) -> dict[str, str]:
     """Return which name stands for each other name of an annotator on an item.
 
-    It is the first of the joined names that marked the item: the main name if it did.
+    It is the first of the joined names that marked the item; the main name comes first.
 
     `present`: the names that marked the item.
 

@@ -227,8 +227,8 @@ class SpotsOfImage:
 def known_spots(spots: Sequence[Spot], truth: tuple[FloatArray, FloatArray] | None = None) -> KnownSpots:
     """Return the spots that the next fusion of an image holds fixed.
 
-    `spots`: those of the image that the expert has judged. `truth`: (x, y), imported true places to be held
-    fixed too; a decision within a pixel of one has the last word.
+    `spots`: spots of the image that the expert has judged. `truth`: (x, y), imported true positions to be
+    held fixed too; a decision within a pixel of one overrides it.
     """
     if not spots and truth is None:
         return KnownSpots.none()
@@ -251,13 +251,12 @@ def known_spots(spots: Sequence[Spot], truth: tuple[FloatArray, FloatArray] | No
 
 
 def match(spots: Sequence[Spot], mean: FloatArray, covariance: FloatArray) -> list[int | None]:
-    """Match judged spots with clusters by position.
+    """Match judged spots with clusters by position; None for a spot without a cluster.
 
     The nearest pairs are matched first, each spot at most once. A cluster is within reach up to three
     standard deviations along its long axis, and at least three pixels.
 
-    `mean`: (M, 2). `covariance`: (M, 2, 2). Returns a cluster a spot; None where no cluster stands there any
-    more.
+    `mean`: (M, 2). `covariance`: (M, 2, 2).
     """
     clusters: list[int | None] = [None] * len(spots)
     if not spots or not len(mean):
@@ -323,12 +322,11 @@ class View:
 
 
 def viewed_places(views: Sequence[View], spots: Sequence[Spot]) -> FloatArray:
-    """Return the positions of an image's viewed spots without a decision.
+    """Return the positions, (V, 2) pixels, of an image's viewed spots without a decision.
 
-    Views of the same spot, also in different runs, count once, at the place of the last.
+    Views of the same spot, also in different runs, count once, at the last position.
 
-    `views`: those of the image, the oldest first. `spots`: the spots of the image on which the expert decided
-    something, or which were skipped. Returns (V, 2): pixels.
+    `views`: views of the image, the oldest first. `spots`: spots of the image that were decided or skipped.
     """
     judged = np.array([(spot.anchor_x, spot.anchor_y) for spot in spots]).reshape(-1, 2)
     points: list[tuple[float, float]] = []

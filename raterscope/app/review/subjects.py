@@ -60,7 +60,7 @@ class ScaleSubject:
 class ShapeSubject:
     """A measured line or outline on an image: add, move, reshape or delete it.
 
-    move: the whole lies elsewhere; reshape: some of its points do. Both contain the new shape.
+    "move" shifts the whole shape, "reshape" some of its points. Both contain the new shape.
     """
 
     kind: ClassVar[str] = "clicks"
@@ -278,7 +278,7 @@ class WeightSubject:
 class RegionSubject:
     """A region of a structure: settle or skip its voxels, or reopen it for another decision.
 
-    accept: as the consensus has them; take: as one rater has them; paint: as the expert drew them; skip.
+    "accept" settles them as in the consensus, "take" as marked by one rater, "paint" as drawn by the expert.
     """
 
     kind: ClassVar[str] = "masks"

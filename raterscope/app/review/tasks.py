@@ -46,9 +46,9 @@ class ItemDecisions:
     def add(self, subject: Hashable, decision: int, verb: str, over: Collection[str] | None = None) -> None:
         """Add the latest decision on a subject.
 
-        To skip a subject that is settled changes nothing.
+        Skipping a settled subject changes nothing.
 
-        `over`: collection of str, the verbs of earlier decisions that it supersedes; None for all.
+        `over`: verbs of earlier decisions that it supersedes; None for all.
         """
         verbs = self._said.setdefault(subject, {})
         if verb == SKIP and any(earlier != SKIP for earlier in verbs.values()):
@@ -207,7 +207,7 @@ class BiasesOfQuestion:
 def described_structures(decisions: Sequence[Decision], state: ReviewState) -> dict[str, Coding]:
     """Read the codings of structures from the journal; the last decision in effect counts.
 
-    `decisions`: all of them, in order. `state`: effect of the decisions.
+    `decisions`: all decisions, in order. `state`: effect of the decisions.
     """
     names = state.names_of("masks")
     return {
@@ -339,10 +339,10 @@ def known_voxels(
 ) -> NDArray[np.int8] | None:
     """Combine the settled voxels of a structure within a box, the latest on top.
 
-    `regions`: as `ReviewState.regions` gives them.
-    `settled`: by `Region.voxels`.
-    `origin`, `shape`: (slice, row, column), the part.
-    Returns (Z, Y, X) or None: 1 inside, 0 outside, `OPEN` elsewhere; None where nothing is settled.
+    `regions`: as in `ReviewState.regions`.
+    `settled`: voxels by `Region.voxels`.
+    `origin`, `shape`: (slice, row, column) of the box.
+    The result, (Z, Y, X), is 1 inside, 0 outside, `OPEN` elsewhere. It is None if nothing is settled.
     """
     known: NDArray[np.int8] | None = None
     for region in regions:
