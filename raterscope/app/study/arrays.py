@@ -46,10 +46,7 @@ class DamagedError(Exception):
 
 
 def pack(record: Any) -> tuple[int, Iterator[bytes]]:
-    """Pack a dataclass into compressed chunks.
-
-    Returns `size`: bytes before compression. `chunks`, iterator of bytes.
-    """
+    """Pack a dataclass; return its size before compression, and the compressed chunks."""
     arrays: list[np.ndarray] = []
     header = msgspec.json.encode(_describe(record, arrays, [0]))
     raw = [len(header).to_bytes(8, "little"), header, *(array.tobytes() for array in arrays)]
@@ -62,9 +59,9 @@ def pack(record: Any) -> tuple[int, Iterator[bytes]]:
 def unpack(kind: type[Record], size: int, chunks: Iterable[bytes]) -> Record:
     """Unpack a dataclass.
 
-    Raises `DamagedError` when the bytes are not a `kind`, or declare sizes that are not there.
+    Raises `DamagedError` if the bytes are not a `kind`, or declare wrong sizes.
 
-    `kind`: type, the packed value. `size`: bytes before compression, from `pack`. `chunks`: in order.
+    `kind`: type of the packed value. `size`, `chunks`: as from `pack`.
     """
     if not 8 <= size <= LARGEST:
         raise DamagedError(f"a record declares {size} bytes")

@@ -60,13 +60,13 @@ class _Numbers:
 
 
 def copy_case(source: Study, target: Study, rename: Rename, runs: MergedRuns) -> dict[tuple[str, int], int]:
-    """Copy a study into another within the present change; the study itself stays as it is.
+    """Copy a study into another within the present change; return the items with results.
 
-    Of each item the result shown is copied. Decisions on items are copied; those that exclude, include or
-    down-weight annotators concern the whole study and stay behind.
+    The source stays unchanged. The shown result of each item is copied. Decisions on items are copied; those
+    that exclude, include or down-weight annotators concern the whole study and stay behind.
 
-    `rename`: gives names that the other study does not have. `runs`: runs of the other study that receive the
-    results. Returns by (kind, item in the case): the items with results.
+    `rename`: returns names that the other study does not have. `runs`: runs of the other study that receive
+    the results. The items in the target are by kind and item of the source.
     """
     with source.reading() as old, target.change() as new:
         target.forget_annotators()

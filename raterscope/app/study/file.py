@@ -95,11 +95,11 @@ class StudyFile:
     def open(cls, path: Path | str, *, to_read: bool = False, lock: bool = True) -> Self:
         """Open a study for this process alone.
 
-        Raises `StudyError` when it is missing, no study, damaged, open elsewhere, from a newer version, or
+        Raises `StudyError` if it is missing, no study, damaged, open elsewhere, from a newer version, or
         cannot be written.
 
-        `to_read`: it is enough to read it: then one that cannot be written is opened too, and of one that is
-        open elsewhere a snapshot, which stays as the study was then. `lock`: see `opening.connect`.
+        `to_read`: open it for reading only. Then a study that cannot be written is opened too; of a study
+        that is open elsewhere, a snapshot of its present state is opened. `lock`: see `opening.connect`.
         """
         full = Path(path).resolve()
         return cls(full, *connect(full, to_read=to_read, lock=lock))
@@ -205,7 +205,7 @@ class StudyFile:
     def discard(self, file_identity: tuple[int, int] | None = None) -> None:
         """Close the study, and remove its file if this process created it.
 
-        `file_identity`: identity, of the file that this process made, where `create` did not.
+        `file_identity`: identity of the file that this process made, if `create` did not make it.
         """
         self._close(file_identity or self._made)
 

@@ -25,14 +25,13 @@ _FOLDS = 5
 def read_groups(
     study: Study, source: Path, column: str | None = None
 ) -> tuple[dict[str, tuple[int, ...]], list[str]]:
-    """Read the groups of a study's images.
+    """Read the groups of a study's images by name, as numbers of images; return them and notices.
 
     Raises `InputError` for a table without columns of images and groups, with an image in two groups, or
-    without any image of the study; for folders, if an image has no file.
+    without any image of the study, and for folders if an image has no file.
 
     `source`: a table, "folders", or "study" for the groups that were stored with `store_groups`. `column`:
-    column of the groups; by default the first that is named group, patient, slide, site or similarly. Returns
-    `groups`, by name: numbers of the images, groups by name. `notices`.
+    column of the groups; by default the first that is named group, patient, slide, site or similarly.
     """
     entries = study.images()
     if str(source) == FOLDERS:
@@ -60,7 +59,7 @@ def read_groups(
 
 
 def store_groups(study: Study, source: Path, column: str | None = None) -> list[str]:
-    """Store the groups of a study's images; see `read_groups`. Returns what was stored, in sentences."""
+    """Store the groups of a study's images, see `read_groups`; describe them in sentences."""
     groups, notices = read_groups(study, source, column)
     with study.change():
         study.settings.set_groups(groups)

@@ -51,12 +51,10 @@ def assign_images(
     extent: tuple[float, float] | None,
     skip_unknown: bool,
 ) -> tuple[list[ImageEntry | None], list[str]]:
-    """Find the study's image for each of a table's, or make an entry where the size is known.
+    """Find or, if the size is known, make the study's image for each of a table; also return notices.
 
-    `Study.add_clicks` describes what is skipped. Raises `StudyError` for images of unknown size that are not
-    in the study, unless they are skipped.
-
-    Returns `entries`: one an image of the table; None for an image that is left out. `notices`.
+    `Study.add_clicks` describes the images that are skipped; their entries are None. Raises `StudyError` for
+    images of unknown size that are not in the study, unless they are skipped.
     """
     entries: list[ImageEntry | None] = []
     unknown: list[int] = []
@@ -109,8 +107,8 @@ def write_marks(
 ) -> ImportSummary:
     """Store a table's marks within the present transaction, one record for each image.
 
-    `entries`: the study's image for each of the table's. `present`: gives what the study holds of an image
-    that has marks of this kind already. `notices`: sentences to add to the table's own.
+    `entries`: the study's image for each image of the table. `present`: returns the marks of this kind that
+    the study has of an image. `notices`: sentences to add to the table's own.
     """
     kind = kind_of(table)
     file, all_notices = plain(table.path.name, 200), (*table.notices, *notices)

@@ -110,7 +110,7 @@ def set_scheme(study: Study, question: int, scheme: Scheme) -> None:
 def order_classes(study: Study, order: Sequence[str]) -> bool:
     """Declare the grades of all questions that have no other answers and classes; False if there are none.
 
-    `order`: from the lowest to the highest.
+    `order`: grades from the lowest to the highest.
     """
     ordered = False
     for entry in study.questions():
@@ -153,7 +153,7 @@ def programs_of(
 ) -> tuple[Program, ...]:
     """Return the class probabilities of programs; a vote without probabilities is certain.
 
-    `programs`: names of annotators. `imported`: the last import that counts; all of them by default.
+    `programs`: names of annotators. `imported`: the last import that counts; by default all count.
     """
     crowd = study.vote_set(question, imported)
     names = study.annotators()
@@ -196,7 +196,7 @@ def excluded_votes(
 ) -> Labels | None:
     """Return the votes that are not counted as votes, of excluded annotators and programs; None without any.
 
-    `imported`: the last import that counts; all of them by default.
+    `imported`: the last import that counts; by default all count.
     """
     if not excluded:
         return None
@@ -422,9 +422,9 @@ _INSERT = "INSERT OR REPLACE INTO contents(question, task, field, position, valu
 
 
 def add_contents(study: Study, contents: TaskContents, question: int = 0) -> str:
-    """Store the contents of tasks, of all questions or of one; later ones replace earlier ones.
+    """Store the contents of tasks, of all questions or of one; return a sentence.
 
-    Returns a sentence.
+    Later contents replace earlier ones.
     """
     rows = [
         (question, task, field, position, text)

@@ -73,7 +73,7 @@ class Lock:
 def in_use(study: Path, *, locked_by_us: bool = False) -> str:
     """Explain why a study cannot be opened: its owner, if known, or that there are no locks.
 
-    `locked_by_us`: this process holds the lock beside the study, and SQLite was refused its own.
+    `locked_by_us`: whether this process holds the lock beside the study, and SQLite could not get its own.
     """
     if locked_by_us and _has_no_locks(_lock_file(study)):
         return NO_LOCKS
@@ -187,7 +187,8 @@ _GROWING = {"decisions": "decision", "imports": "import", "runs": "run", "viewed
 def refuse_left_log(path: Path) -> None:
     """Refuse a study whose last changes are in the log of another name.
 
-    `path`: of a study that is not open. Raises `StudyError`: with what is in the log, and how it is taken in.
+    `path`: path of a study that is not open. Raises `StudyError` with the log's contents, and how to restore
+    them.
     """
     for log in _logs_without_study(path):
         changes = _added(path, log)
@@ -259,8 +260,8 @@ _PAUSE = 0.05
 class Snapshot:
     """Copies of a study's files in a folder for temporary files, which `release` removes.
 
-    Raises `StudyError` when the study changes too fast to be copied. Raises `OSError` when a file cannot be
-    read, or the copy not be written.
+    Raises `StudyError` if the study changes too fast to be copied. Raises `OSError` if a file cannot be read,
+    or the copy cannot be written.
     """
 
     def __init__(self, study: Path) -> None:

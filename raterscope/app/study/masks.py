@@ -170,7 +170,7 @@ def _codings(masks: Sequence[PlacedMask]) -> dict[str, Coding]:
 def mask_entries(study: Study, image: int | None = None, run: RunEntry | None = None) -> list[MaskEntry]:
     """List the masks, image by image, structures and annotators in the order in which they came.
 
-    `run`: give those that went into this run: none imported later, none of who was excluded.
+    `run`: list only masks that this run used: none imported later, none of excluded annotators.
     """
     names, renamed = study.annotators(), study.shown.names("masks")
     excluded = set() if run is None else set(run.excluded)
@@ -201,8 +201,8 @@ def read_masks(
 ) -> dict[str, MaskRecord]:
     """Read every annotator's mask of a structure, the latest of each, in the annotators' order.
 
-    `run`: see `mask_entries`; of joined names the first one's mask. `truth`: give the truth instead, under
-    the name "truth"; empty where there is none.
+    `run`: see `mask_entries`; of joined names the mask of the first counts. `truth`: return the truth
+    instead, under the name "truth"; empty if there is none.
     """
     names, frame = study.annotators(), study.image(image).lattice.shape
     excluded = set() if run is None else set(run.excluded)
@@ -284,10 +284,10 @@ def assemble(
     """Combine the masks of one structure on their common bounding box.
 
     `records`: at least one.
-    `grid`: the whole image's.
-    `margin`: room about the masks, mm.
+    `grid`: grid of the whole image.
+    `margin`: space around the masks, mm.
     `regions`, `settled`: decisions of the expert, see `known_voxels`; the box contains them too.
-    `look`: called before each mask, and may raise what is to end the work.
+    `check`: called before each mask; it may raise an exception to stop.
     """
     pieces = [(record.origin, record.values.shape) for record in records.values() if record.values.size]
     pieces += [

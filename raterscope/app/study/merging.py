@@ -79,15 +79,15 @@ class MergedStudy:
 def merge_studies(
     paths: Sequence[Path], target: Path, watch: Watch = silent, *, incomplete: bool = False
 ) -> list[MergedStudy]:
-    """Merge copies of one study into a new one, completely or not at all.
+    """Merge copies of one study into a new one, completely or not at all; return each merged study.
 
     Raises `StudyError` if a study is not a copy of the first one, a blind second read is not complete, or a
     file cannot be read or written.
 
     `paths`: two studies or more; annotations and runs are those of the first that is no blind copy.
-    `target`: of a file that does not exist yet.
+    `target`: file that does not exist yet.
     `incomplete`: whether a blind second read may be merged before both experts decided on the same subjects.
-    Returns one for each study after the first.
+    There is one result for each study after the first.
     """
     first, *others = sorted(paths, key=_is_blind)
 
@@ -182,12 +182,12 @@ def _imports(study: Study) -> list[Hashable]:
 
 
 def add_decisions(study: Study, other: Study, watch: Watch = silent, *, name: str = "") -> MergedStudy:
-    """Append the decisions and views of a copy to a study's, and reopen what both decided differently.
+    """Append the decisions and views of a copy to a study's, and reopen items that both decided differently.
 
     Decisions that the study has already are left out. A spot that both experts added is kept once.
 
-    `study`: it receives them. `other`: a copy of it, or of the same study. `name`: file that tells the
-    experts of the study from those of the other; by default its own.
+    `study`: study that receives them. `other`: a copy of it, or of the same study. `name`: name of the file,
+    which distinguishes the experts of the study from those of the other; by default its own.
     """
     journals = Journals(study, other, name or study.path.name)
     merged, differences, twice = _compare(journals)
@@ -373,7 +373,7 @@ class MergedRuns:
     """Runs of a study that receive the results of cases.
 
     Cases share a run if they have the same kind, algorithm, settings, seed and versions. A run that depends
-    on decisions, or on a part of the annotations only, stays a run of its own.
+    on decisions, or on a part of the annotations only, remains a separate run.
 
     `first`: number of the first run that may receive results; earlier runs are complete.
     """
@@ -408,7 +408,7 @@ class MergedRuns:
         """Add the run of a case, within the present change, and return the number of the merged run.
 
         `complete`: whether the run used all annotations of the case. `imported`: the last import of the case
-        that the run used, as the study numbers it. `answers`: by image.
+        that the run used, as the study numbers it. `answers`: answers by image.
         """
         grows = complete and not (
             entry.known

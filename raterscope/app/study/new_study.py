@@ -49,16 +49,14 @@ def save_elsewhere(
     study: Study, path: Path, works: Sequence[Callable[[Study, Watch], Any]] = (), watch: Watch = silent,
     prepare: Callable[[sqlite3.Connection], object] | None = None,
 ) -> list[Any]:  # fmt: skip
-    """Copy a study and change the copy, completely or not at all; the study itself stays unchanged.
+    """Copy a study and change the copy, completely or not at all; return the results of the changes.
 
-    The copy finds its images where the study does. Raises `StudyError` when there is a file of that name, the
-    folder cannot be written, or the study not be read.
+    The copy finds its images where the study does; the study itself stays unchanged. Raises `StudyError` if
+    there is a file of that name, the folder cannot be written, or the study cannot be read.
 
-    `path`: of a file that is not there yet.
-    `works`: sequence of callables, ``work(copy, watch)`` changes the copy, each in its turn.
-    `prepare`: ``prepare(connection)`` removes rows of the copy before the file is there; their space is
-        cleared.
-    Returns result of each job.
+    `path`: file that does not exist yet.
+    `works`: functions that change the copy, one after another.
+    `prepare`: removes rows of the copy before the file appears; their space is cleared.
     """
     path = path.resolve()
     with study.reading() as connection:
@@ -150,10 +148,11 @@ class CopiedStudy:
 def copy_for_reader(study: Study, target: Path, *, blind: bool, watch: Watch = silent) -> CopiedStudy:
     """Copy a study for a second reader, completely or not at all.
 
-    Raises `StudyError` if there is a file of that name, the folder cannot be written, or the study not read.
+    Raises `StudyError` if there is a file of that name, the folder cannot be written, or the study cannot be
+    read.
 
-    `target`: of a file that does not exist yet. `blind`: whether the copy leaves out all decisions and what
-    follows from them.
+    `target`: file that does not exist yet. `blind`: whether the copy leaves out all decisions and their
+    effects.
     """
     decisions, runs = study.decisions(), study.runs.all()
     if not blind:

@@ -107,12 +107,12 @@ def connect(
 ) -> tuple[sqlite3.Connection, StudyResource | None]:
     """Check a study's file and open it for this process alone; see `shut`.
 
-    Raises `StudyError` when it is missing, no study, damaged, open elsewhere, from a newer version, or cannot
+    Raises `StudyError` if it is missing, no study, damaged, open elsewhere, from a newer version, or cannot
     be written.
 
-    `to_read`: it is enough to read it: then one that cannot be written is opened too, beside other readers,
-    and of one that is open elsewhere a snapshot. `lock`: False with `to_read` writes nothing to the disk, as
-    a lock does: for many studies in a row.
+    `to_read`: open it for reading only. Then a study that cannot be written is opened too, beside other
+    readers; of a study that is open elsewhere, a snapshot is opened. `lock`: False, with `to_read`, writes no
+    lock to the disk, which suits many studies in a row.
     """
     writable = _look_from_outside(path, to_read)
     if to_read and not lock and not log_of(path).exists():
@@ -259,10 +259,10 @@ def shut(
 ) -> None:
     """Close the file, leaving one plain file.
 
-    Raises `StudyError` when that is not possible: what was written last is in another file, beside it.
+    Raises `StudyError` if that is not possible: the latest changes are then in another file beside it.
 
-    `discard`: identity, of the file that this process made: it is removed while it is locked, unless another
-    took its place.
+    `discard`: identity of the file that this process made. It is removed while it is locked, unless another
+    file replaced it.
     """
     full = False
     try:

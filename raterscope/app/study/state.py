@@ -93,7 +93,7 @@ class ShownRuns:
     def run(self, item: int, kind: str, chosen: int | None = None) -> int | None:
         """Return the run shown of an item; None if none is valid under the journal.
 
-        `chosen`: the run that is chosen to be shown; by default as `chosen` says.
+        `chosen`: the run that is chosen to be shown; by default that of the attribute `chosen`.
         """
         only = self._state.only if self._state.only is not None and self._state.only.kind == kind else None
         if only is not None and item not in only.items:
@@ -163,7 +163,7 @@ class ShownRuns:
     def outdated(self, run: RunEntry, items: Sequence[int]) -> list[str]:
         """Describe changes of journal and annotations since a run, in sentences.
 
-        Decisions made since are no part of it: they are laid over what the run says.
+        Later decisions do not count: they are applied to the results of the run.
 
         `items`: items for which the run is shown.
         """
@@ -463,9 +463,9 @@ class ViewLog:
         self._file = file
 
     def record(self, views: Sequence[View]) -> list[View]:
-        """Append views to the record; they are on disk when this returns.
+        """Append views to the record, on disk; return them with numbers and times.
 
-        Returns with their numbers, their time, and the user's name where `who` was empty.
+        An empty `who` becomes the user's name.
         """
         time, user = datetime.now(UTC), user_name()
         with self._file.change() as connection:

@@ -136,11 +136,10 @@ def last_import_for(connection: sqlite3.Connection, question: int, last: int | N
 def merge_names(
     packs: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]],
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[NDArray[np.int32]]]:
-    """Merge the names of several imports, in the order of first appearance.
+    """Merge the names of several imports in order of appearance; return names, pictures and tables.
 
-    `packs`: sequence of (names, pictures), as `pack_names` packs them; no bytes where no picture is named at
-    all. Returns `names, pictures`: of all; the last picture that is named counts. `tables`, list of (n,): for
-    each import, its names' numbers among all.
+    `packs`: names and pictures, as from `pack_names`; pictures are empty if none is named. The last picture
+    of a name counts. A table, (n,), maps an import's names to their numbers among all.
     """
     number: dict[str, int] = {}
     pictures: list[str] = []
@@ -242,7 +241,8 @@ class VoteSet:
     def labels(self, annotators: Sequence[str], known: ClassArray | None = None) -> Labels:
         """Return the votes as input of a fusion.
 
-        `annotators`: all of the study's, by number. `known`: (N,), known truths, which are held fixed.
+        `annotators`: all annotators of the study, by number. `known`: (N,), known truths, which are held
+        fixed.
         """
         scheme = self.scheme
         return Labels(
@@ -271,7 +271,7 @@ def class_indices(values: ClassArray, names: Sequence[str], classes: Sequence[st
 def votes_record(table: LabelTable, annotator_ids: NDArray[np.int32]) -> VotesRecord:
     """Make the record of a file's votes.
 
-    `annotator_ids`: (K,), the number of each of its annotators.
+    `annotator_ids`: (K,), number of each of its annotators.
     """
     return VotesRecord(
         tasks=pack_names(table.tasks),
@@ -319,10 +319,10 @@ def read_vote_set(
 def join_votes(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) -> VoteSet:
     """Join the votes of several imports or files.
 
-    Raises `ValueError, IndexError` where these are no votes of so many annotators.
+    Raises `ValueError` or `IndexError` if votes do not fit the number of annotators.
 
-    `records`: in the order in which they came. `scheme`: knows all of their outputs. `annotators`: number of
-    annotators.
+    `records`: records in the order of import. `scheme`: contains all of their outputs. `annotators`: number
+    of annotators.
     """
     tasks, pictures, tables = merge_names([(record.tasks, record.pictures) for record in records])
     output_index = {name: position for position, name in enumerate(scheme.outputs)}
