@@ -41,7 +41,7 @@ LARGE_TEXT, TAB_TIGHT = 1.4, 8
 class TopBar(QWidget):
     """Menu, study name, workspace tabs and Fuse; progress and Cancel replace Fuse while a job runs.
 
-    `workspaces`: sequence of (kind, title), the tabs.
+    `workspaces`: kind and title of each tab.
     """
 
     workspace_chosen = Signal(str)
@@ -251,9 +251,9 @@ def _named_label(name: str, text: str = "") -> QLabel:
 
 
 class ActionBar(QWidget):
-    """Problem of the study, with buttons for what can be done; the first is the recommended one.
+    """Problem of the study, with buttons for possible actions; the first is the recommended one.
 
-    `title`: shown in front of the words; empty for none. `actions`: the buttons' labels.
+    `title`: title in front of the text; empty for none. `actions`: the buttons' labels.
     """
 
     def __init__(self, title: str, actions: Sequence[str], parent: QWidget | None = None) -> None:

@@ -201,7 +201,7 @@ _TRIES, _PAUSE = 20, 0.1
 
 
 class ReadingMode(QObject):
-    """Shows one reading file in the window, in place of a study.
+    """Display of one reading file in the window, in place of a study.
 
     `pages`: pages of the window. `around`: bars that are hidden while a reader reads.
     """

@@ -57,7 +57,7 @@ _ABOUT_GROUPS = "A group, such as a patient or slide, is counted over its {item}
 def menu_entries(kind: str, *, readers: bool = False) -> Iterator[tuple[str, Export, bool]]:
     """List the entries of a kind's Export menu: label, export, and whether it is de-identified.
 
-    `readers`: list those of a collected reader study too.
+    `readers`: include entries of a collected reader study.
     """
     offered = (ALL_ANNOTATORS, find_export("decisions", tuple(KINDS))) if kind == "annotators" else exports()
     for export in offered:
@@ -284,7 +284,7 @@ AT_ONCE = 10_000
 
 
 class FigureExporter(QObject):
-    """Writes figures that are saved through their menus.
+    """Writer of figures that are saved through their menus.
 
     `item`: returns the number of the item on screen. `run`: returns the run on screen; None if nothing was
     fused.

@@ -46,7 +46,7 @@ DRIVE_TIMEOUT_MS = 2000
 
 
 class RecentStudies(QObject):
-    """Lists the recent studies, except those that are known to be missing.
+    """List of the recent studies, except those that are known to be missing.
 
     A thread checks whether they exist: a network drive that does not answer would block the window.
     """

@@ -251,9 +251,9 @@ _Question = UnknownColumns | UnknownAnnotators | OtherGrid
 
 
 class Importer(QObject):
-    """Reads files, shows what was understood, and imports it when that is confirmed.
+    """Import of files: reads them, shows a preview, and stores them once it is confirmed.
 
-    Without an open study, a new one is created with all of it, or not at all.
+    Without an open study, a new one is created with all files or not at all.
     """
 
     # message, refused: imported annotations, and errors

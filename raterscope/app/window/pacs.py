@@ -39,7 +39,7 @@ _KEYS = ("pacs_address", "pacs_certificates")
 
 
 class PacsTransfer(QObject):
-    """Asks what to fetch or store, and does it.
+    """Dialogs to fetch series from a PACS, or to store them there.
 
     `case`: returns the number of the case of masks on screen; None for none.
     """

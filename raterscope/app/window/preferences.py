@@ -172,10 +172,7 @@ def apply_chosen_theme(name: str) -> None:
 
 
 def change_text_size(steps: int) -> int:
-    """Make the interface's text larger, with negative steps smaller, with 0 normal; store the size.
-
-    Returns `percent`: the new size.
-    """
+    """Make text larger, with negative steps smaller, with 0 normal; store and return the size in percent."""
     percent = USUAL_PERCENT if not steps else text_percent() + steps * STEP
     percent = round(100 * min(max(percent / 100, theme.SMALLEST), theme.LARGEST))
     remember("text_percent", percent)
@@ -337,7 +334,7 @@ class ReopenBar(ActionBar):
 
 
 class SessionRestore(QObject):
-    """Notes what the window shows, and offers to reopen it after a crash.
+    """Note of the window's contents, and the offer to reopen them after a crash.
 
     `folder`: folder of the notes; None to write none.
     """

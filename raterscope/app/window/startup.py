@@ -36,7 +36,7 @@ long, and the window stops for each search."""
 def main(paths: Sequence[Path] = ()) -> int:
     """Show the window until it is closed, and return the exit status.
 
-    Raises `InputError`: if Qt can open no display.
+    Raises `InputError` if Qt cannot open a display.
     """
     share_heaps()
     application = _make_application()
@@ -156,7 +156,7 @@ SETTLED = 0.5  # seconds without work
 def take(study: Path, picture: Path) -> None:
     """Open a study in an offscreen window, go to the most disputed item, and save a PNG.
 
-    Raises `RuntimeError`: if the study does not open or the picture cannot be written.
+    Raises `RuntimeError` if the study does not open or the picture cannot be written.
     """
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     from PySide6.QtWidgets import QApplication
