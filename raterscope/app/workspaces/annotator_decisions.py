@@ -71,10 +71,10 @@ class Preview:
 
 
 class AnnotatorDecisions(QObject):
-    """Makes the decisions on the selected annotators.
+    """Decisions on the selected annotators.
 
-    `selected`: gives the main names of the selected annotators, the current one first. `shown`:
-    ``shown(name)`` gives a name as it is shown. `reasons`: offered for an exclusion.
+    `selected`: returns the main names of the selected annotators, the current one first. `shown`: returns a
+    name as it is shown. `reasons`: reasons offered for an exclusion.
     """
 
     message = Signal(str)

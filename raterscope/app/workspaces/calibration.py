@@ -22,9 +22,9 @@ _WAIT = 400
 
 
 class Calibration(QObject):
-    """Fills the trust panel of a run in the background.
+    """Calibration of a run, which fills the trust panel in the background.
 
-    `queue`: its header names what contradicts the run. `kind`: kind of annotation. `costly`: whether the
+    `queue`: its header shows contradictions to the run. `kind`: kind of annotation. `costly`: whether the
     comparison takes long. It then runs only if the panel is visible or something may contradict the run; see
     `show`.
     """

@@ -18,9 +18,10 @@ from raterscope.widgets.panels.activity_panels import CommentField
 
 
 class Comments(QObject):
-    """Shows the comment on what is selected below the evidence, and stores a changed one as a decision.
+    """Comment on the selected item, shown below the evidence; a changed one is stored as a decision.
 
-    `panel`: the panel of evidence. `subject`: returns what is selected; only called while an item is shown.
+    `panel`: the panel of evidence. `subject`: returns the selected subject; only called while an item is
+    shown.
     """
 
     KEY = "Ctrl+M"
@@ -79,9 +80,9 @@ class Comments(QObject):
 
 
 class Renaming(WorkspacePart[Any, Any]):
-    """Asks for a new name, and records it.
+    """Dialog that asks for a new name, and records it.
 
-    `selected`: returns the name of what is selected; empty for nothing.
+    `selected`: returns the selected name; empty for none.
     """
 
     KEY = "Ctrl+R"

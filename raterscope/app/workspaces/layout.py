@@ -80,8 +80,8 @@ class WorkspaceLayout(QWidget):
     ) -> Iterator[None]:
         """Put the regions in their places, in steps.
 
-        `below`: widgets beside history and jobs at the bottom. Tabs are best filled afterwards: Qt styles all
-        that a widget holds again wherever it is put. `widths`: widths of the bottom's parts, the history
+        `below`: widgets beside history and jobs at the bottom. Fill tabs afterwards, because Qt styles all
+        contents of a widget again when it is moved. `widths`: widths of the bottom's parts, the history
         first.
         """
         self.queue, self.canvas, self.evidence = queue, canvas, evidence
@@ -151,10 +151,10 @@ class WorkspaceLayout(QWidget):
         self.bottom.insertWidget(0, self._lower[1])
 
     def add_shortcuts(self, described: Sequence[ActionEntry], walked: Sequence[QWidget]) -> None:
-        """Add actions to the Review menu, and those that lead through the window.
+        """Add actions to the Review menu, and those that move through the window.
 
-        `described`: sequence of (words, keys, slot). `walked`: widgets in which Tab goes to the next disputed
-        item, as in lists; in forms it moves the focus.
+        `walked`: widgets in which Tab goes to the next disputed item, as in lists; in forms it moves the
+        focus.
         """
         everywhere: tuple[ActionEntry, ...] = (
             ("Next region of the window", "F6", partial(self.go_to_region, 1)),

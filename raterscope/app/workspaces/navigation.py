@@ -45,10 +45,10 @@ class Scene(Protocol):
 
 
 class Navigation(QObject):
-    """Reads the scene of the current item in the study's thread, and analyses it in another.
+    """Reader of the current item's scene in the study's thread, which analyses it in another.
 
-    `noun`: name of an item in the job list: "image". `read`: ``read(item, run, study, watch)`` returns the
-    scene. `analyse`: ``analyse(scene, watch)`` returns the analysis.
+    `noun`: name of an item in the job list: "image". `read`: returns the scene of an item and a run.
+    `analyse`: returns the analysis of a scene.
     """
 
     arrived = Signal(object, object)  # scene, analysis: the scene to show; None twice without an item
@@ -332,9 +332,9 @@ class Pixels(Protocol):
 
 
 class PixelLoader(QObject):
-    """Loads the pixels of images in the background, and caches those of the latest images.
+    """Loader of the pixels of images in the background, with a cache of the latest images.
 
-    `load`: ``load(entry, path, watch)`` returns the pixels.
+    `load`: returns the pixels of an image.
     """
 
     pixels = Signal(int, object)  # image, pixels: pixels of the current image

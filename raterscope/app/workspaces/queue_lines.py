@@ -97,10 +97,10 @@ class Totals:
 class QueueLines:
     """Summaries of the images of a queue, their order, and the sums over all.
 
-    For 10,000 images this takes longer than a frame: make it in another thread, which then hands it over.
+    For 10,000 images this takes longer than a frame: make them in another thread.
 
     `names`: names of the images. `unknown`: summary of an image without a result. `summaries`: summaries of
-    the other images; there may be more than names. `short`: short names, as of earlier lines.
+    the other images; there may be more than names. `short`: short names, as in earlier lines.
     """
 
     def __init__(

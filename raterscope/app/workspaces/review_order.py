@@ -80,17 +80,16 @@ def next_item(
     *,
     finish: bool,
 ) -> int | None:
-    """Find the next item to be settled in this unit, or continue in another.
+    """Find the next item to settle in this unit, or continue in another: `ELSEWHERE`; None if none is left.
 
     Items that were not skipped come first: those ahead in this unit, then those of other units, then those
     behind. After a decision, those behind come before other units, so that an image is finished first.
     Skipped items come last, in the same order. Settled items never come.
 
-    `waiting`: ``waiting(skipped)`` lists the items of this unit still to be settled, without the current one.
-    `rank`: sort key of the items. `current`: rank of the current item; None without one. `step`: 1 for the
-    next item, -1 for the previous. `elsewhere`: ``elsewhere(step, skipped, finish)`` goes to the next unit
-    with such items, and returns whether there is one. `finish`: whether the step follows a decision. Returns
-    the item to go to; `ELSEWHERE` if it is in another unit, None if none is left.
+    `waiting`: lists the skipped, or the other, items of this unit still to be settled, without the current
+    one. `rank`: sort key of the items. `current`: rank of the current item; None without one. `step`: 1 for
+    the next item, -1 for the previous. `elsewhere`: goes to the next unit with such items, and returns
+    whether there is one. `finish`: whether the step follows a decision.
     """
     for skipped in (False, True):
         order = sorted(waiting(skipped), key=rank, reverse=step < 0)
@@ -118,7 +117,8 @@ def next_unit(
 ) -> Key | None:
     """Find the next unit with items to settle after the current one, wrapping round; None without.
 
-    `units`: sequence of (key, Part), units in the order of the queue. `current`: key of the unit on screen.
+    `units`: keys and parts of the units, in the order of the queue.
+    `current`: key of the unit on screen.
     `skipped`: whether to look for skipped items, or for the others.
     """
     at = next((row for row, (key, _) in enumerate(units) if key == current), -1)
@@ -133,13 +133,12 @@ Contested = Callable[[ReviewState, int], Mapping[str, str]]
 
 
 class RemainingQuestions(QObject):
-    """Counts the disputed items of each question that are still to be decided, and shows it above the queue.
+    """Number of disputed items of each question that are still to be decided, shown above the queue.
 
-    `kind`: kind of annotation. `read`: ``read(question, study)`` names the disputed items of a question; None
-    if it is not fused. A mapping gives the number of errors that a decision on each is expected to correct.
-    `settled`: ``settled(review, question)`` names the decided and the skipped items. `contested`:
-    ``contested(review, question)`` names the items on which several experts differ, and why. `noun`: name of
-    an item. `tip`: definition of the decisions that matter.
+    `kind`: kind of annotation. `read`: returns the disputed items of a question; None if it is not fused. A
+    mapping has the number of errors that a decision on each is expected to correct. `settled`: returns the
+    decided and the skipped items. `contested`: returns the items on which several experts differ, and why.
+    `noun`: name of an item. `tip`: definition of the decisions that matter.
     """
 
     changed = Signal()  # the counts may have changed

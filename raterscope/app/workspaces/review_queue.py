@@ -33,17 +33,16 @@ Summarize = Callable[[int, Any, ReviewState], Summary]
 
 
 class ReviewQueue(QObject):
-    """Keeps the lines of the queue up to date with runs and decisions.
+    """Lines of the queue, kept up to date with runs and decisions.
 
     Results are read a few images at a time, so that a decision never waits for all of them. If outlines of
-    all can be read at once, the lines are in order before.
+    all can be read at once, the lines are sorted earlier.
 
-    `kind`: kind of annotation. `read`: ``read(images, study, watch)`` reads the results of images, in the
-    study's thread. `summarize`: ``summarize(image, result, review)`` returns a line's Summary; with None as
-    result, that of an image without any. `outline`: ``outline(images, study, watch)`` quickly reads outlines
-    of results, of the images that have one. It is `read` where all results can be read at once. `nouns`:
-    names of an item and of what is settled on it: "image" and "spot". `tip`: definition of the decisions that
-    matter.
+    `kind`: kind of annotation. `read`: reads the results of images, in the study's thread. `summarize`:
+    returns the summary of an image's line; with None as result, that of an image without any. `outline`:
+    quickly reads outlines of the results of images that have one; it is `read` if all results can be read at
+    once. `nouns`: names of an item and of what is settled on it: "image" and "spot". `tip`: definition of the
+    decisions that matter.
     """
 
     ordered = Signal()  # all lines are known and in order

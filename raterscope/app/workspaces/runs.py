@@ -184,7 +184,7 @@ def run_to_repeat(runs: Sequence[RunEntry], chosen: int | None) -> RunEntry | No
 
 
 class RunControl(QObject):
-    """Connects the Fuse panel, the history and the job list of a screen with the document.
+    """Connection of the Fuse panel, the history and the job list of a screen with the document.
 
     `session`: its `chosen_run` and `run` are set here. `kind`: kind of annotation.
     """

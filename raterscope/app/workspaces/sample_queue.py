@@ -30,7 +30,7 @@ from raterscope.widgets.panels.queue_panel import FILTERS, QueueFrame, QueuePane
 
 
 class SampleQueue(QObject):
-    """Shows the open sample of a kind in place of its queue, and leads through it.
+    """The open sample of a kind, shown in place of its queue.
 
     `queue`: the queue of the workspace.
     """
@@ -252,13 +252,13 @@ Key = tuple[int, str]
 
 
 class StudyQueue(QObject):
-    """Orders the items of all questions by the probability that their result is wrong.
+    """Queue of the items of all questions by the probability that their result is wrong.
 
     That probability can be compared between questions with other answers and other annotators. The queue is a
-    tab of the workspace, only in gathered studies of several questions; in others, a question is finished
+    tab of the workspace in gathered studies of several questions. In other studies, a question is finished
     before the next one.
 
-    `remaining`: knows the disputed items and what is decided. `is_blind`: returns whether the queue must be
+    `remaining`: source of the disputed and the decided items. `is_blind`: returns whether the queue must be
     hidden.
     """
 

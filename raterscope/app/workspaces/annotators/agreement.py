@@ -90,10 +90,10 @@ class AlphaPlot(ChartPanel):
 
 
 class AgreementPlots(QObject):
-    """Fills the two plots for the selected annotators, while they are visible.
+    """The two plots for the selected annotators, filled while they are visible.
 
-    `tabs`: it gets a tab for each plot. `names`: gives the selected annotators: of each all names, the main
-    name first. `shown`: ``shown(name)`` gives a name as it is shown.
+    `tabs`: gets a tab for each plot. `names`: returns all names of each selected annotator, the main name
+    first. `shown`: returns a name as it is shown.
     """
 
     def __init__(

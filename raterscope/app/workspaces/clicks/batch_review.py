@@ -80,7 +80,7 @@ class CropShelf(QObject):
         self._requested.clear()
 
     def set_scale(self, radii: Sequence[float], size: float | None) -> bool:
-        """Choose the width that fits most spots; returns whether all crops must be cut again.
+        """Choose the width that fits most spots; return whether all crops must be cut again.
 
         `radii`: best half width of each spot. `size`: common pixel size in micrometres; None to use the
         pixels of each image.

@@ -129,10 +129,10 @@ class _Selected:
 
 
 class ViewLog(QObject):
-    """Records spots that the expert viewed, on the canvas or in the grid, and left undecided.
+    """Record of spots that the expert viewed, on the canvas or in the grid, and left undecided.
 
-    `canvas`: while it is hidden, its spots are not viewed. `crops`: used to check that pixels are loaded:
-    without them no spot is viewed. `clock`: returns seconds.
+    `canvas`: while it is hidden, its spots are not viewed. `crops`: without loaded pixels no spot is viewed.
+    `clock`: returns seconds.
     """
 
     def __init__(

@@ -164,7 +164,7 @@ def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot])
 
 
 def describe_sources(spot: Spot, fusion: Fusion | None) -> tuple[tuple[str, str], ...]:
-    """Describe what the expert, the votes and the model say of a spot."""
+    """Describe the expert's, the votes' and the model's answers on a spot."""
     words = {"accepted": "accepted it", "turned down": "rejected it", "added": "added it"}
     sources = [("you", words[spot.state])] if spot.decided else []
     if spot.contested:

@@ -197,8 +197,8 @@ def task_view(
 ) -> TaskView:
     """Return votes, answer and decision of a task.
 
-    `decided`: class or parent decided by the expert, of `Scene.decidable`; `OPEN` for none. `contested`: what
-    several experts decided differently. `blind`: hide names, and votes until the expert has decided.
+    `decided`: class or parent decided by the expert, of `Scene.decidable`; `OPEN` for none. `contested`:
+    different decisions of several experts. `blind`: hide names, and votes until the expert has decided.
     """
     labels, fusion = scene.labels, scene.fusion
     assert labels.meaning is not None

@@ -200,7 +200,7 @@ def in_words(compared: Comparison, grid: Grid) -> str:
 def summarize(measured: Sequence[Measured], structure: str | None = None) -> Summary:
     """Average the figures of cases.
 
-    `measured`: at least one, all of the same runs. `structure`: by default all: a case's figure is then the
+    `measured`: at least one, all of the same runs. `structure`: by default all; a case's figure is then the
     mean over its structures.
     """
     selected = [case for case in measured if structure in (None, case.structure)]

@@ -210,10 +210,10 @@ def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -
 def local_weight(
     scene: Scene, structure: str, rater: str, about: DisputedRegion | None, at: int, measure: str = "weight"
 ) -> tuple[NDArray[np.float32], tuple[int, int]] | None:
-    """Return one slice of a rater's weight or tau around a region, or of the whole window; None without one.
+    """Return a slice of a rater's weight or tau around a region, or of the whole window, and its corner.
 
-    Returns `values`, (H, W): weight from 0 to 1, or tau. `corner`: row and column of its first pixel in the
-    image.
+    The values, (H, W), are weights from 0 to 1, or tau. The corner is row and column of the first pixel in
+    the image. The result is None if there are no weights.
     """
     fusion = scene.fusion(structure)
     layers = None if fusion is None else fusion.tau if measure == "tau" else fusion.weight
@@ -297,7 +297,7 @@ def heat_map(
 ) -> tuple[HeatMap | None, str]:
     """Make a map, or return why there is none.
 
-    Returns `map`. `why`: why there is none, in a sentence; empty if there is one or none was requested.
+    The reason is a sentence; it is empty if there is a map, or none was requested.
     """
     fusion = scene.fusion(structure)
     if name == "none":

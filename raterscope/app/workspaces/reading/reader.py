@@ -36,7 +36,7 @@ _KEPT = 3
 class Reader(QObject):
     """An open reading file.
 
-    What it shows as marked is on disk.
+    Marks are on disk as soon as they are shown.
     """
 
     opened = Signal()  # the file is open; `assignment` and `sessions` are set

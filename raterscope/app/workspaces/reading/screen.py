@@ -349,7 +349,7 @@ SAVED_EVERY = 2.0
 
 
 class CaseClock(QObject):
-    """Measures the time of the case on screen.
+    """Clock of the time that the case is on screen.
 
     `active`: returns whether the reader sees the case now. `clock`: returns seconds.
     """
