@@ -112,11 +112,11 @@ class DaskExecutor:
 
     A worker that joins later is used, too. dask itself repeats a task whose worker died, on another worker.
 
-    `address`: of the scheduler.
+    `address`: address of the scheduler.
     `output`: folder that every worker must see.
     `patience`: seconds to wait for the scheduler.
-    Raises `InputError`: if dask is not installed, or workers have another version or do not see the folder.
-    Raises `LostError`: if no scheduler answers.
+    Raises `InputError` if dask is not installed, or workers have another version or do not see the folder.
+    Raises `LostError` if no scheduler answers.
     """
 
     task_seconds = 3.0

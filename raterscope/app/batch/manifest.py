@@ -54,15 +54,14 @@ class Case:
 
 
 def read_manifest(path: Path) -> list[Case]:
-    """Read the cases of a cohort.
+    """Read the cases of a cohort, in the order of the table.
 
     `path`: a table with the columns case, kind and files, and optionally algorithm, settings, naming and
         structure. Files are separated by semicolons, relative to the table's folder. They may be patterns
         such as ``case1/*.nii.gz``, or addresses such as ``https://host/mask.nii.gz``. Settings are
         ``name=value``, separated by semicolons too.
-    Returns in the order of the table.
-    Raises `TableProblems`: with every problem: unknown columns, missing files, names that occur twice.
-    Raises `InputError`: if the table cannot be read.
+    Raises `TableProblems` with every problem: unknown columns, missing files, names that occur twice.
+    Raises `InputError` if the table cannot be read.
     """
     table = read_table(path)
     header = [name.strip().casefold() for name in table.header]
@@ -194,7 +193,7 @@ def find_cases(place: str, naming: str | None = None, watch: Watch = silent) -> 
     """Find the cases in a folder, or among the files and folders of a pattern.
 
     `place`: a folder, or a pattern with ``*``, ``?``, ``[...]`` and ``**``. `naming`: pattern of the names of
-    masks, see `naming.parse_name`. Raises `InputError`: if nothing is found.
+    masks, see `naming.parse_name`. Raises `InputError` if nothing is found.
     """
     root, files = _files_of(place)
     sources = Sources()

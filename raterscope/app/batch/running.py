@@ -68,10 +68,10 @@ def run_cases(
     counts as no attempt.
 
     `make_executor`: makes an executor; called again if the connection to its workers breaks.
-    `watch`: what it raises ends the work.
+    `watch`: its exceptions end the work.
     `retries`: further attempts after a temporary fault.
-    `all_cases`: rows of the status table, where a shard is processed.
-    Raises `LostError`: if the scheduler does not come back.
+    `all_cases`: rows of the status table, if a shard is processed.
+    Raises `LostError` if the scheduler does not come back.
     """
     listed = cases if all_cases is None else all_cases
     records: dict[str, CaseRecord] = {}
@@ -199,8 +199,8 @@ class CaseQueue:
     def take(self, slots: int, seconds: float) -> list[Attempt]:
         """Take the next group. Groups shrink towards the end, so that no worker waits long for another.
 
-        `slots`: groups at work at a time. `seconds`: of a group, by the time of earlier cases; 0 for a single
-        case.
+        `slots`: number of groups processed at a time. `seconds`: duration of a group, by the time of earlier
+        cases; 0 for a single case.
         """
         group = [self._waiting.popleft()]
         size = 1

@@ -103,9 +103,9 @@ def read_record(output: Path, name: str) -> CaseRecord | None:
 def write_status(
     output: Path, cases: Sequence[Case], records: Mapping[str, CaseRecord] | None = None
 ) -> Path:
-    """Write the table of all cases of the manifest, also of those that are still to do.
+    """Write the table of all cases of the manifest, including those that are not processed yet.
 
-    `records`: by case, outcomes of this start. A fault may have left results of an earlier one in place.
+    `records`: outcomes of this start by case. A fault may have left results of an earlier one in place.
     """
     latest = {} if records is None else records
 
@@ -144,9 +144,9 @@ LOCKS = ".locks"
 def claim(output: Path, name: str) -> Iterator[bool]:
     """Hold the lock of a name in a cohort's folder; wait until it is free.
 
-    Returns False where the file system has no locks.
+    Yields False if the file system has no locks.
 
-    Raises `OSError`: if the folder cannot be written.
+    Raises `OSError` if the folder cannot be written.
     """
     folder = output / LOCKS
     folder.mkdir(parents=True, exist_ok=True)
@@ -203,11 +203,10 @@ def run_group(cases: Sequence[tuple[Case, int]], output: Path) -> GroupRecord:
 def run_case(case: Case, output: Path, attempt: int = 1) -> CaseRecord:
     """Fuse a case into its folder, unless its results are there already.
 
-    The folder appears complete or not at all; a failure leaves a record and a log without results. What a
-    killed worker left is removed by the next one. A worker waits for another that is at the same case.
+    The folder appears complete or not at all; a failure leaves a record and a log without results. Files of a
+    killed worker are removed by the next one. A worker waits for another that processes the same case.
 
-    `output`: folder of the cohort. `attempt`: stored in the record. Returns also of a failure: this function
-    does not raise.
+    `output`: folder of the cohort. `attempt`: stored in the record. Failures are recorded, not raised.
     """
     begun, log = time.perf_counter(), [f"{case.name}: {case.kind} by {case.algorithm}"]
     digest = ""
