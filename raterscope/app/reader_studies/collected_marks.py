@@ -58,7 +58,7 @@ def draw_strokes(
 
     Raises `InputError` for a stroke that does not lie on the image.
 
-    `masks`: masks of earlier strokes, which are drawn on.
+    `masks`: masks of earlier strokes, to be continued.
     """
     masks = {} if masks is None else masks
     for stroke in strokes:
@@ -102,7 +102,7 @@ def store_marks(
 ) -> None:
     """Store the marks of one read under an annotator's name.
 
-    `file`: the reading file, which the import names. `read`: by position.
+    `file`: the reading file, which the import names. `read`: marks of the read, by position.
     """
     if not read:
         return

@@ -60,12 +60,12 @@ class Session:
 
 
 def collect(paths: Sequence[Path], target: Path, watch: Watch = silent, *, unblind: str = "") -> Collected:
-    """Collect reading files in one study, which is made where it does not exist.
+    """Collect reading files in one study, which is created if it does not exist.
 
     `paths`: reading files, or folders with them and the coordinator's file.
     `target`: study; if it exists, it must be of this reader study.
     `unblind`: reason to open the study before every reader has finished; empty to keep it closed.
-    Raises `InputError`: if there is no coordinator's file or no reading file, or the study cannot be written.
+    Raises `InputError` if there is no coordinator's file or no reading file, or the study cannot be written.
     """
     files, coordinator_file = find_files(paths)
     coordinator = read_coordinator(coordinator_file)

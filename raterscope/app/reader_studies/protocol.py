@@ -57,7 +57,7 @@ class Protocol:
 def read_protocol(path: Path) -> Protocol:
     """Read a protocol from a TOML file.
 
-    Raises `TableProblems`: with every problem, each with the field's name. Raises `InputError`: if the file
+    Raises `TableProblems` with every problem, each with the field's name. Raises `InputError` if the file
     cannot be read or is not TOML.
     """
     try:
@@ -73,11 +73,11 @@ def read_protocol(path: Path) -> Protocol:
 def check_protocol(values: Mapping[str, Any], folder: Path, file: Path) -> Protocol:
     """Check the fields of a protocol.
 
-    `values`: as a TOML file has them; see `Protocol`. ``questions`` is a list of tables with name, classes
-        (of pairs: ties instead) and text.
+    `values`: fields of a TOML file; see `Protocol`. ``questions`` is a list of tables with name, classes (for
+        pairs ties instead) and text.
     `folder`: the cases are relative to it.
-    `file`: named in messages.
-    Raises `TableProblems`: with every problem.
+    `file`: file to name in messages.
+    Raises `TableProblems` with every problem.
     """
     reader = _Fields(values)
     kind = reader.text("kind", needed=True)

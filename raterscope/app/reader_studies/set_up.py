@@ -286,10 +286,10 @@ class SetUp:
 def set_up(protocol: Protocol, file: Path, folder: Path, watch: Watch = silent) -> SetUp:
     """Write the files of a reader study.
 
-    `file`: the protocol, named in messages.
+    `file`: the protocol, to name in messages.
     `folder`: new or empty.
-    Raises `TableProblems`: if images cannot be read, with each.
-    Raises `InputError`: if the folder holds files, or cannot be written.
+    Raises `TableProblems` with every image that cannot be read.
+    Raises `InputError` if the folder holds files, or cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("exists already; choose a new or empty folder", file=folder)
