@@ -59,10 +59,10 @@ class Resolved:
 def resolve_voxels(
     doubtful: Sequence[Path], masks: Sequence[Path], anchors: set[Shape], sources: Sources
 ) -> Resolved:
-    """Decide what may be a mask or a volume: by its name, and by the others of its shape.
+    """Decide which doubtful files are masks and which are volumes, by their names and shapes.
 
-    `doubtful`: NIfTI, NRRD and MetaImage files. `masks`: files that are certainly masks. `anchors`: of images
-    and volumes that are at hand.
+    `doubtful`: NIfTI, NRRD and MetaImage files. `masks`: files that are certainly masks. `anchors`: shapes of
+    available images and volumes.
     """
     from raterscope.app.formats.volumes import find_volumes
 
@@ -119,9 +119,10 @@ def resolve_pictures(
 ) -> Resolved:
     """Find the masks among plain images, and the volumes among TIFFs.
 
-    Greys are taken for probabilities only where the file's name says so.
+    Greys are probabilities only if the file's name says so.
 
-    `anchors`: of images and volumes that are at hand. `sure`: collection of Path, those that are no masks.
+    `anchors`: shapes of available images and volumes.
+    `sure`: files that are certainly no masks.
     `alone`: whether no table and no volume comes with them.
     """
     from raterscope.app.formats.volumes import find_volumes
@@ -236,10 +237,9 @@ def is_truth(name: str) -> bool:
 def names_by(
     files: Sequence[Path], images: Sequence[str], naming: str | None = None
 ) -> dict[Path, NameParts]:
-    """Parse the names of files that came together; by a pattern, where one is given and fits.
+    """Parse the names of files that came together, by a pattern if one is given and fits.
 
-    `images`: names of the images at hand, which files' names may begin with. `naming`: see
-    `naming.parse_name`.
+    `images`: names of available images, with which files' names may begin. `naming`: see `naming.parse_name`.
     """
     names = _guessed(files, images)
     if naming is not None:

@@ -155,10 +155,7 @@ class AnnotatorFunctions:
 
 
 class Pool:
-    """Collects the values of annotators item by item, and pools them by annotator.
-
-    `aliases`: by name.
-    """
+    """Values of annotators, collected item by item and pooled by annotator."""
 
     def __init__(self, aliases: Mapping[str, str], measures: int) -> None:
         self._aliases, self._measures = aliases, measures

@@ -100,7 +100,7 @@ def disputed_tasks(fusion: LabelFusion) -> NDArray[np.bool_]:
 
 
 def matters_in_words(wrong: NDArray[np.float64], noun: str) -> str:
-    """Describe on how many items a decision matters.
+    """Describe how many items a decision matters for.
 
     `wrong`: (n,), probability that the answer to each is wrong. `noun`: singular noun: "disputed spot".
     """
@@ -222,8 +222,8 @@ def trust_from(
 ) -> Trust:
     """Compare probabilities with known answers: truths where there are any, else decisions.
 
-    `noun`: see `Trust`. `by_truth`, `by_decision`: sequence of pairs of (n,) and (n,), probabilities, and
-    whether each case is right.
+    `noun`: see `Trust`. `by_truth`, `by_decision`: pairs of probabilities, (n,), and whether each case is
+    right, (n,).
     """
     used = by_truth or by_decision
     posterior = np.concatenate([np.empty(0), *(p for p, _ in used)])
@@ -234,10 +234,10 @@ def trust_from(
 def run_before(runs: Sequence[RunEntry], shown: RunEntry, item: int, decision: int) -> RunEntry | None:
     """Return the run with the claims before a decision; None without one.
 
-    `runs`: all of the study.
-    `shown`: runs count that have its algorithm and settings.
+    `runs`: all runs of the study.
+    `shown`: run that is shown; only runs with its algorithm and settings count.
     `item`, `decision`: the image or question, and the number of the decision.
-    Returns the latest run of the item that was not held to the decision, the run shown where it was not.
+    The result is the latest run of the item that was not held to the decision, which may be the run shown.
     """
     if shown.known < decision:
         return shown
@@ -317,12 +317,12 @@ def nearest(
 
 
 def comparable_in_words(kind: str, per_item: float, nouns: tuple[str, str], classes: int = 0) -> str:
-    """Describe what was measured on the nearest crowd.
+    """Describe the measurements on the most similar crowd.
 
     `kind`: "clicks", "masks", "labels" (by the pooled consensus), "labels, ibcc" or "pairs".
     `per_item`: annotators per image or case, votes per task, or comparisons per annotator.
     `nouns`: nouns of what is counted, and of its item: "vote", "task".
-    `classes`: of labels.
+    `classes`: number of classes of labels.
     """
     crowd = nearest(comparable_crowds(), kind, per_item, classes)
     if crowd is None:

@@ -53,8 +53,8 @@ class Changes:
 def previous_run(runs: Sequence[RunEntry], run: RunEntry, chosen: int | None) -> dict[int, RunEntry]:
     """Find the run of each item that was shown before a run; items without one are omitted.
 
-    `runs`: all of the study, the oldest first. `chosen`: the run that was chosen to be shown when the fusion
-    began.
+    `runs`: all runs of the study, the oldest first. `chosen`: the run that was chosen to be shown when the
+    fusion began.
     """
     earlier = [other for other in runs if other.kind == run.kind and other.id < run.id]
     earlier.sort(key=lambda other: other.id == chosen)
@@ -62,9 +62,9 @@ def previous_run(runs: Sequence[RunEntry], run: RunEntry, chosen: int | None) ->
 
 
 def changes_of_run(number: int, chosen: int | None, study: Study, watch: Watch = silent) -> Changes | None:
-    """Compare a run with what was shown before it, item by item; None where nothing was.
+    """Compare a run with the runs shown before it, item by item; None if there were none.
 
-    `number`: the run that came. `chosen`: see `previous_run`.
+    `number`: number of the run. `chosen`: see `previous_run`.
     """
     run = study.runs.get(number)
     before = previous_run(study.runs.all(), run, chosen)

@@ -83,12 +83,12 @@ def is_prepared() -> bool:
 
 
 def prepare(watch: Watch, jobs: int | None = None, *, gently: bool = False) -> tuple[int, int]:
-    """Compile all kernels that are not compiled yet, those of the default algorithms first.
+    """Compile the missing kernels, default algorithms first; return how many are compiled, and the total.
 
-    `watch`: called every 50 ms; what it raises ends the worker processes at once.
-    `jobs`: worker processes; by default one for each processor.
+    `watch`: called every 50 ms; its exceptions end the worker processes at once.
+    `jobs`: number of worker processes; by default one for each processor.
     `gently`: give the workers a low priority.
-    Returns `compiled, total`: numbers of kernels. Those that fail are compiled when they are called.
+    Kernels that fail are compiled when they are called.
     """
     table = _table()
     default = _interleaved([algorithms.get("", []) for algorithms in table.values()])
@@ -114,7 +114,7 @@ def kinds_of(algorithm: str) -> list[str]:
 def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
     """Compile the kernels of an algorithm in helper processes while the command runs, the last ones first.
 
-    Nothing is started where they are known to be compiled, or on a single processor.
+    Nothing is started if they are known to be compiled, or on a single processor.
 
     `algorithm`: its name; empty for the default.
     """

@@ -23,7 +23,7 @@ _TOLERANCES = ("tolerance", "detection_tolerance")
 def of_masks(fusion: MaskFusion, plan: Mapping[str, Any]) -> str:
     """Report that a fusion of masks did not converge, with advice; empty if it did.
 
-    `plan`: as the run keeps it: algorithm and settings.
+    `plan`: algorithm and settings, as stored with the run.
     """
     counts = [len(trace.objective) for trace in fusion.traces if not trace.converged]
     return _words(FUSERS.get(str(plan.get("algorithm"))), _group(plan, "settings"), counts)

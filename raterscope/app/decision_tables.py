@@ -46,14 +46,14 @@ _HELD_BACK = "is about what a table does not hold; `raterscope merge` brings it 
 
 
 def record_decisions(study: Study, path: Path, watch: Watch = silent) -> tuple[int, int]:
-    """Record the decisions of a table, all or none.
+    """Record the decisions of a table, all or none; return the numbers of recorded and of known ones.
 
     `path`: a table with the columns verb and item, those that the verb needs, and any other of
         `output_files.DECISIONS`. Rows with the same number in the column decision are one decision on several
         spots. A region has the number that it has in the run shown.
-    Returns `recorded, known`: number of decisions recorded, and of those that the study has already.
-    Raises `TableProblems`: with every problem.
-    Raises `InputError`: if the table cannot be read.
+    Decisions that the study has already are known.
+    Raises `TableProblems` with every problem.
+    Raises `InputError` if the table cannot be read.
     """
     reader = _Reader(study, read_table(path, watch))
     decisions = list(reader.decisions())

@@ -178,9 +178,9 @@ class Document(QObject):
     ) -> Job:
         """Read a copy of the study in a separate thread, as a job that can be cancelled.
 
-        For what takes long: meanwhile images are shown and decisions written.
+        This is for long work: images are shown and decisions written meanwhile.
 
-        `work`: ``work(copy, watch)``. `lasting`: whether it writes a file: then stopping it needs a
+        `work`: called with the copy. `lasting`: whether it writes a file; then stopping it needs a
         confirmation.
         """
         if self._study is None:
@@ -229,7 +229,7 @@ class Document(QObject):
     def hide_names(self, hidden: bool, by: str) -> None:
         """Hide or show the names of annotators in descriptions of decisions.
 
-        `by`: the workspace that wants so: they are hidden as long as one does.
+        `by`: the workspace that hides or shows them; they are hidden as long as any workspace hides them.
         """
         self._hiding = self._hiding | {by} if hidden else self._hiding - {by}
         hidden = bool(self._hiding)

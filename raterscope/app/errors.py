@@ -25,9 +25,9 @@ _EXTRAS = {
 
 
 class InputError(Exception):
-    """Something from outside cannot be used.
+    """Error about input that cannot be used.
 
-    `what`: the sentence's end: what is wrong and what was expected.
+    `what`: end of the sentence: what is wrong and what was expected.
     `file`: the file; its name alone is shown.
     `line`: line in the file, from 1.
     `field`: column or element.

@@ -418,7 +418,7 @@ class Provenance:
 
 
 def provenance_of(study: Study, kinds: Sequence[str], items: Sequence[int] = ()) -> Provenance:
-    """Find the runs that are shown of the items of some kinds.
+    """Find the runs that are shown for the items of some kinds.
 
     `items`: numbers of images or questions; empty for all.
     """

@@ -144,7 +144,7 @@ def sort_files(paths: Sequence[Path], kind: str | None = None, watch: Watch = si
     Raises `InputError` for a file that is named and cannot be read, and for a folder without anything to
     read.
 
-    `kind`: one of `formats.KINDS`, where the files do not show it.
+    `kind`: one of `formats.KINDS`, if the files do not show it.
     """
     candidates = classify_files(paths, kind, watch=part(watch, 0.0, 0.8))
     resolve_ambiguous(candidates, watch=part(watch, 0.8, 1.0))
@@ -184,9 +184,9 @@ def resolve_ambiguous(
     no other file. It is never a mask if it has the name of a task or item, or if it alone has the name of an
     image with clicks. Photographs are not decoded.
 
-    `shapes`: sequence of (slices, rows, columns), of images that are at hand already. `tasks`: iterable of
-    names, tasks and items that annotators judged, and the picture files named for them. `clicked`: iterable
-    of names, of images that annotators clicked on.
+    `shapes`: (slices, rows, columns) of images that are available already. `tasks`: names of tasks and items
+    that annotators judged, and of the picture files named for them. `clicked`: names of images that
+    annotators clicked on.
     """
     with_others = candidates.kind == "truth" and bool(
         candidates.tables or candidates.points or candidates.labels

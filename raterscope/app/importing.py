@@ -108,20 +108,20 @@ def read_files(
     sources: Sources | None = None,
     watch: Watch = silent,
 ) -> Readings:
-    """Read files; of a folder, its images, volumes, masks, labels, and tables whose header leaves no doubt.
+    """Read files; in a folder, its images, volumes, masks, labels, and tables with unambiguous headers.
 
-    Raises `UnknownColumns` when a table's columns must be named by hand. Raises `UnknownAnnotators` when the
+    Raises `UnknownColumns` if a table's columns must be named by hand. Raises `UnknownAnnotators` if the
     annotator of masks or points must be named. Raises `InputError` for the first file that cannot be read;
     nothing is stored then.
 
-    `kind`: one of `formats.KINDS`, where the files do not show it.
-    `mappings`: by file.
+    `kind`: one of `formats.KINDS`, if the files do not show it.
+    `mappings`: fields of columns by file, named by hand.
     `reading`: options of masks that the user set. Its annotator is also that of label files without
         annotators.
-    `at_hand`: the images that the masks may have been drawn on, besides those that are read; tasks and items.
+    `at_hand`: images that the masks may have been drawn on, besides those that are read; tasks and items.
     `asks`: whether the user can be asked about detections exported from this program; otherwise they are
         truth.
-    `sources`: holds the files until an answer to a question, where they are read more than once.
+    `sources`: holds the files until a question is answered, if they are read more than once.
     """
     mappings = mappings or {}
     readers = {kind.name: kind.load_reader() for kind in KINDS.values() if kind.load_reader is not None}
@@ -335,7 +335,7 @@ def store(
     may_resample: bool = False,
     class_order: Sequence[str] = (),
 ) -> list[str]:
-    """Store what was read, completely or not at all.
+    """Store what was read, completely or not at all; return sentences about the imported contents.
 
     Raises `OtherGrid` for masks on another grid than their image; nothing is stored then.
 
@@ -343,7 +343,6 @@ def store(
     `may_resample`: resample masks from another grid to the grid of their image.
     `class_order`: grades from the lowest to the highest, for the questions of labels that have no other
         classes.
-    Returns the imported contents, a sentence or more each.
     """
     sites = list_sites(study.images(), readings.images, readings.volumes)
     placement = place_masks(readings.attributed, sites, may_resample=may_resample)

@@ -40,7 +40,7 @@ def collect_garbage_rarely() -> None:
 def keep_freed_memory(most: int = 2**31 - 1) -> None:
     """Keep the memory of freed arrays for the next ones, which then need no new pages of zeros.
 
-    `most`: bytes to keep. Only commands that end after their work keep all.
+    `most`: number of bytes to keep. Only commands that end after their work keep all.
     """
     _set(_TRIM_ABOVE, most)
     _set(_MAP_ABOVE, _LARGEST_MAPPED)

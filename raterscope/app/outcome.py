@@ -197,8 +197,8 @@ def gather(
 ) -> Inputs[Given]:
     """Read the input of a fusion for items of a study, in order, by the decisions made so far.
 
-    `items`: by an item's number. `read`: returns the input of the item with a number, by the expert's
-    decisions; None omits the item. `words`: progress text before the item's name.
+    `items`: names by number. `read`: returns the input of the item with a number, by the expert's decisions;
+    None omits the item. `words`: progress text before the item's name.
     """
     from raterscope.app.review import fold
 
@@ -267,7 +267,7 @@ def keep_questions(
     digest: str,
     record: Callable[[Outcome[Any], Any], dict[str, Any]],
 ) -> int:
-    """Store a run over questions, with a record of each in its log. Returns its number."""
+    """Store a run over questions, with a record of each in its log; return its number."""
     questions, plan = answer.inputs.given, answer.plan
     return keep(
         answer,

@@ -254,12 +254,12 @@ class LatestTask:
     ) -> None:
         """Deliver the answer of a job that has just been started.
 
-        `deliver`: ``deliver(answer)`` takes the result.
-        `progressed`: ``progressed(job)`` is called with progress while the job runs.
-        `failed`: ``failed(sentence)`` takes the reason where the job fails; `stopped` follows.
-        `stopped`: called where the job ends without an answer: it failed, or something else cancelled it.
-        `must_finish`: the job writes: `cancel` drops its answer and lets it finish.
-        `beside`: the earlier jobs go on.
+        `deliver`: called with the answer.
+        `progressed`: called with the job while it runs.
+        `failed`: called with the reason if the job fails; `stopped` follows.
+        `stopped`: called if the job ends without an answer, because it failed or something else cancelled it.
+        `must_finish`: whether the job writes: `cancel` drops its answer and lets it finish.
+        `beside`: whether earlier jobs continue.
         """
         if not beside:
             self.cancel()

@@ -68,15 +68,14 @@ class Workers:
         tick: Callable[[int], None],
         meanwhile: Callable[[str], Result] | None = None,
     ) -> dict[str, Result]:
-        """Call a function for each task.
+        """Call a function for each task; return the answers, except of tasks whose process died.
 
         `function`: at the top of a module, so that a process can find it. It answers and does not raise.
-        `tasks`: by name, in the order in which they start.
-        `tick`: called every 50 ms with the number of finished tasks. What it raises ends the tasks; leave the
+        `tasks`: arguments by name, in the order in which tasks start.
+        `tick`: called every 50 ms with the number of finished tasks. Its exceptions end the tasks; leave the
             context then.
         `meanwhile`: answers the task of a name in this process; called for the last tasks until all new
             workers have started.
-        Returns the answer to every task but those whose process died.
         """
         from multiprocessing.connection import Connection, wait  # every command imports this module
 

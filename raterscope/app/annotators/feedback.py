@@ -33,7 +33,7 @@ FEWEST = 4
 def write_feedback(study: Study, name: str, path: Path, watch: Watch = silent) -> Path:
     """Write the feedback page of an annotator as HTML or PDF.
 
-    Raises `InputError` where there is no such annotator, nothing of theirs was fused, or the file cannot be
+    Raises `InputError` if there is no such annotator, nothing of theirs was fused, or the file cannot be
     written.
 
     `name`: any name of the annotator.

@@ -47,9 +47,9 @@ def select_rows(text: str, columns: Columns, searched: NDArray[Any]) -> Mask:
     """Return which of N rows a filter selects.
 
     `text`: a rule or words; empty for all rows.
-    `columns`: by name, numbers, or texts as objects.
-    `searched`: (N,) of str, the text of each row that words are looked for in, in lower case.
-    Raises `RuleError`: when a rule cannot be read.
+    `columns`: numbers, or texts as objects, by name.
+    `searched`: (N,), text of each row in which words are searched, in lower case.
+    Raises `RuleError` if a rule cannot be read.
 
     Examples
     --------

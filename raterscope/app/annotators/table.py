@@ -210,7 +210,7 @@ def preview_change(
 ) -> tuple[Consequences, ...]:
     """Fuse all kinds again without some annotators, or with a weight, and list what changes.
 
-    `weight`: none excludes them.
+    `weight`: None excludes them.
     """
     every = frozenset(all_names(names, fold(study.decisions()).aliases))
     kinds = [kind for kind in KINDS.values() if kind.load_annotators is not None and kind.items(study)]
@@ -231,7 +231,7 @@ MEASURES = {"clicks": "reliability", "masks": "dice", "labels": "accuracy", "pai
 def relate_kinds(columns: Mapping[str, NDArray[Any]], watch: Watch = silent) -> PersonReliability | None:
     """Relate the reliability of annotators across kinds; None with fewer than two kinds.
 
-    `columns`: those of `AnnotatorTable`. A kind takes part if its measure of `MEASURES` has intervals.
+    `columns`: columns of `AnnotatorTable`. A kind takes part if its measure of `MEASURES` has intervals.
     """
     kinds, values, errors = [], [], []
     for kind, measure in MEASURES.items():

@@ -143,8 +143,7 @@ _USAGE = "raterscope [STUDY | IMAGE | FILE ...]\n       raterscope COMMAND ..."
 def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments after the program's name.
 
-    Raises `UsageError`: where that cannot be understood. Raises `SystemExit`: after help or a version was
-    printed.
+    Raises `UsageError` for invalid arguments, and `SystemExit` after help or a version was printed.
     """
     # A space before it keeps "-1,1,3" or "-1=no" from being taken for an option.
     spaced = [f" {argument}" if _NEGATIVE.match(argument) else argument for argument in arguments]

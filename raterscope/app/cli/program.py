@@ -147,9 +147,9 @@ def _prepare(options: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program.
+    """Run the program; return the exit status.
 
-    `argv`: the arguments after the program's name; by default those of the process. Returns the exit status.
+    `argv`: the arguments after the program's name; by default those of the process.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that lacks a letter is no reason to fail

@@ -97,7 +97,7 @@ def folders_of(
 ) -> Iterator[tuple[str, Result, Path, Watch]]:
     """Make a folder for each item's results, below the given one if there are several.
 
-    Returns the item's name, what was fused, the folder and the watch for writing there.
+    Yields the item's name, its result, the folder and the watch for writing there.
     """
     names_in_use: set[str] = set()
     for (name, outcome), step in steps_of(watch, answer.outcomes.items()):
@@ -118,7 +118,7 @@ def where(answer: Answer[Any, Any, Any], name: str) -> str:
 def by_item(
     answer: Answer[Any, Any, Result], say: Callable[[str, Result], Iterable[str]], most: int | None = None
 ) -> Iterator[str]:
-    """Yield lines on each item's result; ``say(name, result)`` yields them.
+    """Yield the lines of `say` on each item's result.
 
     Beyond `most`, the number is printed.
     """
@@ -194,13 +194,11 @@ class WriteOutcome(Generic[Written]):
 def write_with_fallback(
     write: Callable[[Path], Written], path: Path, elsewhere: Callable[[Path], Written] | None = None
 ) -> WriteOutcome[Written]:
-    """Write something, at an alternative path if the intended one fails.
+    """Write something, to an alternative path if the intended one fails.
 
-    `write`: ``write(path)`` returns the result.
-    `path`: where it is meant to be.
-    `elsewhere`: what is done at an alternative path, which does not exist yet; `write` by default.
-    Raises `InputError, OSError`: why it could not be written to `path`, when no alternative path takes it
-        either.
+    `path`: the intended path.
+    `elsewhere`: writes to an alternative path, which does not exist yet; `write` by default.
+    If no alternative path works either, raises the `InputError` or `OSError` of `path`.
     """
     try:
         return WriteOutcome(write(path), path)

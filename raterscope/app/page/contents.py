@@ -272,7 +272,7 @@ def as_html(contents: Contents, style: str = "page", source: Callable[[Picture],
     """Write a report as HTML; all its text is escaped.
 
     `style`: name of the style sheet: "page" for browsers, "paper" for Qt's rich text. `source`: returns the
-    address of a picture; by default its bytes themselves, as a data: address.
+    address of a picture; by default a data: address with its bytes.
     """
     template = _environment().get_template("report.html.j2")
     return template.render(

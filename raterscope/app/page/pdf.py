@@ -48,7 +48,7 @@ def keep_together(paper: QTextDocument, height: float, watch: Watch = silent) ->
     A heading, or a block before a table, stays with what follows. A table starts with at least one row, and
     is kept together if it fits half a page. No row is divided.
 
-    `paper`: laid out on its pages. `height`: of a page.
+    `paper`: laid out on its pages. `height`: height of a page.
     """
     parts = list(_parts(paper.rootFrame()))
     first = 0

@@ -35,11 +35,11 @@ def photograph(image: Image.Image, title: str, words: str = "") -> Picture:
 
 
 def scale_bar(canvas: PixelCanvas, scale: float, unit: str) -> str:
-    """Draw a round length, at most a third of the width, at the lower left; returns its label: "10 µm".
+    """Draw a round length, at most a third of the width, at the lower left; return its label: "10 µm".
 
-    It is written above it where the letters of pictures, which are plain ones, suffice.
+    The label is written above the bar if the plain letters of pictures suffice.
 
-    `scale`: pixels of the canvas a unit.
+    `scale`: pixels of the canvas per unit.
     """
     width, height = canvas.size
     longest = width / 3 / scale
@@ -68,9 +68,9 @@ def draw_lines(
     limit: float = 1.0,
     diagonal: bool = False,
 ) -> Picture:
-    """Draw lines over 0 to `limit` across and 0 to 1 up, perhaps with the diagonal.
+    """Draw lines over 0 to `limit` across and 0 to 1 up, optionally with the diagonal.
 
-    `across`, `up`: names of the axes. `title`, `words`: of the caption.
+    `across`, `up`: names of the axes. `title`, `words`: title and text of the caption.
     """
     return draw_paper(line_chart(lines, across, up, limit, diagonal=diagonal), title, words)
 

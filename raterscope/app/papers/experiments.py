@@ -166,11 +166,11 @@ def available(experiment: Experiment, data: Path | None) -> bool:
 def measure(
     papers: Sequence[Paper], folder: Path, watch: Watch, *, full: bool = False, data: Path | None = None
 ) -> None:
-    """Measure what is still missing, run by run.
+    """Measure the missing figures, run by run.
 
-    `folder`: as `check_folder` left it.
-    `watch`: called before every run; what was measured is kept when it raises.
-    `full`: as many runs as the papers took, or as there are; else the first few.
+    `folder`: folder prepared by `check_folder`.
+    `watch`: called before every run; if it raises, earlier measurements are kept.
+    `full`: whether to make as many runs as the papers, or as there are; else only the first few.
     `data`: the folder of open data; without it, experiments that need it are left out.
     """
     work = [

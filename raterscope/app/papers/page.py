@@ -116,9 +116,10 @@ def write_page(papers: Sequence[Paper], folder: Path, *, data: Path | None = Non
 
 
 def contents_of(papers: Sequence[Paper], folder: Path, *, data: Path | None = None) -> Contents:
-    """Gather the page from what has been measured.
+    """Gather the page from the measured figures.
 
-    `folder`: with the figures of the runs. `data`: the folder of open data; the page names missing data.
+    `folder`: folder with the figures of the runs. `data`: the folder of open data; the page names missing
+    data.
     """
     sections, verdicts = [], {}
     for paper in papers:
@@ -289,16 +290,15 @@ def make_page(
     data: Path | None = None,
     measuring: bool = True,
 ) -> Path:
-    """Measure what is missing and write the page; when interrupted, the page has what was measured.
+    """Measure missing figures and write the page; if interrupted, the page has those measured so far.
 
-    Raises `InputError` where the folders will not do.
+    Raises `InputError` if the folders cannot be used.
 
-    `folder`: new, or of an earlier page.
-    `names`: collection of str, the papers to measure; the page has all.
-    `full`: as many runs as the papers took.
+    `folder`: new folder, or that of an earlier page.
+    `names`: papers to measure; the page has all.
+    `full`: whether to make as many runs as the papers.
     `data`: the folder of open data.
     `measuring`: whether anything is measured.
-    Returns the page.
     """
     if data is not None and not data.is_dir():
         raise InputError("is no folder; expected the folder of open data", file=data)

@@ -93,8 +93,8 @@ def decisions_on(
 ) -> list[tuple[Decision, str]]:
     """Select the decisions on some items, and on annotators, each with the names of its items.
 
-    `decisions`: the whole journal. `items`: by an item's kind and number. `state`: state that follows from
-    the journal.
+    `decisions`: the whole journal. `items`: names by kind and number of the item. `state`: state that follows
+    from the journal.
     """
     selected = []
     for decision in decisions:
@@ -115,8 +115,8 @@ def decisions_section(
 ) -> Section:
     """Summarise decisions by expert, and list them in their order.
 
-    `entries`: sequence of decision and name of its items, see `decisions_on`. `views`: by image, of the spots
-    of clicks on the images of the report.
+    `entries`: decisions and names of their items, see `decisions_on`. `views`: views of spots of clicks, by
+    image of the report.
     """
     title = "The expert's decisions"
     viewed = [*_controls(entries, state), *_viewed(views or {}, state)]
@@ -263,7 +263,7 @@ def methods_section(
     `runs`: all runs of the report.
     `parts`: sections of the kinds.
     `decisions`: the whole journal.
-    `items`: by kind and number.
+    `items`: names by kind and number.
     """
     paragraphs: list[Paragraph] = []
     for run in runs:

@@ -40,17 +40,16 @@ def write_report(
 ) -> Path:
     """Write a report of the runs shown: slices, tables, decisions, methods.
 
-    Raises `InputError` when the name is none of a report, nothing was fused yet, or the file cannot be
-    written.
+    Raises `InputError` if the file's name is not that of a report, nothing was fused yet, or the file cannot
+    be written.
 
-    `path`: ends in .html or .pdf; replaced where it exists, whole or not at all.
+    `path`: ends in .html or .pdf. An existing file is replaced completely or not at all.
     `item`: number of the only image to report.
     `question`: number of the only question of labels or pairs to report. By default everything is reported.
-    `options`: by name, what the kinds measure besides, see `Report.read_options` of each: of clicks
-        `crowd_size`, settings for measuring against the number of annotators; of labels `folds`, settings for
-        ROC curves by cross-validation, and `over_time`, the class whose decisions rates are followed for (""
-        for the last); of masks `methods`, names of methods to compare, all where there are none.
-    Returns the file.
+    `options`: further measurements of the kinds by name, see `Report.read_options` of each. For clicks:
+        `crowd_size`, settings for measuring against the number of annotators. For labels: `folds`, settings
+        for ROC curves by cross-validation, and `over_time`, the class for whose decisions rates are followed
+        ("" for the last). For masks: `methods`, names of methods to compare, all if empty.
     """
     path = Path(path)
     check_report_name(path)

@@ -380,12 +380,11 @@ def check_folder(folder: Path) -> None:
 
 
 def simulate(setup: Setup, settings: Settings, folder: Path, watch: Watch = silent) -> Drawn:
-    """Draw a set-up and write it into a folder that is new or empty.
+    """Draw a set-up and write it into a folder that is new or empty; return the files.
 
-    `settings`: of the set-up's own class.
-    `folder`: appears when all is written; after a failure or `Cancelled` nothing is left.
-    Returns the files.
-    Raises `InputError`: when the folder cannot be used, the simulation would be too large, or parameters
+    `settings`: settings of the set-up's own class.
+    `folder`: appears when all files are written; after a failure or `Cancelled` nothing is left.
+    Raises `InputError` if the folder cannot be used, the simulation would be too large, or parameters
         contradict each other.
 
     Examples
