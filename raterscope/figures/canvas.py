@@ -123,7 +123,7 @@ class Canvas:
 class PixelCanvas(Canvas):
     """A canvas of pixels.
 
-    `ground`: photograph to draw on, `FINE` times as large; it is drawn on itself.
+    `ground`: photograph to draw on, `FINE` times as large; it is changed by drawing.
     """
 
     def __init__(self, width: int, height: int, ground: Image.Image | None = None) -> None:

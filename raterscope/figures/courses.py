@@ -58,11 +58,12 @@ class CourseLine:
 
 
 def convergence_chart(trace: Trace, title: str, label: str) -> Chart:
-    """Describe the objective by iteration, with what became of the components.
+    """Describe the objective by iteration, and the fate of the components.
 
-    Ticks stand where components died out, crosses where the weakest was removed, a ring at the one kept.
+    Ticks mark iterations where components vanished, crosses those where the weakest was removed, a ring the
+    one kept.
 
-    `title`, `label`: of the chart and of its vertical axis.
+    `title`, `label`: titles of the chart and of its vertical axis.
     """
     objective = np.asarray(trace.objective, dtype=float)
     iteration = np.arange(1, len(objective) + 1)
@@ -123,7 +124,7 @@ def convergence_chart(trace: Trace, title: str, label: str) -> Chart:
 def course_chart(lines: Sequence[CourseLine], title: str, across: str, up: str, *, unit: bool) -> Chart:
     """Describe lines over steps, with bands.
 
-    `title`, `across`, `up`: of the chart and of its axes. `unit`: whether values lie between 0 and 1.
+    `title`, `across`, `up`: titles of the chart and of its axes. `unit`: whether values lie between 0 and 1.
     """
     marks: list[Mark] = []
     keys = []
@@ -227,9 +228,9 @@ def step_in_words(
 
 
 def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> str:
-    """Describe the changes expected from more annotators; empty where they are not known.
+    """Describe the changes expected from more annotators; empty if they are not known.
 
-    `rule`: {"share", "chance"}, whether how many decisions, or the chance that any does.
+    `rule`: "share" describes how many decisions change, "chance" the chance that any does.
     """
     with_more = f"with {more:,} more"
     if rule == "chance":
@@ -297,10 +298,10 @@ def stream_charts(
     x: NDArray[np.float64],
     axis: Axis,
 ) -> tuple[Chart, Chart, Chart]:
-    """Describe what was found, how good it is, and what would still change.
+    """Describe the detections, their accuracy, and the expected changes.
 
-    `stopping`: when an answer is firm. `outlook`: {"share", "chance"}, quantity of the last chart. `x`: (S,),
-    position of each step. `axis`: of these.
+    `stopping`: stop rule. `outlook`: "share" or "chance", quantity of the last chart. `x`: (S,), position of
+    each step. `axis`: axis of the positions.
     """
     return (
         _detections_chart(history, x, axis), _quality(history, truth, x, axis),

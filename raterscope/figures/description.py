@@ -315,8 +315,8 @@ class PlotTable:
     def of_cells(cls, axes: Mapping[str, Column], values: Mapping[str, NDArray[Any] | None]) -> Self:
         """Make a row of every cell of matrices that share their axes.
 
-        `axes`: name and positions of each axis. `values`: of the axes' shape, or to be broadcast to it; None
-        leaves a column out.
+        `axes`: name and positions of each axis. `values`: columns of the axes' shape, or broadcast to it;
+        None leaves a column out.
         """
         shape = tuple(map(len, axes.values()))
         known = {name: np.broadcast_to(part, shape) for name, part in values.items() if part is not None}

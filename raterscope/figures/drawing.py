@@ -269,11 +269,10 @@ CELL = 1.5
 def column_spans(
     x: NDArray[np.floating], values: NDArray[np.floating], columns: int, *, stepped: bool
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Find the range that lines cover in every column of pixels.
+    """Return the smallest and the largest value of each line in each column of pixels, (columns, p).
 
-    `x`: (T,), positions of the points, never falling, from 0 to `columns`. `values`: (T, p). `stepped`:
-    whether a value holds until the next point; else lines lead straight from point to point. Returns `low,
-    high`, (columns, p): the least and the largest value of each line in each column.
+    `x`: (T,), positions of the points in ascending order, from 0 to `columns`. `values`: (T, p). `stepped`:
+    whether a value holds until the next point; else lines lead straight from point to point.
     """
     edges = np.arange(columns + 1)
     before = np.clip(np.searchsorted(x, edges, side="right") - 1, 0, len(x) - 1)
@@ -380,10 +379,10 @@ def paper_line(
     high: NDArray[np.floating] | None = None,
     dashes: Sequence[float] = (),
 ) -> Line:
-    """Describe a line of a chart on paper; points that are not known are passed over.
+    """Describe a line of a chart on paper; unknown points are skipped.
 
     `x`, `y`: (P,). `colour`: hexadecimal. `dots`: whether its points are marked. `low`, `high`: (P,), ends of
-    an interval that is shaded about it. `dashes`: in widths of the line; empty for an unbroken line.
+    an interval that is shaded around it. `dashes`: lengths in widths of the line; empty for a solid line.
     """
     known = np.isfinite(x) & np.isfinite(y)
     ends = [None if end is None else end[known] for end in (low, high)]
@@ -405,7 +404,7 @@ def line_chart(
 ) -> PaperChart:
     """Describe lines over 0 to `most` across and 0 to 1 up, or `low` to `high`.
 
-    `across`, `up`: names of the axes. `diagonal`: whether it is drawn from (0, 0) to (1, 1). `low`, `high`:
+    `across`, `up`: names of the axes. `diagonal`: whether to draw it from (0, 0) to (1, 1). `low`, `high`:
     ends of the vertical axis.
     """
     marks: list[Mark] = [DIAGONAL] if diagonal else []
@@ -444,7 +443,8 @@ def sheet(
 ) -> bytes:
     """Draw charts as one SVG file.
 
-    `legend`: below all charts. `columns`: charts side by side. `note`: a line below everything.
+    `legend`: keys below all charts. `columns`: number of charts side by side. `note`: a line below
+    everything.
     """
     wide = max(chart.width for _, chart in charts) + _GAP
     columns = min(columns, len(charts))

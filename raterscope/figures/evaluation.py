@@ -99,7 +99,7 @@ def curve_points(curve: Curve, kind: str) -> tuple[Floats, Floats]:
 def curve_chart(curves: Sequence[Curve], kind: str, of: str = "") -> Chart:
     """Describe curves of runs; they differ by colour and dashes.
 
-    `kind`: {"roc", "precision-recall"}. `of`: subject of the curves, for the title.
+    `kind`: "roc" or "precision-recall". `of`: subject of the curves, for the title.
     """
     inks = INKS if len(curves) <= len(INKS) else (*INKS, *MORE_INKS)
     across, up = CURVE_AXES[kind]
@@ -136,9 +136,9 @@ def curve_chart(curves: Sequence[Curve], kind: str, of: str = "") -> Chart:
 def calibration_chart(
     lines: Sequence[CalibrationLine], axes: tuple[str, str] = ("posterior", "share right")
 ) -> Chart:
-    """Describe how often posteriors are right: a dot a bin, larger for more cases.
+    """Describe how often posteriors are right: a dot for each bin, larger for more cases.
 
-    `lines`: the one that matters first.
+    `lines`: the most important line first.
     """
     marks: list[Mark] = [DIAGONAL]
     keys = []
@@ -191,7 +191,7 @@ def calibration_chart(
 def crowd_size_chart(curves: Sequence[tuple[str, CrowdSizeCurve]], measure: str, title: str) -> Chart:
     """Describe means over crowds drawn at random, with a standard error to each side.
 
-    `curves`: with their names. `measure`: {"sensitivity", "precision"}.
+    `curves`: curves with their names. `measure`: "sensitivity" or "precision".
     """
     marks: list[Mark] = []
     keys = []
@@ -242,8 +242,9 @@ def box_chart(
 ) -> Chart:
     """Describe boxes from quartile to quartile with the median, whiskers, and all values as dots.
 
-    `title`: quantity: "Dice against the truth". `unit`: empty for none. `aside`: "8 cases". `across`: what
-    the names below the axis are; empty where they say it. `logarithmic`: whether by powers of ten.
+    `title`: quantity: "Dice against the truth". `unit`: empty for none. `aside`: number of cases: "8 cases".
+    `across`: title of the horizontal axis; empty if its names explain themselves. `logarithmic`: whether the
+    axis is logarithmic.
     """
     marks: list[Mark] = []
     for position, box in enumerate(boxes):
@@ -278,7 +279,7 @@ def reliability_chart(
 ) -> Chart:
     """Describe a dot for each annotator, and a cross for those who are excluded.
 
-    `clicks`: (R,). `reliability`: (R,). `names`: (R,). `excluded`: (R,).
+    `clicks`, `reliability`, `names`, `excluded`: those of each of R annotators.
     """
 
     def words_of(rows: NDArray[np.int64]) -> Callable[[int], str]:
@@ -373,8 +374,8 @@ def bland_altman_chart(
 ) -> Chart:
     """Describe a Bland-Altman plot: differences over means, bias and limits with 95 % intervals.
 
-    `first`, `second`: (n,), of n >= 3 cases; differences are first minus second. `quantity`: what was
-    measured: "Volume".
+    `first`, `second`: (n,), n >= 3 cases; differences are first minus second. `quantity`: what was measured:
+    "Volume".
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     limits = limits_of_agreement(a, b)
@@ -422,7 +423,7 @@ def forest_chart(
 ) -> Chart:
     """Describe a forest plot: a value with its 95 % interval for each reader, from top to bottom.
 
-    `quantity`: with its unit, along the axis. `reference`: where a line is drawn, such as no bias.
+    `quantity`: title of the axis, with the unit. `reference`: value marked by a line, such as no bias.
     """
     rows = np.arange(len(names), dtype=np.float64)
     values, low, high = (

@@ -140,9 +140,9 @@ def lay_out(
 ) -> Layout:
     """Lay a chart out.
 
-    `room`: pixels. `measure`: ``measure(text, size)`` returns the width of a text. `view`: by default
-    everything. `titled`: whether the title is drawn above the plot. `least_left`: room for numbers at the
-    left, so that several charts have their axes one below the other.
+    `room`: in pixels. `measure`: returns the width of a text of some size. `view`: by default everything.
+    `titled`: whether the title is drawn above the plot. `least_left`: smallest space for numbers at the left,
+    so that the axes of several charts are aligned.
     """
     view, letters, row = view or full_view(chart), style.letters, 1.55 * style.letters
 
@@ -347,11 +347,11 @@ def compact(ticks: Sequence[Tick]) -> list[Tick]:
 def ticks_of(
     axis: Axis, low: float, high: float, length: float, letters: float, measure: MeasureText | None = None
 ) -> list[Tick]:
-    """Choose the ticks of an axis; none where it is hidden.
+    """Choose the ticks of an axis; none if it is hidden.
 
-    `low`, `high`: ends that are shown, in units of its scale. `length`: pixels. `letters`: height of the
-    texts. `measure`: gives the width of a text, where they stand side by side; else they stand one above the
-    other. Returns positions in units of the scale, and texts.
+    `low`, `high`: ends that are shown, in units of its scale. `length`: in pixels. `letters`: height of the
+    texts. `measure`: returns the width of a text, if texts are side by side; else they are one above the
+    other.
     """
     if axis.hidden:
         return []

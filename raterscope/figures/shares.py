@@ -34,9 +34,9 @@ def share_bars(
 ) -> Chart:
     """Describe a bar for each row, divided by its shares.
 
-    `shares`: (R, C), rows add up to 1, or are 0 where an annotator belongs to no community. `names`: (R,).
-    `communities`: (C,). `selected`: the community beside which the others are dimmed. `inks`: (C,), by
-    default those of communities.
+    `shares`: (R, C), rows add up to 1, or are 0 where an annotator belongs to no community. `names`,
+    `communities`: R and C names. `selected`: the community that is not dimmed. `inks`: (C,), by default those
+    of communities.
     """
     rows, ends = np.arange(len(names)), _ends(shares)
     marks = [
