@@ -113,9 +113,9 @@ class CanvasView(QWidget):
     ) -> None:
         """Show an image under the clicks and spots, which stay; on another extent, show it whole.
 
-        `image`: (H, W) or (H, W, 3), or TileSource, or None, all of it, or what reads its tiles. None where
-        the pixels are missing: the extent's frame stands for them. `extent`: (left, top, right, bottom),
-        extent of the image, in the units of the clicks. `pixel_size`: micrometres a unit.
+        `image`: (H, W) or (H, W, 3), or a source of its tiles. None if the pixels are missing; then a frame
+        shows the extent. `extent`: (left, top, right, bottom) of the image, in the units of the clicks.
+        `pixel_size`: micrometres per unit.
         """
         left, top, right, bottom = (float(edge) for edge in extent)
         if right <= left or bottom <= top:
@@ -195,7 +195,7 @@ class CanvasView(QWidget):
     def set_compared(self, spots: DetectionMarks | None, titles: tuple[str, str]) -> None:
         """Show other spots right of a movable divider; None shows the same spots everywhere again.
 
-        `titles`: names of what is left and right of the divider.
+        `titles`: names of the sides left and right of the divider.
         """
         self._titles = titles
         self._compared = None if spots is None else SpotLayer()

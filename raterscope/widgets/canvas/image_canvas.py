@@ -28,8 +28,8 @@ NOTCH = 120
 class ImageCanvas(CanvasView):
     """Interactive canvas of one image with its clicks and spots.
 
-    The wheel and + and - zoom, a drag and the arrows pan, 0 shows the whole; Space, held, shows the
-    image alone.
+    The wheel and + and - zoom, a drag and the arrow keys pan, 0 shows the whole image. Holding Space shows
+    the image alone.
     """
 
     spot_clicked = Signal(int)  # index of the spot in the `DetectionMarks` shown
@@ -279,8 +279,8 @@ REACH = 12.0
 class MarkingCanvas(ImageCanvas):
     """Image with the reader's own marks.
 
-    A click or Return marks a point; with Shift, or with Backspace, the nearest mark is taken away. Space,
-    held, shows the image alone.
+    A click or Return marks a point; with Shift, or with Backspace, the nearest mark is removed. Holding Space
+    shows the image alone.
 
     `marks`: False to show the image only.
     """

@@ -37,9 +37,9 @@ def paint_scale_bar(
 ) -> None:
     """Paint the bar with its length at the bottom left.
 
-    `corner`: lower left corner. `scale`: screen pixels a unit of the image. `pixel_size`: micrometres a unit
-    of the image, where that is known. `room`: screen pixels from the corner to the right edge of the view; a
-    bar that is cut off misleads.
+    `corner`: lower left corner. `scale`: screen pixels per unit of the image. `pixel_size`: micrometres per
+    unit of the image, if known. `room`: screen pixels from the corner to the right edge of the view, which
+    limits the bar.
     """
     painter.save()
     enlarge(painter, QRectF())
@@ -247,8 +247,7 @@ SMALLEST_LEVEL = 256
 class WholePicture:
     """Picture that is completely in memory.
 
-    `array`: (H, W) or (H, W, 3). `extent`: (left, top, right, bottom), extent, in the units of all positions
-    here.
+    `array`: (H, W) or (H, W, 3). `extent`: (left, top, right, bottom), in the units of all positions here.
     """
 
     def __init__(self, array: NDArray[np.uint8], extent: Rect) -> None:
@@ -290,7 +289,7 @@ class WholePicture:
 class TiledPicture:
     """Picture with only the tiles around the visible part in memory.
 
-    `extent`: (left, top, right, bottom), extent, in the units of all positions here. `parent`: of the store.
+    `extent`: (left, top, right, bottom), in the units of all positions here. `parent`: parent of the store.
     """
 
     def __init__(self, source: TileSource, extent: Rect, parent: QObject) -> None:
@@ -320,7 +319,7 @@ class TiledPicture:
     def show_viewport(self, visible: Rect, enlarged: float) -> None:
         """Request the visible tiles and those around them.
 
-        `visible`: (left, top, right, bottom). `enlarged`: pixels of the screen a pixel of the image.
+        `visible`: (left, top, right, bottom). `enlarged`: screen pixels per pixel of the image.
         """
         level = self._level(enlarged)
         keys = [(self._last, 0, 0)]

@@ -25,9 +25,9 @@ GAP = 24.0
 
 
 def grips_of(points: Points, *, closed: bool) -> list[int]:
-    """Choose the points of a shape that show a grip: all of them, or of dense ones some.
+    """Choose the points of a shape that show a grip, in order: all of them, or some if they are dense.
 
-    `points`: (K, 2), on the screen. Returns indices, in order; of a line both ends are among them.
+    `points`: (K, 2), on the screen. Both ends of a line show a grip.
     """
     if len(points) < 2:
         return list(range(len(points)))
@@ -47,9 +47,11 @@ def grips_of(points: Points, *, closed: bool) -> list[int]:
 
 
 def pulled(points: Points, grips: list[int], handle: int, offset: Points, *, closed: bool) -> Points:
-    """Move one point of a shape; those that have no grip of their own follow by their nearness along it.
+    """Move one point of a shape; points without a grip follow by their nearness along it.
 
-    `points`: (K, 2). `grips`: as of `grips_of`. `handle`: the point that is pulled, one of the grips.
+    `points`: (K, 2).
+    `grips`: as from `grips_of`.
+    `handle`: the point that is pulled, one of the grips.
     `offset`: (2,).
     """
     count, position = len(points), grips.index(handle)
@@ -267,10 +269,10 @@ _FEWEST = {"scale": 2, "length": 2, "area": 3}
 class Drawing(QObject):
     """A line or outline that is being drawn on a canvas.
 
-    While something is drawn the canvas' mouse and keys belong to it; the wheel zooms as ever. Arrows move a
-    crosshair, Return sets a point there, or ends where one was just set; Backspace takes the last one back.
+    It handles mouse and keys of the canvas meanwhile; the wheel still zooms. Arrow keys move a crosshair.
+    Return sets a point there, or ends the shape if one was just set; Backspace removes the last one.
 
-    `measure`: ``measure(mode, points)`` gives the words shown beside what is being drawn.
+    `measure`: returns the text shown beside the shape, for a mode and points.
     """
 
     drawn = Signal(str, object)  # (str, (K, 2)): the mode and the points, in the image's units

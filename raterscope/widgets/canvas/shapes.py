@@ -56,11 +56,11 @@ class _Hold:
 class Shapes(QObject):
     """Editable shapes drawn on a canvas.
 
-    A click on a line, an outline or its words chooses it; then its points show grips. A drag of a grip moves
-    that point, a drag of a line moves the whole, arrows move by a pixel of the image. During a drag the
+    A click on a line, an outline or its text selects it; then its points show grips. A drag of a grip moves
+    that point, a drag of a line moves the whole, arrow keys move by a pixel of the image. During a drag the
     change belongs to the canvas. At its end it is reported, and shown until the shapes are set again.
 
-    `words`: ``words(mark, points)`` says what a shape measures with other points.
+    `words`: returns the measurements of a shape with other points.
     """
 
     chosen = Signal(object)  # the key of the shape that the user chose on the canvas; None for none

@@ -234,8 +234,8 @@ Beneath = Callable[[QPainter, QRectF], None]
 class TileCache:
     """Tiles of one painting at one scale.
 
-    `paint`: ``paint(painter, scale, rect)`` paints what lies in `rect` (in the image's units). The painter's
-    origin is the image's, its unit the widget's pixel. `ground`: opaque ground; see-through without.
+    `paint`: paints the contents of a rectangle, given in the image's units. The painter's origin is the
+    image's, its unit the widget's pixel. `ground`: opaque ground; by default transparent.
     """
 
     def __init__(self, paint: Paint, ground: QColor | None = None) -> None:
@@ -266,13 +266,12 @@ class TileCache:
         hurry: bool = False,
         coarse: Beneath | None = None,
     ) -> bool:
-        """Copy the visible tiles into the widget; paint those that are missing.
+        """Copy the visible tiles into the widget, paint missing ones; return whether all are up to date.
 
-        `painter`, `viewport`, `ratio`: the widget's; how many pixels of the screen one of its pixels has.
-        `hurry`: stretch tiles of another scale if painting them again would exceed the time of a frame.
-        `coarse`: ``coarse(painter, box)`` paints quickly what lies in a box of the widget. With it, tiles
-        that a frame has no time for are left for the next one. Returns False where something else stood for
-        tiles: show them again, out of a hurry.
+        `painter`, `viewport`: those of the widget. `ratio`: screen pixels per pixel of the widget. `hurry`:
+        stretch tiles of another scale if painting them again would exceed the time of a frame. `coarse`:
+        quickly paints the contents of a box of the widget. With it, tiles that a frame has no time for are
+        left for the next one. If the result is False, call it again without `hurry`.
         """
         self.stretched = False
         if self._made_for != (viewport.scale, ratio):

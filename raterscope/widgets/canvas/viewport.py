@@ -99,9 +99,10 @@ class Viewport:
     ) -> Viewport:
         """Pan to a spot and its surroundings.
 
-        The scale stays when the spot is easily judged at it, and nothing moves when it also lies well inside.
+        The scale stays if the spot is easily judged at it, and nothing moves if the spot also lies well
+        inside.
 
-        `frame`: pixels between the spot and the frame about it, which is kept inside too. `top`: pixels at
+        `frame`: pixels between the spot and the frame around it, which is kept inside too. `top`: pixels at
         the top that are covered.
         """
         smallest, largest = SPOT_ON_SCREEN
