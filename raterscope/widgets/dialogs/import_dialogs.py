@@ -53,8 +53,8 @@ class TableKind:
 class ColumnChoices(QWidget):
     """The first rows of a table, with one choice above each column, and the choice of its type.
 
-    `header`: names of the columns. `rows`: sequence of sequences of str, the first rows. `kinds`: possible
-    types of the table; a single one is not offered as a choice. `chosen`: index of the initial type.
+    `header`: names of the columns. `kinds`: possible types of the table; a single one is not offered as a
+    choice. `chosen`: index of the initial type.
     """
 
     changed = Signal()
@@ -201,10 +201,9 @@ ENTERED = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsEditable | Qt.ItemFlag.I
 class AnnotatorNamesDialog(QDialog):
     """Dialog for the annotator of each file; open it with ``open()`` and read `names` when accepted.
 
-    `files`: displayed file names. `guess`: initial name of each. `by_pattern`: ``by_pattern(number,
-    pattern)`` gives the annotator that a pattern finds in the name of a file, or None. Raises ValueError for
-    an invalid pattern. `detections`: files with detections exported from a study: they are preset as ground
-    truth.
+    `files`: displayed file names. `guess`: initial name of each. `by_pattern`: returns the annotator that a
+    pattern finds in the name of the file with a number, or None; raises ValueError for an invalid pattern.
+    `detections`: files with detections exported from a study; they are preset as ground truth.
     """
 
     def __init__(

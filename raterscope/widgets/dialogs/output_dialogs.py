@@ -37,7 +37,7 @@ _IMAGES = "Export the images too, so that other programs can show the masks on t
 
 
 class DeidentifiedExportDialog(QDialog):
-    """Choose format and images; open it with ``open()`` and read `format` and `with_images` when accepted.
+    """Dialog for format and images; open it with ``open()``, read `format` and `with_images` when accepted.
 
     `title`: name of the export. `formats`: descriptions, the default first. `images`: whether images can be
     exported.
@@ -135,7 +135,7 @@ class GroupsDialog(QDialog):
 
 
 class GroupedExportDialog(QDialog):
-    """Choose format and groups; open it with ``open()`` and read `format` and `groups` when accepted.
+    """Dialog for format and groups; open it with ``open()`` and read `format` and `groups` when accepted.
 
     `title`: name of the export. `about`: purpose of the groups, in a sentence. `formats`: descriptions, the
     default first. `item`: word for what is grouped: image, case or task. `images`: whether these are images,
@@ -193,7 +193,7 @@ _ABOUT_PAPERS = (
 
 
 class PapersDialog(QDialog):
-    """Choose the form and the folders; open it with ``open()`` and read `full`, `folder` and `data` then.
+    """Dialog for the form and the folders; open it with ``open()`` and read `full`, `folder` and `data` then.
 
     `folder`: initial folder.
     """
@@ -260,7 +260,7 @@ class SetupOffer:
 
 
 class SimulationDialog(QDialog):
-    """Choose a set-up; open it with ``open()`` and read `name`, `settings` and `folder` when accepted.
+    """Dialog for a set-up; open it with ``open()`` and read `name`, `settings` and `folder` when accepted.
 
     `parent_folder`: parent folder of the proposed new folder.
     """
@@ -359,7 +359,7 @@ class FailedCase:
 class FailedCasesDialog(QDialog):
     """Table of the cases without results; open it with ``open()``.
 
-    `summary`: what to do about them, shown above the table.
+    `summary`: advice shown above the table.
     """
 
     def __init__(self, summary: str, cases: Sequence[FailedCase], parent: QWidget | None = None) -> None:

@@ -80,9 +80,10 @@ class ServiceForm(QFormLayout):
 
 
 class PacsFetchDialog(QDialog):
-    """Search series and choose some; open it with ``open()`` and read `chosen` when accepted.
+    """Dialog to search and choose series; open it with ``open()`` and read `chosen` when accepted.
 
-    `address`, `certificates`: of the latest service. `access`: how the service is entered, in words.
+    `address`, `certificates`: those of the latest service.
+    `access`: explanation of how to enter the service.
     `folder`: proposed folder for the files.
     """
 
@@ -169,9 +170,9 @@ class PacsFetchDialog(QDialog):
 
 
 class PacsStoreDialog(QDialog):
-    """Confirm that a consensus is stored; open it with ``open()`` and read `form.service` when accepted.
+    """Dialog to confirm storing a consensus; open it with ``open()`` and read `form.service` when accepted.
 
-    `title`: case and run. `warnings`: why the result is outdated.
+    `title`: case and run. `warnings`: reasons why the result is outdated.
     """
 
     def __init__(

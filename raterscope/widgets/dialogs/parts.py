@@ -25,7 +25,7 @@ def lay_out(dialog: QDialog, *parts: Part, accept: str) -> QPushButton:
 
 
 class FolderField(QWidget):
-    """A line with a folder, and a button that opens a chooser.
+    """Field for a folder, with a button that opens a chooser.
 
     `name`: purpose of the folder, for screen readers and as the title of the chooser. `inside`: whether the
     chosen folder is the parent: the present name is kept below it.

@@ -52,7 +52,7 @@ _QUESTION_TIPS = {
 
 
 class ReaderStudyDialog(QDialog):
-    """Describe a reader study; it stays open until its files are written.
+    """Dialog that describes a reader study; it stays open until its files are written.
 
     `folder`: proposed new folder.
     """
@@ -209,7 +209,7 @@ def _line(name: str) -> QLineEdit:
 class LinesField(QWidget):
     """Editor of some lines, one entry each.
 
-    `rows`: lines in sight.
+    `rows`: number of visible lines.
     """
 
     def __init__(self, name: str, hint: str, rows: int) -> None:
@@ -291,11 +291,11 @@ class DifferingDecision:
 
 
 class MergePreviewDialog(QDialog):
-    """Show what a merge would do; open it with ``open()``, it is accepted to merge.
+    """Preview of a merge; open it with ``open()``; it is accepted to merge.
 
     `title`: names of the two studies. `summary`: decisions of each expert, agreement, and what is missing, a
     line each. `conflicts`: decisions that differ; none are listed while a blind read is not complete.
-    `warning`: why to wait; empty if there is no reason.
+    `warning`: reason to wait; empty if there is none.
     """
 
     def __init__(
@@ -332,8 +332,8 @@ class MergePreviewDialog(QDialog):
 class NameDialog(QDialog):
     """Dialog for a new name; open it with ``open()`` and read `name` and `new` when accepted.
 
-    `noun`: what has the names: structure or class. `names`: present names. `selected`: the name to change,
-    unless another is chosen.
+    `noun`: noun of the named things: structure or class. `names`: present names. `selected`: the name to
+    change, unless another is chosen.
     """
 
     def __init__(self, noun: str, names: Sequence[str], selected: str, parent: QWidget | None = None) -> None:

@@ -80,8 +80,8 @@ class ExclusionDialog(QDialog):
 class ReasonDialog(QDialog):
     """Dialog that asks for the reason of a decision; open it with ``open()`` and read `reason` when accepted.
 
-    `annotator`: name of the subject. `reasons`: offered on the keys Alt+1, Alt+2 ... `act`, `what`: action
-    and its object: "Exclude" and "an annotator". `hint`: consequence in one sentence.
+    `annotator`: name of the subject. `reasons`: reasons offered on the keys Alt+1, Alt+2 ... `act`, `what`:
+    action and its object: "Exclude" and "an annotator". `hint`: consequence in one sentence.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class StructureDialog(QDialog):
 
     Codes can be searched after `set_search`.
 
-    `name`: the structure's. `chosen`: current choice. `source`: source of the codes, in one sentence.
+    `name`: name of the structure. `chosen`: current choice. `source`: source of the codes, in one sentence.
     """
 
     def __init__(
@@ -323,7 +323,7 @@ class StructureDialog(QDialog):
         )
 
     def set_search(self, find: Find) -> None:
-        """Enable the code search: ``find(text)`` returns the best matches first."""
+        """Enable the code search by `find`, which returns the best matches first."""
         self._find = find
         self.search.setEnabled(True)
         self.search.setPlaceholderText("Words, or a code such as 80891009")
@@ -441,8 +441,7 @@ LINES = 3
 class AcceptanceDialog(QDialog):
     """Dialog for a plan; open it with ``open()``, and show the plan whenever `form` changes.
 
-    `lot`: what the sample is drawn from: "840 undecided tasks in the runs shown". `settings`: described in
-    the form.
+    `lot`: items from which the sample is drawn: "840 undecided tasks in the runs shown".
     """
 
     def __init__(self, lot: str, settings: type[Settings], parent: QWidget | None = None) -> None:
@@ -513,7 +512,7 @@ class MarginDialog(QDialog):
 class CombineDialog(QDialog):
     """Dialog for a combination; open it with ``open()`` and read `how` and `other` when accepted.
 
-    `structure`: structure that changes. `combinations`: by name. `masks`: by key, other masks.
+    `structure`: structure that changes. `combinations`: combinations by name. `masks`: other masks by key.
     """
 
     def __init__(

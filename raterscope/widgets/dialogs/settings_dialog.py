@@ -176,9 +176,10 @@ class ProgramSettings:
 
 
 class SettingsDialog(QDialog):
-    """Change the program's settings; open it with ``open()`` and read `settings` when accepted.
+    """Dialog for the program's settings; open it with ``open()`` and read `settings` when accepted.
 
-    `settings`: the present ones. `login`, `cache`: what an empty name and an empty folder stand for.
+    `settings`: the present settings.
+    `login`, `cache`: name and folder that are used if these fields are empty.
     `bindings`: commands and their keys.
     """
 
