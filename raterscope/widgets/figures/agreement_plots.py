@@ -34,7 +34,7 @@ NAMES_FROM = 18
 
 
 class AgreementMatrix(FigurePanel):
-    """A click on a cell chooses its two raters; one rater's row and column can be set off.
+    """Matrix of agreement: a click on a cell selects its two raters; a rater's row can be highlighted.
 
     `noun`: noun of a row: "rater", "annotator".
     """
@@ -59,9 +59,9 @@ class AgreementMatrix(FigurePanel):
     ) -> None:
         """Show the agreement of raters.
 
-        `names`: sequence of str, P. `numbers`: sequence of int, P, their numbers, which give the colours.
-        `values`: (P, P), 1 for perfect agreement, NaN where two have no case in common. `label`: name of the
-        values: "Dice". `words`: ``words(row, column)`` says what stands in a cell, "Dice 0.83, on 14 spots".
+        `numbers`: numbers of the P raters, which determine the colours. `values`: (P, P), 1 for perfect
+        agreement, NaN where two have no case in common. `label`: name of the values: "Dice". `words`:
+        describes the cell of a row and a column: "Dice 0.83, on 14 spots".
         """
         values = np.asarray(values, dtype=float)
         if values.shape != (len(names), len(names)) or len(numbers) != len(names):
@@ -247,10 +247,10 @@ class Dendrogram(FigurePanel):
     ) -> None:
         """Show a tree.
 
-        `linkage`: (P - 1, 4), as scipy's: each row joins two of the raters 0 to P - 1 or of the rows before
-        it, numbered from P, at a height; the heights rise. No rows for no tree. `names`, `numbers`: sequence,
-        P, the raters, and the numbers that give their colours. `label`: linkage of the tree. `unit`: of the
-        heights.
+        `linkage`: (P - 1, 4), as in SciPy: each row joins two of the raters 0 to P - 1 or of the earlier
+        rows, numbered from P, at a height; the heights rise. Without rows there is no tree. `names`,
+        `numbers`: names of the P raters, and the numbers that determine their colours. `label`: linkage of
+        the tree. `unit`: unit of the heights.
         """
         linkage = np.asarray(linkage, dtype=float)
         if len(names) < 3 or len(linkage) == 0:

@@ -60,12 +60,12 @@ def cover(
     dash: tuple[float, float] | None = None,
     hidden: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
-    """Count how many lines cover each pixel, by shares where a line covers part of one.
+    """Count how many lines cover each pixel, in fractions where a line covers part of it.
 
-    `low`, `high`: (C, p), from where to where each line reaches in every column, in pixels from the top.
-    `width`: of the lines, in pixels. `dash`: (on, period), in pixels along a line. `hidden`: (C, p), where a
-    line is not drawn. Returns (C, height + 2): differences down each column: their running sum is the cover,
-    so that several are simply added.
+    `low`, `high`: (C, p), range of each line in every column, in pixels from the top. `width`: width of the
+    lines, in pixels. `dash`: (on, period), in pixels along a line. `hidden`: (C, p), where a line is not
+    drawn. The result, (C, height + 2), holds differences down each column. Their running sum is the cover, so
+    that several results can be added.
     """
     columns = len(low)
     for _ in range(round(width) - 1):
@@ -101,19 +101,19 @@ def _widen_jumps(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 
 def coverage_levels(cover_sums: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Return how densely lines cover each pixel, in steps of `LINE_LEVELS` a line.
+    """Return how densely lines cover each pixel, (height, C), in steps of `LINE_LEVELS` per line.
 
-    `cover_sums`: (C, height + 2), sums of what `cover` gives. Returns (height, C).
+    `cover_sums`: (C, height + 2), sums of results of `cover`.
     """
     levels = np.minimum(np.cumsum(cover_sums, axis=1)[:, :-2].T * LINE_LEVELS, 255)
     return np.ascontiguousarray(np.maximum(levels, 0), dtype=np.uint8)
 
 
 def coverage_image(levels: NDArray[np.uint8], colour: str, opacity: float) -> QImage:
-    """Make a picture of what lines cover, in one colour.
+    """Make a picture of the pixels that lines cover, in one colour.
 
-    `levels`: (height, C), see `coverage_levels`. `opacity`: of one line; where several lie above each other
-    they add up.
+    `levels`: (height, C), see `coverage_levels`. `opacity`: opacity of one line; it adds up where lines
+    overlap.
     """
     height, width = levels.shape
     image = QImage(levels.data, width, height, width, QImage.Format.Format_Indexed8)

@@ -23,10 +23,10 @@ THICKNESS = 6
 def colours_of(
     values: NDArray[np.floating], low: float, high: float, table: NDArray[np.uint8]
 ) -> NDArray[np.uint8]:
-    """Colour values by a table.
+    """Colour values by a table, (..., 3).
 
-    `values`: (...), NaN takes the colour of the low end. `low`, `high`: values of the first and the last
-    colour. `table`: (256, 3). Returns `colours`, (..., 3).
+    `values`: (...); NaN takes the colour of the low end. `low`, `high`: values of the first and the last
+    colour. `table`: (256, 3).
     """
     share = (np.asarray(values, dtype=float) - low) / ((high - low) or 1.0)
     return table[np.round(255 * np.clip(np.nan_to_num(share), 0, 1)).astype(np.uint8)]
@@ -35,9 +35,9 @@ def colours_of(
 def paint_colour_bar(
     painter: QPainter, box: QRectF, table: NDArray[np.uint8], low: float, high: float, words: str
 ) -> None:
-    """Paint the bar along the top of a box, under it what its ends and the colours stand for.
+    """Paint a bar of colours along the top of a box, and below it the values of its ends and the quantity.
 
-    `box`: `BAR_HEIGHT` high. `table`: (256, 3). `words`: the quantity, with its unit.
+    `box`: box of height `BAR_HEIGHT`. `table`: (256, 3). `words`: the quantity, with its unit.
     """
     palette = theme.current()
     colours = np.ascontiguousarray(table)
@@ -174,7 +174,7 @@ def paint_small_cells(painter: QPainter, grid: QRectF, colours: NDArray[np.uint8
 def paint_rates(painter: QPainter, room: QRectF, rates: NDArray[np.floating]) -> None:
     """Paint rates (J, L) as large as a box allows, from its upper left, with numbers where they fit.
 
-    `rates`: (J, L), NaN is painted as ground.
+    NaN is painted as ground.
     """
     rows, columns = rates.shape
     side = min(room.width() / columns, room.height() / rows)
@@ -275,9 +275,9 @@ class TilePainter:
     ) -> None:
         """Paint tiles one after another.
 
-        `places`: (S,), rows of the `Tiles`. `first`: where in the grid the first of them is. `top`: where the
-        grid begins, in pixels. `chosen`: places that are selected: they are never dimmed. `lit`: places
-        beside which all others are dimmed; None dims none.
+        `indices`: (S,), rows of the `Tiles`. `first`: position of the first one in the grid. `top`: top of
+        the grid, in pixels. `chosen`: selected rows, which are never dimmed. `lit`: other rows that are not
+        dimmed; None dims none.
         """
         self._colour(indices)
         targets = self._targets(grid, first, top, indices)

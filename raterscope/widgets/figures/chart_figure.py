@@ -32,11 +32,10 @@ NO_CHART = Chart("", Axis(""), Axis(""))
 
 
 class ChartFigure(Figure[Part]):
-    """A chart whose points are pointed at, walked with the arrow keys and chosen.
+    """A chart whose points can be pointed at, reached with the arrow keys and selected.
 
-    The wheel and the plus and minus keys zoom, a drag pans, a double click shows all again. Left and right
-    lead along a series, up and down to another
-    series, or to the next higher or lower point where there is only one.
+    The wheel and + and - zoom, a drag pans, a double click shows all again. Left and Right move along a
+    series, Up and Down to another series, or to the next higher or lower point if there is only one.
     """
 
     point_chosen = Signal(int, int)  # number of a mark, and of the point of it that is chosen
@@ -319,11 +318,11 @@ class ChartFigure(Figure[Part]):
 
 
 class ChartPanel(FigurePanel):
-    """A chart with its title above it; a sentence where there is nothing to draw.
+    """A chart with its title above it, or a sentence if there is nothing to draw.
 
     Subclasses describe their chart in `describe`; `draw` shows it.
 
-    `title`, `nothing`: the title while there is nothing to draw, and what belongs here.
+    `title`, `nothing`: title and sentence while there is nothing to draw.
     """
 
     def __init__(self, title: str, nothing: str, *, brief: str = "") -> None:

@@ -112,9 +112,9 @@ class Layout:
 def lay_out(
     numbers: Sequence[NDArray[np.integer]], flows: Sequence[NDArray[np.integer]], room: QRectF
 ) -> Layout:
-    """Lay communities out, those of one lasting number in one order everywhere, those in none lowest.
+    """Lay communities out by their persistent numbers, in one order everywhere; those without come lowest.
 
-    `numbers`: T arrays, (C_t,). `flows`: T - 1 arrays, (C_t + 1, C_t+1 + 1).
+    `numbers`: (C_t,) for each of T moments. `flows`: (C_t + 1, C_t+1 + 1) for each but the last.
     """
     sizes = [*(flow.sum(axis=1) for flow in flows), flows[-1].sum(axis=0)]
     orders = [[*np.argsort(part, kind="stable").tolist(), len(part)] for part in numbers]

@@ -49,8 +49,8 @@ class ParticipationBars(FigurePanel):
     ) -> None:
         """Show how far annotators belong to communities.
 
-        `shares`: (m, C), rows that add up to 1, or NaN for an annotator with unknown shares. `names`: (m,),
-        the annotators. `communities`: (C,).
+        `shares`: (m, C), rows that add up to 1, or NaN for an annotator with unknown shares. `names`,
+        `communities`: names of the m annotators and C communities.
         """
         shares = np.asarray(shares, dtype=float)
         if shares.shape != (len(names), len(communities)):

@@ -89,7 +89,7 @@ class MatrixView:
 
 
 class ConfusionMatrix(FigurePanel):
-    """A click on a cell chooses the votes behind it.
+    """Confusion matrix: a click on a cell selects the votes behind it.
 
     `more`: further modes, which do not concern the figure. `beside`: pages that can take the place of the
     figure.

@@ -150,7 +150,7 @@ class ConfusionWall(QWidget):
     def sort_by(self, label: str, *, falling: bool = True) -> None:
         """Sort by a measure, the highest or the lowest first; unknown values come last.
 
-        Raises `KeyError`: where there is no such measure.
+        Raises `KeyError` if there is no such measure.
         """
         index = self.measure.findData(label)
         if index < 0:

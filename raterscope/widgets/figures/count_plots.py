@@ -289,9 +289,9 @@ class StreamCurves(FigurePanel):
         stopping: StoppingSettings | None = None,
         truth: StreamTruth | None = None,
     ) -> None:
-        """Show what a stream came to, or that there is none.
+        """Show the history of a stream, or that there is none.
 
-        `stopping`: when an answer is firm; the usual without. `truth`: where there is ground truth.
+        `stopping`: stop rule; by default the usual one. `truth`: accuracy by ground truth, if there is any.
         """
         stopping = StoppingSettings() if stopping is None else stopping
         filled = history is not None and len(history) > 0

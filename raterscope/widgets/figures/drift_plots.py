@@ -246,7 +246,7 @@ class _Lines(ColumnFigure):
 def row_chart(view: DriftView, row: int, *, aligned: bool, last: bool) -> Chart:
     """Describe one row of a confusion matrix over the votes; the last chart has the axis of all.
 
-    `row`: the true class. `aligned`: whether over the votes of that class, else over all votes.
+    `row`: the true class. `aligned`: whether the axis counts the votes of that class, or all votes.
     """
     x, mean = view.positions(row, aligned=aligned), view.mean[:, row]
     # The intervals of many outputs lie upon each other: those of the most frequent outputs are drawn.
@@ -304,11 +304,11 @@ Part = tuple[int, int]
 
 
 class TernaryPlot(Figure[Part]):
-    """Each corner is an answer always given; a point is a row of the confusion matrix after a vote.
+    """Ternary plot: corners are answers; a point is a row of the confusion matrix after a vote.
 
-    The way that was gone up to the present step is drawn in full, what comes after it faintly. Markers stand
-    where the votes on tasks of the class reach 1, 2, 5, 10 ..., and grow with them; rings stand where a row
-    changed. A click on any of them goes to that step.
+    The path up to the present step is drawn solid, the rest faint. Markers stand where the votes on tasks of
+    the class reach 1, 2, 5, 10 ..., and grow with them; rings mark changes of a row. A click on any of them
+    goes to that step.
     """
 
     step_chosen = Signal(int)  # the step of the marker clicked

@@ -38,9 +38,9 @@ BIN_RING, DOT_RING = 17.0, 15.0
 
 
 class CurvesPlot(ChartPanel):
-    """ROC or precision-recall, a line a run; they differ by colour and dashes.
+    """ROC or precision-recall curves, one for each run; they differ by colour and dashes.
 
-    If the first curve has thresholds, a click selects that of the nearest point.
+    If the first curve has thresholds, a click selects the threshold of the nearest point.
 
     `nothing`: text of the empty plot.
     """
@@ -276,10 +276,10 @@ class ReliabilityPlot(ChartPanel):
         annotators: NDArray[np.integer] | None = None,
         excluded: set[int] | None = None,
     ) -> None:
-        """Show annotators.
+        """Show the reliability of R annotators over their number of clicks.
 
-        `clicks`: (R,). `reliability`: (R,), NaN where not known: no dot. `annotators`: (R,), their indices; 0
-        to R - 1 without. `excluded`: indices drawn as crosses.
+        `reliability`: NaN where unknown; these have no dot. `annotators`: (R,), their indices; by default 0
+        to R - 1. `excluded`: indices drawn as crosses.
         """
         known = np.isfinite(reliability)
         indices = np.arange(len(clicks)) if annotators is None else np.asarray(annotators)
@@ -329,9 +329,9 @@ CONVERGENCE = "Convergence"
 
 
 class ConvergencePlot(ChartPanel):
-    """The objective of a fusion by iteration, with what became of its components.
+    """Objective of a fusion by iteration, and the fate of its components.
 
-    `objective`: its name: "bound". `nothing`: text of the empty plot.
+    `objective`: name of the objective: "bound". `nothing`: text of the empty plot.
     """
 
     def __init__(

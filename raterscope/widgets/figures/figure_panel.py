@@ -86,9 +86,9 @@ class FigurePanel(QWidget):
 
 
 class Figure(QWidget, Generic[Part]):
-    """Parts that are pointed at, walked with the arrow keys and chosen with a click, Return or Space.
+    """Figure whose parts are pointed at, reached by arrow keys and selected with a click, Return or Space.
 
-    A part is whatever `part_at` gives; `words` says it, in the tooltip and to those who hear it.
+    A part is a result of `part_at`; `words` describes it, in the tooltip and for screen readers.
     """
 
     def __init__(self, name: str) -> None:
@@ -261,9 +261,9 @@ class Figure(QWidget, Generic[Part]):
 
 
 class ModeSwitch(QWidget):
-    """The first mode holds until another is chosen, by click or arrow keys.
+    """Switch between modes by click or arrow keys; the first mode is preset.
 
-    `modes`: name of every mode, its word and its tooltip.
+    `modes`: key of every mode, its label and its tooltip.
     """
 
     chosen = Signal(str)  # name of the mode

@@ -31,9 +31,9 @@ GAP = 0.7
 
 @dataclass(frozen=True, eq=False)
 class RankingView:
-    """Scores of n items before and after the biases of the flagged are taken out.
+    """Scores of n items before and after the biases of flagged annotators are removed.
 
-    Places, who is swapped and the length follow from what is given.
+    Ranks, swapped items and the length are computed from the scores.
     """
 
     names: Sequence[str]  # (n,)
@@ -205,10 +205,10 @@ def paint_rows(
     pictures: Mapping[int, QPixmap | None],
     row_at_keys: int | None,
 ) -> None:
-    """Paint what is in sight.
+    """Paint the visible rows.
 
-    `chosen`, `pointed`: items. `pictures`: by item, as far as they are here. `row_at_keys`: the row that the
-    keys walk along.
+    `chosen`, `pointed`: items. `pictures`: loaded pictures by item. `row_at_keys`: the row in which the arrow
+    keys move.
     """
     palette = theme.current()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)

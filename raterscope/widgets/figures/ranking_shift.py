@@ -48,9 +48,9 @@ WIDEST = 8000
 
 
 class RankingRows(QAbstractScrollArea):
-    """Two rows of cards and the lines between them, painted where they are seen, however many there are.
+    """Two rows of cards and the lines between them, of which only the visible ones are painted.
 
-    A click on a card or a line chooses an item; where lines cross, the pair; Ctrl-click a second item too.
+    A click on a card or a line selects an item; where lines cross, the pair; Ctrl+click adds a second item.
     """
 
     item_chosen = Signal(int)

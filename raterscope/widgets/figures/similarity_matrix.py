@@ -81,13 +81,13 @@ class SimilarityMatrix(FigurePanel):
         label: str = "similarity",
         high: float = 1.0,
     ) -> None:
-        """Show how alike the annotators of every two rows are.
+        """Show the similarity of the annotators of every two rows.
 
-        `values`: (m, m), 0 to 1, NaN where not known; rows and columns ordered by community. At most some
-        thousand rows: of more annotators, means over neighbours. `edges`: (C + 1,), where each community's
-        rows begin; the last is m. `names`: (m,), title of a row: a name, or "12 annotators". `communities`:
-        (C,), their numbers, -1 for those of none; 0 to C - 1 without. `label`: name of the values. `high`:
-        value of the brightest colour, also for values above it.
+        `values`: (m, m), 0 to 1, NaN where not known; rows and columns ordered by community. There are at
+        most some thousand rows; with more annotators, values are means over neighbours. `edges`: (C + 1,),
+        where each community's rows begin; the last is m. `names`: (m,), title of a row: a name, or "12
+        annotators". `communities`: (C,), their numbers, -1 for annotators in none; by default 0 to C - 1.
+        `label`: name of the values. `high`: value of the brightest colour, also for values above it.
         """
         number, blocks = len(names), len(edges) - 1
         if values.shape != (number, number):
@@ -108,11 +108,11 @@ class SimilarityMatrix(FigurePanel):
         names: Sequence[str],
         communities: NDArray[np.integer],
     ) -> None:
-        """Show the same as a graph.
+        """Show the similarity as a graph.
 
-        `positions`: (m, 2), of the marks, in any unit; larger numbers lie further right and further down.
-        `edges`: (e, 2), the two marks that each line joins. `weights`: (e,), the stronger the line; of more
-        than 4,000 the strongest are drawn. `names`: (m,). `communities`: (m,), -1 for none.
+        `positions`: (m, 2), positions of the marks in any unit, to the right and down. `edges`: (e, 2), the
+        two marks that each line joins. `weights`: (e,), strength of each line; of more than 4,000 the
+        strongest are drawn. `names`: (m,). `communities`: (m,), -1 for none.
         """
         number = len(names)
         if positions.shape != (number, 2) or len(communities) != number:

@@ -35,9 +35,9 @@ MOST_BY_ITSELF = 160
 
 
 class WallTiles(QAbstractScrollArea):
-    """A tile an annotator, in the order given; places are the annotators' rows in the `Tiles`.
+    """Tiles of annotators, one each, in the given order, by their rows in the `Tiles`.
 
-    `words`: ``words(row)`` describes a tile.
+    `words`: describes the tile of a row.
     """
 
     selection_changed = Signal(object)  # places, in the order shown
