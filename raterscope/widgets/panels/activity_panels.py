@@ -341,7 +341,7 @@ LONGEST = 1000
 
 
 class CommentField(QLineEdit):
-    """Shows a comment, and edits it; hidden while there is none.
+    """Field that shows a comment, and edits it; hidden while there is none.
 
     Return and leaving the field store the text, Esc restores the comment.
     """

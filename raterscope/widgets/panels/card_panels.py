@@ -124,8 +124,8 @@ class SpotGrid(CardGrid):
     def show_spots(self, spots: Cards, scale: str, *, reset: bool) -> None:
         """Show spots.
 
-        `scale`: width of each crop: "40 px". `reset`: from the first on; else in the place of those that were
-        shown.
+        `scale`: width of each crop: "40 px". `reset`: whether to show them from the first on, or at the
+        present position.
         """
         where = "on any image" if self.everywhere else "on this image"
         total = len(spots.numbers)

@@ -75,11 +75,11 @@ def has_many(classes: Sequence[str]) -> bool:
 def listed_order(
     classes: Sequence[str], posterior: NDArray[np.floating] | None, votes: NDArray[np.integer] | None
 ) -> list[int]:
-    """Return the order in which classes are listed.
+    """Return the order in which classes are listed: the curator's with at most nine classes.
 
-    `classes`: (J,). `posterior`, `votes`: (J,) or None, probabilities and numbers of votes; None where
-    unknown or hidden. Returns the curator's order with at most nine classes, else the most probable first,
-    then those with most votes, then in the curator's order.
+    Otherwise the most probable classes come first, then those with most votes, then the others in the
+    curator's order. `posterior`, `votes`: (J,), probabilities and numbers of votes; None if unknown or
+    hidden.
     """
     number = np.arange(len(classes))
     if not has_many(classes):
@@ -209,7 +209,7 @@ class _BarKind(LineKind[ClassBar]):
 
 
 class ClassFinder(QWidget):
-    """The classes of a task, with a field that filters them by what is typed.
+    """The classes of a task, with a field that filters them by typed text.
 
     Digits select the first nine lines; while the field is open they are text.
     """
@@ -251,7 +251,7 @@ class ClassFinder(QWidget):
         lines: Sequence[ClassBar] = (),
         parents: Sequence[ClassBar] = (),
     ) -> None:
-        """Show the classes in this order, or those that match the open field; of a tree the lines instead.
+        """Show the classes in this order, or those that match the open field; for a tree show its lines.
 
         `parents`: parents in a tree, which only the open field lists, after the classes.
         """

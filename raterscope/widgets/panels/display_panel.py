@@ -224,7 +224,7 @@ class _ChannelRow(QWidget):
 class DisplayPanel(QWidget):
     """Panel over an image with the display of its channels.
 
-    `over`: the image. `parent`: what contains the image, and has room for the panel.
+    `over`: the image. `parent`: widget that contains the image, with space for the panel.
     """
 
     changed = Signal(object)  # the displays of the channels that were changed, by name

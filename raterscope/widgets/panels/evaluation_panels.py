@@ -391,7 +391,7 @@ class CostPanel(FormBesidePlot):
 
 
 class TrustPanel(QWidget):
-    """Calibration plot beside sentences that scroll.
+    """Calibration plot beside scrollable sentences.
 
     `axes`: titles of the horizontal and the vertical axis. `nothing`: message for the empty state.
     """

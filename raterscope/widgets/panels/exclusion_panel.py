@@ -28,7 +28,7 @@ COMMON_REASONS = ("clicks everywhere", "marks very little", "misunderstood the t
 class ReasonField(QWidget):
     """Reason for a decision: common reasons on keys, and a line of free text.
 
-    `reasons`: offered on the keys Alt+1, Alt+2 ...
+    `reasons`: reasons offered on the keys Alt+1, Alt+2 ...
     """
 
     changed = Signal(bool)  # whether there is a reason now
@@ -173,11 +173,11 @@ SEEN = 2
 
 
 class ExclusionPanel(QWidget):
-    """Preview of an exclusion. X requests it, Exclude with a reason decides, Escape cancels.
+    """Preview of an exclusion. X requests it, Exclude with a reason decides, Esc cancels.
 
-    `reasons`: offered on the keys Alt+1, Alt+2 ... while the preview is shown. `marks`, `answers`: nouns of
-    the annotations excluded, and of what may change: "votes" and "labels". `weights`: weights that can
-    replace an exclusion.
+    `reasons`: reasons offered on the keys Alt+1, Alt+2 ... while the preview is shown. `marks`, `answers`:
+    nouns of the annotations excluded, and of what may change: "votes" and "labels". `weights`: weights that
+    can replace an exclusion.
     """
 
     preview_wanted = Signal()
@@ -247,9 +247,9 @@ class ExclusionPanel(QWidget):
     def set_annotators(self, subject: str, summary: str = "", *, out: bool = False) -> None:
         """Set the annotators to exclude and clear the preview.
 
-        `subject`: "annotator 79142", "community 3, 301 annotators"; empty for none. `summary`: summary known
-        so far: "would change 4 of 963 labels". `out`: whether they are excluded, so that the key restores
-        them.
+        `subject`: such as "annotator 79142" or "community 3, 301 annotators"; empty for none. `summary`:
+        summary known so far: "would change 4 of 963 labels". `out`: whether they are excluded, so that the
+        key restores them.
         """
         self.exclude_key.set_word(*(self._again_word if out else self._exclude_word))
         self._who = subject

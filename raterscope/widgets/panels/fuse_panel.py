@@ -236,9 +236,9 @@ class FusePanel(QWidget):
     """Panel for a fusion: algorithm, settings, start, progress, comparison of runs.
 
     `algorithms`, `detectors`: the two steps of a fusion, in which imported truth can be held fixed; without
-    detectors one step. `between`: settings of the step between the two, or after a single one. `titles`:
-    titles of the choices. `item`: noun for the item of a fusion: "image", "case". `all_compared`: whether all
-    runs are compared, without check boxes.
+    detectors there is one step. `between`: settings of the step between the two, or after a single one.
+    `titles`: titles of the choices. `item`: noun for the item of a fusion: "image", "case". `all_compared`:
+    whether all runs are compared, without check boxes.
     """
 
     run_requested = Signal(object)

@@ -271,7 +271,7 @@ MatrixOf = Callable[[Settings], NDArray[np.floating]]
 class PriorForm(QWidget):
     """Form that sets the prior matrix; an edited cell overrides it until Reset.
 
-    `settings_class`: of the fields.
+    `settings_class`: class of the settings.
     """
 
     # the matrix (J, L) edited; None where it is what the settings mean (see `settings`)
@@ -322,7 +322,7 @@ class PriorForm(QWidget):
     ) -> None:
         """Set the prior for other labels, without a signal.
 
-        `classes`, `outputs`: tuple of J and L str. `by_hand`: (J, L), the matrix that was edited.
+        `classes`, `outputs`: J and L names. `by_hand`: (J, L), the matrix that was edited.
         """
         self._labels, self._matrix_of, self._by_hand = (classes, outputs), matrix_of, by_hand is not None
         if by_hand is not None:
@@ -340,7 +340,7 @@ class PriorForm(QWidget):
     def settings(self) -> Settings:
         """Return the settings entered.
 
-        Raises `SettingsError`: in the sentence that the form shows too.
+        Raises `SettingsError` with the sentence that the form shows.
         """
         return self.form.settings()
 

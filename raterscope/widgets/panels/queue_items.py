@@ -71,7 +71,7 @@ class QueuedItems:
 
     For 10,000 items this takes longer than a frame: another thread can do it.
 
-    `short`: short titles, as of earlier items; they are made again for other titles. `done_last`: whether
+    `short`: short titles, as in earlier items; they are made again for other titles. `done_last`: whether
     finished items come last.
     """
 

@@ -385,7 +385,7 @@ class QueueView(Protocol):
 class LongQueue(QueueFrame):
     """Queue in the given order; its owner applies the filter, which may take longer than a frame.
 
-    `filters`: filters of the queue: key and words. `empty`: texts for empty lists, by the keys of the
+    `filters`: keys and labels of the queue's filters. `empty`: texts for empty lists, by the keys of the
     filters.
     """
 

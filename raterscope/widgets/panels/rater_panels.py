@@ -76,8 +76,8 @@ class LocalWeight(QWidget):
     ) -> None:
         """Show a crop of a rater's weight or tau.
 
-        `title`: "Local weight, rater 4" or "Local tau, rater 4". `values`: (H, W) or None, none where there
-        is none to show. `low`, `high`: ends of the scale. `aspect`: height of a voxel over its width.
+        `title`: such as "Local weight, rater 4" or "Local tau, rater 4". `values`: (H, W), or None if there
+        is nothing to show. `low`, `high`: ends of the scale. `aspect`: height of a voxel over its width.
         `corner`: row and column of the slice at which the crop begins.
         """
         self._header.set_title(title)

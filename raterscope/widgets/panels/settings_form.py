@@ -21,9 +21,9 @@ SMALLEST = 1e-3
 
 
 class SettingsForm(QWidget):
-    """Form with one row a setting: label and unit, editor, range or error message.
+    """Form with one row per setting: label and unit, editor, range or error message.
 
-    The rows are made when the form is first shown: most forms of a window never are.
+    The rows are made when the form is first shown, because most forms of a window never are.
 
     `settings`: initial settings; by default the defaults.
     """
@@ -72,7 +72,7 @@ class SettingsForm(QWidget):
     def settings(self) -> Settings:
         """Return the settings entered.
 
-        Raises `SettingsError`: in the sentence that the form shows too.
+        Raises `SettingsError` with the sentence that the form shows.
         """
         if not self._rows:
             return self._initial

@@ -424,8 +424,8 @@ class StreamPanel(QWidget):
     def set_state(self, history: StreamHistory | None, step: int = 0) -> None:
         """Show how close the image on screen is to the stop rule.
 
-        `history`: its own; None where nothing has come to it. `step`: the one on screen, from 1; 0 is before
-        the first.
+        `history`: history of the image; None if no clicks have come. `step`: the step on screen, from 1; 0 is
+        before the first.
         """
         known = history is not None and 1 <= step <= len(history)
         self._state.setVisible(known)

@@ -242,7 +242,7 @@ class TaskContent:
 class ContentBrowser(QTextBrowser):
     """Texts of a task. Nothing is loaded, run or followed: links are reported.
 
-    `size`, `margin`: of the letters, and around the text.
+    `size`, `margin`: size of the letters, and margin around the text.
     """
 
     link_chosen = Signal(str)  # address of a link to the web
