@@ -35,7 +35,7 @@ from the feet or from the front; in the sagittal plane it is the front. The top 
 class Plane:
     """Mapping between array axes and screen for the slices of one orientation.
 
-    A place on the plane is in millimetres (pixels where the grid is not calibrated) from the upper left
+    Positions on the plane are in millimetres (pixels if the grid is not calibrated) from the upper left
     corner of the upper left voxel, x to the right and y down.
     """
 
@@ -262,11 +262,11 @@ _LINES: dict[int, tuple[tuple[int, int], ...]] = {
 
 
 def contours(part: Part, level: float = 0.5) -> list[FloatArray]:
-    """Find where a slice crosses a level (marching squares), each line closed also at the slice's edge.
+    """Find the lines where a slice crosses a level (marching squares), closed at the slice's edge.
 
-    `part`: (H, W) or float32, beyond its edge counts as outside. Returns list of (n, 2): (column, row) of the
-    lines' corners in voxels, whole numbers at the voxels' middles; corners in the middle of a straight run
-    are left out. The first corner is not repeated at the end.
+    `part`: (H, W); beyond its edge is outside. The corners of a line, (n, 2), are column and row in voxels,
+    whole numbers at the centres of voxels. Corners within a straight run are left out, and the first corner
+    is not repeated at the end.
     """
     inside = part > level if part.dtype != np.bool_ else part
     rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
@@ -385,7 +385,7 @@ class Levels:
 
     Integers of 16 bits go through a table of all 65,536 values: arithmetic on each voxel would take longer.
 
-    `centre`, `width`: values up to centre - width / 2 are black, from centre + width / 2 on white.
+    `centre`, `width`: values up to centre - width / 2 are black, values from centre + width / 2 on white.
     """
 
     def __init__(self, centre: float, width: float) -> None:

@@ -318,7 +318,7 @@ def path_on(shape: Shape, plane: Plane, index: int) -> QPainterPath:
 
 
 class Outliner(QObject):
-    """Cache of the outlines of shapes by plane and slice; computes those that are missing.
+    """Cache of the outlines of shapes by plane and slice, which computes missing ones.
 
     One slice of each plane is computed at a time. A new request cancels the previous one; its late results
     are dropped if the shape has changed.

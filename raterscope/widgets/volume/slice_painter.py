@@ -154,9 +154,9 @@ class SlicePainter:
     ) -> None:
         """Paint the slice under the crosshair.
 
-        `title`, `remark`: plane and slice, and how it differs from a plain one. `ratio`: device pixels per
-        pixel of the widget. `large`: whether the view has the labels for all views. `stroke`: the stroke
-        under way. `pointer`: position of the brush on the plane.
+        `title`, `remark`: plane and slice, and a remark on special display. `ratio`: device pixels per pixel
+        of the widget. `large`: whether the view has the labels for all views. `stroke`: the present stroke.
+        `pointer`: position of the brush on the plane.
         """
         scene = self._scene
         if self._ground is None:

@@ -17,10 +17,10 @@ UNTOUCHED = -1
 class BrushStroke:
     """A disc drawn over one slice, or a ball over several.
 
-    `present`: (slice, row, column), any voxel of the slice. `radius`: of the disc, in millimetres (pixels
-    where the grid is not calibrated). The voxel below its middle is always covered. `puts_in`: False for the
-    eraser. `solid`: whether neighbouring slices within the radius are covered too. `paintable`: returns where
-    a slice may be painted, as on the screen; None for everywhere.
+    `present`: (slice, row, column) of any voxel of the slice. `radius`: radius in millimetres (pixels if the
+    grid is not calibrated). The voxel below the centre is always covered. `puts_in`: False for the eraser.
+    `solid`: whether neighbouring slices within the radius are covered too. `paintable`: returns where a slice
+    may be painted, as on the screen; None for everywhere.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ def fill_polygon(
 ) -> NDArray[np.bool_]:
     """Return which points of a raster lie inside a closed line, by the even-odd rule, (rows, columns).
 
-    `line`: (N, 2), corners, x and y. `across`, `down`: (columns,) and (rows,), rising coordinates of the
+    `line`: (N, 2), corners, x and y. `across`, `down`: (columns,) and (rows,), ascending coordinates of the
     raster.
 
     Examples

@@ -10,7 +10,7 @@ and installed size:
 | VTK 9 | | 110 | 566 |
 
 pyqtgraph also takes more than a second to import, and its widget makes Qt compose the whole window by OpenGL.
-Here the picture is painted as any other, and OpenGL is touched only while a 3-D view is visible.
+Here the picture is painted as any other, and OpenGL is used only while a 3-D view is visible.
 """
 
 from __future__ import annotations

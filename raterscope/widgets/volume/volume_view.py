@@ -46,7 +46,7 @@ Tool = Literal["look", "brush", "eraser", "contour", "ruler", "roi"]
 
 
 class VolumeView(QWidget):
-    """Volume in three linked views, or one large, with the raters' marks and the tools to correct them.
+    """Volume in three linked views, or in one large view, with the raters' marks and tools to correct them.
 
     An image in two dimensions has one view.
     """
@@ -304,7 +304,7 @@ class VolumeView(QWidget):
         modality: str = "",
         window: Window | None = None,
     ) -> None:
-        """Show another volume, whole, its middle under the crosshair; what lay over the last one goes.
+        """Show another volume as a whole, with the crosshair at its centre, and remove all marks.
 
         `values`, `modality`, `window`: see `set_pixels`.
         """
@@ -326,9 +326,9 @@ class VolumeView(QWidget):
     ) -> None:
         """Set the values of the visible volume, which may be read after it is shown.
 
-        `values`: (Z, Y, X) or (Z, Y, X, 3), or None, none where there are no pixels: what raters marked is
-        then shown on neutral ground. `modality`: as DICOM calls it. "CT" has presets in Hounsfield units; so
-        has what may be CT, with no name. `window`: (centre, width), preferred display window of the file.
+        `values`: (Z, Y, X) or (Z, Y, X, 3), or None without pixels; the raters' marks are then shown on
+        neutral ground. `modality`: as in DICOM. "CT" has presets in Hounsfield units; an empty name has them
+        too, because it may be CT. `window`: (centre, width), preferred display window of the file.
         """
         shape = self._planes[self._native].shape
         if values is not None and (values.shape[:3] != shape or values.shape[3:] not in ((), (3,))):
