@@ -139,10 +139,9 @@ _KEYS = KeyHelp("On a figure or an image", (("Shift+F10", "copy, save"), ("Ctrl+
 class FigureMenu(QObject):
     """Context menu of a figure, opened by right click, the Menu key or Shift+F10; Ctrl+C copies directly.
 
-    `widget`: widget that receives clicks and keys. `table`: function that returns the values that are drawn,
-    to be saved as CSV. Without it, the figure shows the image on screen. `with_svg`: whether the figure has
-    lines, which are saved as SVG; otherwise its pictures have screen resolution. `by_click`: whether a right
-    click opens it.
+    `widget`: widget that receives clicks and keys. `table`: returns the drawn values, to be saved as CSV.
+    Without it, the figure shows the image on screen. `with_svg`: whether the figure has lines, which are
+    saved as SVG; otherwise its pictures have screen resolution. `by_click`: whether a right click opens it.
     """
 
     leaving = Signal(object)  # content to save

@@ -97,7 +97,7 @@ class GuideView(QWidget):
     def open_page(self, topic: str) -> None:
         """Show a page.
 
-        Raises `KeyError`: if there is no such page.
+        Raises `KeyError` if there is no such page.
         """
         item = self._items[topic]
         if item.isHidden():

@@ -223,8 +223,8 @@ class KeyButton(QAbstractButton):
     The key is drawn, not bound: the window binds it, so that it works wherever the focus is. While the button
     is checked, key and word are highlighted.
 
-    `key`: key cap: "A", "Ctrl+Z". `word`: action: "accept". `tone`: {"accent", "rejected", "second"}, colour
-    of the word. `tip`: effect, in a sentence.
+    `key`: key cap: "A", "Ctrl+Z". `word`: action: "accept". `tone`: colour of the word: "accent", "rejected"
+    or "second". `tip`: effect, in a sentence.
     """
 
     def __init__(

@@ -63,12 +63,12 @@ class SearchText:
         return positions
 
     def best(self, texts: Sequence[str], most: int) -> list[int]:
-        """Return the best matches among lower-case texts; of equals the earlier ones.
+        """Return the indices of the best matches among lower-case texts, the earlier ones among equals.
 
         Texts that contain the words literally rank first; fuzzy matches are searched only if there are
         too few, so that 20,000 texts are searched within a frame.
 
-        `most`: maximum number of results. Returns indices into `texts`.
+        `most`: maximum number of results.
         """
         matches = list(range(len(texts)))
         for word, scattered in zip(self.words, self._scattered, strict=True):

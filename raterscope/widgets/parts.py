@@ -60,7 +60,7 @@ def plain_label(text: str = "", role: str = "", *, wrap: bool = False, selectabl
 def announce(widget: QWidget, text: str, *, urgent: bool = False) -> None:
     """Let a screen reader speak a change that does not move the keyboard's focus.
 
-    `urgent`: interrupt what is being spoken.
+    `urgent`: whether to interrupt current speech.
     """
     if text and QAccessible.isActive() and widget.isVisible():
         event = QAccessibleAnnouncementEvent(widget, text)
@@ -442,7 +442,7 @@ class WrappingRow(QWidget):
 
 
 class Pair(QWidget):
-    """Two widgets side by side from a width on, else stacked.
+    """Two widgets, side by side from a certain width on, else stacked.
 
     `side_by_side_from`: width in pixels. It does not depend on the texts, so that nothing jumps when they
     change. `across`, `down`: spacing in pixels.

@@ -202,10 +202,10 @@ def notifier() -> _Notifier:
 def annotator_style(index: int) -> tuple[str, Symbol]:
     """Return the permanent colour and symbol of an annotator.
 
-    `index`: index in the order of first appearance. Returns `colour, symbol`: hexadecimal colour of the
-    palette by Okabe and Ito, and the name of a shape. Both advance with every annotator, so that neighbours
-    differ by colour or shape; as 8 and 5 have no common divisor, no combination repeats. Beyond all
-    combinations it is a grey disc.
+    `index`: index in the order of first appearance. The colour is a hexadecimal one of the palette by Okabe
+    and Ito, the symbol the name of a shape. Both advance with every annotator, so that neighbours differ by
+    colour or shape; as 8 and 5 have no common divisor, no combination repeats. Annotators beyond all
+    combinations have a grey disc.
     """
     colours, symbols = len(ANNOTATOR_COLOURS), len(ANNOTATOR_SYMBOLS)
     if not 0 <= index < colours * symbols:

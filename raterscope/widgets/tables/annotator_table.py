@@ -307,8 +307,6 @@ class AnnotatorTable(QWidget):
 
     Return shows one annotator alone, Space hides or shows, Delete excludes or restores; the context menu does
     the same.
-
-    Return shows one annotator alone, Space hides or shows, Delete excludes or takes back; the menu says so.
     """
 
     soloed = Signal(object)

@@ -169,7 +169,7 @@ class ComparisonTable(QWidget):
         """Replace the runs.
 
         `aside`: reference of the measures: "84 true positions, within 10 px". `measures`: by default the
-        previous ones.
+        previous measures.
         """
         self._model.set_rows(tuple(rows), self._model.measures if measures is None else tuple(measures))
         self.header.set_aside(aside)

@@ -21,10 +21,10 @@ ROW_HEIGHT = 28
 
 
 class RowsModel(QAbstractTableModel, Generic[Row]):
-    """Model of records as rows: sorted, and filtered.
+    """Model of records as sorted and filtered rows.
 
-    `columns`: explanation of each column, by name. `column`: initial sort column. `falling`: whether the
-    initial order is descending.
+    `columns`: explanations of columns by name. `column`: initial sort column. `falling`: whether the initial
+    order is descending.
     """
 
     def __init__(self, columns: Mapping[str, str], column: str, parent: QObject, *, falling: bool) -> None:
