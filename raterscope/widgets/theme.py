@@ -330,7 +330,7 @@ def pixels(length: float) -> int:
 
 
 def enlarge(painter: QPainter, box: QRect | QRectF) -> QRectF:
-    """Scale a painter; returns the box in unscaled pixels."""
+    """Scale a painter; return the box in unscaled pixels."""
     painter.scale(_Scale.size, _Scale.size)
     size = _Scale.size
     return QRectF(box.x() / size, box.y() / size, box.width() / size, box.height() / size)

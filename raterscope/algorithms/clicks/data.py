@@ -194,7 +194,7 @@ class Clicks:
         return np.ones(len(self.annotators)) if self.weights is None else self.weights
 
     def counts(self) -> IntArray:
-        """(R,) clicks of each annotator."""
+        """Count the clicks of each annotator, (R,)."""
         return np.bincount(self.annotator, minlength=len(self.annotators)).astype(np.int64)
 
     def without(self, names: set[str]) -> Clicks:

@@ -141,7 +141,7 @@ def _chunks(state: MulticlassFit) -> list[tuple[int, int]]:
 
 
 def _squares(state: MulticlassFit, begin: int, end: int) -> FloatArray:
-    """(P, n): E, the expected squared Mahalanobis distance (C.5)."""
+    """Return E, the expected squared Mahalanobis distance (C.5), (P, n)."""
     inverse = np.linalg.inv(state.sigma)
     rest = state.data[:, begin:end] - state.mean[begin:end] - state.bias[:, None]
     spread = state.spread[begin:end].astype(np.float64)
@@ -152,7 +152,7 @@ def _squares(state: MulticlassFit, begin: int, end: int) -> FloatArray:
 
 
 def _scales(state: MulticlassFit, squares: FloatArray) -> FloatArray:
-    """E[tau] (Table 2); for the double Pareto with q(tau, z) taken jointly."""
+    """Return E[tau] (Table 2); for the double Pareto with q(tau, z) taken jointly."""
     kind, size, nu = state.likelihood.kind, state.size, state.dof[:, None]
     if kind == 0:
         return np.ones_like(squares)
@@ -167,7 +167,7 @@ def _scales(state: MulticlassFit, squares: FloatArray) -> FloatArray:
 
 
 def _log_density(state: MulticlassFit, squares: FloatArray) -> FloatArray:
-    """Log density with the scales integrated out, without what does not depend on the voxel."""
+    """Return the log density with the scales integrated out, without terms common to all voxels."""
     kind, size, nu = state.likelihood.kind, state.size, state.dof[:, None]
     if kind == 0:
         return -squares / 2

@@ -141,7 +141,7 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
 
 
 def _distances(masks: Masks, settings: MixtureSettings, watch: Watch) -> Float32Array:
-    """(P, S, Z, Y, X) signed distances, mm."""
+    """Return signed distances, (P, S, Z, Y, X), mm."""
     raters, structures = len(masks.annotators), len(masks.structures)
     distances = np.empty((raters, structures, *masks.shape), dtype=np.float32)
     for p in range(raters):
@@ -194,7 +194,7 @@ def _errors(masks: Masks, distances: Float32Array, clip: float, watch: Watch) ->
 
 
 def _responsibility(errors: RaterErrors, best: Grouping, watch: Watch) -> FloatArray:
-    """(P, M): the evidence when only this rater is in another group, normalised."""
+    """Return the evidence when only this rater is in another group, normalised, (P, M)."""
     raters, groups = len(best.groups), int(best.groups.max()) + 1
     if groups == 1:
         return np.ones((raters, 1))
@@ -255,7 +255,7 @@ def _printed(distances: Float32Array, settings: MixtureSettings, watch: Watch) -
 
 
 def _principal(distances: Float32Array, watch: Watch) -> tuple[FloatArray, int]:
-    """(P, P - 1) scores on the principal components of the raters' maps, and the voxels of a map."""
+    """Return scores on the principal components of the raters' maps, (P, P - 1), and the voxels of a map."""
     raters = len(distances)
     products = np.zeros((raters, raters))
     voxels = distances[0].size
@@ -270,7 +270,7 @@ def _principal(distances: Float32Array, watch: Watch) -> tuple[FloatArray, int]:
 
 
 def _centre(scores: FloatArray, responsibility: FloatArray, variance: FloatArray) -> tuple[FloatArray, float]:
-    """Eqs. 31 and 32."""
+    """Apply eqs. 31 and 32."""
     precision = responsibility / variance
     spread = 1.0 / max(float(precision.sum()), 1e-300)
     return spread * (precision @ scores), spread
@@ -279,7 +279,7 @@ def _centre(scores: FloatArray, responsibility: FloatArray, variance: FloatArray
 def _consensus(
     distances: Float32Array, responsibility: FloatArray, variance: FloatArray, check: Check
 ) -> Float32Array:
-    """Eq. 32 on the voxels: (S, Z, Y, X), mm."""
+    """Apply eq. 32 to the voxels: (S, Z, Y, X), mm."""
     precision = responsibility / variance
     share = (precision / precision.sum()).astype(np.float32)
     total = np.zeros(distances.shape[1:], dtype=np.float32)

@@ -176,7 +176,7 @@ def log_ratios(masks: Masks, clip: float, slope: float, watch: Watch = silent) -
 
 
 def _log_ratios(inside: FloatArray, limit: float) -> FloatArray:
-    """(S, ...) probabilities to log-ratios; those that add up to more than 1 are scaled."""
+    """Convert (S, ...) probabilities to log-ratios; those that add up to more than 1 are scaled."""
     total = np.maximum(inside.sum(axis=0), 1.0)
     every = np.concatenate([(1.0 - inside.sum(axis=0) / total)[None], inside / total]).clip(0.0)
     logs = np.log(np.maximum(every, every.max(axis=0) * np.exp(-limit)))
@@ -235,7 +235,7 @@ def _result(
 def _decide(
     fitted: MulticlassFit, check: Check
 ) -> tuple[BoolArray, Float32Array, Float32Array, Float32Array]:
-    """(S, C): inside, probability, and the difference to the next best class with its deviation."""
+    """Return (S, C): inside, probability, and the difference to the next best class with its deviation."""
     from scipy.special import log_ndtr
 
     count, size = fitted.mean.shape
@@ -262,7 +262,7 @@ def _decide(
 
 
 def _variance_of_gap(spread: Float32Array, first: int, other: int) -> Float32Array:
-    """Variance of the difference of two classes; class 0 is the reference and has none."""
+    """Return the variance of the difference of two classes; class 0 is the reference and has none."""
     total = np.zeros(len(spread), dtype=np.float32)
     for k in (first, other):
         if k:

@@ -95,7 +95,7 @@ def _axes(shape: Shape, spacing: Spacing) -> list[Field]:
 
 
 def _ellipse(axes: list[Field], centre: tuple[float, ...], half: tuple[float, ...]) -> Field:
-    """Height above an ellipsoid, mm; an infinite half axis makes a cylinder."""
+    """Return the height above an ellipsoid, mm; an infinite half axis makes a cylinder."""
     square = sum(((axis - at) / size) ** 2 for axis, at, size in zip(axes, centre, half, strict=True))
     smallest = min(half)
     return np.asarray((1 - np.sqrt(square)) * smallest, dtype=np.float32)
@@ -157,7 +157,7 @@ def chest(rng: np.random.Generator, shape: Shape, spacing: Spacing, check: Check
 
 
 def _ribs(values: Field, axes: list[Field], lung: Field, size: tuple[float, float, float]) -> None:
-    """Ribs run around the lung and fall towards the front."""
+    """Draw ribs that run around the lung and fall towards the front."""
     _, high, wide = size
     angle = np.arctan2((axes[1] - 0.5 * high) / high, (0.47 * wide - axes[2]) / wide)
     turn = (axes[0] / 24.0 + 1.7 * angle) % 1.0
@@ -177,7 +177,7 @@ def _vessels(
     root: NDArray[np.float64],
     reach: float,
 ) -> None:
-    """Vessels that branch and thin out from the root of the lung."""
+    """Draw vessels that branch and thin out from the root of the lung."""
     side = np.array(spacing)
     todo = [(root, _towards(rng, np.array([0.0, 0.0, -1.0]), 1.1), 0.032 * reach, reach) for _ in range(10)]
     amount = np.full(values.shape, -1e3, dtype=np.float32)

@@ -169,7 +169,7 @@ class OpenReading:
             self._file.record(position, "done", {})
 
     def undo(self, position: int) -> bool:
-        """Take back the last mark on a case; returns whether there was one."""
+        """Take back the last mark on a case; return whether there was one."""
         with self._marking(position, self.kind):
             return self._file.undo(position)
 

@@ -109,7 +109,7 @@ class _Line:
 
 
 def write_page(papers: Sequence[Paper], folder: Path, *, data: Path | None = None) -> Path:
-    """Write the page of what has been measured so far; returns the file."""
+    """Write the page of what has been measured so far; return the file."""
     path = folder / PAGE
     write_bytes(path, as_html(contents_of(papers, folder, data=data)).encode("utf-8"))
     return path

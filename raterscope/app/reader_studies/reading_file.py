@@ -342,7 +342,7 @@ class ReadingFile:
         return Operation(number, at, position, verb, detail, undoes)
 
     def undo(self, position: int) -> bool:
-        """Take back the last mark on a position; returns whether there was one."""
+        """Take back the last mark on a position; return whether there was one."""
         return self._take_back(position, self.marks(position).undoable)
 
     def redo(self, position: int) -> bool:

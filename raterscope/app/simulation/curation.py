@@ -73,7 +73,7 @@ def _names(prefix: str, count: int) -> list[str]:
 
 
 def _assign(rng: np.random.Generator, tasks: int, annotators: int, votes: int) -> tuple[IntArray, IntArray]:
-    """Assign several different annotators to each task; returns task and annotator of each vote."""
+    """Assign several different annotators to each task; return task and annotator of each vote."""
     votes = min(votes, annotators)
     task = np.repeat(np.arange(tasks), votes)
     first = rng.integers(0, annotators, tasks)

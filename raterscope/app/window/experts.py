@@ -343,7 +343,7 @@ def _collect(folder: Path, target: Path, watch: Watch) -> Collected:
 
 
 def _set_up(values: Mapping[str, Any], folder: Path, watch: Watch) -> str | list[str]:
-    """Set up a reader study; returns a message, or every problem."""
+    """Set up a reader study; return a message, or every problem."""
     from raterscope.app.reader_studies.protocol import check_protocol
     from raterscope.app.reader_studies.set_up import set_up
 

@@ -331,7 +331,7 @@ class WindowActions(QObject):
         self._window.setWindowState(self._window.windowState() ^ Qt.WindowState.WindowFullScreen)
 
     def leave_full_screen(self) -> bool:
-        """Leave full screen; returns whether the window was in full screen."""
+        """Leave full screen; return whether the window was in full screen."""
         full = self._window.isFullScreen()
         if full:
             self.toggle_full_screen()

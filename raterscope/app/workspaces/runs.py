@@ -284,7 +284,7 @@ class RunControl(QObject):
             panel.set_request(self._screen.request_of(run))
 
     def show_history(self) -> bool:
-        """Show the history; returns whether a decision can be undone."""
+        """Show the history; return whether a decision can be undone."""
         contents = self._document.contents
         source = (contents.path, contents.items, contents.hidden) if contents else ()
         if source != self._history_source:

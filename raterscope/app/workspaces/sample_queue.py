@@ -78,7 +78,7 @@ class SampleQueue(QObject):
         return "The other items of the sample are re-read."
 
     def go(self, step: int) -> bool:
-        """Go to the next item that was not re-read; returns whether there is one. None once decided."""
+        """Go to the next item that was not re-read; return whether there is one. None once decided."""
         progress = self.progress
         if progress is None or progress.verdict != "continue":
             return False
@@ -311,7 +311,7 @@ class StudyQueue(QObject):
             self.panel.set_current(None if name is None else (question, name))
 
     def go(self, question: int, name: str | None, step: int) -> bool:
-        """Go to the next item to be decided, skipped ones last; returns whether there is one."""
+        """Go to the next item to be decided, skipped ones last; return whether there is one."""
         key = next(self._following(question, name, step), None)
         if key is not None:
             self.chosen.emit(*key, False)

@@ -227,7 +227,7 @@ TOP = 8.0
 
 
 class Dendrogram(FigurePanel):
-    """A click on a branch chooses the raters under it, on a leaf the one rater."""
+    """Dendrogram of raters: a click on a branch selects the raters under it, on a leaf the one rater."""
 
     branch_chosen = Signal(object)  # names of the raters
 

@@ -58,7 +58,7 @@ class CountsView:
 
 
 class CountsPlot(FigurePanel):
-    """A row an image: a dot at what is expected, its interval, a tick at what is known."""
+    """Plot of counts, a row for each image: the expected count, its interval, a tick at the true count."""
 
     chosen = Signal(int)  # number of the image of a row clicked
 

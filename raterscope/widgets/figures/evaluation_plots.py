@@ -139,7 +139,7 @@ class CurvesPlot(ChartPanel):
 
 
 class CalibrationPlot(ChartPanel):
-    """A dot a bin, larger for more cases; the diagonal is what perfect posteriors give."""
+    """Calibration plot: a dot for each bin, larger for more cases; perfect posteriors lie on the diagonal."""
 
     # from which posterior on and up to which the bin goes whose dot is chosen
     bin_chosen = Signal(float, float)

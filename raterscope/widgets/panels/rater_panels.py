@@ -222,7 +222,7 @@ class AlternativeCard:
 
 
 class AlternativesPanel(QWidget):
-    """Alternative consensuses, a card each. A click or Space shows one in the views."""
+    """Alternative consensuses, one card each. A click or Space shows one in the views."""
 
     alternative_chosen = Signal(int)  # place of the card
 

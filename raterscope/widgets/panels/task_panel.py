@@ -91,7 +91,7 @@ class TaskVotes(LineList[TaskVote]):
 
 
 def _order(vote: TaskVote) -> tuple[bool, float]:
-    """Order: disagreeing votes first, then by weight."""
+    """Order votes: disagreeing votes first, then by weight."""
     return vote.agrees, -abs(vote.weight) if math.isfinite(vote.weight) else 0.0
 
 

@@ -68,7 +68,7 @@ def make_sample(
 
 
 def write_files(folder: Path, *, smears: int = 12, annotators: int = 51, watch: Watch = silent) -> list[Path]:
-    """Write the smears, the clicks and the truth; returns the smears' files."""
+    """Write the smears, the clicks and the truth; return the smears' files."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(_SEED)
     crowd = gather_annotators(annotators, _SEED)

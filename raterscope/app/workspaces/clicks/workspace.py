@@ -333,7 +333,7 @@ class ClicksWorkspace(ClicksScreen):
         self.status_changed.emit(view.status(session.scene, self.reviewing.spots) if session.shown else "")
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
-        """Continue with the next image that has undecided spots; returns whether there is one."""
+        """Continue with the next image that has undecided spots; return whether there is one."""
         current = self.core.item
         unit = next_unit(self.review_queue.units(), (current, ""), step, skipped=skipped)
         if unit is not None:

@@ -170,7 +170,7 @@ class TaskReview(LabelsPart):
         self._entering = question, step, skipped
 
     def go_to_task(self, question: int, name: str, by_hand: bool) -> bool:
-        """Go to a task of this question, or of one that is shown next; returns whether it is this one."""
+        """Go to a task of this question, or of one that is shown next; return whether it is this one."""
         scene = self._session.scene if self._session.shown else None
         if scene is not None and scene.question.id == question and name in scene.number_of:
             (self.select if by_hand else self.go_to)(scene.number_of[name])

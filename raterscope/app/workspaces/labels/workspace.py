@@ -306,7 +306,7 @@ class LabelsWorkspace(LabelsScreen):
             self.navigation.show(question)
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
-        """Continue with the next question that has undecided tasks; returns whether there is one."""
+        """Continue with the next question that has undecided tasks; return whether there is one."""
         current = self.session.scene.question.id if self.session.shown else None
         question = next_unit(self.remaining.units(), current, step, skipped=skipped)
         if question is not None:

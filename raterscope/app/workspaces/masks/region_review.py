@@ -241,7 +241,7 @@ class RegionReview(QObject):
             self._decide("skip", self.region, None)
 
     def paint(self, stroke: Stroke) -> Job | None:
-        """Settle the voxels of a stroke of brush or eraser; returns the job that stores them."""
+        """Settle the voxels of a stroke of brush or eraser; return the job that stores them."""
         touched = np.argwhere(stroke.values != OPEN)
         if not len(touched) or not self._session.shown:
             return None

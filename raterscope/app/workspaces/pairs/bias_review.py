@@ -102,7 +102,7 @@ class BiasReview(PairsPart):
                 self.decided[at] = STATES[judged[name].verb]
 
     def go(self, step: int) -> bool:
-        """Go to the next undecided annotator of any question; returns whether there is one."""
+        """Go to the next undecided annotator of any question; return whether there is one."""
         moved_in_study = self._in_study(step)
         if moved_in_study is not None:
             self._by_hand = False

@@ -443,7 +443,7 @@ class PairsWorkspace(PairsScreen):
         self.bias_review.set_by_hand(by_hand)
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
-        """Continue with the next question that has undecided annotators; returns whether there is one."""
+        """Continue with the next question that has undecided annotators; return whether there is one."""
         current = self.session.scene.question.id if self.session.shown else None
         units = self.remaining.units() if self._filter == ("", "undecided") else []
         question = next_unit(units, current, step, skipped=skipped)
