@@ -178,7 +178,7 @@ def test_all_disputed_spots_of_all_images_are_settled_at_once_and_taken_back_by_
     assert fused.workspace.grid_shown
     positions = [card.third for card in cards(grid)]
     assert sorted(positions) == ["one.png", "two.png"]
-    qtbot.waitUntil(lambda: len(grid._shelf.kept) == 2 and all(grid._shelf.kept.values()), timeout=LONG)
+    qtbot.waitUntil(lambda: len(grid.pictures.kept) == 2 and all(grid.pictures.kept.values()), timeout=LONG)
     key(fused, qtbot, Qt.Key.Key_A, CTRL)
     key(fused, qtbot, Qt.Key.Key_R)
     assert len(grid.numbers) == 0
@@ -304,9 +304,9 @@ def test_the_grid_says_where_an_image_is_gone_and_still_decides(fused, qtbot, cr
     gone = next(path for path in crowd_files if path.name == "two.png")
     gone.unlink()
     grid = open_grid(fused, qtbot, everywhere=True)
-    qtbot.waitUntil(lambda: len(grid._shelf.kept) == 2, timeout=LONG)
+    qtbot.waitUntil(lambda: len(grid.pictures.kept) == 2, timeout=LONG)
     pictures = {
-        card.third: grid._shelf.kept[number] is not None
+        card.third: grid.pictures.kept[number] is not None
         for card, number in zip(cards(grid), grid.numbers.tolist(), strict=True)
     }
     assert pictures == {"one.png": True, "two.png": False}
