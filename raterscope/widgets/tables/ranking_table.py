@@ -93,12 +93,12 @@ class RankingTable(QWidget):
         self._pages.setCurrentIndex(int(rows is not None))
         self.header.set_aside("" if rows is None else count(len(rows.names), "item"))
         if rows is not None:
-            self.view.resizeColumnsToContents()
             for column in range(NUMBERS):
+                self.view.resizeColumnToContents(column)
                 side = SIDE if rows.pictures and column == 1 else 0  # the pictures come later
                 self.view.setColumnWidth(column, self.view.columnWidth(column) + pixels(ROOM + side))
             for column in range(NUMBERS, self.model.columnCount()):
-                width = self.view.columnWidth(column)
+                width = self.view.horizontalHeader().sectionSizeHint(column)  # shares are short
                 self.view.setColumnWidth(column, min(max(width, pixels(SHARE_WIDTH)), pixels(WIDEST_SHARE)))
         self.pictures.ask_again()
 
