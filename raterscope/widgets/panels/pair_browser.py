@@ -71,7 +71,7 @@ class AnnotatorsView:
     decided: NDArray[np.integer]  # (p,): `OPEN`, `FLAGGED` or `CLEARED`
     # (p,): length of the bar, 0 to 1: 1 - q value, or share of selecting draws; NaN if untested
     doubt: NDArray[np.floating] | None = None
-    contested: frozenset[int] = frozenset()  # annotators on whom several experts decided differently
+    contested: frozenset[int] = frozenset()  # annotators with conflicting decisions of several experts
 
     def item(self, number: int) -> QueueItem:
         """Return the list line of an annotator."""

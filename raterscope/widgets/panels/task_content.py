@@ -1,4 +1,4 @@
-"""What annotators saw or heard of a task, large: picture, texts, sound."""
+"""Content of a task at full size: picture, texts and sound."""
 
 from __future__ import annotations
 

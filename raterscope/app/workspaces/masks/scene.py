@@ -464,7 +464,7 @@ def length_unit(grid: Grid) -> str:
 
 
 def amount_of(doubt_ml: float, unit: str) -> tuple[float, str]:
-    """Convert a disputed amount to its unit; small volumes to mm³."""
+    """Return a disputed area or volume in the unit shown; small volumes in mm³."""
     if unit == "ml":
         return (doubt_ml, "ml") if doubt_ml >= 0.1 else (1000 * doubt_ml, "mm³")
     return 1000 * doubt_ml, unit
