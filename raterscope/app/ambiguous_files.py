@@ -268,7 +268,7 @@ def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NamePar
         image, rest = _image_in(file, called)
         if image is not None:
             name = parts_by_file.get(file, NameParts())
-            annotator = name.annotator or (rest[0] if len(rest) == 1 else None)
+            annotator = _not_in(image, name.annotator, name.item) or (rest[0] if len(rest) == 1 else None)
             parts_by_file[file] = NameParts(image, annotator, _structure_beside(image, name))
         elif any(map(str.isdigit, stem := strip_suffixes(file))) and tuple(words_of(stem)) in begun:
             name = parts_by_file.get(file, NameParts())
@@ -278,8 +278,14 @@ def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NamePar
 
 def _structure_beside(image: str, name: NameParts) -> str | None:
     """Return the structure in a file's name; None if its words are those of the image."""
-    structure = name.structure
-    return None if structure is None or set(words_of(structure)) <= set(words_of(image)) else structure
+    return _not_in(image, name.structure)
+
+
+def _not_in(image: str, text: str | None, instead: str | None = None) -> str | None:
+    """Return a part of a file's name, or another part in its place if its words are those of the image."""
+    if text is None or not set(words_of(text)) <= set(words_of(image)):
+        return text
+    return None if instead is None else _not_in(image, instead)
 
 
 def _has_number(text: str | None) -> bool:

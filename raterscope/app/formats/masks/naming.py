@@ -19,7 +19,8 @@ _SUFFIXES = re.compile(
 _FIELDS = ("item", "annotator", "structure")
 _PEOPLE = (
     "rater|reader|annotator|annot|observer|obs|expert|radiologist|rad|doctor|dr|user|operator|worker|"
-    "physician|reviewer|grader|labeler|labeller|author|model|net|network|fold|seed|member"
+    "physician|reviewer|grader|labeler|labeller|author|model|net|network|fold|seed|member|person|crowd|"
+    "student|participant|volunteer|coder|clinician|pathologist|physicist|technician"
 )
 _THINGS = (
     "case|patient|pat|pt|subject|subj|sub|image|img|im|scan|study|series|volume|vol|slice|exam|item|id|ct|mr|"
@@ -202,12 +203,22 @@ def compare_names(paths: Iterable[Path]) -> dict[Path, NameParts]:
         shared += 1
     pieces = {path: _pieces(path, shared) for path in files}
     if len({len(row) for row in pieces.values()}) > 1:
-        return {path: _parse_words(row) for path, row in pieces.items()}
+        if not _are_crossed(files, shared):
+            return {path: _parse_words(row) for path, row in pieces.items()}
+        pieces = {path: [_without_idle(path.parent.name), strip_suffixes(path)] for path in files}
     columns = [column for column in zip(*pieces.values(), strict=True) if column]
     if not columns:
         return {}
     role = _roles(columns)
     return {path: NameParts(**{name: row[at] for at, name in role.items()}) for path, row in pieces.items()}
+
+
+def _are_crossed(files: Sequence[Path], shared: int) -> bool:
+    """Return whether folders hold files of the same names, as CASE/RATER.png and RATER/CASE.png do."""
+    names = {strip_suffixes(file) for file in files}
+    folders = {file.parent.name for file in files}
+    one_level = all(len(file.parent.parts) == shared + 1 for file in files)
+    return one_level and 2 * max(len(names), len(folders)) <= len(files)
 
 
 def _pieces(path: Path, shared: int) -> list[str]:
@@ -259,7 +270,11 @@ def _roles(columns: Sequence[Sequence[str]]) -> dict[int, str]:
     assign("annotator", (at for at in all_columns if all(map(_is_person, columns[at]))))
     assign("item", (at for at in varying if all(map(_is_thing, columns[at]))))
     if len(varying) > 1:
-        assign("item", (at for at in varying if all(map(_has_number, columns[at]))))
+        numbered = [at for at in varying if all(map(_has_number, columns[at]))]
+        assign(
+            "item", (at for at in numbered if len({re.sub(r"\d+", "#", word) for word in columns[at]}) == 1)
+        )
+        assign("item", numbered)
         assign("annotator", (at for at in varying))
         assign("item", (at for at in varying))
         assign("structure", (at for at in varying))

@@ -381,9 +381,13 @@ def _refuse_twice(masks: Sequence[AttributedMask], where: Sequence[int], sites: 
             rater = "the truth" if mask.annotator is None else plain(mask.annotator)
             raise InputError(
                 f"holds {plain(mask.structure)} by {rater} on {plain(sites[at].name)}, and so does "
-                f"{plain(earlier_file.name)}; expected one mask by each annotator",
+                f"{plain(_distinct_name(earlier_file, mask.file))}; expected one mask by each annotator",
                 file=mask.file,
             )
+
+
+def _distinct_name(file: Path, other: Path) -> str:
+    return file.name if file.name != other.name else str(Path(file.parent.name, file.name))
 
 
 def _other_grid(mask: AttributedMask, site: Site) -> OtherGrid:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from raterscope.app.ambiguous_files import names_by
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.naming import (
     compare_names,
@@ -91,8 +92,39 @@ def test_folders_count_where_the_pattern_has_them() -> None:
             ["case3_reader2_left.nii", "case3_reader1.nii"],
             [("case3", "reader2", "left"), ("case3", "reader1", None)],
         ),
+        (
+            ["Person1_Amira/b01.png", "crowd2/b01.png", "Person1_Amira/b02.png", "crowd2/b02.png"],
+            [
+                ("b01", "Person1_Amira", None),
+                ("b01", "crowd2", None),
+                ("b02", "Person1_Amira", None),
+                ("b02", "crowd2", None),
+            ],
+        ),
+        (
+            ["b01/Person1_Amira.png", "b01/team2.png", "b02/Person1_Amira.png", "b02/team2.png"],
+            [
+                ("b01", "Person1_Amira", None),
+                ("b01", "team2", None),
+                ("b02", "Person1_Amira", None),
+                ("b02", "team2", None),
+            ],
+        ),
         ([], []),
     ],
 )
 def test_what_differs_between_names(names: list[str], expected: list[object]) -> None:
     assert list(compare_names(map(Path, names)).values()) == expected
+
+
+@pytest.mark.parametrize("layout", ["{rater}/{image}.png", "{image}/{rater}.png"])
+def test_image_names_tell_images_from_raters(layout: str) -> None:
+    """Both have numbers, so only the names of the images decide."""
+    raters, images = ("X7_a", "q12"), ("A1", "B7")
+    files = {
+        Path(layout.format(rater=rater, image=image)): (rater, image) for rater in raters for image in images
+    }
+    names = names_by(list(files), [f"{image}.png" for image in images])
+    for file, (rater, image) in files.items():
+        assert (names[file].item or "").removesuffix(".png") == image
+        assert names[file].annotator == rater
