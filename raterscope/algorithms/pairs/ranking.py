@@ -215,10 +215,10 @@ def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Sco
     own = np.full(len(annotators), np.nan)
     rank = int((linked.component >= 0).sum()) - len(linked.items)
     shift = np.zeros(len(annotators))
-    uncertain = np.zeros((0, 0))
+    added: list[tuple[FloatArray, FloatArray]] = []
     if small is not None:
         inverse, null = _symmetric_inverse(small.gram, float(small.count.max()), watch)
-        value, uncertain = inverse @ small.right, inverse
+        value = inverse @ small.right
         rank += len(value) - null.shape[1]
         known = (null**2).sum(axis=1) < _SINGULAR
         shift[members] = value
@@ -226,11 +226,15 @@ def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Sco
         own[members[known]] = np.diagonal(inverse)[known]
         for items, through in kept:
             score[items] -= through.T @ value
-            spread[items] += ((through.T @ inverse) * through.T).sum(axis=1)
+            spread_by_bias = through.T @ inverse
+            added.append((spread_by_bias, through))
+            spread[items] += (spread_by_bias * through.T).sum(axis=1)
             unknown = np.abs(through.T @ null).max(axis=1, initial=0.0) > np.sqrt(_SINGULAR)
             spread[items[unknown]] = np.nan
     watch(0.95, "estimating biases")
-    residuals = pairs.choice - score[pairs.left] + score[pairs.right] - shift[pairs.annotator]
+    residuals = pairs.choice - score[pairs.left]
+    residuals += score[pairs.right]
+    residuals -= shift[pairs.annotator]
     weight = pairs.each_weight()
     weighed = residuals if weight is None else weight * residuals
     count_of_all = len(pairs) if weight is None else round(float(weight.sum()))
@@ -238,12 +242,12 @@ def _scores(linked: LinkedScores, biased: BoolArray | None, watch: Watch) -> Sco
     variance = residual / freedom if freedom > 0 else float("nan")
     wide = _quantile(freedom) * np.sqrt(variance * np.maximum(spread, 0.0))
     far = _quantile(freedom) * np.sqrt(variance * np.maximum(own, 0.0))
-    throughs = [through for _, through in kept] or [np.zeros((0, len(items))) for items in linked.items]
     rank_low, rank_high = np.zeros(count, dtype=np.int32), np.zeros(count, dtype=np.int32)
-    for items, inverse, through in zip(linked.items, linked.inverse, throughs, strict=True):
+    for at, (items, inverse) in enumerate(zip(linked.items, linked.inverse, strict=True)):
         known = np.isfinite(spread[items]).all() and freedom > 0
         if known and 1 < len(items) <= MOST_COMPARED:
-            covariance = variance * (inverse + through.T @ uncertain @ through)
+            covariance = inverse + added[at][0] @ added[at][1] if added else inverse
+            covariance = variance * covariance
             rank_low[items], rank_high[items] = rank_intervals(score[items], covariance, freedom)
     return Scores(
         score,

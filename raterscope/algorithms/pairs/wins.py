@@ -101,14 +101,18 @@ def rank_intervals(score: FloatArray, covariance: FloatArray, freedom: int) -> t
     from scipy.special import stdtrit
 
     many, own = len(score), np.diagonal(covariance)
-    spread = np.sqrt(np.maximum(own[:, None] + own[None, :] - 2 * covariance, 0.0))
+    spread = own[:, None] + own[None, :]
+    spread -= 2 * covariance
+    np.sqrt(np.maximum(spread, 0.0, out=spread), out=spread)
     gap = score[:, None] - score[None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
-        distance = np.nan_to_num(np.abs(gap) / spread, nan=0.0, posinf=np.inf)
-    order = np.argsort(-distance, axis=1, kind="stable")[:, : many - 1]
+        distance = np.divide(np.abs(gap), spread, out=spread)
+    distance[np.isnan(distance)] = 0.0
     needed = stdtrit(freedom, 1 - (1 - _LEVEL) / np.arange(many - 1, 0, -1))
-    sorted_certain = np.logical_and.accumulate(np.take_along_axis(distance, order, axis=1) > needed, axis=1)
-    certain = np.zeros((many, many), dtype=bool)
-    np.put_along_axis(certain, order, sorted_certain, axis=1)
+    falling = np.sort(distance, axis=1)[:, ::-1]
+    number = np.logical_and.accumulate(falling[:, : many - 1] > needed, axis=1).sum(axis=1)
+    # The critical value falls with the distance: no uncertain distance equals the last certain one.
+    least = np.where(number > 0, falling[np.arange(many), number - 1], np.inf)
+    certain = (distance >= least[:, None]) & (number > 0)[:, None]
     better, worse = (certain & (gap < 0)).sum(axis=1), (certain & (gap > 0)).sum(axis=1)
     return (1 + better).astype(np.int32), (many - worse).astype(np.int32)
