@@ -1,6 +1,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtWidgets import QLabel
@@ -8,6 +9,7 @@ from PySide6.QtWidgets import QLabel
 from raterscope.widgets import theme
 from raterscope.widgets.tables.annotator_table import COLUMNS, AnnotatorRow, AnnotatorTable
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
+from raterscope.widgets.tables.ranking_table import RankingRows, RankingTable
 from raterscope.widgets.tables.rater_table import RaterRow, RaterTable
 
 UNKNOWN = (math.nan, math.nan, math.nan)
@@ -272,3 +274,16 @@ def test_the_head_of_the_column_sorted_by_says_so_and_stands_above_its_figures(t
     table.view.sortByColumn(2, Qt.SortOrder.AscendingOrder)
     heads = [table.model.headerData(at, Qt.Orientation.Horizontal) for at in range(3)]
     assert heads == ["annotator", "clicks", "reliability ▴"]
+
+
+def test_columns_of_a_ranking_fit_the_widest_item_however_far_down_it_is(qtbot):
+    table = RankingTable()
+    qtbot.addWidget(table)
+    number = 3000
+    names = [f"item {at}" for at in range(number)]
+    names[2000] = "the item with by far the longest name"
+    cells = [(f"{at + 1:,}", f"{at:.2f}", "1", "0", "0", "50 % (9 to 91)") for at in range(number)]
+    table.show_ranking(RankingRows(np.arange(number), names, cells, None, lambda row, column: ""))
+    for row, column in ((2000, 1), (number - 1, 0), (number - 1, 2)):
+        needed = table.view.sizeHintForIndex(table.model.index(row, column)).width()
+        assert table.view.columnWidth(column) >= needed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -21,8 +22,8 @@ from raterscope.widgets.theme import pixels, set_lengths
 
 NOTHING = "Press Fuse (F5) to rank the items."
 COLUMNS = {
-    "rank": "Rank after the biases of flagged annotators are removed, and its 95 % interval. Items with "
-    "items with overlapping intervals cannot be distinguished",
+    "rank": "Rank after the biases of flagged annotators are removed, and its 95 % interval. "
+    "Items with overlapping intervals cannot be distinguished",
     "item": "The compared item",
     "score": "Score on the scale of the choices, and its 95 % interval",
     "won": "Comparisons in which the item was preferred",
@@ -33,6 +34,7 @@ COLUMNS = {
 NUMBERS = len(COLUMNS)
 ROW_HEIGHT, SIDE, SHARE_WIDTH, WIDEST_SHARE = 28, 24, 76, 160
 ROOM = 12
+LONGEST_MEASURED = 16
 STRONGEST = 0.45
 """Strength of the colour of a share of 0 or 1."""
 
@@ -52,6 +54,10 @@ class RankingRows:
     # ``against(row, column)`` describes the comparisons of two items in a sentence
     against: Callable[[int, int], str]
     pictures: bool = False
+
+    def text(self, row: int, column: int) -> str:
+        """Return the text of a cell of the first `NUMBERS` columns."""
+        return self.names[row] if column == 1 else self.cells[row][column - (column > 1)]
 
 
 class RankingTable(QWidget):
@@ -94,13 +100,19 @@ class RankingTable(QWidget):
         self.header.set_aside("" if rows is None else count(len(rows.names), "item"))
         if rows is not None:
             for column in range(NUMBERS):
-                self.view.resizeColumnToContents(column)
                 side = SIDE if rows.pictures and column == 1 else 0  # the pictures come later
-                self.view.setColumnWidth(column, self.view.columnWidth(column) + pixels(ROOM + side))
+                self.view.setColumnWidth(column, self._widest(rows, column) + pixels(ROOM + side))
             for column in range(NUMBERS, self.model.columnCount()):
                 width = self.view.horizontalHeader().sectionSizeHint(column)  # shares are short
                 self.view.setColumnWidth(column, min(max(width, pixels(SHARE_WIDTH)), pixels(WIDEST_SHARE)))
         self.pictures.ask_again()
+
+    def _widest(self, rows: RankingRows, column: int) -> int:
+        """Measure the widest cell, which is among those with the most letters, and the heading."""
+        texts = [rows.text(row, column) for row in range(len(rows.names))]
+        longest = heapq.nlargest(LONGEST_MEASURED, range(len(texts)), key=lambda row: len(texts[row]))
+        widths = [self.view.sizeHintForIndex(self.model.index(row, column)).width() for row in longest]
+        return max(self.view.horizontalHeader().sectionSizeHint(column), *widths)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Request the pictures that came into view."""
@@ -165,7 +177,7 @@ class _Model(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return Qt.AlignmentFlag.AlignCenter
         if column < NUMBERS:
-            return rows.cells[row][column - (column > 1)] if role == Qt.ItemDataRole.DisplayRole else None
+            return rows.text(row, column) if role == Qt.ItemDataRole.DisplayRole else None
         assert rows.share is not None
         share = float(rows.share[row, column - NUMBERS])
         if not np.isfinite(share):

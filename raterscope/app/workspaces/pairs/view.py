@@ -225,17 +225,17 @@ def ranking_rows(scene: Scene, analysis: Analysis, ranking: Ranking | None) -> R
     ranked = np.flatnonzero(after)
     order = ranked[np.lexsort((after[ranked], scene.fusion.component[ranked]))]
     names = [scene.pairs.items[item] for item in order.tolist()]
-    won, lost, tied = analysis.totals
+    columns = (*analysis.totals, after, corrected.score, corrected.low, corrected.high,
+               corrected.rank_low, corrected.rank_high)  # fmt: skip
     cells = []
-    for item in order.tolist():
-        low, high = int(corrected.rank_low[item]), int(corrected.rank_high[item])
-        compared = int(won[item] + lost[item] + tied[item])
-        hits = float(won[item] + tied[item] / 2)
+    for won, lost, tied, rank, score, low, high, rank_low, rank_high in zip(
+        *(column[order].tolist() for column in columns), strict=True
+    ):
+        compared, hits = won + lost + tied, won + tied / 2
         cells.append(
             (
-                f"{after[item]:,}" + (f" ({low:,} to {high:,})" if low < high else ""),
-                interval_text(corrected.score[item], corrected.low[item], corrected.high[item]),
-                f"{won[item]:,}", f"{lost[item]:,}", f"{tied[item]:,}",
+                f"{rank:,}" + (f" ({rank_low:,} to {rank_high:,})" if rank_low < rank_high else ""),
+                interval_text(score, low, high), f"{won:,}", f"{lost:,}", f"{tied:,}",
                 share_text(hits / compared, *wilson(hits, compared)),
             )
         )  # fmt: skip
@@ -257,7 +257,8 @@ def ranking_rows(scene: Scene, analysis: Analysis, ranking: Ranking | None) -> R
 
 def interval_text(value: float, low: float, high: float) -> str:
     """Return a score with its interval."""
-    return f"{value:.2f}" + (f" ({low:.2f} to {high:.2f})" if np.isfinite([low, high]).all() else "")
+    known = math.isfinite(low) and math.isfinite(high)
+    return f"{value:.2f}" + (f" ({low:.2f} to {high:.2f})" if known else "")
 
 
 def share_text(value: float, low: float, high: float) -> str:
