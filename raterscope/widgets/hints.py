@@ -7,12 +7,22 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QKeyEvent, QPainter, QPainterPath, QPaintEvent, QPen
+from PySide6.QtGui import (
+    QAction,
+    QColor,
+    QFont,
+    QFontMetrics,
+    QKeyEvent,
+    QPainter,
+    QPainterPath,
+    QPaintEvent,
+    QPen,
+)
 from PySide6.QtWidgets import QAbstractButton, QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import STRETCH, Stretch, horizontal, vertical
-from raterscope.widgets.parts import WrappingRow, plain_label, plain_tip
+from raterscope.widgets.parts import Menu, WrappingRow, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 HEIGHT = 28
@@ -101,6 +111,78 @@ class ChipRow(WrappingRow):
 
     def _on_toggled(self, on: bool) -> None:
         self.toggled.emit(self.sender().objectName(), on)
+
+
+class MenuChip(QAbstractButton):
+    """Chip that names what is chosen; a press opens the choices.
+
+    `noun`: what is chosen, for screen readers. `above`: open the choices above the chip.
+    """
+
+    chosen = Signal(str)  # name of the choice
+
+    def __init__(self, noun: str, tip: str, parent: QWidget | None = None, *, above: bool = False) -> None:
+        super().__init__(parent)
+        self._noun, self._above = noun, above
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setAccessibleName(noun)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setToolTip(plain_tip(tip))
+        self.menu = Menu(self)
+        self.menu.triggered.connect(self._on_triggered)
+        self.clicked.connect(self._on_clicked)
+
+    def set_choices(self, choices: Sequence[tuple[str, str]]) -> None:
+        """Offer choices of ``(name, words)``."""
+        self.menu.clear()
+        for name, words in choices:
+            self.menu.addAction(words.replace("&", "&&")).setData(name)
+        self.update()
+
+    def set_words(self, words: str) -> None:
+        """Show what is chosen."""
+        self.setText(words)
+        self.setAccessibleName(f"{self._noun} {words}")
+        self.adjustSize()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Return the size of the text."""
+        words = QFontMetrics(theme.font()).horizontalAdvance(self.text())
+        return QSize(pixels(words + 34), pixels(HEIGHT))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the words, and a sign that there is more."""
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
+        palette, box = theme.DARK, enlarge(painter, self.rect())
+        paint_chip_ground(painter, box)
+        painter.setPen(QColor(palette.text))
+        painter.setFont(theme.font())
+        room = box.adjusted(10, 0, -22, 0)
+        metrics, middle = QFontMetrics(painter.font()), Qt.TextElideMode.ElideMiddle
+        words = metrics.elidedText(self.text(), middle, round(room.width()) + 1)
+        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, words)
+        if not self.menu.isEmpty():
+            painter.setPen(QPen(QColor(palette.second), 1.4))
+            x, y = box.width() - 14.0, box.height() / 2 + 1.5
+            painter.drawPolyline([QPointF(x - 4, y - 4), QPointF(x, y), QPointF(x + 4, y - 4)])
+        if self.hasFocus():
+            painter.setPen(QPen(QColor(palette.accent), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(box.adjusted(1.5, 1.5, -1.5, -1.5), 4, 4)
+
+    def _on_clicked(self) -> None:
+        if self.menu.isEmpty():
+            return
+        corner = self.rect().topLeft() if self._above else self.rect().bottomLeft()
+        raised = QPoint(0, self.menu.sizeHint().height()) if self._above else QPoint()
+        self.menu.popup(self.mapToGlobal(corner) - raised)
+
+    def _on_triggered(self, action: QAction) -> None:
+        self.chosen.emit(action.data())
 
 
 WIDTH = 460

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,11 @@ from raterscope.widgets.canvas.viewport import (
     Rect,
     Viewport,
 )
+from raterscope.widgets.divider import Divider, Sides, paint_divider
 from raterscope.widgets.hints import ChipRow
 from raterscope.widgets.parts import announce
+
+Pixels = NDArray[np.uint8] | TileSource
 
 EDGE = 12
 SETTLED = 80
@@ -72,13 +76,15 @@ class CanvasView(QWidget):
         self._crowd.prepared.connect(self._clicks_changed)
         self._spots, self._truth = SpotLayer(), TruthLayer()
         self._visible = {name: name not in HIDDEN_AT_FIRST for name in LAYERS}
-        self._base = TileCache(self._paint_base, QColor(theme.DARK.canvas))
+        self._base = TileCache(partial(self._paint_side, 0), QColor(theme.DARK.canvas))
         self._overlay = TileCache(self._paint_overlay)
+        self.divider = Divider(self)
+        self.divider.moved.connect(self.update)
         self._compared: SpotLayer | None = None
         self._compared_overlay = TileCache(self._paint_compared)
-        self._titles = ("", "")
-        self._divider = 0.5
-        """Share of the width left of the divider between two compared runs."""
+        self._images: tuple[ImageLayer, ImageLayer] | None = None
+        """Images left and right of the divider, instead of the image."""
+        self._compared_base = TileCache(partial(self._paint_side, 1), QColor(theme.DARK.canvas))
         self._pixel_size: float | None = None
         self._partial: tuple[NDArray[np.floating], NDArray[np.floating]] | None = None
         self._selected: int | None = None
@@ -108,9 +114,7 @@ class CanvasView(QWidget):
 
     # What is shown -----------------------------------------------------------------------------
 
-    def set_image(
-        self, image: NDArray[np.uint8] | TileSource | None, extent: Rect, *, pixel_size: float | None = None
-    ) -> None:
+    def set_image(self, image: Pixels | None, extent: Rect, *, pixel_size: float | None = None) -> None:
         """Show an image under the clicks and spots, which stay; on another extent, show it whole.
 
         `image`: (H, W) or (H, W, 3), or a source of its tiles. None if the pixels are missing; then a frame
@@ -127,7 +131,7 @@ class CanvasView(QWidget):
         self._show_overview()
         if elsewhere:
             self._crowd.show(extent=self.extent)
-        self._base.clear()
+        self._clear_base()
         if elsewhere:
             self._overlay.clear()
             self.fit()
@@ -192,12 +196,9 @@ class CanvasView(QWidget):
             self._overlay.clear()
         self._look_changed()
 
-    def set_compared(self, spots: DetectionMarks | None, titles: tuple[str, str]) -> None:
-        """Show other spots right of a movable divider; None shows the same spots everywhere again.
-
-        `titles`: names of the sides left and right of the divider.
-        """
-        self._titles = titles
+    def set_compared(self, spots: DetectionMarks | None, sides: Sides | None) -> None:
+        """Show other spots right of the divider; None shows the same spots everywhere again."""
+        self.divider.set_sides(sides)
         self._compared = None if spots is None else SpotLayer()
         if self._compared is not None and spots is not None:
             self._compared.coverage = self._spots.coverage
@@ -205,15 +206,25 @@ class CanvasView(QWidget):
         self._compared_overlay.clear()
         self.update()
 
-    @property
-    def divider(self) -> float | None:
-        """Position of the divider in the widget; None without one."""
-        return None if self._compared is None else self._divider * self._viewport.width
-
-    def move_divider(self, across: float) -> None:
-        """Move the divider to a position of the widget."""
-        self._divider = min(max(across / self._viewport.width, 0.0), 1.0)
+    def set_compared_images(self, images: tuple[Pixels, Pixels] | None, sides: Sides | None) -> None:
+        """Show two images, left and right of the divider; None shows the image of `set_image` again."""
+        self.divider.set_sides(sides)
+        for layer in self._images or ():
+            layer.set_image(None, self.extent)
+            layer.deleteLater()
+        self._images = None
+        if images is not None:
+            self._images = self._new_layer(images[0]), self._new_layer(images[1])
+        self._clear_base()
         self.update()
+
+    def _new_layer(self, image: Pixels) -> ImageLayer:
+        layer = ImageLayer(self)
+        layer.arrived.connect(self._on_arrived)
+        layer.refused.connect(self.image_refused)
+        layer.set_image(image, self.extent)
+        layer.show_viewport(self._viewport, self.devicePixelRatioF())
+        return layer
 
     def set_coverage(self, coverage: float) -> None:
         """Choose the share of a spot's clicks that its ellipse holds."""
@@ -243,7 +254,10 @@ class CanvasView(QWidget):
             return
         self._visible[name] = visible
         self._chips.set_on(name, visible)
-        (self._base if name in {"clicks", "density"} else self._overlay).clear()
+        if name in {"clicks", "density"}:
+            self._clear_base()
+        else:
+            self._overlay.clear()
         self._compared_overlay.clear()
         self._look_changed()
 
@@ -261,7 +275,7 @@ class CanvasView(QWidget):
         """Show the image without a mark on it, or with them."""
         if bare != self._bare:
             self._bare = bare
-            self._base.clear()
+            self._clear_base()
             self.update()
 
     # Visible part ------------------------------------------------------------------------------
@@ -321,7 +335,8 @@ class CanvasView(QWidget):
     def _set_viewport(self, viewport: Viewport) -> None:
         self._viewport = viewport
         self._minimap.follow(viewport)
-        self._image.show_viewport(viewport, self.devicePixelRatioF())
+        for layer in (self._image, *(self._images or ())):
+            layer.show_viewport(viewport, self.devicePixelRatioF())
         self._look_changed()
 
     # Painting ----------------------------------------------------------------------------------
@@ -349,22 +364,26 @@ class CanvasView(QWidget):
         hurry = self._hurry and painter_below is not None
         if not self._base.show(painter, view, ratio, hurry=hurry, coarse=painter_below):
             (self._settling if self._base.stretched else self._continuing).start()
+        divider = self.divider.across(view.width)
+        if divider is not None and self._images is not None:
+            painter.setClipRect(QRectF(divider, 0, view.width - divider, view.height))
+            if not self._compared_base.show(painter, view, ratio, hurry=hurry):
+                self._settling.start()
+            painter.setClipping(False)
         if self._bare:
             paint_scale_bar(painter, QPointF(EDGE, view.height - EDGE), view.scale, self._pixel_size)
             return
         spots = self._partial is None and len(self._spots.spots) > 0
         overlay = spots and (self._visible["ellipses"] or self._visible["detections"])
         truth = self._visible["truth"] and len(self._truth.x) > 0
-        divider = self.divider
-        if divider is not None:
+        if divider is not None and self._compared is not None:
             self._show_compared(painter, ratio, divider)
             painter.setClipRect(QRectF(0, 0, divider, view.height))
         if (overlay or truth) and not self._overlay.show(painter, view, ratio, hurry=self._hurry):
             self._settling.start()
+        painter.setClipping(False)
         if divider is not None:
-            painter.setClipping(False)
-            top = self._chips.geometry().bottom()
-            image_painting.paint_divider(painter, view, divider, self._titles, top)
+            paint_divider(painter, divider, view.height)
         self._hurry = True
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if self._annotator is not None and self._visible["clicks"]:
@@ -387,8 +406,10 @@ class CanvasView(QWidget):
         if self._waiting:
             image_painting.paint_waiting(painter, view, self._waiting)
 
-    def _paint_base(self, painter: QPainter, scale: float, rect: QRectF) -> None:
-        self._image.paint(painter, scale, rect)
+    def _paint_side(self, right: int, painter: QPainter, scale: float, rect: QRectF) -> None:
+        """Paint image and clicks as they are left or right of the divider."""
+        layer = self._image if self._images is None else self._images[right]
+        layer.paint(painter, scale, rect)
         if self._bare:
             return
         clicks, density = self._visible["clicks"], self._visible["density"]
@@ -404,7 +425,8 @@ class CanvasView(QWidget):
         painter.setClipRect(box)
         painter.fillRect(box, QColor(theme.DARK.canvas))
         painter.translate(view.across, view.down)
-        self._image.paint(painter, view.scale, rect, quickly=True)
+        layer = self._image if self._images is None else self._images[0]
+        layer.paint(painter, view.scale, rect, quickly=True)
         painter.restore()
 
     def _show_compared(self, painter: QPainter, ratio: float, divider: float) -> None:
@@ -437,15 +459,19 @@ class CanvasView(QWidget):
 
     # What changes ------------------------------------------------------------------------------
 
-    def _clicks_changed(self) -> None:
+    def _clear_base(self) -> None:
         self._base.clear()
+        self._compared_base.clear()
+
+    def _clicks_changed(self) -> None:
+        self._clear_base()
         self._look_changed()
 
     def _look_changed(self) -> None:
         """Settle what depends on the scale: density for clicks, labels for spots."""
         view = self._viewport
         if self._crowd.show_viewport(view, self._visible["density"]):
-            self._base.clear()
+            self._clear_base()
         labels = len(self._spots.spots) * view.share_of(self.extent) <= LABELS_UP_TO
         if labels != self._labels:
             self._labels = labels
@@ -460,9 +486,9 @@ class CanvasView(QWidget):
         if not self._minimap.has_picture:
             self._show_overview()
             self._minimap.follow(self._viewport)
-        if not self._base.stretched:  # otherwise all of it is painted again soon
-            for part in parts:
-                self._base.clear_rect(part)
+        for cache in (self._base, self._compared_base):
+            for part in parts if not cache.stretched else ():  # otherwise all of it is painted again soon
+                cache.clear_rect(part)
         self.update()
 
     def _on_settled(self) -> None:
@@ -477,6 +503,7 @@ class CanvasView(QWidget):
         """Place the chips, and keep the same part visible."""
         self._chips.fit(self.width() - 2 * EDGE)
         self._chips.move(EDGE, EDGE)
+        self.divider.place(self.rect(), self._chips.geometry().bottom())
         size, was_inside = event.size(), self._cut_off() is None
         self._viewport = self._viewport.resized(max(1, size.width()), max(1, size.height()))
         if self._fitted:
@@ -498,7 +525,8 @@ class CanvasView(QWidget):
 
     def spot_at(self, x: float, y: float) -> int | None:
         """Return the spot at a position of the image, None where none is visible."""
-        if self.divider is not None and self._viewport.to_screen(x, y)[0] > self.divider:
+        divider = self.divider.across(self._viewport.width)
+        if self._compared is not None and divider is not None and self._viewport.to_screen(x, y)[0] > divider:
             return None
         visible = self._visible["ellipses"] or self._visible["detections"]
         return self._spots.at(x, y, self._viewport.scale) if visible and self._partial is None else None

@@ -13,14 +13,13 @@ from PySide6.QtWidgets import QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.canvas_view import CanvasView
 from raterscope.widgets.canvas.viewport import Viewport
+from raterscope.widgets.divider import STEP, paint_titles
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import KeyHelp
 
 PAN_STEP, FINE_STEP = 64, 8
 ZOOM_STEP = 1.25
 DRAG_FROM = 4.0
-GRIP = 6.0
-"""Pixels around the divider within which it can be dragged."""
 NOTCH = 120
 """Turn of a wheel by one notch, in Qt's units."""
 
@@ -95,6 +94,10 @@ class ImageCanvas(CanvasView):
     def paint_picture(self, painter: QPainter) -> None:
         """Paint what is in sight, with its marks."""
         self._paint(painter)
+        across, sides = self.divider.across(self.width()), self.divider.sides
+        if across is not None and sides is not None:
+            titles = [side.title for side in sides]
+            paint_titles(painter, across, titles, self._chips.geometry().bottom())
 
     # Mouse and keys ----------------------------------------------------------------------------
 
@@ -120,18 +123,15 @@ class ImageCanvas(CanvasView):
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Begin a drag or a click."""
         if event.button() in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
-            self._divides = self._on_divider(event.position())
+            self._divides = self.divider.is_at(event.position().x(), self.width())
             self._pressed = None if self._divides else event.position()
             self._dragged_from = None
-
-    def _on_divider(self, position: QPointF) -> bool:
-        return self.divider is not None and abs(position.x() - self.divider) <= GRIP
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Pan while a button is held; otherwise report what is under the mouse."""
         position = event.position()
         if self._divides:
-            self.move_divider(position.x())
+            self.divider.move(position.x() / self.width())
             return
         if self._pressed is not None:
             offset = position - self._pressed
@@ -146,7 +146,7 @@ class ImageCanvas(CanvasView):
             self._show_cross_hair()
             return
         self._hover(self.spot_at(x, y))
-        if self._on_divider(position):
+        if self.divider.is_at(position.x(), self.width()):
             self.setCursor(Qt.CursorShape.SplitHCursor)
         elif self._hovered is None:
             self.setCursor(Qt.CursorShape.ArrowCursor)
@@ -181,6 +181,7 @@ class ImageCanvas(CanvasView):
         "On the image",
         (
             ("Arrows", "pan; with Shift: small steps"),
+            ("Ctrl+Left, Right", "move the divider between two sides"),
             ("+", "zoom in"),
             ("-", "zoom out"),
             ("0", "show whole image"),
@@ -199,7 +200,10 @@ class ImageCanvas(CanvasView):
             Qt.Key.Key_Up: (0, -1),
             Qt.Key.Key_Down: (0, 1),
         }
-        if key in moves:
+        control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
+        if control and key in moves and self.divider.sides is not None:
+            self.divider.move(self.divider.share + STEP * moves[Qt.Key(key)][0])
+        elif key in moves:
             across, down = moves[Qt.Key(key)]
             if self._mode == "look":
                 step = FINE_STEP if fine else PAN_STEP

@@ -129,25 +129,6 @@ def paint_plane(painter: QPainter, viewport: Viewport, words: str) -> None:
     _paint_label(painter, viewport, words, lambda room, box: box.moveBottomLeft(room.bottomLeft() + corner))
 
 
-def paint_divider(
-    painter: QPainter, viewport: Viewport, across: float, titles: tuple[str, str], top: float
-) -> None:
-    """Paint the divider between two compared runs, with their names on both sides below `top`."""
-    for colour, width in ((theme.DARK.canvas, 5), (theme.DARK.text, 2)):
-        painter.setPen(QPen(QColor(colour), width))
-        painter.drawLine(QPointF(across, 0), QPointF(across, viewport.height))
-    edge, middle, upper = (length / text_size() for length in (EDGE, across, top + EDGE))
-
-    def move_left(_room: QRectF, box: QRectF) -> None:
-        box.moveTopRight(QPointF(middle - edge, upper))
-
-    def move_right(_room: QRectF, box: QRectF) -> None:
-        box.moveTopLeft(QPointF(middle + edge, upper))
-
-    for words, move in zip(titles, (move_left, move_right), strict=True):
-        _paint_label(painter, viewport, words, move)
-
-
 def _paint_label(
     painter: QPainter, viewport: Viewport, words: str, move: Callable[[QRectF, QRectF], None]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -63,6 +64,15 @@ class HeatMap:
     def table(self) -> NDArray[np.uint8]:
         """(256, 3) colours from the low to the high end."""
         return np.ascontiguousarray(_TABLES[self.colours])
+
+
+@dataclass(frozen=True, eq=False)
+class Layers:
+    """Outlines and map that one side of a divider shows, or the whole view."""
+
+    title: str = ""
+    outlines: tuple[Outline, ...] = ()
+    heat: HeatMap | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,21 +146,27 @@ def mask_picture(mask: NDArray[np.bool_], colour: QColor) -> QImage:
     return _picture(np.take(table, mask.astype(np.uint8)))
 
 
-def paint_colour_bar(painter: QPainter, right: float, top: float, heat: HeatMap) -> None:
-    """Paint the colours of a heat map with the numbers at their ends, its upper right corner at a place."""
+def paint_colour_bar(
+    painter: QPainter, right: float, top: float, heat: HeatMap, room: float = math.inf
+) -> None:
+    """Paint the colours of a heat map with the numbers at their ends, its upper right corner at a place.
+
+    `room`: screen pixels that limit the width.
+    """
     painter.save()
     enlarge(painter, QRectF())
     right, top = right / text_size(), top / text_size()
     painter.setFont(theme.font(theme.CAPTION))
     metrics = QFontMetrics(painter.font())
     ends = heat.ends
-    width = max(150, metrics.horizontalAdvance(heat.label)) + 2 * MARGIN
+    width = min(max(150, metrics.horizontalAdvance(heat.label)) + 2 * MARGIN, room / text_size())
     box = QRectF(right - width, top, width, BAR_HEIGHT)
     paint_chip_ground(painter, box)
     line = QRectF(box.left() + MARGIN, box.top() + 4, width - 2 * MARGIN, 16)
+    label = metrics.elidedText(heat.label, Qt.TextElideMode.ElideMiddle, math.ceil(line.width()))
     painter.setPen(QColor(theme.DARK.second))
     middle = Qt.AlignmentFlag.AlignVCenter
-    painter.drawText(line, Qt.AlignmentFlag.AlignLeft | middle, heat.label)
+    painter.drawText(line, Qt.AlignmentFlag.AlignLeft | middle, label)
     colours = heat.table
     bar = QImage(colours.data, 256, 1, 768, QImage.Format.Format_RGB888)
     painter.drawImage(QRectF(line.left(), box.top() + 22, line.width(), 8), bar)
@@ -204,6 +220,8 @@ class Scene:
     bare: bool = False  # show the image without overlays
     solo: str | None = None
     beside: frozenset[str] = frozenset()  # set of keys: outlines that stay in sight beside the solo
+    sides: tuple[Layers, Layers] | None = None  # what is shown left and right of the divider
+    divider: float = 0.5  # share of the width left of the divider
     filled: bool = False  # masks as areas, not as lines
     opacity: float = 0.55  # of areas and heat maps, 0 to 1
     heat: HeatMap | None = None
@@ -242,13 +260,22 @@ class Scene:
             return [outline for outline in self.outlines if outline.key in visible]
         return [outline for outline in self.outlines if outline.key not in self.hidden]
 
+    def layers(self) -> tuple[Layers, ...]:
+        """Return what the whole view shows, or what is shown on each side of the divider."""
+        return self.sides or (Layers("", tuple(self.in_sight()), self.heat),)
+
+    def drawn(self) -> list[Outline]:
+        """Return the outlines on all sides."""
+        return [outline for layers in self.layers() for outline in layers.outlines]
+
     def solo_name(self) -> str:
         """Name whose outline is seen alone; empty where all are."""
         return next((outline.name for outline in self.outlines if outline.key == self.solo), "")
 
     def shapes(self) -> dict[str, Shape]:
         """Return all shapes to outline, by name."""
-        shapes = {outline.key: Shape(outline.values, outline.origin) for outline in self.outlines}
+        all_outlines = (*self.outlines, *self.drawn())
+        shapes = {outline.key: Shape(outline.values, outline.origin) for outline in all_outlines}
         if self.band is not None:
             shapes[BAND] = Shape(self.band.values, self.band.origin, (self.band.low, self.band.high))
         if self.edit is not None:
@@ -257,8 +284,8 @@ class Scene:
 
     def shape_keys(self) -> list[str]:
         """Name the shapes that are painted."""
-        keys = [outline.key for outline in self.in_sight()]
-        if self.band is not None:
+        keys = [outline.key for outline in self.drawn()]
+        if self.band is not None and self.sides is None:
             keys.append(BAND)
         if self.edit is not None:
             keys.append(EDIT)

@@ -15,6 +15,8 @@ from raterscope.widgets import theme
 from raterscope.widgets.canvas.image_painting import paint_scale_bar
 from raterscope.widgets.canvas.tiles import draw_part, to_picture
 from raterscope.widgets.canvas.viewport import Viewport
+from raterscope.widgets.divider import EDGE, NARROWEST, paint_divider
+from raterscope.widgets.hints import HEIGHT
 from raterscope.widgets.theme import pixels
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.measuring import paint_measurement
@@ -22,6 +24,8 @@ from raterscope.widgets.volume.plane import Box, Levels, Plane
 from raterscope.widgets.volume.scene import (
     BAND,
     EDIT,
+    HeatMap,
+    Layers,
     Outliner,
     RegionBox,
     Scene,
@@ -115,6 +119,9 @@ class Projector(QObject):
 HALO_FROM = 1.8
 """Width of a line from which on it has a dark edge: the consensus is to be seen on bright tissue."""
 
+BELOW_TITLE = 76
+"""Height of the lines of the title, below which the sides of a divider are named."""
+
 BAND_ALPHA, STROKE_ALPHA = 80, 120
 ABOVE_CHIPS = 8
 
@@ -124,20 +131,23 @@ class SlicePainter:
 
     def __init__(self, scene: Scene, outliner: Outliner, projector: Projector) -> None:
         self._scene, self._outliner, self._projector = scene, outliner, projector
-        self._ground: QImage | None = None
-        self._marks: QImage | None = None
+        self._grounds: list[QImage] = []
+        """The slice as it is on each side of the divider, or one without a divider; empty if outdated."""
+        self._marks: list[QImage] = []
         self._picture: tuple[Levels, int, float, QImage] | None = None
-        self._heat: tuple[object, int, tuple[QImage, Box] | None] | None = None
+        self._heats: dict[int, tuple[object, int, tuple[QImage, Box] | None]] = {}
+        """By side: map, slice and picture."""
 
     def changed(self, *, below: bool = False) -> None:
         """Paint all again, or only the layers below the outlines: grey values and heat map."""
         if not below:
-            self._marks = None
-        self._ground = None
+            self._marks = []
+        self._grounds = []
 
     def forget_pixels(self) -> None:
         """Drop what was made of another volume's values."""
-        self._picture = self._heat = None
+        self._picture = None
+        self._heats.clear()
 
     def paint(
         self,
@@ -159,9 +169,16 @@ class SlicePainter:
         `pointer`: position of the brush on the plane.
         """
         scene = self._scene
-        if self._ground is None:
-            self._ground = self._painted(plane, view, ratio)
-        painter.drawImage(QPointF(0, 0), self._ground)
+        divider = None if scene.sides is None else scene.divider * view.width
+        if not self._grounds:
+            self._grounds = self._painted(plane, view, ratio)
+        for side, ground in enumerate(self._grounds):
+            if side and divider is not None:
+                painter.setClipRect(QRectF(divider, 0, view.width - divider, view.height))
+            painter.drawImage(QPointF(0, 0), ground)
+        painter.setClipping(False)
+        if divider is not None:
+            paint_divider(painter, divider, view.height)
         self._paint_stroke(painter, view, stroke, pointer)
         if (
             scene.cross_hair
@@ -192,30 +209,51 @@ class SlicePainter:
         size = 1000.0 if scene.calibrated else None
         corner = view.height - overlay.EDGE - lift
         paint_scale_bar(painter, QPointF(overlay.EDGE, corner), view.scale, size, view.width - overlay.EDGE)
-        if large and scene.heat is not None and not scene.bare:
-            paint_colour_bar(painter, view.width - overlay.EDGE, overlay.EDGE, scene.heat)
+        if large and not scene.bare:
+            self._paint_colour_bars(painter, view, divider)
 
-    def _painted(self, plane: Plane, view: Viewport, ratio: float) -> QImage:
+    def _paint_colour_bars(self, painter: QPainter, view: Viewport, divider: float | None) -> None:
+        """Paint the bar of each map at the upper right corner, or beside the divider below its chips."""
+        edges, top = [0.0, float(view.width)], float(overlay.EDGE)
+        if divider is not None:
+            edges.insert(1, divider)
+            top = float(pixels(BELOW_TITLE + EDGE + HEIGHT + ABOVE_CHIPS))
+        for left, right, layers in zip(edges, edges[1:], self._scene.layers(), strict=False):
+            room = right - left - 2 * overlay.EDGE
+            if layers.heat is not None and room >= pixels(NARROWEST):
+                paint_colour_bar(painter, right - overlay.EDGE, top, layers.heat, room)
+
+    def _painted(self, plane: Plane, view: Viewport, ratio: float) -> list[QImage]:
         """Paint all that keeps still; the outlines are kept for when only what lies below them changes."""
-        ground = _sheet(view, ratio, QImage.Format.Format_RGB32)
-        ground.fill(QColor(theme.DARK.canvas))
-        with QPainter(ground) as painter:
-            painter.save()
-            painter.translate(view.across, view.down)
-            self._paint_pixels(painter, plane, view)
-            painter.restore()
-            if self._marks is None:
-                self._marks = _sheet(view, ratio, QImage.Format.Format_ARGB32_Premultiplied)
-                self._marks.fill(Qt.GlobalColor.transparent)
-                with QPainter(self._marks) as upper:
-                    upper.translate(view.across, view.down)
-                    upper.scale(view.scale, view.scale)
-                    self._paint_shapes(upper, plane, ratio)
-            if not self._scene.bare:
-                painter.drawImage(QPointF(0, 0), self._marks)
-        return ground
+        grounds = []
+        all_layers = self._scene.layers()
+        if not self._marks:
+            self._marks = [self._painted_shapes(plane, view, ratio, layers) for layers in all_layers]
+        for side, layers in enumerate(all_layers):
+            ground = _sheet(view, ratio, QImage.Format.Format_RGB32)
+            ground.fill(QColor(theme.DARK.canvas))
+            with QPainter(ground) as painter:
+                painter.save()
+                painter.translate(view.across, view.down)
+                self._paint_pixels(painter, plane, view, side, layers.heat)
+                painter.restore()
+                if not self._scene.bare:
+                    painter.drawImage(QPointF(0, 0), self._marks[side])
+            grounds.append(ground)
+        return grounds
 
-    def _paint_pixels(self, painter: QPainter, plane: Plane, view: Viewport) -> None:
+    def _painted_shapes(self, plane: Plane, view: Viewport, ratio: float, layers: Layers) -> QImage:
+        marks = _sheet(view, ratio, QImage.Format.Format_ARGB32_Premultiplied)
+        marks.fill(Qt.GlobalColor.transparent)
+        with QPainter(marks) as painter:
+            painter.translate(view.across, view.down)
+            painter.scale(view.scale, view.scale)
+            self._paint_shapes(painter, plane, ratio, layers)
+        return marks
+
+    def _paint_pixels(
+        self, painter: QPainter, plane: Plane, view: Viewport, side: int, heat: HeatMap | None
+    ) -> None:
         scene, index = self._scene, self._scene.index[plane.normal]
         left, top, right, bottom = view.visible
         rect = QRectF(left, top, right - left, bottom - top)
@@ -226,12 +264,13 @@ class SlicePainter:
             if self._picture is None or self._picture[:3] != (scene.levels, index, scene.slab):
                 self._picture = (scene.levels, index, scene.slab, self._slice_picture(plane, index))
             draw_part(painter, self._picture[3], plane.extent, view.scale, rect, smooth=True)
-        if scene.heat is not None and not scene.bare:
-            if self._heat is None or self._heat[0] is not scene.heat or self._heat[1] != index:
-                self._heat = (scene.heat, index, heat_picture(scene.heat, plane, index))
-            if self._heat[2] is not None:
+        if heat is not None and not scene.bare:
+            kept = self._heats.get(side)
+            if kept is None or kept[0] is not heat or kept[1] != index:
+                kept = self._heats[side] = (heat, index, heat_picture(heat, plane, index))
+            if kept[2] is not None:
                 painter.setOpacity(scene.opacity)
-                draw_part(painter, *self._heat[2], view.scale, rect, smooth=True)
+                draw_part(painter, *kept[2], view.scale, rect, smooth=True)
                 painter.setOpacity(1.0)
 
     def _slice_picture(self, plane: Plane, index: int) -> QImage:
@@ -243,13 +282,13 @@ class SlicePainter:
             cut = plane.cut(scene.values, index)
         return to_picture(plane.evenly(scene.levels.to_bytes(cut)))
 
-    def _paint_shapes(self, painter: QPainter, plane: Plane, ratio: float) -> None:
+    def _paint_shapes(self, painter: QPainter, plane: Plane, ratio: float, layers: Layers) -> None:
         scene = self._scene
         paths = self._outliner.paths(plane, scene.index[plane.normal], scene.shape_keys())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if BAND in paths:
             painter.fillPath(paths[BAND], theme.colour(theme.DARK.disputed, BAND_ALPHA))
-        seen = [(outline, paths[outline.key]) for outline in scene.in_sight() if outline.key in paths]
+        seen = [(outline, paths[outline.key]) for outline in layers.outlines if outline.key in paths]
         areas = [(outline, path) for outline, path in seen if outline.width < HALO_FROM] or seen
         if scene.filled:
             # Overlapping areas together have the chosen opacity.

@@ -22,14 +22,16 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.image_painting import paint_focus
 from raterscope.widgets.canvas.viewport import Viewport
+from raterscope.widgets.divider import GRIP, STEP, paint_titles
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.parts import plain_tip
+from raterscope.widgets.theme import pixels
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.measuring import LONGEST, ROI, RULER, Measurement
 from raterscope.widgets.volume.plane import Index, Plane
 from raterscope.widgets.volume.scene import Outline, Outliner, Scene
-from raterscope.widgets.volume.slice_painter import Projector, SlicePainter, boxes_on, slab_words
+from raterscope.widgets.volume.slice_painter import BELOW_TITLE, Projector, SlicePainter, boxes_on, slab_words
 from raterscope.widgets.volume.strokes import BrushStroke, ContourStroke
 
 FIT_MARGIN = 22.0
@@ -77,6 +79,7 @@ class SliceView(QWidget):
     bared = Signal(bool)  # whether the image is to be seen alone
     hovered = Signal(object)  # (slice, row, column) under the mouse; None outside the slice
     measured = Signal(object)  # a `Measurement` under way
+    divider_moved = Signal(float)  # share of the width left of the divider
 
     def __init__(
         self, scene: Scene, outliner: Outliner, projector: Projector, parent: QWidget | None = None
@@ -234,7 +237,7 @@ class SliceView(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Copy what is kept, then paint what moves."""
         with QPainter(self) as painter:
-            self.paint_picture(painter)
+            self._paint(painter)
             if self.hasFocus() and self._plane is not None:
                 paint_focus(painter, self._viewport)
                 if self._scene.notice:
@@ -269,7 +272,9 @@ class SliceView(QWidget):
         if plane is None or self._drag:
             return
         self._pressed, self._dragged_from = event.position(), None
-        if button == Qt.MouseButton.MiddleButton or (button == Qt.MouseButton.LeftButton and self._space):
+        if button == Qt.MouseButton.LeftButton and self._on_divider(event.position()):
+            self._drag = "divider"
+        elif button == Qt.MouseButton.MiddleButton or (button == Qt.MouseButton.LeftButton and self._space):
             self._drag, self._dragged_from = "pan", self._viewport
             self.setCursor(Qt.CursorShape.ClosedHandCursor)
         elif button == Qt.MouseButton.RightButton:
@@ -301,6 +306,8 @@ class SliceView(QWidget):
         elif self._drag == "point" and offset.manhattanLength() >= DRAG_FROM:
             self._dragged_from = self._viewport
             self._point_at(plane, position)
+        elif self._drag == "divider":
+            self.divider_moved.emit(position.x() / self.width())
         elif self._drag == "measure":
             self._measure_to(position)
         elif self._drag == "brush":
@@ -308,6 +315,12 @@ class SliceView(QWidget):
         elif self._scene.tool != "look":
             self._pointer = self._viewport.to_image(position.x(), position.y())
             self.update()
+        if not self._drag and self._scene.sides is not None:
+            self.show_cursor(over_divider=self._on_divider(position))
+
+    def _on_divider(self, position: QPointF) -> bool:
+        across = self._scene.divider * self.width()
+        return self._scene.sides is not None and abs(position.x() - across) <= GRIP
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """End a drag; a click also chooses what lies under it."""
@@ -363,6 +376,12 @@ class SliceView(QWidget):
 
     def paint_picture(self, painter: QPainter) -> None:
         """Paint what is in sight, with outlines and crosshair."""
+        self._paint(painter)
+        if self._scene.sides is not None and self._large:
+            titles = [layers.title for layers in self._scene.sides]
+            paint_titles(painter, self._scene.divider * self.width(), titles, pixels(BELOW_TITLE))
+
+    def _paint(self, painter: QPainter) -> None:
         if self._plane is None or self._scene.empty:
             painter.fillRect(self.rect(), QColor(theme.DARK.canvas))
             return
@@ -382,6 +401,7 @@ class SliceView(QWidget):
             ("Up, Down", "scroll through slices"),
             ("Left, Right", "move crosshair by one voxel"),
             ("Shift+Up, Down", "move crosshair by one voxel"),
+            ("Ctrl+Left, Right", "move the divider between two sides"),
             ("+", "zoom in"),
             ("-", "zoom out"),
             ("0", "show whole slice"),
@@ -397,7 +417,9 @@ class SliceView(QWidget):
         key, plane = Qt.Key(event.key()), self._plane
         shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
-        if plane is None or control:
+        if control and self._scene.sides is not None and key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+            self.divider_moved.emit(self._scene.divider + STEP * _ARROWS[key][0])
+        elif plane is None or control:
             super().keyPressEvent(event)
         elif key in _ARROWS:
             across, down = _ARROWS[key]
@@ -446,9 +468,12 @@ class SliceView(QWidget):
         if self._drag != "pan":
             self.show_cursor()
 
-    def show_cursor(self) -> None:
+    def show_cursor(self, *, over_divider: bool = False) -> None:
         """Set the cursor for what a press would do."""
         shapes = Qt.CursorShape
+        if over_divider:
+            self.setCursor(shapes.SplitHCursor)
+            return
         tool = shapes.ArrowCursor if self._scene.tool == "look" else shapes.CrossCursor
         self.setCursor(shapes.OpenHandCursor if self._space else tool)
 
@@ -527,9 +552,13 @@ class SliceView(QWidget):
         paths = self._outliner.paths(plane, self.index, self._scene.shape_keys())
         return [
             outline
-            for outline in reversed(self._scene.in_sight())
+            for outline in reversed(self._outlines_on_side(position))
             if outline.key in paths and disc.createStroke(paths[outline.key]).contains(QPointF(x, y))
         ]
+
+    def _outlines_on_side(self, position: QPointF) -> tuple[Outline, ...]:
+        layers = self._scene.layers()
+        return layers[-1 if position.x() > self._scene.divider * self.width() else 0].outlines
 
     def _begin_stroke(self, plane: Plane, *, puts_in: bool) -> None:
         stroke = ContourStroke if self._scene.tool == "contour" else BrushStroke

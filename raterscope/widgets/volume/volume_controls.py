@@ -1,4 +1,4 @@
-"""Controls beside a volume: strip of the slices' dispute; chip, presets and fields of the window."""
+"""Controls beside a volume: strip of the slices' dispute; presets and fields of the window."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, QSignalBlocker, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
-    QAction,
     QColor,
-    QFontMetrics,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
@@ -20,15 +18,15 @@ from PySide6.QtGui import (
     QPen,
     QPolygonF,
 )
-from PySide6.QtWidgets import QAbstractButton, QDoubleSpinBox, QMenu, QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QDoubleSpinBox, QSizePolicy, QToolTip, QWidget
 
 from raterscope.figures.description import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
-from raterscope.widgets.hints import HEIGHT, KeyHelp, paint_chip_ground
+from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import horizontal
-from raterscope.widgets.parts import Menu, keeps_key, plain_label, plain_tip
-from raterscope.widgets.theme import enlarge, pixels, set_lengths
+from raterscope.widgets.parts import keeps_key, plain_label, plain_tip
+from raterscope.widgets.theme import set_lengths
 from raterscope.widgets.volume.plane import PRESETS, Window, automatic_window, in_words, looks_like_ct
 
 WIDTH = 30
@@ -183,73 +181,6 @@ class DisputeStrip(QWidget):
     def _go_to(self, index: int) -> None:
         if index != self._slice:
             self.slice_chosen.emit(index)
-
-
-class WindowChip(QAbstractButton):
-    """Chip that names the grey-value window; a press opens the presets."""
-
-    preset_chosen = Signal(str)  # its name
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.setAccessibleName("Window of the grey values")
-        self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setToolTip(
-            "Window: width and level of the grey values. Drag with the right button to change them"
-        )
-        self._menu = Menu(self)
-        self._menu.triggered.connect(self._on_triggered)
-        self.clicked.connect(self._on_clicked)
-
-    def set_presets(self, presets: list[tuple[str, str]]) -> None:
-        """Offer presets of ``(name, words)``."""
-        self._menu.clear()
-        for name, words in presets:
-            self._menu.addAction(words).setData(name)
-
-    def set_words(self, words: str) -> None:
-        """Set the window."""
-        self.setText(words)
-        self.setAccessibleName(f"Window {words}")
-        self.adjustSize()
-        self.update()
-
-    @property
-    def menu(self) -> QMenu:
-        """Menu of presets."""
-        return self._menu
-
-    def sizeHint(self) -> QSize:
-        """Return the size of the text."""
-        words = QFontMetrics(theme.font()).horizontalAdvance(self.text())
-        return QSize(pixels(words + 34), pixels(HEIGHT))
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the words, and a sign that there is more."""
-        with QPainter(self) as painter:
-            self._paint(painter)
-
-    def _paint(self, painter: QPainter) -> None:
-        palette, box = theme.DARK, enlarge(painter, self.rect())
-        paint_chip_ground(painter, box)
-        painter.setPen(QColor(palette.text))
-        painter.setFont(theme.font())
-        room = box.adjusted(10, 0, -10, 0)
-        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.text())
-        painter.setPen(QPen(QColor(palette.second), 1.4))
-        x, y = box.width() - 14.0, box.height() / 2 + 1.5
-        painter.drawPolyline([QPointF(x - 4, y - 4), QPointF(x, y), QPointF(x + 4, y - 4)])
-        if self.hasFocus():
-            painter.setPen(QPen(QColor(palette.accent), 1))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(box.adjusted(1.5, 1.5, -1.5, -1.5), 4, 4)
-
-    def _on_clicked(self) -> None:
-        self._menu.popup(self.mapToGlobal(self.rect().topLeft()) - QPoint(0, self._menu.sizeHint().height()))
-
-    def _on_triggered(self, action: QAction) -> None:
-        self.preset_chosen.emit(action.data())
 
 
 CINE_INTERVAL = 100

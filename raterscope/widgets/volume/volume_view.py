@@ -13,20 +13,21 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets import theme
-from raterscope.widgets.hints import ChipRow
+from raterscope.widgets.divider import Divider, Sides
+from raterscope.widgets.hints import ChipRow, MenuChip
 from raterscope.widgets.parts import WrappingRow
+from raterscope.widgets.theme import pixels
 from raterscope.widgets.volume.arrangement import STRIP, SURFACE, arrange
 from raterscope.widgets.volume.measuring import Measurement, describe, describe_voxel
 from raterscope.widgets.volume.overlay import EDGE
 from raterscope.widgets.volume.plane import PLANES, Index, Levels, Plane, Window, planes_of
-from raterscope.widgets.volume.scene import Band, HeatMap, Outline, Outliner, RegionBox, Scene
-from raterscope.widgets.volume.slice_painter import SLABS, Projector
+from raterscope.widgets.volume.scene import Band, HeatMap, Layers, Outline, Outliner, RegionBox, Scene
+from raterscope.widgets.volume.slice_painter import BELOW_TITLE, SLABS, Projector
 from raterscope.widgets.volume.slice_view import SliceView
 from raterscope.widgets.volume.volume_controls import WIDTH as STRIP_WIDTH
 from raterscope.widgets.volume.volume_controls import (
     Cine,
     DisputeStrip,
-    WindowChip,
     WindowChoice,
     WindowEntry,
 )
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 WINDOW_DRAG = 300.0
 """Pixels of a drag in which the width of the window grows by a factor of e, or its level by its width."""
+
+WINDOW_TIP = "Window: width and level of the grey values. Drag with the right button to change them"
 
 RADII = 0.5, 60.0
 RADIUS_STEP = 1.2
@@ -87,12 +90,14 @@ class VolumeView(QWidget):
         self._strip = DisputeStrip(self)
         self._strip.slice_chosen.connect(self._on_strip)
         self._has_dispute = False
+        self.divider = Divider(self)
+        self.divider.moved.connect(self._on_divider)
         self.surface: SurfaceView | None = None
         """The 3-D view while it is open."""
         self._surface_alone = False
         self._window_before: Window = (0.0, 1.0)
-        self._window_chip = WindowChip()
-        self._window_chip.preset_chosen.connect(self.show_preset)
+        self._window_chip = MenuChip("Window", WINDOW_TIP, above=True)
+        self._window_chip.chosen.connect(self.show_preset)
         self._style_chips = ChipRow(
             {
                 "fill": ("fill", "Fill the masks with their colours"),
@@ -127,6 +132,7 @@ class VolumeView(QWidget):
             view.outline_clicked.connect(self.outline_clicked)
             view.bared.connect(self.hide_overlays)
             view.hovered.connect(self._on_hovered)
+            view.divider_moved.connect(self.divider.move)
             view.measured.connect(self._on_measured)
         self._set_up_windows("", None)
 
@@ -273,6 +279,7 @@ class VolumeView(QWidget):
         self._scene.lift = self._chips.height()
         self._chips.move(index.left() + EDGE, index.bottom() + 1 - EDGE - self._chips.height())
         self._chips.raise_()
+        self.divider.place(index, index.top() + pixels(BELOW_TITLE))
         entry = self._window_entry
         entry.move(self._chips.x(), self._chips.y() - EDGE // 2 - entry.height())
         if self.surface is not None and self._surface_alone:
@@ -311,6 +318,7 @@ class VolumeView(QWidget):
         scene = self._scene
         scene.outlines, scene.hidden, scene.solo, scene.beside = (), frozenset(), None, frozenset()
         scene.heat = scene.band = scene.edit = scene.selected = None
+        self.set_sides(None)
         scene.boxes, scene.notice = (), ""
         scene.values, scene.empty = None, False
         self._set_grid(grid)
@@ -340,7 +348,7 @@ class VolumeView(QWidget):
     def _set_up_windows(self, modality: str, window: Window | None) -> None:
         self._projector.forget()
         first = self._windows.offer(self._scene.values, modality, window)
-        self._window_chip.set_presets(self._windows.entries())
+        self._window_chip.set_choices(self._windows.entries())
         self._window_chip.setVisible(bool(self._windows.offered))
         if self._windows.offered:
             self._set_window(*first)
@@ -393,6 +401,19 @@ class VolumeView(QWidget):
         if heat is not self._scene.heat:
             self._scene.heat = heat
             self._changed(below=True)
+
+    def set_sides(self, sides: Sides | None, layers: tuple[Layers, Layers] | None = None) -> None:
+        """Show other outlines and maps left and right of the divider; None shows those for all again."""
+        if sides is None and self._scene.sides is None:
+            return
+        self.divider.set_sides(sides)
+        self._scene.sides = None if sides is None else layers
+        self._shapes_changed()
+
+    def _on_divider(self) -> None:
+        self._scene.divider = self.divider.share
+        for view in self._views.values():
+            view.update()
 
     def set_band(
         self,

@@ -60,6 +60,11 @@ class ImageDisplay(ClicksPart):
         """Return whether the panel is open."""
         return self.panel.isVisible()
 
+    @property
+    def loaded(self) -> LoadedImage | None:
+        """The image on screen; None until it is loaded."""
+        return self._loaded
+
     def toggle(self) -> None:
         """Open or close the panel."""
         if self.is_open:

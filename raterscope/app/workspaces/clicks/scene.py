@@ -70,6 +70,11 @@ class LoadedImage:
             return replace(self, image=self.image.with_displays(displays), displays=displays)
         return replace(self, image=_rendered(self.planes, displays), displays=displays)
 
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Names of the channels. An image that is read by tiles may have to be read first."""
+        return tuple(channel.name for channel in self.planes or self.describe())
+
     def describe(self) -> tuple[ChannelRange, ...]:
         """Describe the values of the channels."""
         if isinstance(self.image, PyramidReader):

@@ -28,9 +28,10 @@ from raterscope.app.workspaces.clicks.image_display import FocalPlanes, ImageDis
 from raterscope.app.workspaces.clicks.image_notes import ControlMarks, ImageFlags, ImageOrder, RunNotices
 from raterscope.app.workspaces.clicks.measurements import Measurements, Parasitaemia
 from raterscope.app.workspaces.clicks.plots import ActiveLearning, CrowdSizeCurves, LinkedPlots
-from raterscope.app.workspaces.clicks.run_comparison import RunComparison, RunDivider
+from raterscope.app.workspaces.clicks.run_comparison import RunComparison
 from raterscope.app.workspaces.clicks.scene import ClicksSession, Crops, Scene, load_pixels, read_scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksScreen
+from raterscope.app.workspaces.clicks.side_by_side import ChannelDivider, RunDivider
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import Spot, read_outlines, read_results, summarize
 from raterscope.app.workspaces.clicks.streaming import Streaming
@@ -89,6 +90,7 @@ class ClicksWorkspace(ClicksScreen):
         self.flagging = ImageFlags(core)
         self.order = ImageOrder(core)
         self.run_divider = RunDivider(core, self.reviewing)
+        self.channel_divider = ChannelDivider(core, self.display)
         self.controls = ControlMarks(core)
         self.measurements = Measurements(core)
         self.parasite_counts = Parasitaemia(core, self.review_queue, self.measurements)
@@ -170,7 +172,8 @@ class ClicksWorkspace(ClicksScreen):
             ("Add a spot", "N", partial(self._set_mode, "add")),
             ("Move the spot", "M", partial(self._set_mode, "move")),
             ("Review many spots at once", "G", self._toggle_grid),
-            ("Compare with another run, side by side", "V", self.run_divider.toggle),
+            ("Compare with another run, side by side", "V", partial(self._compare, self.run_divider)),
+            ("Compare two channels, side by side", "Shift+V", partial(self._compare, self.channel_divider)),
             ("Set the scale by a line", "L", partial(self.measurements.begin, "scale")),
             ("Measure a length", "D", partial(self.measurements.begin, "length")),
             ("Measure an area", "O", partial(self.measurements.begin, "area")),
@@ -214,9 +217,8 @@ class ClicksWorkspace(ClicksScreen):
     @property
     def _in_a_mode(self) -> bool:
         drawing = self.canvas.mode != "look" or self.measurements.busy
-        return (
-            super().has_to_leave or drawing or self.grid_shown or self.display.is_open or self.run_divider.on
-        )
+        compared = self.run_divider.on or self.channel_divider.on
+        return super().has_to_leave or drawing or self.grid_shown or self.display.is_open or compared
 
     def show_change(self, change: Change) -> None:
         """Select a spot that another run judges differently."""
@@ -409,6 +411,13 @@ class ClicksWorkspace(ClicksScreen):
             return CommentSubject(of="clicks")
         return CommentSubject(of="clicks", number=spot.number, x=spot.x, y=spot.y)
 
+    def _compare(self, divider: RunDivider | ChannelDivider) -> None:
+        """Compare runs or channels, not both at once."""
+        for other in (self.run_divider, self.channel_divider):
+            if other is not divider:
+                other.leave()
+        divider.toggle()
+
     def _set_mode(self, mode: str) -> None:
         self.show_grid(False)
         self.canvas.set_mode(mode)
@@ -454,6 +463,7 @@ class ClicksWorkspace(ClicksScreen):
         if not self._in_a_mode:
             self.streaming.leave_replay()
         self.run_divider.leave()
+        self.channel_divider.leave()
         if self.display.is_open:
             self.display.close()
         self.measurements.leave()

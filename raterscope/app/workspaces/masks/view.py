@@ -58,10 +58,14 @@ def outlines(
             Outline(f"\n{TRUTH}", TRUTH, _TRUTH_COLOUR, truth.values, truth.origin, _RATER_WIDTH, dashed=True)
         )
     if consensus is not None and consensus.values.any():
-        outlines_drawn.append(
-            Outline(f"\n{CONSENSUS}", CONSENSUS, _WHITE, consensus.values, consensus.origin, _CONSENSUS_WIDTH)
-        )
+        outlines_drawn.append(consensus_outline(consensus))
     return outlines_drawn
+
+
+def consensus_outline(consensus: Piece) -> Outline:
+    """Return the outline of a consensus."""
+    key = f"\n{CONSENSUS}"
+    return Outline(key, CONSENSUS, _WHITE, consensus.values, consensus.origin, _CONSENSUS_WIDTH)
 
 
 def drawn_outline(drawn: Piece | None) -> list[Outline]:

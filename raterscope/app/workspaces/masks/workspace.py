@@ -34,6 +34,7 @@ from raterscope.app.workspaces.masks.scene import (
     summarize,
 )
 from raterscope.app.workspaces.masks.screen import BOUND, MasksCore, MasksScreen
+from raterscope.app.workspaces.masks.side_by_side import SideBySide
 from raterscope.app.workspaces.masks.slice_view import SliceView
 from raterscope.app.workspaces.masks.surface_view import SurfaceModels
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
@@ -91,6 +92,7 @@ class MasksWorkspace(MasksScreen):
         self.editing = MaskEditing(core, self.reviewing)
         self.alternative_view = Alternatives(self.alternatives, self)
         self.slice_view = SliceView(core, self.reviewing, self.raters, self.loader)
+        self.side_by_side = SideBySide(core, self.reviewing, self.raters)
         self.surface_models = SurfaceModels(core, self.reviewing, self.raters)
         self.renaming = Renaming(core, lambda: self.session.part if self.session.shown else "")
         self.slice_view.other_outlines = self.method_comparer.outlines
@@ -160,6 +162,7 @@ class MasksWorkspace(MasksScreen):
             ("Next layout of the views", "L", self.volume.next_layout),
             ("Maximum intensity projection", "M", self.volume.next_slab),
             ("3-D view", "V", self.surface_models.toggle),
+            ("Compare two runs, raters or maps, side by side", "Shift+V", self.side_by_side.toggle),
             ("Play the slices", "P", self.volume.toggle_cine),
             ("Thicker outlines", ".", partial(self.volume.step_line_width, 1)),
             ("Thinner outlines", ",", partial(self.volume.step_line_width, -1)),
@@ -182,7 +185,8 @@ class MasksWorkspace(MasksScreen):
     @property
     def has_to_leave(self) -> bool:
         """Whether Esc has a tool or a panel to leave."""
-        return super().has_to_leave or self.volume.tool != "look" or self.volume.cine
+        busy = self.volume.tool != "look" or self.volume.cine or self.side_by_side.on
+        return super().has_to_leave or busy
 
     def show_change(self, change: Change) -> None:
         """Select a region where another run has a different consensus."""
@@ -427,6 +431,7 @@ class MasksWorkspace(MasksScreen):
 
     def _leave(self) -> None:
         self.volume.set_cine(False)
+        self.side_by_side.leave()
         self.volume.set_tool("look")
         self.region_panel.set_tool(None)
         self.slice_view.show_edited()

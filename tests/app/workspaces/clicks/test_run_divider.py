@@ -13,32 +13,56 @@ def opened(window, qtbot, study_file, study_fused):
     return study_file
 
 
+def divider_of(canvas):
+    return canvas.divider.across(canvas.width())
+
+
 def test_the_divider_is_dragged_between_two_runs(window, qtbot, opened):
     assert main(["run", str(opened), "cem"]) == 0
     canvas = open_study(window, qtbot, opened).workspace.canvas
     press(window, qtbot, Qt.Key.Key_V)
-    assert canvas.divider == pytest.approx(canvas.width() / 2, abs=1)
-    assert canvas._titles[0] != canvas._titles[1]
+    assert divider_of(canvas) == pytest.approx(canvas.width() / 2, abs=1)
+    left, right = canvas.divider.chips
+    assert left.text() != right.text()
     centre = canvas.viewport.centre
-    qtbot.mousePress(canvas, Qt.MouseButton.LeftButton, pos=QPoint(round(canvas.divider), 90))
+    qtbot.mousePress(canvas, Qt.MouseButton.LeftButton, pos=QPoint(round(divider_of(canvas)), 90))
     qtbot.mouseMove(canvas, QPoint(40, 90))
     qtbot.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=QPoint(40, 90))
-    assert canvas.divider == pytest.approx(40, abs=1)
+    assert divider_of(canvas) == pytest.approx(40, abs=1)
     assert canvas.viewport.centre == centre
     spots = canvas._spots.spots
     right = next(i for i in range(len(spots)) if canvas.viewport.to_screen(spots.x[i], spots.y[i])[0] > 60)
     assert canvas.spot_at(spots.x[right], spots.y[right]) is None
+    press(window, qtbot, Qt.Key.Key_Left, Qt.KeyboardModifier.ControlModifier, on=canvas)
+    assert divider_of(canvas) == pytest.approx(40 - canvas.width() / 20, abs=1)
+    assert canvas.viewport.centre == centre
     press(window, qtbot, Qt.Key.Key_Escape)
-    assert canvas.divider is None
+    assert divider_of(canvas) is None
     assert canvas.spot_at(spots.x[right], spots.y[right]) is not None
     press(window, qtbot, Qt.Key.Key_V)
     window.workspace.core.toggle_blind()
     idle(window, qtbot)
-    assert canvas.divider is None
+    assert divider_of(canvas) is None
+
+
+def test_any_other_run_is_chosen_on_the_right(window, qtbot, opened):
+    for algorithm in ("hdbscan", "cem"):
+        assert main(["run", str(opened), algorithm]) == 0
+    canvas = open_study(window, qtbot, opened).workspace.canvas
+    press(window, qtbot, Qt.Key.Key_V)
+    left, right = canvas.divider.chips
+    assert left.text().startswith("run 3:")
+    assert right.text().startswith("run 2:")
+    first, second = right.menu.actions()
+    latest = len(canvas._compared.spots)
+    next(action for action in (first, second) if action.text().startswith("run 1:")).trigger()
+    idle(window, qtbot)
+    assert right.text().startswith("run 1:")
+    assert len(canvas._compared.spots) != latest
 
 
 def test_one_run_is_not_compared(window, qtbot, opened):
     canvas = open_study(window, qtbot, opened).workspace.canvas
     press(window, qtbot, Qt.Key.Key_V)
-    assert canvas.divider is None
+    assert divider_of(canvas) is None
     assert "one run" in window.status.message
