@@ -61,9 +61,8 @@ class StartPage(QWidget):
         actions: Sequence[tuple[str, Callable[[], object], str]],
         samples: Sequence[SampleOffer],
         formats: Sequence[tuple[str, str]],
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self.setAccessibleName("Start page")
         self.buttons: list[QPushButton] = []
         for words, slot, tip in actions:

@@ -237,7 +237,8 @@ class Session:
     def leave_out(self) -> None:
         """See what would change without an annotator, leave it out, take it in again."""
         driven, work, document = self.driven, self.driven.work, self.driven.window.document
-        work.wall.sort_by("accuracy", falling=False)
+        work.wall.measure.setCurrentText("by accuracy")
+        work.wall.direction.click()
         item = work.wall.shown[0]
         work.annotator_detail.choose((item,))
         driven.settle()

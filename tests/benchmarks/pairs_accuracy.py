@@ -17,7 +17,7 @@ import numpy as np
 
 from raterscope.algorithms.pairs import PairFusion
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
-from raterscope.algorithms.pairs.knockoffs import find_cuts, select_annotators, selection_shares
+from raterscope.algorithms.pairs.knockoffs import select_annotators, selection_shares, sort_draws
 from raterscope.algorithms.pairs.selection import benjamini_hochberg
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
 from raterscope.app.papers.experiments import pairs_of
@@ -43,9 +43,9 @@ def found(fusion: PairFusion, local: PairFusion) -> dict[str, np.ndarray]:
     """Tell who is flagged, by each of `METHODS`."""
     item = fusion.statistic[:1]
     return {
-        "knockoff": item[0] >= find_cuts(item, RATE, plus=False)[0],
-        "knockoff+": item[0] >= find_cuts(item, RATE)[0],
-        "local": local.statistic[0] >= find_cuts(local.statistic[:1], RATE)[0],
+        "knockoff": item[0] >= sort_draws(item).cuts(RATE, plus=False)[0],
+        "knockoff+": item[0] >= sort_draws(item).cuts(RATE)[0],
+        "local": local.statistic[0] >= sort_draws(local.statistic[:1]).cuts(RATE)[0],
         "share": select_annotators(selection_shares(fusion.statistic, RATE), 0.5),
         "t test": benjamini_hochberg(fusion.p_value, RATE),
     }

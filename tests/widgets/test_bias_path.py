@@ -47,7 +47,7 @@ def path(qtbot, qapp):
 
 
 def shown(path, qtbot, view) -> None:
-    path.show_path(view, "at least 1/2 of 50 draws")
+    path.show_path(view)
     qtbot.waitUntil(lambda: path.figure.finished)
 
 

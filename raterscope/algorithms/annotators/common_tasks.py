@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from raterscope.algorithms.annotators.communities import (
     METHODS,
     Communities,
-    CommunitySettings,
-    communities,
     number_communities,
 )
 from raterscope.algorithms.annotators.network_communities import (
@@ -341,32 +339,6 @@ class CommunitiesOverTime:
             when = moments[moment] if moments else f"at moment {moment + 1}"
             messages.append(f"{when[:1].upper()}{when[1:]} {names[label]} {EVENTS[kind]}{more_text}.")
         return tuple(messages)
-
-
-def communities_over_time(
-    means: Sequence[ArrayLike],
-    votes: Sequence[ArrayLike],
-    settings: CommunitySettings | None = None,
-    watch: Watch = silent,
-) -> CommunitiesOverTime:
-    """Find the communities at several moments, and match them over time.
-
-    Raises `ValueError` for moments of different annotators or classes.
-
-    `means`: (K, J, L) for each moment, every annotator's expected confusion matrix. `votes`: (K,) for each
-    moment, number of votes of each annotator until then; annotators with fewer than the minimum are in no
-    community.
-    """
-    shapes = {np.shape(mean) for mean in means}
-    if len(shapes) > 1 or len(means) != len(votes):
-        raise ValueError(
-            f"moments of {sorted(shapes)}; expected the same annotators at each, and their votes."
-        )
-    moments = [
-        communities(mean, counts, settings, part(watch, at / len(means), (at + 1) / len(means)))
-        for at, (mean, counts) in enumerate(zip(means, votes, strict=True))
-    ]
-    return follow(moments, next(iter(shapes))[0] if shapes else 0)
 
 
 def follow(moments: Sequence[Communities], annotators: int) -> CommunitiesOverTime:

@@ -101,29 +101,6 @@ class PersonReliability:
         return f"No correlation of reliability in {kinds} is established ({figures}): each kind counts alone."
 
 
-def from_counts(right: ArrayLike, total: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Convert counts of right answers to log odds and their standard errors, linearised at the crowd's mean.
-
-    With few answers the error of an annotator's own log odds depends on the estimate, which hides differences
-    between annotators; the error at the crowd's mean does not.
-
-    `right`, `total`: (P,), right answers, or expected ones, and all answers. Both results are NaN without
-    answers.
-
-    Examples
-    --------
-    >>> value, error = from_counts([3, 1], [4, 4])
-    >>> [round(float(number), 2) for number in (*value, *error)]
-    [1.0, -1.0, 1.0, 1.0]
-    """
-    count, hits = np.asarray(total, dtype=np.float64), np.asarray(right, dtype=np.float64)
-    some = count > 0
-    mean = float((hits[some].sum() + 0.5) / (count[some].sum() + 1.0))
-    slope = mean * (1.0 - mean)
-    number = np.where(some, count, np.nan)
-    return np.log(mean / (1.0 - mean)) + (hits / number - mean) / slope, 1.0 / np.sqrt(number * slope)
-
-
 def from_interval(low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Convert 95 % intervals of probabilities to log odds and their standard errors.
 

@@ -25,7 +25,7 @@ from raterscope.algorithms.clicks._vote_model import (
     run_em,
     without_decisions,
 )
-from raterscope.algorithms.clicks.data import ClicksError, FloatArray, IntArray
+from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.result import Detection, Votes
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
@@ -430,7 +430,7 @@ def _intervals(
 
 @dataclass(frozen=True)
 class RecursiveSettings(Settings):
-    """Settings of `recursive` and `detect_online`."""
+    """Settings of `recursive`."""
 
     recursion: str = choice(
         "renewed", "Recursion", "At each annotator EM continues from the last posteriors, or from the share "
@@ -474,40 +474,6 @@ def recursive(votes: Votes, settings: RecursiveSettings | None = None, watch: Wa
         watch(0.8 * done, "weighing the votes", objective=ascent.objective[-1])
     ascent = replace(ascent, objective=np.array(objective))
     return _detection(problem, ascent, settings, part(watch, 0.8, 1.0))
-
-
-def detect_online(
-    votes: Votes,
-    previous: ClusterPosteriors | None = None,
-    settings: RecursiveSettings | None = None,
-    watch: Watch = silent,
-) -> tuple[Detection, ClusterPosteriors]:
-    """Update a detection with new votes, by one EM iteration; return it and the looks for the next call.
-
-    `votes`: all votes so far, of R annotators on M clusters, with new annotators, votes and clusters.
-    `previous`: result of the last call, mapped to the present clusters by `carry_posteriors`; None at first.
-    Raises `ClicksError` if `previous` has another number of clusters.
-    """
-    settings = RecursiveSettings() if settings is None else settings
-    if previous is not None and len(previous.chance) != votes.marked.shape[1]:
-        raise ClicksError(
-            f"the last decision was on {len(previous.chance)} clusters; expected {votes.marked.shape[1]}."
-        )
-    problem, ascent = _step(votes, previous, settings)
-    return _detection(problem, ascent, settings, watch), ascent.looks
-
-
-def carry_posteriors(previous: ClusterPosteriors, origin: IntArray) -> ClusterPosteriors:
-    """Map looks to other clusters; NaN for new clusters.
-
-    `previous`: looks of the former clusters. `origin`: (M,), former index of each present cluster; -1 for a
-    new one.
-    """
-    parts = (previous.structure, previous.artefact, previous.chance)
-    # -1 takes the row that is put last
-    return ClusterPosteriors(
-        *(np.concatenate([part, np.full((1, *part.shape[1:]), np.nan)])[origin] for part in parts)
-    )
 
 
 def _first_votes(votes: Votes, count: int) -> Votes:

@@ -393,7 +393,7 @@ def _with_detection(clicks: Clicks, fusion: Fusion, plan: FusionPlan, detection:
     return replace(fusion, detection=detection, rates=rates)
 
 
-def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan, watch: Watch = silent) -> Fusion:
+def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan) -> Fusion:
     """Update a fusion with the spots known now; its clusters stay, and known structures are added.
 
     `clicks`: the same clicks, with the spots known now. `plan`: as before. If no known spot changed, `fusion`
@@ -406,7 +406,7 @@ def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan, watch: Watch =
         return fusion
 
     return conclude(
-        marks, mark, fusion.clustering, plan.assignment, lambda votes: _detect_alone(votes, plan, watch)
+        marks, mark, fusion.clustering, plan.assignment, lambda votes: _detect_alone(votes, plan, silent)
     )
 
 

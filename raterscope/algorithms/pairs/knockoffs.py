@@ -196,7 +196,14 @@ class SortedDraws:
     untested: BoolArray  # (p,)
 
     def cuts(self, rate: float, plus: bool = True) -> FloatArray:
-        """Find the cut T of each draw; see `find_cuts`."""
+        """Find the cut T of each draw (section 2.3, step 3), over t > 0 and with a denominator of at least 1.
+
+        Raises `ValueError` for a rate above `HIGHEST_RATE`.
+
+        `rate`: q, at most `HIGHEST_RATE`.
+        `plus`: use knockoff+, T1, which controls the rate; else the plain knockoff, T0, which nearly does.
+        The result, (D,), is infinite without a valid cut.
+        """
         if not 0.0 < rate <= HIGHEST_RATE:
             raise ValueError(f"the rate is {rate:g}; expected more than 0, at most {HIGHEST_RATE:g}")
         result = np.full(len(self.size), np.inf)
@@ -238,24 +245,11 @@ def sort_draws(statistic: NDArray[np.floating[Any]]) -> SortedDraws:
     )
 
 
-def find_cuts(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -> FloatArray:
-    """Find the cut T of each draw (section 2.3, step 3), over t > 0 and with a denominator of at least 1.
-
-    Raises `ValueError` for a rate above `HIGHEST_RATE`.
-
-    `statistic`: (D, p), W; NaN for annotators who were not tested.
-    `rate`: q, at most `HIGHEST_RATE`.
-    `plus`: use knockoff+, T1, which controls the rate; else the plain knockoff, T0, which nearly does.
-    The result, (D,), is infinite without a valid cut.
-    """
-    return sort_draws(statistic).cuts(rate, plus)
-
-
 def selection_shares(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -> FloatArray:
     """Return the share of the draws that select each annotator at a rate, from W without refitting.
 
-    `statistic`: (D, p), as in `PairFusion`. `rate`, `plus`: as in `find_cuts`. The result, (p,), is NaN for
-    annotators who were not tested.
+    `statistic`: (D, p), as in `PairFusion`. `rate`, `plus`: as in `SortedDraws.cuts`. The result, (p,), is
+    NaN for annotators who were not tested.
     """
     draws = sort_draws(statistic)
     return draws.shares(draws.cuts(rate, plus))

@@ -65,9 +65,8 @@ class ColumnChoices(QWidget):
         rows: Sequence[Sequence[str]],
         kinds: Sequence[TableKind],
         chosen: int = 0,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self.header, self._kinds = tuple(header), tuple(kinds)
         self.kind = QComboBox()
         self.kind.setAccessibleName("The table holds")

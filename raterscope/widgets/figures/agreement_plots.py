@@ -476,7 +476,7 @@ class CoursePlot(ChartPanel):
         self._views: Sequence[CourseView] = ()
         self.choice.currentIndexChanged.connect(self._show)
 
-    def show_courses(self, views: Sequence[CourseView], reason: str = "") -> None:
+    def show_courses(self, views: Sequence[CourseView]) -> None:
         """Show courses; the value that was chosen stays chosen where it is there."""
         self._views = [view for view in views if any(len(line.places) > 1 for line in view.lines)]
         titles, before = [view.title for view in self._views], self.choice.currentText()
@@ -486,7 +486,7 @@ class CoursePlot(ChartPanel):
         self.choice.setCurrentIndex(titles.index(before) if before in titles else 0 if titles else -1)
         self.choice.blockSignals(False)
         self.choice.setVisible(len(titles) > 1)
-        self.set_nothing(reason or (ALONE if views else ""))
+        self.set_nothing(ALONE if views else "")
         self._show()
 
     def _show(self) -> None:

@@ -313,10 +313,9 @@ class BiasPath(FigurePanel):
         self.scale.chosen.connect(lambda mode: self.figure.set_logarithmic(mode == "log"))
         self.figure.chosen.connect(self.chosen)
 
-    def show_path(self, view: PathView | None, aside: str = "") -> None:
-        """Show a path, with a word at the right of its title, or that there is none yet."""
+    def show_path(self, view: PathView | None) -> None:
+        """Show a path, or that there is none yet."""
         self.figure.show_path(view)
-        self.header.set_aside(aside)
         self.scale.setVisible(view is not None)
         self.set_filled(view is not None)
 

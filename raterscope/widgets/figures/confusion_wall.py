@@ -147,18 +147,6 @@ class ConfusionWall(QWidget):
             self.tiles.set_captions(self._names)
             self._arrange()
 
-    def sort_by(self, label: str, *, falling: bool = True) -> None:
-        """Sort by a measure, the highest or the lowest first; unknown values come last.
-
-        Raises `KeyError` if there is no such measure.
-        """
-        index = self.measure.findData(label)
-        if index < 0:
-            raise KeyError(label)
-        self._falling = falling
-        self.measure.setCurrentIndex(index)
-        self._arrange()
-
     def select(self, numbers: Iterable[int]) -> None:
         """Select annotators without a signal; those who are not on the wall are passed over."""
         self.tiles.select([self._row_of[number] for number in numbers if number in self._row_of])

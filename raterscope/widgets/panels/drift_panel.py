@@ -363,7 +363,7 @@ class _ConfusionKind(LineKind[Confusion]):
         paint_words(painter, room, line.given, palette.rejected, elide=middle)
 
 
-def worst_confusions(view: MatrixView, most: int = LISTED) -> list[Confusion]:
+def worst_confusions(view: MatrixView) -> list[Confusion]:
     """Return the confusions with at least half a vote, the highest lower ends of the rates first."""
     if view.meaning is None:
         return []
@@ -375,7 +375,7 @@ def worst_confusions(view: MatrixView, most: int = LISTED) -> list[Confusion]:
         Confusion((true, output), view.classes[true], view.outputs[output], float(view.mean[true, output]),
                   float(view.low[true, output]), float(view.high[true, output]),
                   float(view.counts[true, output]))
-        for true, output in cells[order[:most]].tolist()
+        for true, output in cells[order[:LISTED]].tolist()
     ]  # fmt: skip
 
 

@@ -81,8 +81,8 @@ class LineList(QTableView, Generic[Line]):
     `name`: accessible name of the list.
     """
 
-    def __init__(self, kind: LineKind[Line], name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, kind: LineKind[Line], name: str) -> None:
+        super().__init__()
         kind.setParent(self)
         self._model = _LineModel(kind, self)
         self.setModel(self._model)

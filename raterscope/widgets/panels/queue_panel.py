@@ -30,10 +30,8 @@ class QueueFrame(QWidget):
     `choice`: other filters of the queue. `view`: the list.
     """
 
-    def __init__(
-        self, title: str, choice: QWidget, view: LineList[QueueItem], parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, title: str, choice: QWidget, view: LineList[QueueItem]) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self.setMinimumWidth(NARROWEST)
         self.header = Header(title, "most disputed")
@@ -118,7 +116,6 @@ class QueuePanel(QueueFrame):
         self,
         title: str = "Images",
         filters: Sequence[QueueFilter] = FILTERS,
-        parent: QWidget | None = None,
         *,
         orders: Sequence[str] = (),
     ) -> None:
@@ -152,7 +149,7 @@ class QueuePanel(QueueFrame):
         self._current: Hashable = None
         self._kind = QueueKind()
         self.view: LineList[QueueItem] = LineList(self._kind, title)
-        super().__init__(title, choosing, self.view, parent)
+        super().__init__(title, choosing, self.view)
         self.filter.textChanged.connect(self._refilter)
         self.choice.currentIndexChanged.connect(self._refilter)
         self.many.valueChanged.connect(self._refilter)
@@ -396,7 +393,6 @@ class LongQueue(QueueFrame):
         self,
         title: str,
         filters: Mapping[str, str],
-        parent: QWidget | None = None,
         *,
         empty: Mapping[str, str] | None = None,
     ) -> None:
@@ -406,7 +402,7 @@ class LongQueue(QueueFrame):
         for key, words in filters.items():
             self.choice.addItem(words, key)
         self.view: LongList[QueueItem] = LongList(QueueKind(), title)
-        super().__init__(title, self.choice, self.view, parent)
+        super().__init__(title, self.choice, self.view)
         self._shown: QueueView | None = None
         self._current = -1
         self._quiet = False

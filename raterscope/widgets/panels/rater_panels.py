@@ -69,7 +69,6 @@ class LocalWeight(QWidget):
         self,
         title: str,
         values: NDArray[np.floating] | None,
-        low: float = 0.0,
         high: float = 1.0,
         aspect: float = 1.0,
         corner: tuple[int, int] = (0, 0),
@@ -77,14 +76,14 @@ class LocalWeight(QWidget):
         """Show a crop of a rater's weight or tau.
 
         `title`: such as "Local weight, rater 4" or "Local tau, rater 4". `values`: (H, W), or None if there
-        is nothing to show. `low`, `high`: ends of the scale. `aspect`: height of a voxel over its width.
-        `corner`: row and column of the slice at which the crop begins.
+        is nothing to show. `high`: end of the scale, which begins at 0. `aspect`: height of a voxel over its
+        width. `corner`: row and column of the slice at which the crop begins.
         """
         self._header.set_title(title)
         known = values is not None and values.size > 0
         self._pages.setCurrentIndex(int(known))
         if values is not None and known:
-            self._map.show_map(self.measure, values, low, high, aspect, corner)
+            self._map.show_map(self.measure, values, 0.0, high, aspect, corner)
             least, most = float(np.nanmin(values)), float(np.nanmax(values))
             self._map.setAccessibleName(f"{title}: from {least:.2f} to {most:.2f}")
             text = "" if self.measure == "tau" else ". 1: the consensus follows the rater, 0: it does not"

@@ -64,8 +64,8 @@ class SoundView(QWidget):
 
     KEY_HELP = KeyHelp("On a sound", (("Space", "play, pause"), ("Left, Right", "5 seconds back, on")))
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.wave = _Waveform(self)
         self.button = KeyButton("Space", "play", "accent", "Play or pause the sound")
         self.button.clicked.connect(self.toggle)
@@ -247,10 +247,8 @@ class ContentBrowser(QTextBrowser):
 
     link_chosen = Signal(str)  # address of a link to the web
 
-    def __init__(
-        self, parent: QWidget | None = None, *, size: int = theme.FIGURE, margin: int = _MARGIN
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, *, size: int = theme.FIGURE, margin: int = _MARGIN) -> None:
+        super().__init__()
         self.setAccessibleName("Text of the task")
         self.setOpenLinks(False)
         self.anchorClicked.connect(self._on_link)
@@ -367,13 +365,12 @@ class TaskContentView(QWidget):
 
     def __init__(
         self,
-        parent: QWidget | None = None,
         *,
         title: str = "Task",
         back: str = "annotators",
         nothing: str = _NOTHING,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._title = title
         self.header = Header(title)
         self.back = KeyButton("D", back, "second", f"Back to the {back}")

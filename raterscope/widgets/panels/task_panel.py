@@ -65,8 +65,8 @@ class TaskVotes(LineList[TaskVote]):
 
     chosen = Signal(int)  # index of the annotator selected; never while names are hidden
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(_VoteKind(), "Votes", parent)
+    def __init__(self) -> None:
+        super().__init__(_VoteKind(), "Votes")
         self._quiet = False
         self.selectionModel().currentChanged.connect(self._on_current)
 

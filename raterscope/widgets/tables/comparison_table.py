@@ -124,11 +124,10 @@ class ComparisonTable(QWidget):
         self,
         measures: Sequence[Measure],
         nothing: str,
-        parent: QWidget | None = None,
         *,
         subject: str = "run",
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         theme.set_role(self, "panel")
         self.header = Header("Runs compared")  # header of the table, to add widgets to
         self._nothing = plain_label(nothing, "second", wrap=True)

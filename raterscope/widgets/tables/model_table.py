@@ -68,8 +68,8 @@ class ModelTable(QWidget):
 
     rater_chosen = Signal(str)  # name of the selected rater
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
         self.header = Header("Model estimates")
         self._nothing = plain_label(NOTHING, "second", wrap=True)

@@ -210,13 +210,13 @@ class RaterTable(QWidget):
     soloed = Signal(object)  # rater whose outline is shown alone
     hidden_changed = Signal(object)  # raters whose outlines are hidden
 
-    def __init__(self, title: str = "Raters", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         theme.set_role(self, "panel")
-        self._header = Header(title)
+        self._header = Header("Raters")
         self._header.row.setContentsMargins(12, 0, 12, 0)
         self.model = RaterModel(self)
-        self.view = row_view(self.model, _RaterDelegate(), title)
+        self.view = row_view(self.model, _RaterDelegate(), "Raters")
         header = self.view.horizontalHeader()
         set_lengths(header, minimumSectionSize=min(WIDTHS.values()))
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)

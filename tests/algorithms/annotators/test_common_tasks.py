@@ -16,9 +16,9 @@ from raterscope.algorithms.annotators.common_tasks import (
     CommonTaskSettings,
     common_task_communities,
     common_tasks,
-    communities_over_time,
+    follow,
 )
-from raterscope.algorithms.annotators.communities import CommunitySettings
+from raterscope.algorithms.annotators.communities import communities
 from raterscope.algorithms.annotators.network_communities import louvain, modularity
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.annotators.crowds import FIVE, planted
@@ -160,6 +160,11 @@ def _moment(kinds: list[int], sizes: list[int], seed: int) -> np.ndarray:
     return np.concatenate(every)
 
 
+def _follow(means, votes):
+    moments = [communities(mean, counts) for mean, counts in zip(means, votes, strict=True)]
+    return follow(moments, len(votes[0]))
+
+
 def _kinds(moved) -> list[tuple[str, int, int]]:
     return [(EVENTS[kind], number, other) for _, kind, number, other in moved.events.tolist()]
 
@@ -168,7 +173,7 @@ def test_a_community_keeps_its_number_when_sizes_turn_round() -> None:
     """Half of the larger go over to the smaller: both go on as they are."""
     votes = np.full(60, 150)
     first, second = _moment([1, 2], [40, 20], 1), _moment([1, 2], [20, 40], 2)
-    moved = communities_over_time([first, second], [votes, votes])
+    moved = _follow([first, second], [votes, votes])
     assert moved.count == 2
     assert len(moved.events) == 0
     assert (moved.of(0)[:20] == moved.of(1)[:20]).all()
@@ -187,9 +192,7 @@ def test_a_community_keeps_its_number_when_sizes_turn_round() -> None:
 
 def test_a_community_that_changes_its_ways_with_all_its_members_goes_on() -> None:
     votes = np.full(50, 150)
-    moved = communities_over_time(
-        [_moment([1, 2], [30, 20], 3), _moment([1, 3], [30, 20], 4)], [votes, votes]
-    )
+    moved = _follow([_moment([1, 2], [30, 20], 3), _moment([1, 3], [30, 20], 4)], [votes, votes])
     assert moved.count == 2
     assert (moved.of(0) == moved.of(1)).all()
 
@@ -198,11 +201,11 @@ def test_a_split_and_a_joining_are_named() -> None:
     votes = np.full(70, 150)
     first = _moment([1, 1, 2], [30, 15, 25], 5)
     three = _moment([1, 3, 2], [30, 15, 25], 6)
-    split = communities_over_time([first, three], [votes, votes])
+    split = _follow([first, three], [votes, votes])
     total = int(split.of(0)[0])
     assert _kinds(split) == [("splits off", 2, total)]
     assert split.describe_events(["a", "b", "c"]) == (f"At moment 2 c splits off from {'ab'[total]}.",)
-    joined = communities_over_time([three, first], [votes, votes])
+    joined = _follow([three, first], [votes, votes])
     gone, remaining = int(joined.of(0)[30]), int(joined.of(0)[0])
     assert _kinds(joined) == [("joins", gone, remaining)]
     assert joined.describe_events(["a", "b", "c"]) == (
@@ -215,7 +218,7 @@ def test_a_split_and_a_joining_are_named() -> None:
 def test_newcomers_begin_a_community_and_those_who_came_to_none_are_counted() -> None:
     mean = _moment([1, 2], [20, 20], 7)
     early = np.repeat([150, 0], 20)
-    moved = communities_over_time([mean, mean, mean], [early, np.full(40, 150), early[::-1]])
+    moved = _follow([mean, mean, mean], [early, np.full(40, 150), early[::-1]])
     assert _kinds(moved) == [("begins", 1, -1), ("ends", 0, -1)]
     assert (moved.of(0)[20:] == -1).all()
     assert moved.flows[0][-1, :-1].sum() == 20
@@ -223,28 +226,13 @@ def test_newcomers_begin_a_community_and_those_who_came_to_none_are_counted() ->
     assert moved.describe_events(["old", "new"]) == ("At moment 2 new begins.", "At moment 3 old ends.")
 
 
-def test_moments_must_fit_and_may_be_empty() -> None:
-    mean = _moment([1], [5], 8)
-    with pytest.raises(ValueError, match="same annotators"):
-        communities_over_time([mean, mean[:3]], [np.full(5, 20), np.full(3, 20)])
-    with pytest.raises(ValueError, match="votes"):
-        communities_over_time([mean], [])
-    empty = communities_over_time([], [])
+def test_there_may_be_no_moments_and_no_communities() -> None:
+    empty = follow([], 0)
     assert empty.latest().shape[0] == 0
     assert (empty.count, empty.moments, empty.path(0)[0].tolist()) == (0, (), [])
-    nobody = communities_over_time([mean, mean], [np.zeros(5), np.full(5, 20)])
-    assert _kinds(nobody) == [("begins", 0, -1)]
-
-
-def test_it_can_be_cancelled_late() -> None:
-    mean = _moment([1, 2], [10, 10], 9)
-
-    def stop(fraction: float, words: str, **options: object) -> None:
-        if fraction > 0.8:
-            raise Cancelled
-
-    with pytest.raises(Cancelled):
-        communities_over_time([mean] * 3, [np.full(20, 150)] * 3, CommunitySettings(), stop)
+    mean = _moment([1], [5], 8)
+    late = _follow([mean, mean], [np.zeros(5), np.full(5, 20)])
+    assert _kinds(late) == [("begins", 0, -1)]
 
 
 def test_a_community_of_newcomers_with_a_deserter_begins_and_splits_off_from_none() -> None:
@@ -253,14 +241,14 @@ def test_a_community_of_newcomers_with_a_deserter_begins_and_splits_off_from_non
     now = _moment([1, 2, 2], [20, 1, 40], 11)
     early = np.where(np.arange(61) < 21, 150, 0)
     late = np.full(61, 150)
-    moved = communities_over_time([before, now], [early, late])
+    moved = _follow([before, now], [early, late])
     assert sorted(moved.flows[0][0].tolist()) == [0, 1, 20]
     assert _kinds(moved) == [("begins", 1, -1)]
-    back = communities_over_time([now, before], [late, early])
+    back = _follow([now, before], [late, early])
     assert _kinds(back) == [("ends", int(back.of(0)[40]), -1)]
 
 
 def test_moments_are_called_as_they_are_wanted() -> None:
     mean = _moment([1, 2], [20, 20], 12)
-    moved = communities_over_time([mean, mean], [np.repeat([150, 0], 20), np.full(40, 150)])
+    moved = _follow([mean, mean], [np.repeat([150, 0], 20), np.full(40, 150)])
     assert moved.describe_events(["old", "new"], ["at 1 %:", "at 100 %:"]) == ("At 100 %: new begins.",)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.annotators.reliability import from_counts, from_interval, person_reliability
+from raterscope.algorithms.annotators.reliability import from_interval, person_reliability
 
 KINDS = ("clicks", "labels")
 
@@ -96,11 +96,7 @@ def test_few_annotators_relate_nothing(people):
     assert "not related" in result.sentence()
 
 
-def test_counts_and_intervals_become_log_odds():
-    value, error = from_counts([90, 50, 0], [100, 100, 0])
-    assert value[0] > value[1]
-    assert error[:2] == pytest.approx(0.218, abs=0.001)
-    assert np.isnan(value[2])
+def test_intervals_become_log_odds():
     value, error = from_interval([0.5], [0.5])
     assert (value[0], error[0] > 0) == (0.0, True)
 

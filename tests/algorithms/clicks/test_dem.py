@@ -8,14 +8,11 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import FusionPlan, Votes, fuse
-from raterscope.algorithms.clicks.data import ClicksError
 from raterscope.algorithms.clicks.decision_streams import DecisionSettings, admit_annotators, initial_state
 from raterscope.algorithms.clicks.dem import (
     DEMSettings,
     RecursiveSettings,
-    carry_posteriors,
     dem,
-    detect_online,
     recursive,
 )
 from raterscope.algorithms.evaluation import calibration, evaluate
@@ -373,21 +370,6 @@ def test_progress_never_falls():
 AS_PRINTED = RecursiveSettings(recursion="printed")
 
 
-def until(votes, turn):
-    return replace(
-        votes, marked=votes.marked[:turn], stray=None if votes.stray is None else votes.stray[:turn]
-    )
-
-
-def among(votes, clusters):
-    return replace(
-        votes,
-        marked=votes.marked[:, clusters],
-        weight=votes.weight[clusters],
-        verdict=votes.verdict[clusters],
-    )
-
-
 def test_as_printed_it_is_algorithm_5():
     marked = voting_crowd(14, 12, seed=3).votes.marked
     state = admit_annotators(initial_state(0, 12), marked[:10], DecisionSettings(as_printed=True))
@@ -427,64 +409,13 @@ def test_the_order_of_the_annotators_hardly_matters():
         assert np.mean(recursive(other).detected != first) <= 0.03
 
 
-def test_a_stream_comes_to_what_one_pass_comes_to():
-    votes, _ = simulated_votes(2)
-    detection, looks = detect_online(until(votes, 10))
-    for turn in range(11, len(votes.marked) + 1):
-        detection, looks = detect_online(until(votes, turn), looks)
-    assert np.array_equal(detection.posterior, recursive(votes).posterior)
-    assert np.array_equal(detection.posterior_low, recursive(votes).posterior_low)
-
-
-def test_clusters_appear_vanish_and_change_places():
-    right = np.zeros(2)
-    for seed in range(10):
-        votes, truth = simulated_votes(seed)
-        generator = np.random.default_rng(seed)
-        before = generator.permutation(len(truth))[:-6]
-        now = generator.permutation(len(truth))[:-3]
-        _, looks = detect_online(until(among(votes, before), 18))
-        rows = {cluster: row for row, cluster in enumerate(before)}
-        origin = np.array([rows.get(cluster, -1) for cluster in now])
-        moved = carry_posteriors(looks, origin)
-        assert np.array_equal(moved.present[origin >= 0], looks.present[origin[origin >= 0]])
-        for column, result in enumerate(
-            (
-                detect_online(among(votes, now), moved)[0],
-                dem(among(votes, now), DEMSettings(interval_draws=20)),
-            )
-        ):
-            right[column] += np.mean(result.detected == truth[now])
-    online, batch = right / 10
-    assert online == pytest.approx(batch, abs=0.02)
-
-
-def test_looks_of_other_clusters_are_refused():
-    votes, _ = simulated_votes(1)
-    _, looks = detect_online(votes)
-    with pytest.raises(ClicksError, match=r"the last decision was on \d+ clusters; expected 2\."):
-        detect_online(votes_of_text(["11", "10"]), looks)
-
-
-def test_a_stream_whose_stray_clicks_become_known_goes_on():
-    votes, truth = simulated_votes(7)
-    _, looks = detect_online(replace(until(votes, 15), stray=None, places=0.0))
-    online = detect_online(votes, looks)[0]
-    assert np.mean(online.detected == truth) > 0.8
-    assert online.posterior.shape == truth.shape
-
-
 def test_known_truths_are_held_from_when_they_are_known():
     votes, _ = simulated_votes(3)
-    detection, looks = detect_online(until(votes, 20))
     verdict = votes.verdict.copy()
-    verdict[:4] = 1 - detection.detected[:4]
-    for fixed in (
-        detect_online(replace(votes, verdict=verdict), looks)[0],
-        recursive(replace(votes, verdict=verdict)),
-    ):
-        assert fixed.posterior[:4].tolist() == verdict[:4].tolist()
-        assert fixed.posterior_low[:4].tolist() == fixed.posterior_high[:4].tolist() == verdict[:4].tolist()
+    verdict[:4] = 1 - recursive(votes).detected[:4]
+    fixed = recursive(replace(votes, verdict=verdict))
+    assert fixed.posterior[:4].tolist() == verdict[:4].tolist()
+    assert fixed.posterior_low[:4].tolist() == fixed.posterior_high[:4].tolist() == verdict[:4].tolist()
 
 
 @pytest.mark.parametrize("settings", [AS_PRINTED, RecursiveSettings(), RecursiveSettings(first_annotators=1)])

@@ -6,10 +6,10 @@ import pytest
 from raterscope.algorithms.pairs.data import CONSTRUCTIONS, HIGHEST_RATE
 from raterscope.algorithms.pairs.knockoffs import (
     choose_gaps,
-    find_cuts,
     make_knockoffs,
     project_at_random,
     selection_shares,
+    sort_draws,
     statistic,
 )
 from raterscope.algorithms.pairs.paths import gram_matrices, iss, lasso, least_squares, scale_grams
@@ -145,7 +145,7 @@ def test_real_crowds_are_cut_where_is_known(real_data, name, plain, plus, select
     chance = np.sqrt(2.0 * result.variance) * np.sin(np.arange(1.0, len(gap) + 1.0))
     for way in (iss(), lasso()):
         w = statistic(way.entries(problem.gram, gap, knockoffs.pulls(problem.pull, chance[None]), 0.1))
-        cut = [float(find_cuts(w, 0.1, kind)[0]) for kind in (False, True)]
+        cut = [float(sort_draws(w).cuts(0.1, kind)[0]) for kind in (False, True)]
         assert cut == pytest.approx([plain, plus], abs=2e-8)
         assert tuple(int((w >= item).sum()) for item in cut) == selected
 
@@ -167,14 +167,14 @@ def test_the_cut_is_the_smallest_that_keeps_the_rate():
                 )
                 for row in w
             ]
-            assert find_cuts(w, rate, bool(plus)).tolist() == expected
+            assert sort_draws(w).cuts(rate, bool(plus)).tolist() == expected
 
 
 def test_ten_of_ten_are_enough_for_a_rate_of_a_tenth_and_nine_are_not():
     w = np.arange(1.0, 11.0)[None]
-    assert find_cuts(w, 0.1)[0] == 1.0
-    assert find_cuts(w[:, :9], 0.1)[0] == np.inf
-    assert find_cuts(w[:, :9], 0.1, plus=False)[0] == 1.0
+    assert sort_draws(w).cuts(0.1)[0] == 1.0
+    assert sort_draws(w[:, :9]).cuts(0.1)[0] == np.inf
+    assert sort_draws(w[:, :9]).cuts(0.1, plus=False)[0] == 1.0
 
 
 def test_shares_leave_out_who_was_not_tested_and_grow_with_the_rate():
@@ -192,7 +192,7 @@ def test_shares_leave_out_who_was_not_tested_and_grow_with_the_rate():
 
 def test_no_notice_for_rates_that_were_not_followed():
     with pytest.raises(ValueError, match=r"the rate is 0\.5; expected more than 0, at most 0\.25"):
-        find_cuts(np.ones((1, 20)), 0.5)
+        sort_draws(np.ones((1, 20))).cuts(0.5)
 
 
 def test_progress_of_the_programme_never_falls():

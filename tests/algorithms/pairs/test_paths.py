@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.pairs.knockoffs import choose_gaps, find_cuts, statistic
+from raterscope.algorithms.pairs.knockoffs import choose_gaps, sort_draws, statistic
 from raterscope.algorithms.pairs.paths import Path, gram_matrices, iss, lasso, lbi, scale_grams
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.pairs.test_grams import read, scattered
@@ -134,7 +134,7 @@ def test_stopping_early_never_changes_who_is_selected(seed, stop):
         assert (early == 0.0).sum() > (full == 0.0).sum()
         for rate in np.linspace(0.01, stop, 15):
             for plus in (False, True):
-                selected = [w >= find_cuts(w, rate, plus)[:, None] for w in (full, early)]
+                selected = [w >= sort_draws(w).cuts(rate, plus)[:, None] for w in (full, early)]
                 assert (selected[0] == selected[1]).all()
 
 

@@ -5,7 +5,6 @@ import pytest
 
 from raterscope.algorithms.clicks.decision_streams import DecisionState, recursive_em
 from raterscope.algorithms.clicks.decision_streams import initial_state as begin_deciding
-from raterscope.algorithms.clicks.dem import detect_online
 from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.algorithms.clicks.stopping import ExpectedChanges, predict_outlook
@@ -13,8 +12,6 @@ from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from raterscope.app.study.arrays import pack, unpack
 from tests.algorithms.clicks.crowds import until
-from tests.algorithms.clicks.test_dem import simulated_votes
-from tests.algorithms.clicks.test_dem import until as first_votes
 from tests.app.study.test_arrays import same
 
 
@@ -56,10 +53,3 @@ def test_decisions_go_on_after_their_state_was_stored():
         state = recursive_em(state, now)
     second = unpack(DecisionState, *pack(state))
     assert same(recursive_em(state, decisions[2]), recursive_em(second, decisions[2]))
-
-
-def test_a_detection_by_recursion_goes_on_after_it_was_stored():
-    votes, _ = simulated_votes(4)
-    _, looks = detect_online(first_votes(votes, 12))
-    second = unpack(type(looks), *pack(looks))
-    assert same(detect_online(votes, looks)[0], detect_online(votes, second)[0])

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from scipy.special import expit, roots_hermitenorm
 
-from raterscope.algorithms.annotators.reliability import FloatArray, Z, from_counts, person_reliability
+from raterscope.algorithms.annotators.reliability import FloatArray, Z, person_reliability
 from tests.benchmarks.calibration import Row
 
 KINDS = ("few votes", "other kind")
@@ -26,7 +26,7 @@ def gain(correlation: float, people: int, votes: tuple[int, int], seed: int) -> 
     truth = rng.multivariate_normal([1.0, 1.0], [[1.0, correlation], [correlation, 1.0]], people)
     chance = expit(truth)
     right = rng.binomial(votes, chance)
-    counts = [from_counts(hits, np.full(people, count)) for hits, count in zip(right.T, votes, strict=True)]
+    counts = [_log_odds(hits, count) for hits, count in zip(right.T, votes, strict=True)]
     estimate, error = np.array(counts).transpose(1, 2, 0)
     together = _likelihood(estimate, error, KINDS, chance)
     alone = [
@@ -34,6 +34,18 @@ def gain(correlation: float, people: int, votes: tuple[int, int], seed: int) -> 
         for kind, name in enumerate(KINDS)
     ]
     return together - np.concatenate(alone)
+
+
+def _log_odds(right: FloatArray, total: int) -> tuple[FloatArray, FloatArray]:
+    """Convert counts of right answers to log odds and their standard errors, linearised at the crowd's mean.
+
+    With few answers the error of an annotator's own log odds depends on the estimate, which hides differences
+    between annotators; the error at the crowd's mean does not.
+    """
+    mean = float((right.sum() + 0.5) / (len(right) * total + 1.0))
+    slope = mean * (1.0 - mean)
+    value = np.log(mean / (1.0 - mean)) + (right / total - mean) / slope
+    return value, np.full(len(right), 1.0 / np.sqrt(total * slope))
 
 
 def _likelihood(

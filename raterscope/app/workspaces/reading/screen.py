@@ -51,8 +51,8 @@ class ReadingScreen(QWidget):
         ),
     )
 
-    def __init__(self, path: Path, jobs: Jobs, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, path: Path, jobs: Jobs) -> None:
+        super().__init__()
         self.setAccessibleName("Reading mode")
         self.reader = Reader(path, jobs, self)
         self.header = ReadingHeader()
