@@ -43,17 +43,35 @@ LONGEST_NAME = 500
 FARTHEST = 1e7
 
 _IMAGES = "image filename imagefile file picture photo subject slide img"
-_ENDINGS = ("", "name", "id", "key", "number", "no")
+_ENDINGS = ("", "name", "id", "ids", "key", "number", "no")
+_ITEMS = (
+    "item object id name model generator system candidate player stimulus option image picture img photo "
+    "sample task text sentence output response answer"
+)
+"""Things that are compared, the likeliest names of columns first, as in model_a, img_left or output_1."""
+
+_POSITIONS = "coord coordinate pos position center centre c click point loc location px pixel pixels"
+
+
+def _sided(*sides: str) -> str:
+    """List the names of columns for one side of a pair."""
+    return " ".join(name for item in _ITEMS.split() for side in sides for name in (side + item, item + side))
+
+
+def _positioned(axis: str) -> str:
+    """List the names of columns for a coordinate."""
+    return " ".join([axis, *(name for word in _POSITIONS.split() for name in (axis + word, word + axis))])
+
+
 COLUMN_NAMES = {
     "annotator": "annotator worker rater user judge volunteer participant player observer reader labeler "
-    "labeller contributor coder crowdworker turker assessor respondent grader expert",
-    "task": f"task item object unit document example hit {_IMAGES} case text sentence tweet passage "
+    "labeller contributor coder crowdworker turker assessor respondent grader expert radiologist rad "
+    "pathologist dermatologist physician doctor amtworker",
+    "task": f"task item object unit document example hit {_IMAGES} case orig text sentence tweet passage "
     "audio audiofile clip video prompt url link question",
     "image": _IMAGES,
-    "x": "x xpx px xpixel xpixels pixelx xcoord xcoordinate xpos xposition posx centerx centrex xcenter "
-    "xcentre cx col column",
-    "y": "y ypx py ypixel ypixels pixely ycoord ycoordinate ypos yposition posy centery centrey ycenter "
-    "ycentre cy row",
+    "x": f"{_positioned('x')} px col column",
+    "y": f"{_positioned('y')} py row",
     "xmin": "xmin x1 xtl minx bboxxmin",
     "ymin": "ymin y1 ytl miny bboxymin",
     "xmax": "xmax x2 xbr maxx bboxxmax",
@@ -61,9 +79,9 @@ COLUMN_NAMES = {
     "time": "time times timestamp tstamp t ts tms timems seconds milliseconds createdat date datetime "
     "submittedat",
     "label": "label answer response class category rating judgment judgement annotation vote choice decision "
-    "value grade labels score tags tag topics categories",
+    "value grade labels score tags tag topics categories chosenlabel chosencategory",
     "truth": "truth gold goldlabel labelgold goldenlabel truelabel groundtruth gt correct correctlabel "
-    "correctanswer reference golden expert expertlabel",
+    "correctanswer reference golden expert expertlabel truecategory trueclass final finallabel adjudicated",
     "score": "score scores confidence conf probability prob likelihood",
     "class": "class classname classlabel category categoryname label labelname tool toollabel toolname stage "
     "species type celltype objecttype",
@@ -73,12 +91,8 @@ COLUMN_NAMES = {
     "file",
     "width": "width imagewidth naturalwidth",
     "height": "height imageheight naturalheight",
-    "left": "left leftitem leftid leftname lefttask leftobject leftmodel leftoption lefttext "
-    "itemleft a itema ida modela optiona texta responsea imagea objecta item1 id1 image1 object1 option1 "
-    "model1 text1 first firstitem itemi leftimage",
-    "right": "right rightitem rightid rightname righttask rightobject rightmodel rightoption "
-    "righttext itemright b itemb idb modelb optionb textb responseb imageb objectb item2 id2 image2 object2 "
-    "option2 model2 text2 second seconditem itemj rightimage",
+    "left": f"left a {_sided('left', 'a', '1')} first firstitem itemi",
+    "right": f"right b {_sided('right', 'b', '2')} second seconditem itemj",
     "choice": "choice winner preferred preference chosen selected label answer response vote decision "
     "judgment judgement verdict result outcome value score rating y",
     "winner": "winner won better preferreditem chosen",

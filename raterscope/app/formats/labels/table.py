@@ -402,11 +402,16 @@ _MOST_COMMON = 30
 
 _ANNOTATOR = re.compile(rf"({'|'.join(COLUMN_NAMES['annotator'].split())})[ _-]?(\d+|[a-z])", re.IGNORECASE)
 
+_SUMMARY = re.compile(
+    r"(consensus|majority|mode|median|mean|average)([ _-]?(label|vote|answer))?", re.IGNORECASE
+)
+
 
 def find_annotator_columns(table: Table, mapping: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Find the columns of annotators: named by hand, several such as "rater 1", or with the same answers.
 
-    Every other column must be the task or the truth; else the result is empty.
+    In the last case every other column must be the task, the truth, or a summary of the annotators such as
+    "consensus"; else the result is empty.
     """
     by_hand = tuple(name for name, field in (mapping or {}).items() if field == VOTES)
     if by_hand or mapping:
@@ -416,8 +421,11 @@ def find_annotator_columns(table: Table, mapping: Mapping[str, str] | None = Non
     except UnknownColumns:
         return ()
     others = tuple(name for name in table.header if name not in column.values())
-    named = all(_ANNOTATOR.fullmatch(name.strip()) for name in others)
-    return others if len(others) > 1 and (named or _hold_same_answers(table, others)) else ()
+    named = tuple(name for name in others if _ANNOTATOR.fullmatch(name.strip()))
+    if len(named) > 1:
+        return named
+    others = tuple(name for name in others if not _SUMMARY.fullmatch(name.strip()))
+    return others if len(others) > 1 and _hold_same_answers(table, others) else ()
 
 
 def _assumed_columns(table: Table) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ _PEOPLE = (
 )
 _THINGS = (
     "case|patient|pat|pt|subject|subj|sub|image|img|im|scan|study|series|volume|vol|slice|exam|item|id|ct|mr|"
-    "mri|t1|t2|flair"
+    "mri|t1|t2|flair|training|train|test|visit|session|ses|timepoint|slide|core|tile|patch|frame|field|fov"
 )
 _PERSON = re.compile(rf"({_PEOPLE})\d*[a-z]?|[ar]\d{{1,2}}", re.IGNORECASE)
 _THING = re.compile(rf"({_THINGS})?\d+[a-z]?|({_THINGS})", re.IGNORECASE)
@@ -33,8 +33,9 @@ _BARE_THING = re.compile(rf"({_THINGS})", re.IGNORECASE)
 _IDLE = {
     "mask", "masks", "seg", "segs", "segmentation", "segmentations", "label", "labels", "labelmap", "gt",
     "annotation", "annotations", "contour", "contours", "roi", "prob", "probability", "pred", "prediction",
-    "by", "of", "from", "binary", "output", "final",
+    "by", "of", "from", "binary", "output", "final", "manual", "manualsegmentation",
 }  # fmt: skip
+_MARK = re.compile(rf"({'|'.join(_IDLE)})\d+", re.IGNORECASE)
 _MOST_FIELDS = 6
 _ENTITY = re.compile(r"([A-Za-z]+)-([A-Za-z0-9+]+)")
 _RATERS = ("rater", "reader", "annotator", "annot", "observer", "expert")
@@ -210,7 +211,15 @@ def compare_names(paths: Iterable[Path]) -> dict[Path, NameParts]:
     if not columns:
         return {}
     role = _roles(columns)
-    return {path: NameParts(**{name: row[at] for at, name in role.items()}) for path, row in pieces.items()}
+    return {path: _parts(row, role) for path, row in pieces.items()}
+
+
+def _parts(row: Sequence[str], role: Mapping[int, str]) -> NameParts:
+    """Return the parts of a name; the pieces of a part are joined."""
+    parts: dict[str, list[str]] = defaultdict(list)
+    for at in sorted(role):
+        parts[role[at]].append(row[at])
+    return NameParts(**{name: "_".join(words) for name, words in parts.items()})
 
 
 def _are_crossed(files: Sequence[Path], shared: int) -> bool:
@@ -228,7 +237,11 @@ def _pieces(path: Path, shared: int) -> list[str]:
     for word in (*folders, *(word for word in re.split(r"[_\-. ]+", strip_suffixes(path)) if word)):
         numbers = word.isdigit() or (len(word) == 1 and word.isalpha())
         may_join = words and numbers and len(words) > len(folders)
-        if may_join and (_BARE_PERSON.fullmatch(words[-1]) or _BARE_THING.fullmatch(words[-1])):
+        if may_join and (
+            _BARE_PERSON.fullmatch(words[-1])
+            or _BARE_THING.fullmatch(words[-1])
+            or (word.isdigit() and words[-1].casefold() in _IDLE)
+        ):
             words[-1] = f"{words[-1]} {word}"
         else:
             words.append(word)
@@ -236,9 +249,11 @@ def _pieces(path: Path, shared: int) -> list[str]:
 
 
 def _without_idle(folder: str) -> str:
-    """Return the part of a folder's name that says something: "anna" of labels_anna."""
-    words = [word for word in re.split(r"[_\-. ]+", folder) if word and word.casefold() not in _IDLE]
-    return "_".join(words) or folder
+    """Return the part of a folder's name that says something: "anna" of labels_anna, "mask 1" of mask_1."""
+    words = [word for word in re.split(r"[_\-. ]+", folder) if word]
+    if _is_mark(" ".join(words)):
+        return " ".join(words)
+    return "_".join(word for word in words if word.casefold() not in _IDLE) or folder
 
 
 def _is_person(word: str) -> bool:
@@ -247,6 +262,11 @@ def _is_person(word: str) -> bool:
 
 def _is_thing(word: str) -> bool:
     return _THING.fullmatch(word.replace(" ", "")) is not None
+
+
+def _is_mark(word: str) -> bool:
+    """Return whether a word numbers the masks of an image, as "annotation 2" and mask2 do."""
+    return _MARK.fullmatch(word.replace(" ", "")) is not None
 
 
 def _has_number(word: str) -> bool:
@@ -268,7 +288,15 @@ def _roles(columns: Sequence[Sequence[str]]) -> dict[int, str]:
 
     all_columns = range(len(columns))
     assign("annotator", (at for at in all_columns if all(map(_is_person, columns[at]))))
-    assign("item", (at for at in varying if all(map(_is_thing, columns[at]))))
+    numbered = [at for at in varying if all(map(_has_number, columns[at]))]
+    marks = [at for at in numbered if all(map(_is_mark, columns[at]))]
+    if len(marks) < len(numbered):
+        assign("annotator", marks)
+    things = [at for at in varying if at not in role and all(map(_is_thing, columns[at]))]
+    if things and "annotator" in role.values():
+        # A case may have pieces: patient and slice, training01_02. What follows them is the structure.
+        role |= {at: "item" for at in numbered if at not in role and at <= things[-1]}
+    assign("item", things)
     if len(varying) > 1:
         numbered = [at for at in varying if all(map(_has_number, columns[at]))]
         assign(

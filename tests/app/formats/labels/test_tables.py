@@ -66,7 +66,8 @@ def test_any_encoding_delimiter_and_end_of_line(
 @pytest.mark.parametrize(
     "header",
     ["item,rater,answer", "object,user_id,response", "image,judge,class", "Question,Annotator ID,Vote",
-     "unit_id,_worker_id,category", "document,coder,value", "task,expert,rating"],
+     "unit_id,_worker_id,category", "document,coder,value", "task,expert,rating",
+     "orig_id,!amt_worker_ids,response", "subject_ids,user_name,value", "image_id,rad_id,chosen_label"],
 )  # fmt: skip
 def test_the_usual_names_of_columns(file: Path, header: str) -> None:
     path = written(file, PLAIN.replace("task,worker,label", header))
@@ -274,6 +275,17 @@ def test_a_column_an_annotator(file: Path) -> None:
     assert isinstance(truth, TrueLabels)
     assert truths(truth) == {"a": "1"}
     assert find_labels(path) == "labels"
+
+
+def test_a_wide_table_has_truths_and_summaries_beside_its_annotators(file: Path) -> None:
+    path = written(file, "image,age,rater 1,rater 2,majority_vote,final\na,40,1,0,1,1\nb,50,1,1,1,0\n")
+    table, truth = read_labels(path)
+    assert isinstance(table, LabelTable)
+    assert {annotator for _, annotator, _ in votes(table)} == {"rater 1", "rater 2"}
+    assert isinstance(truth, TrueLabels)
+    assert truths(truth) == {"a": "1", "b": "0"}
+    named = written(file, "task,alice,bob,consensus\n" + "a,x,x,x\nb,y,y,y\nc,x,y,x\nd,y,y,y\n")
+    assert {annotator for _, annotator, _ in votes(table_of(named))} == {"alice", "bob"}
 
 
 def test_columns_are_told_to_be_annotators(file: Path) -> None:

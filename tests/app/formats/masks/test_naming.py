@@ -128,3 +128,41 @@ def test_image_names_tell_images_from_raters(layout: str) -> None:
     for file, (rater, image) in files.items():
         assert (names[file].item or "").removesuffix(".png") == image
         assert names[file].annotator == rater
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (
+            "case0{c}/task01_seg0{r}.nii.gz",  # QUBIQ 2020
+            [("case01", "seg01", "task01"), ("case01", "seg02", "task01"), ("case02", "seg01", "task01")],
+        ),
+        (
+            "UKCHLL00{c}/annotation_{r}.nii.gz",  # CURVAS 2024
+            [
+                ("UKCHLL001", "annotation 1", None),
+                ("UKCHLL001", "annotation 2", None),
+                ("UKCHLL002", "annotation 1", None),
+            ],
+        ),
+        (
+            "p0{c}/Masks/ManualSegmentation_{r}.nii.gz",  # MSSEG 2016
+            [
+                ("p01", "ManualSegmentation 1", None),
+                ("p01", "ManualSegmentation 2", None),
+                ("p02", "ManualSegmentation 1", None),
+            ],
+        ),
+        (
+            "training0{c}_0{c}_mask{r}.nii",  # ISBI 2015, longitudinal MS lesions
+            [
+                ("training01_01", "mask1", None),
+                ("training01_01", "mask2", None),
+                ("training02_02", "mask1", None),
+            ],
+        ),
+    ],
+)
+def test_names_of_public_data_sets(files: str, expected: list[object]) -> None:
+    names = [files.format(c=case, r=rater) for case, rater in ((1, 1), (1, 2), (2, 1), (2, 2))]
+    assert list(compare_names(map(Path, names)).values())[:3] == expected

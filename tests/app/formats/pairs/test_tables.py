@@ -69,7 +69,8 @@ def test_any_encoding_delimiter_and_end_of_line(file: Path, encoding: str, end: 
     "header",
     ["worker,left,right,label", "judge,model_a,model_b,winner", "user_id,item1,item2,preference",
      "Rater,Item A,Item B,Answer", "worker_id,left_item,right_item,preferred",
-     "annotator,image_a,image_b,vote", "participant,left_image,right_image,decision",
+     "annotator,image_a,image_b,vote", "user,img_left,img_right,choice",
+     "rater,stimulus_1,stimulus_2,response", "participant,left_image,right_image,decision",
      "subject_judge,a,b,choice"],
 )  # fmt: skip
 def test_the_usual_names_of_columns(file: Path, header: str) -> None:
