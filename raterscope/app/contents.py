@@ -22,6 +22,7 @@ from raterscope.app.review import (
     target_of,
 )
 from raterscope.app.study import ImageEntry, RunEntry, Study
+from raterscope.app.study.groups import present_groups
 from raterscope.app.study.records import CohortCase, Item
 
 
@@ -189,7 +190,7 @@ def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
         chosen=chosen,
         matching_radius=study.settings.matching_radius(),
         displays=study.settings.displays(),
-        groups=study.settings.groups(),
+        groups=present_groups(study, journal.state),
         cohort=study.settings.cohort(),
         has_readers=study.settings.reader_study() is not None,
     )

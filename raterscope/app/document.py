@@ -32,7 +32,7 @@ from raterscope.app.contents import (
 )
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs, Lane
-from raterscope.app.review import Decision, ReviewState
+from raterscope.app.review import Decision, GroupsSubject, ReviewState
 from raterscope.app.study import Study
 from raterscope.app.study.records import FileState, UnwrittenError
 
@@ -332,6 +332,9 @@ class Document(QObject):
         self.contents = replace(
             self.contents, decisions=written.decisions, review=written.state, stale=written.stale
         )
+        target = self.contents.target(written.decision)
+        if target is not None and isinstance(target.subject, GroupsSubject):
+            self._read_again()
         self.decided.emit(written.decision)
 
 

@@ -16,6 +16,7 @@ from raterscope.app.review.samples import SampleSubject
 from raterscope.app.review.subjects import (
     SUBJECTS,
     BiasSubject,
+    GroupsSubject,
     SpotsSubject,
     SpotSubject,
     Subject,
@@ -108,7 +109,7 @@ class Decision:
         """Name the missing field that identifies the subject's owner, if any."""
         if isinstance(self.subject, WeightSubject):
             return "" if self.annotators else "annotators"
-        if isinstance(self.subject, (SampleSubject, NameSubject)):
+        if isinstance(self.subject, (SampleSubject, NameSubject, GroupsSubject)):
             return ""
         return "item" if self.item is None else ""
 

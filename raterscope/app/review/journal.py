@@ -23,6 +23,7 @@ from raterscope.app.review.subjects import (
     BiasSubject,
     CountingSubject,
     GoldSubject,
+    GroupsSubject,
     OfClicks,
     RegionSubject,
     ScaleSubject,
@@ -108,7 +109,7 @@ _OF_ANNOTATORS = ("exclude", "weigh", "include")
 _OF_FLAGS = ("mark", "unmark")
 _OF_PROGRAMS = ("program", "person")
 _OF_NAMES = ("join", "separate")
-_SINGLE = (ScaleSubject, ShapeSubject, CountingSubject, StructureSubject, SampleSubject)
+_SINGLE = (ScaleSubject, ShapeSubject, CountingSubject, StructureSubject, SampleSubject, GroupsSubject)
 """Subjects that `DecidedItem` does not read: of each the last decision is in effect."""
 
 
@@ -137,6 +138,8 @@ class ReviewState:
     # by kind: new names of structures (masks) and of classes (clicks)
     names: dict[str, dict[str, str]] = field(default_factory=dict)
     merged: frozenset[int] = frozenset()  # decisions in effect that merged two structures or classes
+    # the group of each image as decided last; None without a decision on groups
+    groups: Mapping[int, str] | None = None
     undoable: Decision | None = None  # decision that Undo reverts next
     redoable: Decision | None = None  # decision that Redo restores next
     _decided: dict[tuple[str, int], DecidedItem] = field(default_factory=dict, repr=False)
@@ -340,7 +343,7 @@ class ReviewState:
 
     @cached_property
     def _last_on_single(self) -> frozenset[int]:
-        """The last decision on each scale, shape, count, structure and sample."""
+        """The last decision on each scale, shape, count, structure and sample, and on groups."""
         last: dict[tuple[object, ...], int] = {}
         for decision in self._by_id.values():
             subject = decision.subject
@@ -394,6 +397,7 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
     fixed = {key: by_item for key, by_item in before._fixed.items() if key not in touched}
     dead, excluded, weighed, aliases = before._dead, before.excluded, before.weighed, before.aliases
     flagged, names, merged = before.flagged, before.names, before.merged
+    groups = before.groups
     programs = before.programs
     undoable, redone = (new[-1].id if new else None), None
     if "undo" in verbs:
@@ -409,6 +413,8 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
         names, merged = read_names(decisions, dead)
     if not verbs.isdisjoint(("undo", *_OF_NAMES, *_OF_PROGRAMS)):
         programs = _programs(decisions, dead, aliases)
+    if not verbs.isdisjoint(("undo", *GroupsSubject.verbs)):
+        groups = _groups(decisions, dead)
     for key in touched:
         standing = [decision for decision in on.get(key, ()) if decision.id not in dead]
         if not standing:
@@ -429,6 +435,7 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
         aliases=aliases,
         names=names,
         merged=merged,
+        groups=groups,
         undoable=by_id[undoable] if undoable is not None else None,
         redoable=redoable,
         _decided=decided,
@@ -507,6 +514,14 @@ def _programs(
             names = all_names(decision.annotators, aliases)
             programs = programs.union(names) if decision.verb == "program" else programs.difference(names)
     return frozenset(programs)
+
+
+def _groups(decisions: Sequence[Decision], dead: frozenset[int]) -> dict[int, str] | None:
+    """Return the group of each image by the last decision on groups; None without any."""
+    for decision in reversed(decisions):
+        if isinstance(decision.subject, GroupsSubject) and decision.id not in dead:
+            return {image: name for name, images in decision.subject.groups.items() for image in images}
+    return None
 
 
 def _samples(

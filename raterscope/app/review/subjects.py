@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
 
 from raterscope.app.coding import Coding
+from raterscope.app.errors import counted
 from raterscope.app.review.comments import CommentSubject
 from raterscope.app.review.names import NameSubject
 from raterscope.app.review.samples import SampleSubject
@@ -404,6 +405,29 @@ class BiasSubject:
         return f"{verb} annotator {self.annotator}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class GroupsSubject:
+    """Groups of all images, such as patients or slides; they replace those before."""
+
+    kind: ClassVar[str] = ""  # images are of clicks or masks
+    form: ClassVar[str] = "groups"
+    verbs: ClassVar[tuple[str, ...]] = ("group",)
+    everywhere: ClassVar[bool] = True
+
+    groups: dict[str, tuple[int, ...]]  # numbers of the images in the study; empty for no groups
+
+    def refuse(self, _verb: str) -> str | None:
+        """Name the missing field for a verb; None if complete."""
+        return None
+
+    def in_words(self, _verb: str) -> str:
+        """Describe the decision: "group 12 images in 3 groups"."""
+        images, groups = sum(map(len, self.groups.values())), len(self.groups)
+        if not groups:
+            return "remove the groups of the images"
+        return f"group {counted(images, 'image')} in {counted(groups, 'group')}"
+
+
 OfClicks = (
     SpotSubject | SpotsSubject | ImageSubject | WeightSubject | ScaleSubject | ShapeSubject | CountingSubject
 )
@@ -417,6 +441,7 @@ Subject = (
     | SampleSubject
     | CommentSubject
     | NameSubject
+    | GroupsSubject
 )
 SUBJECTS: dict[str, type[Any]] = {subject.form: subject for subject in get_args(Subject)}
 """What is decided on, by the name under which the study keeps it."""

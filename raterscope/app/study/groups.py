@@ -1,14 +1,18 @@
-"""Groups of images or tasks: patients, slides or sites, from a table or from the folders of the images."""
+"""Groups of images or tasks: patients, slides or sites, from a table or from the folders of the images.
+
+Groups are stored as a decision, so that they can be undone. Studies before version 22 have them as a setting.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.tables import Faults, find_columns, read_names, read_table
+from raterscope.app.review import Decision, GroupsSubject, ReviewState, fold
 from raterscope.app.study.records import ImageEntry, StudyError
 from raterscope.app.study.references import ImageNames
 from raterscope.app.study.study import Study
@@ -37,7 +41,7 @@ def read_groups(
     if str(source) == FOLDERS:
         return _sorted({entry.id: _folder(study, entry) for entry in entries}), []
     if str(source) == STUDY:
-        stored = study.settings.groups()
+        stored = present_groups(study, fold(study.decisions()))
         if not stored:
             raise StudyError(
                 "holds no groups; `raterscope import --groups TABLE` stores them", file=study.path
@@ -58,13 +62,29 @@ def read_groups(
     return _sorted(group_of), [f"{counted(missing, 'image')} without a group skipped."] if missing else []
 
 
-def store_groups(study: Study, source: Path, column: str | None = None) -> list[str]:
-    """Store the groups of a study's images, see `read_groups`; describe them in sentences."""
-    groups, notices = read_groups(study, source, column)
-    with study.change():
-        study.settings.set_groups(groups)
+def present_groups(study: Study, state: ReviewState) -> Mapping[int, str]:
+    """Return the group of each image that has one, by the study's decisions."""
+    return study.settings.groups() if state.groups is None else state.groups
+
+
+def make_grouping(study: Study, source: Path | None, column: str | None = None) -> tuple[Decision, list[str]]:
+    """Make the decision that groups a study's images, see `read_groups`; describe it in sentences.
+
+    `source`: None for no groups.
+    """
+    groups, notices = ({}, []) if source is None else read_groups(study, source, column)
+    decision = Decision(verb="group", subject=GroupsSubject(groups=groups))
+    if not groups:
+        return decision, ["The images have no groups now."]
     images = sum(map(len, groups.values()))
-    return [f"{counted(images, 'image')} in {counted(len(groups), 'group')}.", *notices]
+    return decision, [f"{counted(images, 'image')} in {counted(len(groups), 'group')}.", *notices]
+
+
+def store_groups(study: Study, source: Path, column: str | None = None) -> list[str]:
+    """Group a study's images, see `make_grouping`; describe the groups in sentences."""
+    decision, sentences = make_grouping(study, source, column)
+    study.record(decision)
+    return sentences
 
 
 def read_task_groups(source: Path, column: str | None = None) -> dict[str, str]:
@@ -115,7 +135,7 @@ def _folder(study: Study, entry: ImageEntry) -> str:
     return path.parent.name
 
 
-def _sorted(group_of: dict[int, str]) -> dict[str, tuple[int, ...]]:
+def _sorted(group_of: Mapping[int, str]) -> dict[str, tuple[int, ...]]:
     groups: dict[str, list[int]] = {}
     for image, group in group_of.items():
         groups.setdefault(group, []).append(image)

@@ -21,6 +21,7 @@ from raterscope.app.review import (
     BiasSubject,
     CountingSubject,
     Decision,
+    GroupsSubject,
     ImageSubject,
     Region,
     RegionSubject,
@@ -244,6 +245,8 @@ def _verdicts(decision: Decision) -> Iterator[tuple[tuple[str, int | None, str],
         yield ("clicks", decision.item, "flag" if "flag" in verb else "control mark"), verb
     elif isinstance(subject, StructureSubject):
         yield ("masks", None, f"coding of {subject.structure}"), subject.in_words(verb)
+    elif isinstance(subject, GroupsSubject):
+        yield ("", None, "groups of images"), f"{subject.in_words(verb)}: {', '.join(subject.groups)}"
     elif isinstance(subject, (ScaleSubject, CountingSubject)):
         item = None if subject.everywhere else decision.item
         yield ("clicks", item, subject.form), subject.in_words(verb)

@@ -66,7 +66,7 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 ``settings``
     A row per setting of the study that differs from its default: ``matching_radius``, in pixels. Also
     ``displays`` (JSON), by name of a channel the values, gamma and colour with which it is shown;
-    ``groups`` (JSON), the group of each image, such as a patient;
+    ``groups`` (JSON), the group of each image, such as a patient, before version 22;
     ``image_quality`` (JSON), the measured focus and saturation of images;
     ``crowd_sizes`` (JSON), the last measurement of methods for clicks against the number of annotators, and
     ``cohort`` (JSON), the cases of a gathered cohort with the reasons of those that failed, and
@@ -80,7 +80,7 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     the ``item``, in the form of its ``kind``; ``voxels`` names the object with the settled voxels; ``about``
     is an earlier decision on the same subject; ``annotators`` (JSON list) are excluded, weighed, included,
     joined or separated annotators, and those marked as program or person. Marks of control images are
-    decisions on a whole image.
+    decisions on a whole image. The subject of the verb group lists the images of each group.
 ``viewed``
     The spots of clicks that the expert viewed and left without a decision, append-only too. ``how``: selected
     on the image or listed in the grid, with the ``seconds``, the position, and the ``number`` in the ``run``
@@ -93,8 +93,8 @@ and no ``questions``, ``votes`` and ``pictures``. Later versions added ``streams
 ``viewed`` (10), control images (11), the verb reopen (12), the verbs join and separate (13),
 ``contents`` (14), classes of clicks in marks, results and decisions (15), the verbs sample, close, mark and
 unmark (16), gold and ungold (17), tasks of pairs and intervals of ranks in objects (18), comments in the
-journal (19), the verbs program and person with class probabilities in votes (20), and new names of structures
-and classes in the journal (21).
+journal (19), the verbs program and person with class probabilities in votes (20), new names of structures
+and classes in the journal (21), and groups of images in the journal (22).
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """
@@ -106,7 +106,7 @@ import sqlite3
 from collections.abc import Mapping
 
 APPLICATION_ID = 0x52536370
-VERSION = 21
+VERSION = 22
 
 SCHEMA = (
     """CREATE TABLE images (

@@ -389,13 +389,8 @@ class StudySettings:
         self._set(_DISPLAYS, msgspec.json.encode(dict(displays)).decode())
 
     def groups(self) -> dict[int, str]:
-        """Return the group of each image that has one, such as a patient or slide."""
+        """Return the group of each image in a study before version 22; see `groups.present_groups`."""
         return self._decoded(_GROUPS, dict[int, str]) or {}
-
-    def set_groups(self, groups: Mapping[str, Sequence[int]]) -> None:
-        """Store the images of each group in place of earlier groups."""
-        group_of = {image: name for name, images in groups.items() for image in images}
-        self._set(_GROUPS, msgspec.json.encode(group_of).decode())
 
     def image_quality(self) -> dict[int, ImageQuality]:
         """Return the measured quality of images; empty if unreadable, because it can be measured again."""

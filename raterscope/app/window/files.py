@@ -17,6 +17,7 @@ from raterscope.app.document import Document
 from raterscope.app.exports import REPORTS, Provenance, provenance_of_report
 from raterscope.app.formats.records import READING_SUFFIX
 from raterscope.app.jobs import Job, Jobs
+from raterscope.app.review import Decision
 from raterscope.app.simulation.setups import SETUPS, Setup
 from raterscope.app.study import Study, groups
 from raterscope.app.window import preferences
@@ -262,12 +263,17 @@ class FileActions(QObject):
                     self._window, "Select the table of groups", self.folder(), TABLES_OF_GROUPS
                 )
             if dialog.groups == ALONE or source:
-                work = partial(_store_groups, None if dialog.groups == ALONE else Path(source))
-                job = self._document.ask("Grouping images", work, quiet=False, changes=True)
-                job.finished.connect(self.message.emit)
+                work = partial(_make_grouping, None if dialog.groups == ALONE else Path(source))
+                job = self._document.ask("Reading groups", work, quiet=False)
+                job.finished.connect(self._on_groups)
 
         dialog.accepted.connect(go_on)
         dialog.open()
+
+    def _on_groups(self, answer: tuple[Decision, str]) -> None:
+        decision, words = answer
+        self._document.record(decision)
+        self.message.emit(words)
 
     def _on_searched(self, words: str) -> None:
         self.searched.emit()
@@ -369,12 +375,10 @@ def _measured(folder: Path, data: Path | None, full: bool, watch: Watch) -> Path
     return make_page(folder, watch, data=data, full=full)
 
 
-def _store_groups(source: Path | None, study: Study, watch: Watch) -> str:
-    watch(0.0, "grouping")
-    if source is None:
-        study.settings.set_groups({})
-        return "The images have no groups now."
-    return " ".join(groups.store_groups(study, source))
+def _make_grouping(source: Path | None, study: Study, watch: Watch) -> tuple[Decision, str]:
+    watch(0.0, "reading groups")
+    decision, sentences = groups.make_grouping(study, source)
+    return decision, " ".join(sentences)
 
 
 class CohortBar(ActionBar):

@@ -284,7 +284,7 @@ class MainWindow(QMainWindow):
         target = contents.target(decision) if contents else None
         if target is None or target.subject is None or target.annotators:
             return
-        if target.subject.kind != self._kind:
+        if target.subject.kind not in ("", self._kind):
             self.show_workspace(target.subject.kind)
 
     def show_workspace(self, kind: str) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +11,9 @@ from PIL import Image
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
-from raterscope.app.review import Decision, SpotSubject
+from raterscope.app.review import Decision, SpotSubject, fold, undo
 from raterscope.app.study import Study
-from raterscope.app.study.groups import read_groups
+from raterscope.app.study.groups import present_groups, read_groups, store_groups
 
 PATIENTS = {"a.png": "P1", "b.png": "P1", "c.png": "P2"}
 
@@ -189,6 +190,20 @@ def test_a_study_keeps_its_groups_for_window_and_exports(study, tmp_path, capsys
     assert main(["import", str(own), "--groups", str(study.with_name("patients.csv"))]) == 0
     assert "3 images in 2 groups." in capsys.readouterr().out
     with Study.open(own, to_read=True) as opened:
-        assert sorted(opened.settings.groups().values()) == ["P1", "P1", "P2"]
+        groups, _ = read_groups(opened, Path("study"))
+        assert {name: len(images) for name, images in groups.items()} == {"P1": 2, "P2": 1}
+        assert opened.decisions()[-1].verb == "group"
     rows = rows_of(export(own, tmp_path, "counts", "--groups", "study"))
     assert {row["group"] for row in rows} == {"P1", "P2"}
+
+
+def test_groups_of_an_older_study_stay_until_others_are_decided(study, tmp_path):
+    own = shutil.copy(study, study.with_name("older.rscope"))
+    with Study.open(own) as opened:
+        first, *others = [entry.id for entry in opened.images()]
+        opened.settings._set("groups", f'{{"{first}": "old"}}')
+        assert present_groups(opened, fold(opened.decisions())) == {first: "old"}
+        store_groups(opened, study.with_name("patients.csv"))
+        assert len(present_groups(opened, fold(opened.decisions()))) == 1 + len(others)
+        opened.record(undo(fold(opened.decisions())))
+        assert present_groups(opened, fold(opened.decisions())) == {first: "old"}

@@ -1,11 +1,15 @@
 """Groups of images in the window: the queue lists those of one patient, with their counts."""
 
+from pathlib import Path
+
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog
 
 from raterscope.app.study import Study
+from raterscope.app.study.groups import read_groups
 from raterscope.widgets.dialogs.output_dialogs import GroupsDialog
-from tests.app.driving import idle, open_study
+from tests.app.driving import idle, open_study, press
 
 
 @pytest.fixture
@@ -48,8 +52,53 @@ def test_a_table_groups_the_images_of_the_queue(opened, qtbot, tmp_path, monkeyp
     assert line.formula.startswith("1 image; ")
     assert " to " in line.interval
     with Study.open(opened.document.contents.path, to_read=True) as study:
-        assert study.settings.groups()[first] == "patient 10"
+        groups, _ = read_groups(study, Path("study"))
+        assert groups["patient 10"] == (first,)
     choose(opened, qtbot, 2)
     assert not any(":" in line.title for line in panel.list.lines)
     assert queue.group.isHidden()
     assert len(queue.shown()) == listed
+
+
+def test_groups_are_undone_and_redone(opened, qtbot, tmp_path, monkeypatch):
+    queue, document = opened.workspace.queue, opened.document
+    tables = []
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(tables[-1]), ""))
+    for patient in ("A", "B"):
+        names = [entry.name for entry in document.contents.images]
+        tables.append(tmp_path / f"{patient}.csv")
+        tables[-1].write_text("\n".join(["image,patient", *(f"{name},{patient}" for name in names)]))
+        choose(opened, qtbot, 0)
+    assert set(document.contents.groups.values()) == {"B"}
+    lines = [line.words for line in opened.workspace.history.view.lines]
+    assert lines[0] == f"group {len(names)} images in 1 group"
+    press(opened, qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert set(document.contents.groups.values()) == {"A"}
+    assert queue.group.itemText(1) == "A"
+    press(opened, qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert document.contents.groups == {}
+    assert queue.group.isHidden()
+    for _ in range(2):
+        press(opened, qtbot, Qt.Key.Key_Y, Qt.KeyboardModifier.ControlModifier)
+    assert queue.group.itemText(1) == "B"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "empty"),
+        ("image,patient\n", "contains none"),
+        ("image,x\na.png,1\n", "no columns of images"),
+    ],
+)
+def test_a_table_without_groups_is_refused_and_nothing_is_recorded(
+    opened, qtbot, tmp_path, monkeypatch, content, problem
+):
+    table = tmp_path / "patients.csv"
+    table.write_text(content)
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(table), ""))
+    before = opened.document.contents.decisions
+    choose(opened, qtbot, 0)
+    assert "patients.csv" in opened.notice.text
+    assert problem in opened.notice.text
+    assert opened.document.contents.decisions == before
