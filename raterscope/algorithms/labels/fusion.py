@@ -8,7 +8,7 @@ certain.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -33,6 +33,7 @@ from raterscope.algorithms.labels.data import (
 from raterscope.algorithms.labels.drift import changes_in_words, constancy
 from raterscope.algorithms.labels.ordinal import is_ordinal
 from raterscope.algorithms.labels.pooled import PooledSettings
+from raterscope.algorithms.labels.programs import Program, combine
 from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.tempering import choose_tempering, is_modelled, tempered
@@ -325,6 +326,17 @@ def run(labels: Labels, plan: LabelPlan, watch: Watch = silent) -> LabelFusion:
     if plan.algorithm in SCORING:
         return fusion
     return exclude_unvoted(labels.settled(getattr(plan.settings, "repeats", "all")), fusion)
+
+
+def run_with_programs(
+    plan: LabelPlan, programs: Sequence[Program], labels: Labels, watch: Watch = silent
+) -> LabelFusion:
+    """Fuse labels as `run` does, and combine the consensus with the class probabilities of programs."""
+    if not programs:
+        return run(labels, plan, watch)
+    fusion, _ = combine(run(labels, plan, part(watch, 0.0, 0.95)), programs, part(watch, 0.95, 1.0))
+    labels.keep_to_sets(fusion.posterior)
+    return fusion
 
 
 def _modelled(labels: Labels, plan: LabelPlan, watch: Watch) -> LabelFusion:

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.assessment import Assessment, assess, mean_curve
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.cross_validation import deal_folds, predict_folds
-from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels, LabelsError
-from raterscope.algorithms.labels.fusion import LabelPlan, run
+from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, Labels, LabelsError
+from raterscope.algorithms.labels.fusion import LabelPlan, run_with_programs
+from raterscope.algorithms.labels.programs import Program
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, switch
 
@@ -93,6 +94,8 @@ def subsample(
         annotators=tuple(labels.annotators[at] for at in people.tolist()),
         time=None if labels.time is None else labels.time[kept],
         known=None if labels.known is None else labels.known[tasks],
+        weights=None if labels.weights is None else labels.weights[people],
+        aliases=labels.aliases & {labels.annotators[at] for at in people.tolist()},
     )
     return Subsample(smaller, truth[tasks], tasks, people, int(experienced.sum()))
 
@@ -212,6 +215,7 @@ def folded_curves(
     settings: FoldedSettings | None = None,
     plans: Mapping[str, LabelPlan] | None = None,
     watch: Watch = silent,
+    programs: Sequence[Program] = (),
 ) -> FoldedCurves:
     """Predict every known task by each method from the truths of the other folds.
 
@@ -220,6 +224,8 @@ def folded_curves(
     `truth`: (N,), true classes, `OPEN` where not known.
     `plans`: plans of some methods; others have their defaults. `failed` names methods that cannot be used on
         these labels.
+    `programs`: programs with all tasks and classes of the labels; every method's consensus is combined with
+        them, see `programs.combine`.
     Raises `LabelsError` for fewer than two truths, or if the subsample has no task.
 
     Examples
@@ -239,6 +245,7 @@ def folded_curves(
     if settings.subsample:
         sample = subsample(labels, truth, settings.class_votes, settings.experienced)
         labels, truth = sample.labels, sample.truth
+        programs = [replace(program, probability=program.probability[sample.tasks]) for program in programs]
     fold, known = deal_folds(labels, truth, settings.folds, settings.fold_seed)
     names, judged = _names(settings), fold >= 0
     methods: list[FoldedMethod] = []
@@ -249,7 +256,7 @@ def folded_curves(
         plan = (plans or {}).get(name) or LabelPlan.make(name)
         begun = time.perf_counter()
         try:
-            posterior = predict_folds(labels, fold, known, partial(_run, plan), step)
+            posterior = predict_folds(labels, fold, known, partial(run_with_programs, plan, programs), step)
         except LabelsError as error:
             failed.append(f"{title} cannot be used here: {error}")
             continue
@@ -348,10 +355,6 @@ def _names(settings: FoldedSettings) -> list[str]:
     if settings.methods == "paper":
         return list(_OF_PAPER)
     return [name for name in LABELLERS if settings.methods == "all" or name not in _SLOW]
-
-
-def _run(plan: LabelPlan, labels: Labels, watch: Watch) -> LabelFusion:
-    return run(labels, plan, watch)
 
 
 def _area(assessment: Assessment | None, true: int | None) -> float:

@@ -217,9 +217,14 @@ def decided_classes(crowd: VoteSet, review: ReviewState, question: int) -> Class
     return known
 
 
-def decided_sets(crowd: VoteSet, review: ReviewState, question: int) -> dict[int, list[int]]:
-    """Return the classes below the parent that the expert decided, by the number of the task."""
-    tree = class_tree(crowd.scheme.classes)
+def decided_sets(
+    crowd: VoteSet, review: ReviewState, question: int, classes: tuple[str, ...] | None = None
+) -> dict[int, list[int]]:
+    """Return the classes below the parent that the expert decided, by the number of the task.
+
+    `classes`: names of the numbered classes; by default those of the question.
+    """
+    tree = class_tree(crowd.scheme.classes if classes is None else classes)
     if tree is None:
         return {}
     return {

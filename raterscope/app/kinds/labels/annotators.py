@@ -17,6 +17,7 @@ from raterscope.algorithms.labels.copying import find_copies
 from raterscope.algorithms.labels.cross_validation import preview_exclusion
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.drift import constancy
+from raterscope.algorithms.labels.fusion import run_with_programs
 from raterscope.algorithms.labels.vote_budget import seconds_per_vote
 from raterscope.algorithms.progress import Watch, part, steps_of
 from raterscope.app.annotator_evidence import (
@@ -37,7 +38,6 @@ from raterscope.app.kinds.labels.fusion_tables import accuracies, counted_votes
 from raterscope.app.kinds.labels.report.sections import thumbnails
 from raterscope.app.kinds.labels.runs import (
     Answered,
-    fuse_with_programs,
     groups_of,
     plan_of,
     programs_of_run,
@@ -403,7 +403,7 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
     for (answered, plan, remaining), step in steps_of(part(watch, 0.1, 1.0), affected):
         labels = answered.question.labels
         result = preview_exclusion(
-            labels, answered.result.fusion, set(names), partial(fuse_with_programs, plan, remaining), step,
+            labels, answered.result.fusion, set(names), partial(run_with_programs, plan, remaining), step,
             answered.question.truth, weight,
         )  # fmt: skip
         changed, total = changed + len(result.task), total + len(labels.tasks)

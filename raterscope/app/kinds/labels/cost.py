@@ -11,7 +11,7 @@ import numpy as np
 
 from raterscope.algorithms.annotators.proportions import wilson
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion
-from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.labels.fusion import LabelPlan, run_with_programs
 from raterscope.algorithms.labels.vote_budget import (
     ENOUGH,
     FEWEST,
@@ -26,7 +26,7 @@ from raterscope.algorithms.labels.vote_budget import (
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import counted
 from raterscope.app.formats.output_files import format_number
-from raterscope.app.kinds.labels.runs import Question, fuse_with_programs
+from raterscope.app.kinds.labels.runs import Question
 from raterscope.text import estimate, percent
 
 COST = (
@@ -47,7 +47,7 @@ def measure_cost(
     question: Question, plan: LabelPlan | None, settings: CostSettings | None = None, watch: Watch = silent
 ) -> Cost:
     """Measure a question with the plan of its run, by default the pooled consensus."""
-    fuse = partial(fuse_with_programs, plan or LabelPlan(), question.programs)
+    fuse = partial(run_with_programs, plan or LabelPlan(), question.programs)
     curve = measure_vote_curve(question.labels, question.truth, fuse, settings, part(watch, 0.0, 0.4))
     return Cost(curve, replay_limits(question.labels, question.truth, fuse, part(watch, 0.4, 1.0)))
 

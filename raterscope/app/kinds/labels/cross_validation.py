@@ -48,12 +48,13 @@ def cross_validate(
 ) -> FoldedCurves:
     """Measure the methods on a question, with the question's own plan for its algorithm.
 
+    The consensus of every method is combined with the question's programs.
     Raises `InputError` where no truth is known.
     """
     if not (question.truth != OPEN).any():
         raise InputError(NO_TRUTH)
     plans: Mapping[str, LabelPlan] = {} if plan is None else {plan.algorithm: plan}
-    return folded_curves(question.labels, question.truth, settings, plans, watch)
+    return folded_curves(question.labels, question.truth, settings, plans, watch, question.programs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from raterscope.algorithms.annotators.communities import Communities, describe_c
 from raterscope.algorithms.labels.assessment import Assessment, advice, assess
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels, LabelsError
-from raterscope.algorithms.labels.fusion import LabelPlan, fuse, run
+from raterscope.algorithms.labels.fusion import LabelPlan, fuse
 from raterscope.algorithms.labels.programs import Program, combine
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
@@ -28,7 +28,7 @@ from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome
 from raterscope.app.outcome import Outcome, attempt, finite_or_none
-from raterscope.app.review import ReviewState, standing_names
+from raterscope.app.review import ReviewState, fold, standing_names
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.labels import (
@@ -98,17 +98,6 @@ def _fuse(question: Question, plan: LabelPlan, watch: Watch) -> LabelResult:
     combined, weights = combine(result.fusion, question.programs, part(watch, 0.95, 1.0))
     question.labels.keep_to_sets(combined.posterior)
     return replace(result, fusion=combined, programs=weights)
-
-
-def fuse_with_programs(
-    plan: LabelPlan, programs: Sequence[Program], labels: Labels, watch: Watch
-) -> LabelFusion:
-    """Fuse votes without measuring annotators, and combine the consensus with programs as `fuse_inputs`."""
-    fusion = run(labels, plan, part(watch, 0.0, 0.95))
-    if programs:
-        fusion, _ = combine(fusion, programs, part(watch, 0.95, 1.0))
-        labels.keep_to_sets(fusion.posterior)
-    return fusion
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
@@ -229,14 +218,23 @@ def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
     if run_and_result is None:
         return None
     run, result = run_and_result
-    labels = replace(
-        order_like_answer(labels_of(study, entry.id, run), result.fusion), known=result.fusion.known
-    )
+    labels = order_like_answer(labels_of(study, entry.id, run), result.fusion)
+    labels = hold_decisions(study, entry.id, run, result.fusion, labels)
     out = excluded_votes(study, entry.id, (*run.excluded, *run.programs), run.imported)
     out = None if out is None else order_like_answer(out, result.fusion)
     programs = programs_of_run(study, entry, run, result)
     truth = read_truths(study, entry, result.fusion)
     return Answered(entry, run, result, Question(labels, truth, out, programs))
+
+
+def hold_decisions(study: Study, question: int, run: RunEntry, fusion: LabelFusion, labels: Labels) -> Labels:
+    """Return the votes of a run with the classes that it held fixed, and the parents that were decided."""
+    labels = replace(labels, known=fusion.known)
+    if not run.known:
+        return labels
+    state = fold([decision for decision in study.decisions() if decision.id <= run.known])
+    crowd = study.vote_set(question, run.imported)
+    return labels.restricted(decided_sets(crowd, state, question, fusion.classes))
 
 
 def programs_of_run(

@@ -9,17 +9,16 @@ from functools import partial
 import numpy as np
 from PySide6.QtCore import QTimer, Signal
 
-from raterscope.algorithms.labels import OPEN, LabelFusion, Labels, drift
+from raterscope.algorithms.labels import drift
 from raterscope.algorithms.labels.copying import Copying, find_copies
 from raterscope.algorithms.labels.cross_validation import ExclusionPreview, preview_exclusion
 from raterscope.algorithms.labels.drift import FALSE_ALARMS, LEAST_VOTES, main_change
-from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.labels.fusion import LabelPlan, run_with_programs
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job
 from raterscope.app.kinds.labels.community_charts import aligned_steps
-from raterscope.app.kinds.labels.runs import fuse_with_programs
 from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import communities, view
@@ -563,11 +562,6 @@ class Exclusion(LabelsPart):
 def _preview(scene: Scene, plan: LabelPlan, names: frozenset[str], watch: Watch) -> ExclusionPreview:
     assert scene.fusion is not None
     return preview_exclusion(
-        with_known_labels(scene.labels, scene.fusion), scene.fusion, names,
-        partial(fuse_with_programs, plan, scene.programs), watch, scene.truth,
+        scene.fixed, scene.fusion, names, partial(run_with_programs, plan, scene.programs), watch,
+        scene.truth,
     )  # fmt: skip
-
-
-def with_known_labels(labels: Labels, fusion: LabelFusion) -> Labels:
-    """Return labels with the known labels that a fusion holds fixed."""
-    return replace(labels, known=fusion.known if (fusion.known != OPEN).any() else None)

@@ -29,7 +29,6 @@ from raterscope.app.study import Study
 from raterscope.app.study.labels import known_truth, labels_of
 from raterscope.app.study.records import Scheme
 from raterscope.app.workspaces.calibration import Calibration
-from raterscope.app.workspaces.labels.annotator_detail import with_known_labels
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart, MeasuredMethod, curves_of
 from raterscope.app.workspaces.labels.view import name_of
@@ -249,9 +248,8 @@ class CrossValidation(LabelsPart):
 
 
 def question_of(scene: Scene) -> Question:
-    """Return the votes and truths of a question, with the labels that the run holds fixed."""
-    labels = scene.labels if scene.fusion is None else with_known_labels(scene.labels, scene.fusion)
-    return Question(labels, scene.truth, scene.excluded, scene.programs)
+    """Return the votes and truths of a question, with the decisions that the run holds fixed."""
+    return Question(scene.fixed, scene.truth, scene.excluded, scene.programs)
 
 
 def _folds_rest_on(scene: Scene) -> tuple[int, int | None, int]:

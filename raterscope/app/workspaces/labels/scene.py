@@ -23,6 +23,7 @@ from raterscope.app import assessment
 from raterscope.app.kinds.labels.runs import (
     Groups,
     groups_of,
+    hold_decisions,
     order_like_answer,
     programs_of_run,
     read_truths,
@@ -47,7 +48,8 @@ class Scene:
     question: QuestionEntry
     run: RunEntry | None
     result: LabelResult | None
-    labels: Labels  # without labels that were held fixed
+    labels: Labels  # without classes that were held fixed
+    fixed: Labels  # with the classes and parents that the run held fixed
     annotator_ids: NDArray[np.int32]  # (K,): the annotators' numbers in the study
     truth: ClassArray  # (N,): imported truths and marked gold tasks, as indices into `classes`
     pictures: Mapping[int, ImageEntry]  # by task
@@ -106,10 +108,13 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     run_shown, result = study.shown.run_and_result(question, "labels", run)
     vote_set = study.vote_set(question, None if run_shown is None else run_shown.imported)
     labels = labels_of(study, question, run_shown)
+    fixed = labels
     truth = with_gold(vote_set, fold(study.decisions()).gold_tasks(question))
     if result is not None:
         truth = read_truths(study, entry, result.fusion)
-        labels = order_like_answer(labels, result.fusion)
+        labels = fixed = order_like_answer(labels, result.fusion)
+        if run_shown is not None:
+            fixed = hold_decisions(study, question, run_shown, result.fusion, labels)
     entries = {picture.id: picture for picture in study.images()}
     pictures = {task: entries[image] for task, image in pictures_of(study, question).items()}
     later = 0 if run_shown is None else len(study.vote_set(question).task) - len(vote_set.task)
@@ -120,8 +125,9 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     excluded = excluded if excluded is None or result is None else order_like_answer(excluded, result.fusion)
     programs = () if run_shown is None or result is None else programs_of_run(study, entry, run_shown, result)
     return Scene(
-        entry, run_shown, result, labels, vote_set.annotator_ids, truth, pictures, later, excluded, programs
-    )
+        entry, run_shown, result, labels, fixed, vote_set.annotator_ids, truth, pictures, later, excluded,
+        programs,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 
 import raterscope as rs
+from raterscope.algorithms.labels.programs import Program
+from raterscope.algorithms.labels.roc_curves import FoldedSettings
 from raterscope.algorithms.simulation.label_crowds import simulate_labels, staging_crowd
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats.labels.programs import read_program
+from raterscope.app.kinds.labels.cross_validation import cross_validate
+from raterscope.app.kinds.labels.runs import Question
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +90,24 @@ def test_python_takes_programs_by_name(folder, crowd, probability):
     columns = {name: probability[:, at] for at, name in enumerate(labels.classes)}
     result = rs.fuse_labels(votes, programs={"net": {"task": list(labels.tasks), **columns}})
     assert any("the program" in notice and "net" in notice for notice in result.notices)
+
+
+def test_cross_validation_combines_every_method_with_the_programs(crowd, probability):
+    few = crowd.labels.subset(np.random.default_rng(2).random(len(crowd.labels)) < 0.3)
+    settings = FoldedSettings(methods="paper", folds=3)
+    program = Program("net", probability)
+    alone, together = (
+        cross_validate(Question(few, crowd.truth, programs=programs), settings).methods
+        for programs in ((), (program,))
+    )
+    assert len(alone) > 1
+    for without, combined in zip(alone, together, strict=True):
+        assert combined.area()[0] > without.area()[0]
+    sampled = FoldedSettings(methods="paper", folds=3, subsample=True, class_votes=1, experienced=2)
+    weighed = few.with_weights({few.annotators[0]: 0.5})
+    folded = cross_validate(Question(weighed, crowd.truth, programs=(program,)), sampled)
+    assert folded.tasks < len(few.tasks)
+    assert len(folded.methods) == len(alone)
 
 
 @pytest.mark.parametrize(

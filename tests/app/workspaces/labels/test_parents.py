@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 
+from raterscope.algorithms.labels.fusion import run
+from raterscope.algorithms.progress import silent
 from raterscope.app.cli.program import main
+from raterscope.app.kinds.labels.runs import plan_of, read_answer
 from raterscope.app.review import Decision, TaskSubject, fold
 from raterscope.app.study import Study
+from raterscope.app.workspaces.labels.scene import read_scene
 from tests.app.driving import idle, open_study
 from tests.app.workspaces.labels.driving import key
 
@@ -95,3 +99,19 @@ def test_a_table_of_decisions_may_name_a_parent(study, tmp_path):
     assert main(["decide", str(copy), str(table)]) == 0
     with Study.open(copy, to_read=True) as opened:
         assert fold(opened.decisions()).tasks(item)["t0"].label == "animal/bird"
+
+
+def test_what_is_measured_of_a_stored_run_keeps_to_the_parents_decided_before_it(study):
+    with Study.open(study) as opened:
+        item = opened.questions()[0].id
+        opened.record(Decision(verb="label", item=item, subject=TaskSubject(task="t2", label="animal/bird")))
+    assert main(["run", str(study), "pooled"]) == 0
+    with Study.open(study) as opened:
+        opened.record(Decision(verb="label", item=item, subject=TaskSubject(task="t3", label="animal")))
+        answered = read_answer(opened, opened.question(item))
+        scene = read_scene(item, None, opened, silent)
+    for labels in (answered.question.labels, scene.fixed):
+        fusion = run(labels, plan_of(answered.run))
+        np.testing.assert_array_equal(fusion.posterior, answered.result.fusion.posterior)
+        assert fusion.label()[2] != CLASSES.index("animal/cat")
+        assert fusion.label()[3] == CLASSES.index("plant/rose")
