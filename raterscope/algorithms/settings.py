@@ -23,7 +23,19 @@ Kind = Literal["number", "integer", "choice", "switch"]
 
 
 class SettingsError(RefusedError):
-    """A setting that is unknown or out of range; the message says why."""
+    """A setting that is unknown or out of range; the message says why.
+
+    `problem`: what is wrong with it: "is 0; expected at least 1."; without `name`, a whole sentence. `name`,
+    `label`: the setting in code and on screen.
+    """
+
+    def __init__(self, problem: str, name: str = "", label: str = "") -> None:
+        super().__init__(f"{name} {problem}" if name else problem)
+        self.problem, self.name, self.label = problem, name, label or name
+
+    def about(self, setting: str) -> str:
+        """Return the message with another name of the setting: its label, or an option."""
+        return f"{setting} {self.problem}" if self.name else str(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +75,14 @@ class Spec:
                 return True
             if word.lower() in {"0", "false", "no", "off"}:
                 return False
-            raise SettingsError(f"{self.name} is {text!r}; expected yes or no.")
+            raise self._error(f"is {text!r}; expected yes or no.")
         if self.kind == "choice":
             return word
         try:
             return int(word) if self.kind == "integer" else float(word)
         except ValueError:
             expected = "a whole number" if self.kind == "integer" else "a number"
-            raise SettingsError(f"{self.name} is {text!r}; expected {expected}.") from None
+            raise self._error(f"is {text!r}; expected {expected}.") from None
 
     def check(self, value: Any) -> Any:
         """Check a value, and return it in its own type.
@@ -84,12 +96,12 @@ class Spec:
             return None
         if self.kind == "switch":
             if not isinstance(value, bool):
-                raise SettingsError(f"{self.name} is {value!r}; expected yes or no.")
+                raise self._error(f"is {value!r}; expected yes or no.")
             return value
         if self.kind == "choice":
             allowed = [key for key, _ in self.choices]
             if value not in allowed:
-                raise SettingsError(f"{self.name} is {value!r}; expected one of {', '.join(allowed)}.")
+                raise self._error(f"is {value!r}; expected one of {', '.join(allowed)}.")
             return value
         return self._check_number(value)
 
@@ -99,12 +111,15 @@ class Spec:
             or not isinstance(value, (int, float))
             or not abs(value) <= sys.float_info.max  # also of integers that are too large for a float
         ):
-            raise SettingsError(f"{self.name} is {value!r}; expected a number.")
+            raise self._error(f"is {value!r}; expected a number.")
         if self.kind == "integer" and value != int(value):
-            raise SettingsError(f"{self.name} is {value!r}; expected a whole number.")
+            raise self._error(f"is {value!r}; expected a whole number.")
         if not self.minimum <= value <= self.maximum:
-            raise SettingsError(f"{self.name} is {format_number(value)}; expected {self.range_in_words()}.")
+            raise self._error(f"is {format_number(value)}; expected {self.range_in_words()}.")
         return int(value) if self.kind == "integer" else float(value)
+
+    def _error(self, problem: str) -> SettingsError:
+        return SettingsError(problem, self.name, self.label)
 
     def range_in_words(self) -> str:
         """Describe the range: "0 to 1", "at least 1"."""
@@ -272,7 +287,7 @@ class Settings:
         known = [spec.name for spec in cls.specs()]
         for name in names:
             if name not in known:
-                raise SettingsError(f"{name} is not a setting here; expected one of {', '.join(known)}.")
+                raise SettingsError(f"is not a setting here; expected one of {', '.join(known)}.", name)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the values, ready for JSON."""

@@ -1,5 +1,6 @@
 """One description of a setting serves the form, the command line, the stored run and the report."""
 
+import pickle
 from dataclasses import dataclass
 
 import pytest
@@ -61,6 +62,16 @@ def test_what_is_invalid_is_reported_in_a_sentence(texts, sentence):
     with pytest.raises(SettingsError) as caught:
         Example.from_text(texts)
     assert str(caught.value) == sentence
+
+
+def test_a_message_names_the_setting_as_its_reader_knows_it():
+    with pytest.raises(SettingsError) as caught:
+        Example(scatter=0.0)
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert error.about(error.label) == "Click scatter is 0; expected at least 0.1 px."
+    assert error.about("--scatter") == "--scatter is 0; expected at least 0.1 px."
+    whole = SettingsError("a plan names its algorithm.")
+    assert whole.about("anything") == str(whole) == "a plan names its algorithm."
 
 
 def test_an_integer_too_large_for_a_float_is_refused():

@@ -89,6 +89,7 @@ def test_what_is_invalid_is_shown_beside_it(form, qtbot, text, sentence):
     qtbot.keyClicks(bound, text)
     texts = [label.text() for label in form.findChildren(QLabel) if label.isVisible()]
     assert sum(sentence in words for words in texts) == 1
+    assert form.error().startswith("Fewest components is ")
     with pytest.raises(SettingsError, match=sentence):
         form.settings()
     bound.selectAll()

@@ -90,7 +90,7 @@ class FusionPlan:
         known = [name for group in names for name in group]
         for name in texts:
             if name not in known:
-                raise SettingsError(f"{name} is not a setting here; expected one of {', '.join(known)}.")
+                raise SettingsError(f"is not a setting here; expected one of {', '.join(known)}.", name)
         settings_of = [
             kind.from_text({name: text for name, text in texts.items() if name in group})
             for kind, group in zip(kinds, names, strict=True)

@@ -468,7 +468,8 @@ def _value(spec: Spec) -> Callable[[str], Any]:
         try:
             return spec.check(spec.parse(text))
         except SettingsError as error:
-            raise argparse.ArgumentTypeError(str(error).rstrip(".")) from error
+            problem = error.problem.removeprefix("is ").rstrip(".")
+            raise argparse.ArgumentTypeError(problem) from error
 
     return value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from raterscope.algorithms.annotators.acceptance import AcceptanceSettings, decide, make_plan
+from raterscope.algorithms.settings import SettingsError
 from raterscope.app.annotators.acceptance import draw_sample, list_undecided, plan_in_words
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.kinds.registry import KINDS
@@ -71,7 +72,13 @@ def _acceptance(options: argparse.Namespace) -> str:
 
 def _settings(options: argparse.Namespace) -> AcceptanceSettings:
     names = (spec.name for spec in AcceptanceSettings.specs())
-    return AcceptanceSettings(**{name: getattr(options, name) for name in names if hasattr(options, name)})
+    try:
+        return AcceptanceSettings(
+            **{name: getattr(options, name) for name in names if hasattr(options, name)}
+        )
+    except SettingsError as error:
+        option = f"--{error.name.replace('_', '-')}"
+        raise InputError(error.about(option).rstrip(".")) from error
 
 
 def _sample(options: argparse.Namespace) -> str:

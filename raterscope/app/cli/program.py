@@ -230,10 +230,13 @@ def _other_problems(problem: Exception) -> list[str]:
 def _sentence(problem: Exception) -> str:
     """Describe a failure in one printable line."""
     from raterscope.algorithms.progress import RefusedError
+    from raterscope.algorithms.settings import SettingsError
     from raterscope.app.command_line.output import one_line
     from raterscope.app.errors import InputError, missing_package
 
-    if isinstance(problem, (InputError, RefusedError, UsageError)):
+    if isinstance(problem, SettingsError):
+        text = problem.about(f"--set {problem.name}")
+    elif isinstance(problem, (InputError, RefusedError, UsageError)):
         text = str(problem)
     elif isinstance(problem, OSError) and problem.strerror:
         text = f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror

@@ -97,7 +97,7 @@ class SettingsForm(QWidget):
         try:
             self.settings()
         except SettingsError as error:
-            return str(error)
+            return error.about(error.label)
         return ""
 
     def editors(self) -> Mapping[str, QWidget]:
@@ -181,7 +181,8 @@ class _Row(QWidget):
         assert isinstance(self.editor, QLineEdit)
         text = self.editor.text().replace(",", ".").replace("−", "-")
         if not text.strip():
-            raise SettingsError(f"{self.spec.label} is empty; expected {self.spec.range_in_words()}.")
+            expected = self.spec.range_in_words()
+            raise SettingsError(f"is empty; expected {expected}.", self.spec.name, self.spec.label)
         return self.spec.check(self.spec.parse(text))
 
     def set_value(self, value: Any) -> None:
@@ -205,7 +206,7 @@ class _Row(QWidget):
         try:
             self.value()
         except SettingsError as error:
-            wrong = str(error)
+            wrong = error.about(error.label)
         else:
             wrong = ""
         self._hint.setText(wrong or _hint(self.spec))

@@ -94,7 +94,7 @@ def test_a_line_that_is_invalid_is_reported_and_the_others_count(
     ("more", "words"),
     [
         (("--set", "limit=2"), "limit"),
-        (("--set", "colour=red"), "colour is not a setting"),
+        (("--set", "colour=red"), "--set colour is not a setting"),
         (("--every", "soon"), "no time above 0"),
     ],
 )

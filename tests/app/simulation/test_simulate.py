@@ -179,4 +179,4 @@ def test_the_command_writes_a_study_and_names_the_next_command(tmp_path, capsys)
     assert run("simulate", "voting", "-o", folder) == 1
     assert "is not empty" in capsys.readouterr().err
     assert run("simulate", "voting", "--clusters", "0", "-o", tmp_path / "y") == 1
-    assert "clusters is 0; expected 1 to 100,000" in capsys.readouterr().err
+    assert "argument --clusters: 0; expected 1 to 100,000" in capsys.readouterr().err

@@ -529,7 +529,7 @@ class Exclusion(LabelsPart):
         try:
             plan = LabelPlan.from_dict(scene.run.settings)
         except SettingsError as error:
-            self._panel.show_failure(f"The run's settings cannot be read: {error}")
+            self._panel.show_failure(f"The run's settings cannot be read: {error.about(error.label)}")
             return
         work = partial(_preview, scene, plan, frozenset(self._chosen))
         job = self._jobs.start("Fusing without them", work)

@@ -347,7 +347,7 @@ class TestRefusals:
         ("arguments", "words"),
         [
             (["--algorithm", "oem"], "oem is no algorithm for labels"),
-            (["--set", "iterations=none"], "iterations"),
+            (["--set", "iterations=none"], "--set iterations is 'none'; expected a whole number"),
             (["--hold-truth"], "--truth"),
             (["--hold-truth", "--folds"], "exclude each other"),
             (["--outputs", "cat,cow"], "dog was given by annotators"),
