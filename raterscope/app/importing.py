@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, counted, plain
@@ -57,6 +57,8 @@ from raterscope.app.study.masks import add_case, add_masks
 from raterscope.app.study.pairs import add_true_ranking
 from raterscope.app.study.references import ImageNames
 from raterscope.text import natural
+
+_File = TypeVar("_File", ImageFile, VolumeFile)
 
 TABLES = (".csv", ".tsv", ".parquet", ".txt")
 
@@ -163,7 +165,8 @@ def read_files(
     pictures, _, _ = _read_each(
         candidates.images, "image", {}, frozenset(), candidates.sources, part(watch, now + 0.3, share)
     )
-    images = tuple(image for image in pictures if isinstance(image, ImageFile))
+    images = _with_distinct_names([image for image in pictures if isinstance(image, ImageFile)])
+    volumes = _with_distinct_names(candidates.volumes)
     masks, more = read_mask_files(
         candidates.masks,
         candidates.volumes,
@@ -178,7 +181,7 @@ def read_files(
         tables or points or images or candidates.volumes or masks or labels or pairs or rankings or others
     ):
         raise refused[0]
-    names = [site.name for site in list_sites(at_hand.entries, images, candidates.volumes)]
+    names = [site.name for site in list_sites(at_hand.entries, images, volumes)]
     attributed = assign_raters(
         masks,
         names,
@@ -200,7 +203,7 @@ def read_files(
         clicks=tuple(sorted(clicks, key=lambda table: len(table) > 0)),
         truths=tuple(truths),
         left=tuple(candidates.left),
-        volumes=tuple(candidates.volumes),
+        volumes=volumes,
         masks=masks,
         labels=labels,
         pairs=pairs,
@@ -216,6 +219,17 @@ def read_files(
             *(f"Skipped: {error}" for error in refused[:3]),
             *_more(refused[3:]),
         ),
+    )
+
+
+def _with_distinct_names(files: Sequence[_File]) -> tuple[_File, ...]:
+    """Put the folder before names that several files have: CASE/image.nii.gz."""
+    times = Counter(file.name for file in files)
+    return tuple(
+        file
+        if times[file.name] == 1
+        else replace(file, name=f"{file.path.resolve().parent.name}/{file.name}")
+        for file in files
     )
 
 

@@ -118,8 +118,10 @@ def _signed_alike(tables: Sequence[MaskTable]) -> set[Path]:
     return {path for paths in files.values() if len(paths) > 1 for path in paths}
 
 
-_FIRST_CHANNEL = "0000"
-"""Last word of a case's first image in nnU-Net's format: liver_001_0000.nii.gz."""
+_CHANNEL = re.compile(
+    r"0\d{3}|t1|t2|t1w|t2w|t1c|t1ce|t1gd|pd|flair|dwi|adc|dce|swi|bold|ct|pet|mr|mri|suv|pp"
+)
+"""Words for one of several series of a case: case_0001 of nnU-Net, case_flair, case_t2."""
 
 _SMALL_LABEL = re.compile(r"label \d{1,2}")
 
@@ -133,7 +135,7 @@ class Site:
     identifier: str = ""  # the series' UID
     number: int | None = None  # in the study, where it is there already
     fresh: bool = False  # whether it came with the masks
-    folder: Path | None = None  # of its file, where it came with the masks
+    folder: Path | None = None  # of its file, if known
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,11 +155,12 @@ def place_masks(
 
     The image of a mask is the one that its series or name identifies, or else the only one on its grid, or
     else the only one of its shape if one of the two has no position. If there are several, it is the one
-    whose folder is nearest to the mask's. A mask without a matching image becomes a case, with all masks of
-    its name, or of its folder if names do not help. Truth without a name belongs to the only case on its
-    grid. An unnamed structure is the only named structure of the image, if there is one, or label 1 beside
-    other labels. Raises `OtherGrid` for a mask on another grid than its image. Raises `InputError` for a mask
-    that fits several images, or occurs twice.
+    whose folder is nearest to the mask's, or the first series of a case with several.
+    A mask without a matching image becomes a case, with all masks of its name, or of its folder if names do
+    not help. Truth without a name belongs to the only case on its grid. An unnamed structure is the only
+    named structure of the image, if there is one, or label 1 beside other labels. Raises `OtherGrid` for a
+    mask on another grid than its image. Raises `InputError` for a mask that fits several images, or occurs
+    twice.
 
     `may_resample`: accept masks on another grid than their image, if the series or name identifies the image,
     or there is only one.
@@ -236,6 +239,7 @@ class _Sites:
         self._exact: dict[str, list[int]] = {}
         self._by_words: dict[tuple[str, ...], list[int]] = {}
         self._by_first_words: dict[tuple[str, ...], list[int]] = {}
+        self._by_folder: dict[tuple[str, ...], list[int]] = {}
         self._by_shape: dict[tuple[int, ...], list[int]] = {}
         for at, site in enumerate(sites):
             for name in {site.identifier, site.name}:
@@ -244,6 +248,8 @@ class _Sites:
             self._by_words.setdefault(words, []).append(at)
             for n in range(1, len(words)):
                 self._by_first_words.setdefault(words[:n], []).append(at)
+            if site.folder is not None:
+                self._by_folder.setdefault(tuple(words_of(site.folder.name)), []).append(at)
             self._by_shape.setdefault(tuple(sorted(site.grid.shape)), []).append(at)
 
     def site_of(self, mask: AttributedMask, may_resample: bool) -> tuple[int | None, str]:
@@ -292,8 +298,15 @@ class _Sites:
         nearness = {at: _nearness(folder, self._sites[at].folder) for at in fits}
         best = max(nearness.values())
         nearest = [at for at in fits if nearness[at] == best]
-        first_channel = [at for at in nearest if words_of(self._sites[at].name)[-1:] == [_FIRST_CHANNEL]]
-        return first_channel if len(first_channel) == 1 else nearest
+        cases = {tuple(self._words_of_case(at)) for at in nearest}
+        grid = self._sites[nearest[0]].grid
+        is_one_case = len(cases) == 1 and all(self._sites[at].grid.same_voxels(grid) for at in nearest)
+        return nearest[:1] if is_one_case else nearest
+
+    def _words_of_case(self, at: int) -> list[str]:
+        """Return the words of an image's name without those for one of several series."""
+        words = re.findall(r"[^\W_]+", strip_suffixes(Path(self._sites[at].name)).casefold())
+        return [word for word in words if not _CHANNEL.fullmatch(word)]
 
     def _named(self, name: str | None) -> list[int]:
         """Find the images that match a name or a series UID, by the most certain rule that finds any."""
@@ -302,7 +315,7 @@ class _Sites:
         words = tuple(words_of(name))
         named = self._exact.get(name)
         if named is None and words:
-            named = self._by_words.get(words) or self._by_first_words.get(words)
+            named = self._by_words.get(words) or self._by_first_words.get(words) or self._by_folder.get(words)
         return named or []
 
 
@@ -511,7 +524,13 @@ def list_sites(
     ]
     new_sites = {(site.name, site.identifier) for site in sites}
     sites += [
-        Site(entry.name, entry.lattice, entry.identifier, entry.id)
+        Site(
+            entry.name,
+            entry.lattice,
+            entry.identifier,
+            entry.id,
+            folder=None if entry.path is None else Path(entry.path).parent,
+        )
         for entry in entries
         if (entry.name, entry.identifier) not in new_sites
     ]

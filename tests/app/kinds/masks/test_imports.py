@@ -299,6 +299,43 @@ def test_layouts_of_public_data_sets(import_files, tmp_path, image, mask, struct
     assert found == expected
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_images_of_one_name_are_named_and_matched_by_their_folders(import_files, tmp_path, together):
+    cases = {"UKCHLL001": 5.0, "UKCHLL002": 7.0}
+    images, masks = [], []
+    for seed, (case, radius) in enumerate(cases.items()):
+        (tmp_path / "data" / case).mkdir(parents=True)
+        images.append(a_volume(tmp_path / "data" / case / "image.nii.gz", seed))
+        masks += [
+            write(tmp_path / "data" / case / f"annotation_{k}.nii.gz", a_ball(radius=radius)) for k in (1, 2)
+        ]
+    if together:
+        import_files(tmp_path / "data")
+    else:
+        import_files(*images)
+        import_files(*masks)
+    assert marks(tmp_path) == {
+        (f"{case}/image.nii.gz", f"annotation {k}", "structure"): a_ball(radius=radius).sum()
+        for case, radius in cases.items()
+        for k in (1, 2)
+    }
+
+
+def test_masks_of_a_case_with_several_series_lie_on_the_first(import_files, tmp_path):
+    files = [
+        a_volume(tmp_path / f"training0{case}_{series}.nii.gz")
+        for case in (1, 2)
+        for series in ("flair", "t2")
+    ]
+    files += [
+        write(tmp_path / f"training0{case}_mask{k}.nii.gz", a_ball()) for case in (1, 2) for k in (1, 2)
+    ]
+    import_files(*files)
+    assert set(marks(tmp_path)) == {
+        (f"training0{case}_flair.nii.gz", f"mask{k}", "structure") for case in (1, 2) for k in (1, 2)
+    }
+
+
 @pytest.mark.parametrize("orientation", ["RAS", "LPI", "PIR", "SAL"])
 def test_masks_with_other_axes_come_without_loss(import_files, tmp_path, orientation):
     rng = np.random.default_rng(2)
