@@ -59,8 +59,8 @@ class WorkspaceLayout(QWidget):
     FUSES = False
     """Whether the workspace fuses annotations: then it has a Fuse panel, runs and a blind mode."""
 
-    def __init__(self, document: Document, jobs: Jobs) -> None:
-        super().__init__()
+    def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
         self._document, self._jobs = document, jobs
 
     def build(self) -> Iterator[None]:
