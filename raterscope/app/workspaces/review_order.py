@@ -34,7 +34,7 @@ class Part:
     """A part of a case that is reviewed in one go: a structure, or for other kinds the whole item."""
 
     name: str  # name of the structure; empty if there is one part only
-    total: int  # disputed items, including the settled ones
+    total: int  # disputed and decided items
     # open, skipped: items still to be settled: not viewed yet, and skipped
     open: int
     skipped: int = 0
@@ -138,7 +138,8 @@ class RemainingQuestions(QObject):
     `kind`: kind of annotation. `read`: returns the disputed items of a question; None if it is not fused. A
     mapping has the number of errors that a decision on each is expected to correct. `settled`: returns the
     decided and the skipped items. `contested`: returns the items on which several experts differ, and why.
-    `noun`: name of an item. `tip`: definition of the decisions that matter.
+    `noun`: name of an item. `waits`: word for items that wait for a decision. `tip`: definition of the
+    decisions that matter.
     """
 
     changed = Signal()  # the counts may have changed
@@ -146,12 +147,12 @@ class RemainingQuestions(QObject):
 
     def __init__(
         self, document: Document, runs: RunControl, queue: QueueFrame, kind: str, read: Read,
-        settled: Settled, contested: Contested, *, noun: str, tip: str = "",
+        settled: Settled, contested: Contested, *, noun: str, waits: str = "", tip: str = "",
     ) -> None:  # fmt: skip
         super().__init__(runs)
         self._document, self._queue, self._kind = document, queue, kind
         self._read_one, self._settled, self._contested = read, settled, contested
-        self._noun, self._tip = noun, tip
+        self._noun, self._waits, self._tip = f"{waits} {noun}".strip(), f"{waits} left".strip(), tip
         self._disputed: Mapping[int, Collection[str] | None] = {}
         self._task = LatestTask()
         self._current: int | None = None
@@ -217,7 +218,7 @@ class RemainingQuestions(QObject):
             progress = (
                 "not fused yet"
                 if part is None
-                else f"{part.total - part.remaining:,} of {part.total:,} decided"
+                else f"{part.total - part.remaining:,} decided, {part.remaining:,} {self._waits}"
             )
             words.append(
                 f"Question {position:,} of {len(questions):,}: {progress}" if len(questions) > 1 else progress
@@ -247,13 +248,13 @@ class RemainingQuestions(QObject):
     def _part(self, contents: Contents, question: int, disputed: Collection[str]) -> Part:
         decided, passed = self._settled(contents.review, question)
         contested = self._contested(contents.review, question)
-        names = {*disputed, *contested}
-        done = sum(name in names for name in decided)
+        names = {*disputed, *contested, *decided}
+        done = len(decided)
         skipped = sum(name in names and name not in decided for name in passed)
         matter = None
         if isinstance(disputed, Mapping):
             matter = sum(
-                (name in contested or disputed[name] >= MATTERS) and name not in decided for name in names
+                name not in decided and (name in contested or disputed[name] >= MATTERS) for name in names
             )
         return Part("", len(names), len(names) - done - skipped, skipped, matter)
 

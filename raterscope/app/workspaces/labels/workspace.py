@@ -79,7 +79,7 @@ class LabelsWorkspace(LabelsScreen):
         self.pictures = TaskPictures(document, jobs, self)
         self.remaining = RemainingQuestions(
             document, self.runs, self.queue, "labels", disputed_tasks, _settled,
-            ReviewState.contested_tasks, noun="task",
+            ReviewState.contested_tasks, noun="task", waits="disputed",
             tip=f"A decision matters where the answer is wrong with a probability of {MATTERS:g} or more.",
         )  # fmt: skip
         self.study_queue = StudyQueue(document, self, self.remaining, lambda: self.session.blind)

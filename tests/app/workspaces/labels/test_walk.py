@@ -11,6 +11,7 @@ from raterscope.app.importing import read_files, store
 from raterscope.app.kinds.labels.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from tests.app.driving import open_study, press
+from tests.app.workspaces.labels.driving import fuse, key
 from tests.app.workspaces.walking import decisions, left, nothing_left, walk
 
 QUESTIONS = ("Is it infected?", "Is it torn?")
@@ -41,9 +42,8 @@ def walked(window, qtbot, tmp_path):
 def check_counts(window):
     workspace = window.workspace
     text = workspace.queue._progress.accessibleName()
-    total = len(DISPUTED[workspace.session.scene.question.name])
     here = workspace.tasks.waiting
-    assert f"of 2: {total - here} of {total} decided" in text
+    assert f"of 2: {int((workspace.tasks.decided >= 0).sum())} decided, {here} disputed left" in text
     assert f"{here} disputed and undecided" in window.status._text.text()
     if nothing_left(window):
         assert left(window) == 0
@@ -93,3 +93,16 @@ def test_tab_goes_round_both_questions(walked, qtbot):
     assert len(set(calls)) == 5
     assert calls[:5] == calls[5:]
     assert np.unique([name for name, _ in calls]).size == 2
+
+
+def test_decisions_still_count_above_the_list_once_the_next_run_holds_them_fixed(walked, qtbot):
+    window, _ = walked
+    workspace, progress = window.workspace, window.workspace.queue._progress
+    assert "of 2: 0 decided, 3 disputed left, 5 of 5 disputed tasks matter" in progress.accessibleName()
+    key(window, qtbot, Qt.Key.Key_1)
+    undisputed = workspace.session.scene.number_of["cell-1"]
+    workspace.tasks.select(undisputed)
+    key(window, qtbot, Qt.Key.Key_2)
+    assert "of 2: 2 decided, 2 disputed left" in progress.accessibleName()
+    fuse(window, qtbot)
+    assert "of 2: 2 decided, 2 disputed left" in progress.accessibleName()
