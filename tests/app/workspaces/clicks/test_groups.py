@@ -87,7 +87,7 @@ def test_groups_are_undone_and_redone(opened, qtbot, tmp_path, monkeypatch):
     ("content", "problem"),
     [
         ("", "empty"),
-        ("image,patient\n", "contains none"),
+        ("image,patient\n", "no rows"),
         ("image,x\na.png,1\n", "no columns of images"),
     ],
 )
