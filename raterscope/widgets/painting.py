@@ -20,7 +20,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPainterPath, 
 from PySide6.QtWidgets import QWidget
 
 from raterscope.figures import colours
-from raterscope.figures.colours import ANNOTATOR_COLOURS, OUTLINES
+from raterscope.figures.colours import ANNOTATOR_COLOURS, DARK, OUTLINES, Theme
 from raterscope.widgets import theme
 from raterscope.widgets.theme import text_size
 
@@ -76,6 +76,13 @@ def paint_bar(painter: QPainter, box: QRectF, share: float, colour: str) -> None
         if width > 0:
             painter.setBrush(QColor(ground))
             painter.drawRoundedRect(QRectF(box.left(), box.top(), width, box.height()), radius, radius)
+
+
+def paint_focus_frame(painter: QPainter, box: QRectF, palette: Theme = DARK) -> None:
+    """Paint the frame of a widget that has the keys, within its box."""
+    painter.setPen(QPen(QColor(palette.accent), 1))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawRect(box.adjusted(0.5, 0.5, -0.5, -0.5))
 
 
 @lru_cache(maxsize=128)

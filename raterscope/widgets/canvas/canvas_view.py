@@ -33,6 +33,7 @@ from raterscope.widgets.canvas.viewport import (
 )
 from raterscope.widgets.divider import Divider, Sides, paint_divider
 from raterscope.widgets.hints import ChipRow
+from raterscope.widgets.painting import paint_focus_frame
 from raterscope.widgets.parts import announce
 
 Pixels = NDArray[np.uint8] | TileSource
@@ -355,7 +356,7 @@ class CanvasView(QWidget):
                 state = self._spots.spots.state[self._hovered]
                 image_painting.paint_words(painter, self._viewport, position, long + 10, title, line, state)
             if self.hasFocus() and not self._bare:
-                image_painting.paint_focus(painter, self._viewport)
+                paint_focus_frame(painter, QRectF(0, 0, self._viewport.width, self._viewport.height))
 
     def _paint(self, painter: QPainter) -> None:
         ratio = self.devicePixelRatioF()

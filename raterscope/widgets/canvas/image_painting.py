@@ -215,13 +215,6 @@ def paint_density_bar(painter: QPainter, viewport: Viewport, highest: float, ins
     painter.restore()
 
 
-def paint_focus(painter: QPainter, viewport: Viewport) -> None:
-    """Paint the line that says that keys go to the image."""
-    painter.setPen(QPen(QColor(theme.DARK.accent), 1))
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.drawRect(QRectF(0.5, 0.5, viewport.width - 1, viewport.height - 1))
-
-
 SMALLEST_LEVEL = 256
 
 

@@ -34,6 +34,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import horizontal, stacked, vertical
+from raterscope.widgets.painting import paint_focus_frame
 from raterscope.widgets.parts import Header, placeholder, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths, text_size, usual
 
@@ -210,9 +211,7 @@ class Figure(QWidget, Generic[Part]):
             room = enlarge(painter, self.rect())
             self.draw(painter)
             if self.hasFocus() and self.pointed is None:
-                painter.setPen(QPen(QColor(theme.current().accent), 1))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(room.adjusted(0.5, 0.5, -0.5, -0.5))
+                paint_focus_frame(painter, room, theme.current())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Mark what is under the pointer."""

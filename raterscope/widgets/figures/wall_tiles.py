@@ -25,6 +25,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QToolTip
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import Grid, TilePainter, Tiles
 from raterscope.widgets.hints import KeyHelp
+from raterscope.widgets.painting import paint_focus_frame
 from raterscope.widgets.parts import keeps_key, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths, text_size, usual
 
@@ -360,9 +361,7 @@ class WallTiles(QAbstractScrollArea):
             self.paint(painter, math.floor(visible.top()), math.ceil(visible.bottom()))
             painter.restore()
             if self.hasFocus() and self.current is None:  # else a tile shows that the keys are here
-                painter.setPen(QPen(QColor(theme.current().accent), 1))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(QRectF(QRect(QPoint(), self.room())).adjusted(0.5, 0.5, -0.5, -0.5))
+                paint_focus_frame(painter, QRectF(QRect(QPoint(), self.room())), theme.current())
 
     def paint(self, painter: QPainter, top: int, bottom: int) -> None:
         """Paint what lies between two heights of the room."""

@@ -24,6 +24,7 @@ from raterscope.algorithms.image_display import (
 )
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
+from raterscope.widgets.painting import paint_focus_frame
 from raterscope.widgets.parts import Menu, plain_label, plain_tip, scroll_area
 from raterscope.widgets.theme import enlarge, pixels, set_lengths, usual
 
@@ -85,8 +86,7 @@ class RangeBar(QWidget):
             for end in (x, y):
                 painter.drawLine(QPointF(end, 0), QPointF(end, box.height()))
             if self.hasFocus():
-                painter.setPen(QPen(QColor(colours.accent), 1))
-                painter.drawRect(box.adjusted(0.5, 0.5, -0.5, -0.5))
+                paint_focus_frame(painter, box, colours)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Take the nearer end."""

@@ -19,7 +19,7 @@ from raterscope.widgets.canvas.annotation_layers import state_style
 from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.layouts import horizontal, vertical
-from raterscope.widgets.painting import paint_annotator, paint_bar, paint_words
+from raterscope.widgets.painting import paint_annotator, paint_bar, paint_focus_frame, paint_words
 from raterscope.widgets.panels.lists import ChoiceList, LineKind, LineList
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.theme import set_lengths
@@ -316,8 +316,7 @@ class CropView(QWidget):
             self.paint_picture(painter)
             painter.restore()
             if self.hasFocus():
-                painter.setPen(QPen(QColor(theme.DARK.accent), 1))
-                painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
+                paint_focus_frame(painter, QRectF(self.rect()))
 
     def heading(self) -> tuple[str, str]:
         """Return the title of the spot."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
@@ -20,11 +20,11 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.canvas.image_painting import paint_focus
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.divider import GRIP, STEP, paint_titles
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import KeyHelp
+from raterscope.widgets.painting import paint_focus_frame
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.theme import pixels
 from raterscope.widgets.volume import overlay
@@ -239,7 +239,7 @@ class SliceView(QWidget):
         with QPainter(self) as painter:
             self._paint(painter)
             if self.hasFocus() and self._plane is not None:
-                paint_focus(painter, self._viewport)
+                paint_focus_frame(painter, QRectF(0, 0, self._viewport.width, self._viewport.height))
                 if self._scene.notice:
                     overlay.paint_notice(painter, self._viewport, self._scene.notice)
 

@@ -28,6 +28,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import ChipRow, KeyHelp
+from raterscope.widgets.painting import paint_focus_frame
 from raterscope.widgets.theme import enlarge
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.camera import Camera
@@ -282,9 +283,7 @@ class SurfaceView(QWidget):
         with QPainter(self) as painter:
             self.paint_picture(painter)
             if self.hasFocus():
-                painter.setPen(QPen(QColor(theme.DARK.accent), 1))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
+                paint_focus_frame(painter, QRectF(self.rect()))
 
     def paint_picture(self, painter: QPainter) -> None:
         """Paint the view without focus marks."""

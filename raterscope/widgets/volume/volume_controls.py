@@ -25,6 +25,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import horizontal
+from raterscope.widgets.painting import paint_focus_frame
 from raterscope.widgets.parts import keeps_key, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
 from raterscope.widgets.volume.plane import PRESETS, Window, automatic_window, in_words, looks_like_ct
@@ -74,9 +75,7 @@ class DisputeStrip(QWidget):
         with QPainter(self) as painter:
             self.paint_picture(painter)
             if self.hasFocus():
-                painter.setPen(QPen(QColor(theme.DARK.accent), 1))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
+                paint_focus_frame(painter, QRectF(self.rect()))
 
     def paint_picture(self, painter: QPainter) -> None:
         """Paint bars and mark."""
