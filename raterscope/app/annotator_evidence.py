@@ -7,10 +7,10 @@ of the annotators of all kinds is `raterscope.app.annotators`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -275,3 +275,27 @@ def blocks(number: int) -> list[slice]:
     count = max(1, min(12, number // 10))
     edges = np.linspace(0, number, count + 1).round().astype(int).tolist()
     return [slice(begin, end) for begin, end in pairwise(edges) if end > begin]
+
+
+class Named(Protocol):
+    """Item of a study: an image or a question."""
+
+    @property
+    def name(self) -> str:
+        """Name on screen."""
+        ...
+
+
+Item = TypeVar("Item", bound=Named)
+Answer = TypeVar("Answer")
+
+
+def read_shown(
+    items: Sequence[Item], read: Callable[[Item], Answer | None], watch: Watch
+) -> Iterator[tuple[Item, Answer]]:
+    """Yield each item that has an answer, with the answer that `read` returns."""
+    for done, item in enumerate(items):
+        watch(done / len(items), f"reading the annotators of {item.name}")
+        answer = read(item)
+        if answer is not None:
+            yield item, answer

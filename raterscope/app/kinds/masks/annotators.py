@@ -38,6 +38,7 @@ from raterscope.app.annotator_evidence import (
     Measure,
     Measurements,
     Pool,
+    read_shown,
 )
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.output_files import format_number, write_table
@@ -80,12 +81,7 @@ def _figures(report: Report) -> FloatArray:
 
 def _results(study: Study, watch: Watch) -> Iterator[tuple[ImageEntry, RunEntry, MaskFusion, Report]]:
     images = study.items()["masks"]
-    for done, entry in enumerate(images):
-        watch(done / len(images), f"reading the raters of {entry.name}")
-        shown = study.shown.result(entry.id, "masks")
-        if shown is None:
-            continue
-        run, result = shown
+    for entry, (run, result) in read_shown(images, lambda item: study.shown.result(item.id, "masks"), watch):
         assert isinstance(result, CaseResult)
         assert isinstance(entry, ImageEntry)
         for fusion, report in zip(result.fusions, result.reports, strict=True):

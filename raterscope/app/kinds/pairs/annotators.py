@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from raterscope.app.annotator_evidence import (
     Measure,
     Pool,
     blocks,
+    read_shown,
 )
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.pairs.runs import Answered, apply_decisions, plan_of, read_answer
@@ -59,14 +61,7 @@ LISTED = 200
 
 
 def _answers(study: Study, watch: Watch) -> Sequence[Answered]:
-    answers = []
-    questions = study.pair_questions()
-    for done, entry in enumerate(questions):
-        watch(done / len(questions), f"reading the annotators of {entry.name}")
-        answered = read_answer(study, entry)
-        if answered is not None:
-            answers.append(answered)
-    return answers
+    return [answer for _, answer in read_shown(study.pair_questions(), partial(read_answer, study), watch)]
 
 
 def evidence(study: Study, watch: Watch) -> Evidence | None:
