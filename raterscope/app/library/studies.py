@@ -6,7 +6,6 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, Self
 
 from raterscope.algorithms.clicks.robustness import run_notices
@@ -66,12 +65,7 @@ class OpenStudy:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QImage
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtWidgets import QMessageBox, QTabWidget, QWidget
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
@@ -21,6 +21,7 @@ from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.records import ImageEntry
 from raterscope.widgets.painting import PictureShelf
+from raterscope.widgets.panels.task_content import TaskContentView
 
 SIDE = 256
 KEPT = 1000
@@ -135,6 +136,29 @@ def _small(path: Path) -> NDArray[np.uint8] | None:
     image = Image.fromarray(pixels).convert("RGB")
     image.thumbnail((SIDE, SIDE))
     return np.ascontiguousarray(image, dtype=np.uint8)
+
+
+class ContentTab:
+    """Tab of the centre that shows the content of a task, opened and left by the same action."""
+
+    def __init__(self, tabs: QTabWidget, view: TaskContentView) -> None:
+        self._tabs, self._view = tabs, view
+        self._before = 0
+        view.back_wanted.connect(self.toggle)
+        view.link_chosen.connect(partial(ask_to_open, view))
+
+    @property
+    def open(self) -> bool:
+        """Whether the tab is the current one."""
+        return self._tabs.currentWidget() is self._view
+
+    def toggle(self) -> None:
+        """Show the content, or the tab that was current before."""
+        if self.open:
+            self._tabs.setCurrentIndex(self._before)
+        else:
+            self._before = self._tabs.currentIndex()
+            self._tabs.setCurrentWidget(self._view)
 
 
 LONGEST_SIDE = 4096

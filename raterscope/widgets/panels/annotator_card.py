@@ -19,7 +19,7 @@ from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.panels.pair_browser import CLEARED, DECISIONS, OPEN, PairGrid
-from raterscope.widgets.parts import ElidedLabel, Header, plain_label, rule
+from raterscope.widgets.parts import ElidedLabel, Header, placeholder, plain_label, rule
 from raterscope.widgets.tables.annotator_grid import paint_interval
 from raterscope.widgets.theme import set_lengths
 
@@ -131,8 +131,7 @@ class AnnotatorCard(QWidget):
         set_lengths(self, minimumWidth=NARROWEST)
         self.header = Header("Annotator")
         set_lengths(self.header, minimumHeight=20)
-        nothing = plain_label(NOTHING, "second", wrap=True)
-        nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        nothing = placeholder(NOTHING)
         nothing.setContentsMargins(12, 0, 12, 0)
         self._pages = stacked(nothing, self._card())
         top = vertical(self.header, margins=(12, 12, 12, 4))

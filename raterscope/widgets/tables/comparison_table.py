@@ -16,13 +16,13 @@ from PySide6.QtWidgets import (
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
 from raterscope.text import UNKNOWN, estimate
 from raterscope.widgets import theme
-from raterscope.widgets.parts import Header, plain_label, plain_tip
+from raterscope.widgets.layouts import vertical
+from raterscope.widgets.parts import Header, placeholder, plain_tip
 from raterscope.widgets.theme import set_lengths
 
 _SIDE, _ABOVE = 8, 3
@@ -130,8 +130,7 @@ class ComparisonTable(QWidget):
         super().__init__()
         theme.set_role(self, "panel")
         self.header = Header("Runs compared")  # header of the table, to add widgets to
-        self._nothing = plain_label(nothing, "second", wrap=True)
-        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._nothing = placeholder(nothing)
         self._model = _ComparisonModel(tuple(measures), self, subject)
         self.view = _Table()
         self.view.setModel(self._model)
@@ -149,12 +148,8 @@ class ComparisonTable(QWidget):
         header.setHighlightSections(False)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 12, 4)
-        column.setSpacing(4)
-        column.addWidget(self.header)
-        column.addWidget(self._nothing, 1)
-        column.addWidget(self.view, 1)
+        rows = (self._nothing, 1), (self.view, 1)
+        vertical(self.header, *rows, inside=self, margins=(12, 8, 12, 4), spacing=4)
         self.view.selectionModel().currentRowChanged.connect(self._on_current)
         self.set_rows(())
 

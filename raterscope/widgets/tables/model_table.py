@@ -10,19 +10,18 @@ from PySide6.QtCore import QModelIndex, QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import (
     QHeaderView,
-    QStackedWidget,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from raterscope.text import small_figure
 from raterscope.widgets import theme
+from raterscope.widgets.layouts import stacked, vertical
 from raterscope.widgets.painting import paint_rater, paint_words
-from raterscope.widgets.parts import Header, plain_label, plain_tip
-from raterscope.widgets.tables.rows import ROW, Index, RowsModel, row_view, select_row
+from raterscope.widgets.parts import Header, placeholder, plain_tip
+from raterscope.widgets.tables.rows import ROW, Index, RowsModel, row_named, row_view, select_row
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 NOTHING = "Press Fuse (F5) to see the model's estimates for each rater."
@@ -72,22 +71,15 @@ class ModelTable(QWidget):
         super().__init__()
         theme.set_role(self, "panel")
         self.header = Header("Model estimates")
-        self._nothing = plain_label(NOTHING, "second", wrap=True)
-        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._nothing = placeholder(NOTHING)
         self.model = _Model(self)
         self.view = row_view(self.model, _Delegate(), "Model estimates for each rater")
         head = self.view.horizontalHeader()
         head.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         set_lengths(head, minimumSectionSize=40)
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._nothing)
-        self._pages.addWidget(self.view)
+        self._pages = stacked(self._nothing, self.view)
         self.setFocusProxy(self.view)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 12, 4)
-        column.setSpacing(4)
-        column.addWidget(self.header)
-        column.addWidget(self._pages, 1)
+        vertical(self.header, (self._pages, 1), inside=self, margins=(12, 8, 12, 4), spacing=4)
         self._quiet = False
         self.view.selectionModel().currentRowChanged.connect(self._on_current)
         theme.notifier().changed.connect(self._settle)
@@ -110,9 +102,8 @@ class ModelTable(QWidget):
 
     def select(self, name: str | None) -> None:
         """Select a rater, without a signal; None clears the selection."""
-        row = next((row for row in range(self.model.rowCount()) if self.model.at(row).name == name), -1)
         self._quiet = True
-        select_row(self.view, row)
+        select_row(self.view, row_named(self.model, name))
         self._quiet = False
 
     def _on_current(self, index: QModelIndex) -> None:

@@ -11,18 +11,26 @@ from PySide6.QtCore import QModelIndex, QObject, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QColor, QContextMenuEvent, QFont, QFontMetrics, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QHeaderView,
-    QStackedWidget,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from raterscope.widgets import theme
+from raterscope.widgets.layouts import stacked, vertical
 from raterscope.widgets.painting import paint_bar, paint_rater, paint_words, rater_colour, readable
-from raterscope.widgets.parts import Header, Menu, plain_label, plain_tip
-from raterscope.widgets.tables.rows import ROW, Index, RowKeys, RowsModel, keys_in, row_view, select_row
+from raterscope.widgets.parts import Header, Menu, placeholder, plain_tip
+from raterscope.widgets.tables.rows import (
+    ROW,
+    Index,
+    RowKeys,
+    RowsModel,
+    keys_in,
+    row_named,
+    row_view,
+    select_row,
+)
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 HELP = {
@@ -111,10 +119,6 @@ class RaterModel(RowsModel[RaterRow]):
     def known(self, column: str) -> bool:
         """Return True if a column has any value."""
         return column == "rater" or not all(math.isnan(row.figure(column)) for row in self.rows)
-
-    def row_of(self, name: str | None) -> int:
-        """Return the row of a rater, -1 for none."""
-        return next((row for row in range(self.rowCount()) if self.at(row).name == name), -1)
 
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
@@ -220,12 +224,9 @@ class RaterTable(QWidget):
         header = self.view.horizontalHeader()
         set_lengths(header, minimumSectionSize=min(WIDTHS.values()))
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        self._nothing = plain_label(NOTHING, "second", wrap=True)
+        self._nothing = placeholder(NOTHING)
         self._nothing.setContentsMargins(12, 0, 12, 0)
-        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._nothing)
-        self._pages.addWidget(self.view)
+        self._pages = stacked(self._nothing, self.view)
         self._solo = self._action("Show alone", self.toggle_solo)
         self._hide = self._action("Hide", self.toggle_hidden)
         self._exclude = self._action("Exclude…", self._on_exclude)
@@ -233,11 +234,7 @@ class RaterTable(QWidget):
         self._everybody.triggered.connect(self.show_everybody)
         RowKeys(self.view, self._solo, self._hide, self._exclude, self._has_current)
         self.setFocusProxy(self.view)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 8, 0, 0)
-        column.setSpacing(4)
-        column.addWidget(self._header)
-        column.addWidget(self._pages, 1)
+        vertical(self._header, (self._pages, 1), inside=self, margins=(0, 8, 0, 0), spacing=4)
         self._quiet = False
         self.view.selectionModel().currentRowChanged.connect(self._on_current)
         theme.notifier().changed.connect(self._set_widths)
@@ -260,9 +257,8 @@ class RaterTable(QWidget):
 
     def select(self, name: str | None) -> None:
         """Select a rater, without a signal; None clears the selection."""
-        row = self.model.row_of(name)
         self._quiet = True
-        select_row(self.view, row)
+        select_row(self.view, row_named(self.model, name))
         self._quiet = False
 
     @property
@@ -341,7 +337,7 @@ class RaterTable(QWidget):
         name = self.current
         if name is None:
             return
-        out = self.model.at(self.model.row_of(name)).excluded
+        out = self.model.at(row_named(self.model, name)).excluded
         self._solo.setText("Show all raters" if self.model.solo == name else "Show alone")
         self._hide.setText("Show" if name in self.model.hidden else "Hide")
         self._exclude.setText(f"Restore {name}" if out else f"Exclude {name}…")
@@ -353,7 +349,7 @@ class RaterTable(QWidget):
         menu.popup(event.globalPos())
 
     def _on_exclude(self, name: str) -> None:
-        out = self.model.at(self.model.row_of(name)).excluded
+        out = self.model.at(row_named(self.model, name)).excluded
         (self.include_requested if out else self.exclude_requested).emit(name)
 
     def _on_current(self, index: QModelIndex) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from PySide6.QtCore import QAbstractTableModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtGui import QAction, QKeyEvent
@@ -154,6 +154,11 @@ def select_row(view: QTableView, row: int) -> None:
     else:
         view.selectRow(row)
         view.scrollTo(view.model().index(row, 0))
+
+
+def row_named(model: RowsModel[Any], name: str | None) -> int:
+    """Return the row of the record with a name, -1 for none."""
+    return next((row for row in range(model.rowCount()) if model.at(row).name == name), -1)
 
 
 def _unknown(key: float | str) -> bool:

@@ -22,7 +22,7 @@ from raterscope.app.study.labels import read_contents
 from raterscope.app.study.records import ImageEntry
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.labels.tasks import TaskReview
-from raterscope.app.workspaces.task_pictures import ask_to_open, load_picture
+from raterscope.app.workspaces.task_pictures import ContentTab, load_picture
 from raterscope.widgets.panels.task_content import TaskContent
 
 
@@ -84,26 +84,15 @@ class TaskContents(LabelsPart):
     def __init__(self, core: LabelsCore, tasks: TaskReview) -> None:
         super().__init__(core)
         self._view = core.screen.content
-        self._tabs = core.screen.middle_tabs
+        self.tab = ContentTab(core.screen.middle_tabs, self._view)
         self._tasks = tasks
-        self._before = 0
         self._content: TaskContent | None = None
         self._reading, self._loading = LatestTask(), LatestTask()
         tasks.selected.connect(self._show)
         core.session.cleared.connect(self._clear)
-        self._tabs.currentChanged.connect(self._show)
-        self._view.back_wanted.connect(self.toggle)
+        core.screen.middle_tabs.currentChanged.connect(self._show)
         self._film: Path | None = None
         self._view.film_wanted.connect(self._open_film)
-        self._view.link_chosen.connect(partial(ask_to_open, self._view))
-
-    def toggle(self) -> None:
-        """Show the task in the centre, or the view that was there before."""
-        if self._tabs.currentWidget() is self._view:
-            self._tabs.setCurrentIndex(self._before)
-        else:
-            self._before = self._tabs.currentIndex()
-            self._tabs.setCurrentWidget(self._view)
 
     def _clear(self) -> None:
         self._reading.cancel()
@@ -116,7 +105,7 @@ class TaskContents(LabelsPart):
         task = self._tasks.current
         if task is None:
             self._clear()
-        elif self._tabs.currentWidget() is self._view:
+        elif self.tab.open:
             scene = self._session.scene
             name = scene.labels.tasks[task]
             if self._content is None or self._content.name != name:

@@ -135,7 +135,7 @@ class LabelsWorkspace(LabelsScreen):
             ("Decide for the parent class", "P", self.tasks.decide_parent),
             ("Mark the task as gold, or remove the mark", "G", self.tasks.mark_gold),
             ("Find a class by its name", "/", self.task_panel.find_class),
-            ("Show the task large, or the annotators again", "D", self.task_contents.toggle),
+            ("Show the task large, or the annotators again", "D", self.task_contents.tab.toggle),
             ("Budget of votes to ask for", "B", self.active_learning.ask_budget),
             ("Exclude selected annotators", "X", self.exclusion_preview.begin),
             ("Comment on the selection", Comments.KEY, self.comments.begin),

@@ -15,7 +15,7 @@ from raterscope.app.study import Study
 from raterscope.app.study.labels import read_contents, split_comparison
 from raterscope.app.workspaces.pairs.scene import Scene
 from raterscope.app.workspaces.pairs.screen import PairsCore, PairsPart
-from raterscope.app.workspaces.task_pictures import ask_to_open, load_picture
+from raterscope.app.workspaces.task_pictures import ContentTab, load_picture
 from raterscope.widgets.panels.task_content import TaskContent
 
 GAP = 0.05
@@ -33,8 +33,8 @@ class ComparisonContents(PairsPart):
 
     def __init__(self, core: PairsCore) -> None:
         super().__init__(core)
-        self._view, self._tabs = core.screen.content, core.screen.middle_tabs
-        self._before = 0
+        self._view = core.screen.content
+        self.tab = ContentTab(core.screen.middle_tabs, self._view)
         self._comparison: int | None = None
         self._drawn: int | None = None
         self._content: TaskContent | None = None
@@ -45,17 +45,7 @@ class ComparisonContents(PairsPart):
         core.session.scene_changed.connect(self._clear)
         core.session.cleared.connect(self._clear)
         core.session.scene_amended.connect(self._draw_again)
-        self._tabs.currentChanged.connect(self._draw)
-        self._view.back_wanted.connect(self.toggle)
-        self._view.link_chosen.connect(partial(ask_to_open, self._view))
-
-    def toggle(self) -> None:
-        """Show the comparison in the centre, or the view that was there before."""
-        if self._tabs.currentWidget() is self._view:
-            self._tabs.setCurrentIndex(self._before)
-        else:
-            self._before = self._tabs.currentIndex()
-            self._tabs.setCurrentWidget(self._view)
+        core.screen.middle_tabs.currentChanged.connect(self._draw)
 
     def show(self, comparison: int) -> None:
         """Show a comparison."""
@@ -74,7 +64,7 @@ class ComparisonContents(PairsPart):
 
     @while_shown
     def _draw(self, _tab: int = 0) -> None:
-        if self._tabs.currentWidget() is not self._view or self._comparison in (None, self._drawn):
+        if not self.tab.open or self._comparison in (None, self._drawn):
             return
         assert self._comparison is not None
         self._drawn = self._comparison

@@ -122,7 +122,7 @@ class PairsWorkspace(PairsScreen):
             ("Skip", "S", partial(self.bias_review.judge, "skip")),
             ("Exclude flagged annotators", "X", self._exclude_flagged),
             ("Exclude annotator, or restore", "Shift+X", self.bias_review.exclusions.exclude),
-            ("Show the comparison large, or the biases again", "D", self.contents.toggle),
+            ("Show the comparison large, or the biases again", "D", self.contents.tab.toggle),
             ("Comment on the selection", Comments.KEY, self.comments.begin),
             *self.core.navigation_actions("question"),
             ("Leave the panel", "Esc", self.close_fuse_panel),

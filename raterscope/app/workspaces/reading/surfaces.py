@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from raterscope.app.errors import counted
 from raterscope.app.formats.masks.collector import crop
@@ -116,9 +116,7 @@ def make_surface(assignment: Assignment) -> Surface:
 
 
 def _fill(surface: QWidget, widget: QWidget) -> None:
-    column = QVBoxLayout(surface)
-    column.setContentsMargins(0, 0, 0, 0)
-    column.addWidget(widget)
+    vertical(widget, inside=surface, spacing=None)
     surface.setFocusProxy(widget)
 
 
