@@ -347,7 +347,7 @@ def write_samples(study: Study, request: Request, watch: Watch) -> list[Path]:
 def write_sessions(study: Study, request: Request, watch: Watch) -> list[Path]:
     """Write the sessions of each expert, and all of an expert together. See `Writer`."""
     from raterscope.app.formats.output_files import format_number, write_table
-    from raterscope.app.study.review_sessions import read_sessions
+    from raterscope.app.study.expert_agreement import read_sessions
 
     watch(0.0, "writing review sessions")
     paces = read_sessions(study.decisions())

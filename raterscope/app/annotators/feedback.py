@@ -16,8 +16,7 @@ import numpy as np
 from raterscope import __version__
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.annotator_evidence import Course
-from raterscope.app.annotators.table import AnnotatorTable, Value, read_annotators, read_courses
-from raterscope.app.annotators.unusual import find_unusual
+from raterscope.app.annotators.table import AnnotatorTable, Value, find_unusual, read_annotators, read_courses
 from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.page.contents import Contents, Gallery, Picture, Prose, Section, Table

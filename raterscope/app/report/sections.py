@@ -29,8 +29,8 @@ from raterscope.app.review import (
 )
 from raterscope.app.review.decision import target_of
 from raterscope.app.study import RunEntry
+from raterscope.app.study.expert_agreement import PAUSE, read_sessions
 from raterscope.app.study.records import CohortCase, ReaderStudy
-from raterscope.app.study.review_sessions import PAUSE, read_sessions
 from raterscope.figures.drawing import LINES, paper_line
 from raterscope.resources.bibliography import cite, cited_keys, references_text
 from raterscope.text import estimate, part_of_one

@@ -11,11 +11,11 @@ from scipy import stats
 from raterscope.app.annotator_evidence import Pool
 from raterscope.app.annotators.table import (
     effects_of_exclusion,
+    find_unusual,
     preview_change,
     read_annotators,
     read_courses,
 )
-from raterscope.app.annotators.unusual import find_unusual
 from raterscope.app.cli.program import main
 from raterscope.app.kinds.clicks.runs import gather as gather_clicks
 from raterscope.app.kinds.labels.runs import gather as gather_labels

@@ -3,8 +3,7 @@
 import numpy as np
 
 from raterscope.app.annotator_evidence import Evidence, Measure
-from raterscope.app.annotators.table import AnnotatorTable
-from raterscope.app.annotators.unusual import find_unusual
+from raterscope.app.annotators.table import AnnotatorTable, find_unusual
 
 
 def test_many_votes_precede_few_at_the_same_accuracy() -> None:

@@ -7,7 +7,7 @@ import pytest
 from raterscope.app.cli import main
 from raterscope.app.review import Decision, SpotSubject, TaskSubject
 from raterscope.app.study import Study
-from raterscope.app.study.review_sessions import read_sessions
+from raterscope.app.study.expert_agreement import read_sessions
 from tests.app.tables import rows_of
 
 START = datetime(2026, 5, 4, 8, 0, tzinfo=UTC)

@@ -11,8 +11,7 @@ from PySide6.QtCore import QPoint, Qt
 
 from raterscope.algorithms.masks.surface import extract_surface
 from raterscope.widgets.volume import surface_view
-from raterscope.widgets.volume.camera import Camera
-from raterscope.widgets.volume.surface_view import NO_OPENGL, SurfaceModel, Wireframe
+from raterscope.widgets.volume.surface_view import NO_OPENGL, Camera, SurfaceModel, Wireframe
 from tests.widgets.pixels import pixels_of
 from tests.widgets.volume.viewing import GRID, LEFT, ball, drag
 

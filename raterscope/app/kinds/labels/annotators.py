@@ -33,7 +33,6 @@ from raterscope.app.annotator_evidence import (
     read_shown,
 )
 from raterscope.app.errors import counted, plain
-from raterscope.app.kinds.labels.agreement import last_votes
 from raterscope.app.kinds.labels.exports import apply_decisions
 from raterscope.app.kinds.labels.fusion_tables import accuracies, counted_votes
 from raterscope.app.kinds.labels.report.sections import thumbnails
@@ -44,6 +43,7 @@ from raterscope.app.kinds.labels.runs import (
     programs_of_run,
     read_answer,
 )
+from raterscope.app.kinds.labels.variability import last_votes, measure_agreement
 from raterscope.app.page.contents import Block, Gallery, Picture, Section, Table
 from raterscope.app.review import fold
 from raterscope.app.study import Study
@@ -338,8 +338,6 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
 
 def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Agreement]:
     """Return Krippendorff's alpha of annotators, nominal, by question; see `AnnotatorFunctions`."""
-    from raterscope.app.kinds.labels.agreement import measure_agreement
-
     state, found = fold(study.decisions()), []
     for entry, step in steps_of(watch, study.questions()):
         step(0.0, "measuring agreement")

@@ -30,15 +30,6 @@ from raterscope.app.formats.labels.writing import (
     write_votes,
 )
 from raterscope.app.formats.output_files import format_number, write_table
-from raterscope.app.kinds.labels.agreement import (
-    AGREEMENT,
-    TagSet,
-    agreement_rows,
-    find_tag_sets,
-    tag_columns,
-    tag_rows,
-    write_tag_agreement,
-)
 from raterscope.app.kinds.labels.assignments import ASSIGNMENTS, Budget, assign, assignment_rows, read_budget
 from raterscope.app.kinds.labels.community_charts import GroupedAnswer
 from raterscope.app.kinds.labels.cost import COST, cost_rows, measure_cost
@@ -54,7 +45,17 @@ from raterscope.app.kinds.labels.fusion_tables import (
     write_annotators_table,
 )
 from raterscope.app.kinds.labels.runs import Answered, Question, groups_of, plan_of, read_answer
-from raterscope.app.kinds.labels.variability import label_statistics, measure_labels
+from raterscope.app.kinds.labels.variability import (
+    AGREEMENT,
+    TagSet,
+    agreement_rows,
+    find_tag_sets,
+    label_statistics,
+    measure_labels,
+    tag_columns,
+    tag_rows,
+    write_tag_agreement,
+)
 from raterscope.app.page.variability import COLUMNS, statistic_rows
 from raterscope.app.review import ReviewState, fold
 from raterscope.app.study import Study

@@ -10,8 +10,7 @@ import numpy as np
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.annotator_evidence import Course, Evidence, Measure
-from raterscope.app.annotators.table import AnnotatorTable, Value
-from raterscope.app.annotators.unusual import Unusual, find_unusual
+from raterscope.app.annotators.table import AnnotatorTable, Unusual, Value, find_unusual
 from raterscope.app.errors import counted
 from raterscope.app.kinds.registry import KINDS
 from raterscope.text import estimate, figure, part_of_one

@@ -9,8 +9,8 @@ import raterscope as rs
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.app.cli import main
 from raterscope.app.importing import read_files, store
-from raterscope.app.kinds.labels.agreement import scales_of
 from raterscope.app.kinds.labels.runs import digest_of, fuse_inputs, gather, keep
+from raterscope.app.kinds.labels.variability import scales_of
 from raterscope.app.study import Study
 from raterscope.app.study.labels import set_scheme
 

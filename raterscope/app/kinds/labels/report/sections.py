@@ -29,7 +29,6 @@ from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.convergence import of_labels
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
-from raterscope.app.kinds.labels.agreement import agreement_table, find_tag_sets, tag_agreement_table
 from raterscope.app.kinds.labels.community_charts import GroupedAnswer
 from raterscope.app.kinds.labels.cost import measure_cost
 from raterscope.app.kinds.labels.cross_validation import cross_validate, load_folds
@@ -63,7 +62,12 @@ from raterscope.app.kinds.labels.runs import (
     read_answer,
     unseen_truths,
 )
-from raterscope.app.kinds.labels.variability import variability_section
+from raterscope.app.kinds.labels.variability import (
+    agreement_table,
+    find_tag_sets,
+    tag_agreement_table,
+    variability_section,
+)
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch
 from raterscope.app.page.pictures import draw_lines, draw_rates, drawing, photograph
 from raterscope.app.page.units import named, run_in_words, significant
