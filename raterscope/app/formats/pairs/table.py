@@ -35,6 +35,7 @@ from raterscope.app.formats.sources import File, open_source
 from raterscope.app.formats.tables import (
     Faults,
     Table,
+    UnknownColumns,
     assign_columns,
     fields_of,
     find_columns,
@@ -179,6 +180,23 @@ _NO_SIDES = (
     "cannot show."
 )
 _WANTED = ("time", "question", "left_picture", "right_picture", "read")
+_ALL_ANNOTATORS = "all annotators"
+_NO_ANNOTATORS = f'No column names the annotators: all comparisons are by "{_ALL_ANNOTATORS}".'
+_SUBJECT = re.compile(r"subj(ect)?[ _-]?(id|no|number|name)?", re.IGNORECASE)
+"""A column of annotators, if no other is: elsewhere a subject is what is annotated."""
+
+_WON = re.compile(
+    r"(winner|won|wins)[ _-]?(model|item|option|response)?[ _-]?(a|b|tie|left|right|1|2)", re.IGNORECASE
+)
+_WON_BY = {
+    "a": "left",
+    "left": "left",
+    "1": "left",
+    "b": "right",
+    "right": "right",
+    "2": "right",
+    "tie": "tie",
+}
 
 
 def read_pair_table(
@@ -194,14 +212,27 @@ def read_pair_table(
     `mapping`: fields of columns, named by hand: see `FIELDS`; and ignore.
     """
     outcome = {} if mapping else find_outcomes(head.table)
-    needed = _NEEDED[:3] if outcome else _NEEDED
-    column, shown = _assign(head.table, needed, mapping or outcome)
-    columns = read_columns(head, column | shown.to_read(), part(watch, 0.0, 0.8))
+    won = find_won_columns(head.table)
+    if mapping and {name for name, field in mapping.items() if field == "choice"} != set(won.values()):
+        won = {}
+    needed = _NEEDED[:3] if outcome or won else _NEEDED
+    by_hand = {**(mapping or outcome), **dict.fromkeys(won.values(), "ignore")}
+    column, shown = _assign(head.table, needed, by_hand), TaskColumns()
+    if not outcome:
+        column, shown = _with_task_columns(head.table, column, by_hand)
+    to_read = column | shown.to_read() | {f"won by {side}": name for side, name in won.items()}
+    columns = read_columns(head, to_read, part(watch, 0.0, 0.8))
     texts = take_contents(columns, shown)
-    filled = find_filled_rows(columns, column, needed, _NEEDED[:3])
-    watch(0.82, "sorting comparisons")
     coded = columns.coded
     fields = fields_of(column) | dict.fromkeys(shown.to_read().values(), "content")
+    if won:
+        coded["choice"] = _choices_of({side: coded.pop(f"won by {side}") for side in won})
+        fields |= dict.fromkeys(won.values(), "choice")
+        column["choice"] = won["left"]
+    filled = find_filled_rows(columns, column, [name for name in needed if name in column], _NEEDED[:3])
+    if "annotator" not in column:
+        coded["annotator"] = Coded([_ALL_ANNOTATORS], np.zeros(len(filled), dtype=np.int32))
+    watch(0.82, "sorting comparisons")
     if outcome:
         _draw_sides(columns)
         fields |= {column["left"]: "winner", column["right"]: "loser"}
@@ -230,23 +261,38 @@ def read_pair_table(
                 else replace(table, columns=fields)
                 for table in _tables(columns, column, words, rows, (left, right, items), step)
             ]
-    if tables and outcome:
-        tables[0] = replace(tables[0], notices=(*tables[0].notices, _NO_SIDES))
+    if tables:
+        notices = [_NO_SIDES] * bool(outcome) + [_NO_ANNOTATORS] * ("annotator" not in column)
+        tables[0] = replace(tables[0], notices=(*tables[0].notices, *notices))
     if not tables:
         problem = f"has no answers; expected {EXPECTED}"
         raise InputError(problem, file=head.table.path, field=column["choice"])
     return tuple(tables)
 
 
-def _assign(
-    table: Table, needed: Sequence[str], mapping: Mapping[str, str] | None
+def _assign(table: Table, needed: Sequence[str], mapping: Mapping[str, str]) -> dict[str, str]:
+    """Assign columns to fields; that of the annotators may be missing."""
+    try:
+        return assign_columns(table, needed, _WANTED, mapping)
+    except UnknownColumns as error:
+        if error.missing != ("annotator",):
+            raise
+    subject = [name for name in table.header if name not in mapping and _SUBJECT.fullmatch(name.strip())]
+    return assign_columns(
+        table,
+        [field for field in needed if field != "annotator"],
+        ("annotator", *_WANTED),
+        {**mapping, **dict.fromkeys(subject[:1], "annotator")},
+    )
+
+
+def _with_task_columns(
+    table: Table, column: dict[str, str], mapping: Mapping[str, str]
 ) -> tuple[dict[str, str], TaskColumns]:
-    """Assign columns to fields, and find those of prompts and answers, to which "question" may belong."""
-    column = assign_columns(table, needed, _WANTED, mapping)
-    by_hand = mapping or {}
-    fields = {field: name for field, name in column.items() if field != "question" or name in by_hand}
-    ignored = [name for name, field in by_hand.items() if field == "ignore"]
-    shown = None if needed == _NEEDED[:3] else find_task_columns(table, [*fields.values(), *ignored])
+    """Find the columns of prompts and answers, to which "question" may belong."""
+    fields = {field: name for field, name in column.items() if field != "question" or name in mapping}
+    ignored = [name for name, field in mapping.items() if field == "ignore"]
+    shown = find_task_columns(table, [*fields.values(), *ignored])
     if shown is None:
         return column, TaskColumns()
     if column.get("question") not in (*shown.prompts, shown.identifier):
@@ -260,6 +306,25 @@ def find_outcomes(table: Table) -> dict[str, str]:
         return {}
     column = find_columns(table, ("winner", "loser"))
     return {} if column is None else {column["winner"]: "left", column["loser"]: "right"}
+
+
+def find_won_columns(table: Table) -> dict[str, str]:
+    """Return the columns of 0 and 1 that state whether left, right or neither won; empty if none do."""
+    if find_columns(table, ("choice",)) or not find_columns(table, ("left", "right")):
+        return {}
+    won = {
+        _WON_BY[match[3].casefold()]: name
+        for name in table.header
+        if (match := _WON.fullmatch(name.strip())) and set(table.column(name)) <= {"0", "1", ""}
+    }
+    return won if {"left", "right"} <= won.keys() else {}
+
+
+def _choices_of(won: Mapping[str, Coded]) -> Coded:
+    """Return the choice of each row: the side whose column alone is 1; empty if there is none."""
+    is_won = np.array([rows_with(column, "1") for column in won.values()])
+    index = np.where(is_won.sum(axis=0) == 1, is_won.argmax(axis=0), len(won))
+    return Coded([*won, ""], index.astype(np.int32))
 
 
 def _draw_sides(columns: Columns) -> None:
@@ -400,7 +465,7 @@ def holds_pairs(table: Table) -> bool:
     The header decides, unless it fits labels too; then the content of the columns decides.
     """
     column = find_columns(table, _COMPARED)
-    if find_outcomes(table):
+    if find_outcomes(table) or find_won_columns(table):
         return True
     if column is None or {"x", "y"} <= {name.casefold().strip() for name in table.header}:
         return False

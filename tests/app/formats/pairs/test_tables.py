@@ -352,3 +352,22 @@ def test_no_other_real_table_is_taken_for_pairs(real_data: Path) -> None:
     others = [path for path in real_data.glob("*/*.csv") if path.parent.name != "pairs"]
     assert others
     assert not [path.name for path in others if has_pairs(path)]
+
+
+def test_columns_of_winners_are_choices(file: Path) -> None:
+    """As in exports of Chatbot Arena for Kaggle, which have no judges."""
+    header = "id,model_a,model_b,winner_model_a,winner_model_b,winner_tie\n"
+    path = written(file, f"{header}1,x,y,1,0,0\n2,y,z,0,1,0\n3,z,x,0,0,1\n4,x,z,0,0,0\n")
+    assert has_pairs(path)
+    table = table_of(path)
+    assert table.annotators == ("all annotators",)
+    assert table.choice.tolist() == [1.0, -1.0, 0.0]
+    assert table.missing == 1
+    assert any("No column names the annotators" in notice for notice in table.notices)
+    by_hand = {name: field for name, field in table.columns.items() if name != "id"}
+    assert table_of(path, {**by_hand, "id": "annotator"}).annotators == ("1", "2", "3", "4")
+
+
+def test_subjects_are_annotators_if_no_other_column_is(file: Path) -> None:
+    path = written(file, "subject,item1,item2,rating\ns1,a,b,2\ns2,b,a,-1\n")
+    assert table_of(path).annotators == ("s1", "s2")
