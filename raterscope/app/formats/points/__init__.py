@@ -7,7 +7,12 @@ from typing import Literal
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.points.collector import UNKNOWN, PointFile, collect_points
-from raterscope.app.formats.points.tables import is_points_layer, read_points_layer
+from raterscope.app.formats.points.tables import (
+    holds_bare_points,
+    is_points_layer,
+    read_bare_points,
+    read_points_layer,
+)
 from raterscope.app.formats.sources import File, is_of_plugin, may_hold_annotations, open_source
 
 __all__ = ["UNKNOWN", "PointFile", "has_points", "read_points"]
@@ -25,7 +30,8 @@ def has_points(file: File) -> Literal["alone", "beside", "nothing"] | None:
     suffix = source.path.suffix.casefold()
     try:
         if suffix in _TABLES and source.path.is_file():  # a pipe can be read only once
-            return "alone" if is_points_layer(source.head().table.header) else None
+            table = source.head().table
+            return "alone" if is_points_layer(table.header) or holds_bare_points(table) else None
         if not may_hold_annotations(source.path) or not source.path.is_file():
             return None
         contents = source.contents("points")
@@ -46,7 +52,8 @@ def read_points(file: File, watch: Watch = silent) -> PointFile:
     source = open_source(file)
     path = source.path
     if path.suffix.casefold() in _TABLES:
-        return read_points_layer(source.table(watch, may_be_empty=True))
+        table = source.table(watch, may_be_empty=True)
+        return read_points_layer(table) if is_points_layer(table.header) else read_bare_points(table)
     document = source.document()
     if document is None or "points" not in document.expected:
         raise InputError(

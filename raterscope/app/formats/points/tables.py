@@ -365,6 +365,23 @@ def is_points_layer(header: Collection[str]) -> bool:
     return {"axis-0", "axis-1"} <= set(header) and "shape-type" not in header
 
 
+def holds_bare_points(table: Table) -> bool:
+    """Return whether a table has x and y but names neither annotators nor images, as ImageJ's results."""
+    names = {name.casefold().strip() for name in table.header}
+    return {"x", "y"} <= names and not any(find_columns(table, (field,)) for field in ("annotator", "image"))
+
+
+def read_bare_points(table: Table) -> PointFile:
+    """Read points of one annotator on one image, which the file's name gives; raises `InputError`."""
+    column = assign_columns(table, ("x", "y"), (), None)
+    faults = Faults(table)
+    x, y = (read_numbers(table, column[field], faults) for field in ("x", "y"))
+    faults.refuse()
+    collector = PointCollector(table.path)
+    collector.add("", "", np.column_stack([x, y]))
+    return collector.file("points")
+
+
 def read_points_layer(table: Table) -> PointFile:
     """Read the points of a napari layer; properties may name annotator and image.
 

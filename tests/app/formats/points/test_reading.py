@@ -230,6 +230,15 @@ class TestOthers:
         assert clicks.annotators == ("a", "b")
         assert (clicks.x.tolist(), clicks.y.tolist()) == ([3.0, 4.5], [2.0, 3.5])
 
+    def test_a_table_of_positions_alone_is_of_the_annotator_and_image_in_its_name(self, written, refusal):
+        """As the results of ImageJ's multi-point tool."""
+        path = written("a.csv", " ,Area,Mean,X,Y\n1,0,120,30.5,40\n2,0,99,7,8.25\n")
+        assert has_points(path) == "alone"
+        assert places(path) == [[30.5, 40.0], [7.0, 8.25]]
+        assert has_points(written("b.csv", "annotator,image,x,y\nkim,a,1,2\n")) is None
+        assert has_points(written("c.csv", "image,x,y\na,1,2\n")) is None
+        assert "line 3, field Y" in refusal(written("d.csv", " ,X,Y\n1,2,3\n2,4,here\n"))
+
     def test_a_layer_without_points_is_of_somebody_who_looked(self, written):
         """As napari 0.9.2 saves an empty layer of points."""
         clicks = read_points(written("a.csv", "index,axis-0,axis-1\n")).clicks
