@@ -6,7 +6,7 @@ What is decided belongs to an item: an image of clicks or masks, a question of l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -169,6 +169,46 @@ def target_of(decision: Decision, find: Find) -> tuple[Decision | None, int]:
             return None, times
         target, times = earlier, times + 1
     return target, times
+
+
+def undone_decisions(decisions: Sequence[Decision]) -> frozenset[int]:
+    """Return the numbers of the decisions that were undone."""
+    dead: set[int] = set()
+    for decision in reversed(decisions):
+        if decision.verb == "undo" and decision.id not in dead and decision.undoes is not None:
+            dead.add(decision.undoes)
+    return frozenset(dead)
+
+
+def undo_and_redo(
+    journal: Sequence[Decision], by_id: Mapping[int, Decision]
+) -> tuple[int | None, int | None]:
+    """Return the decision that Undo takes back and the undo that Redo takes back; None if there is none."""
+    in_effect: dict[int, None] = {}
+    undone: dict[int, int] = {}
+    for decision in journal:
+        if decision.verb != "undo":
+            in_effect[decision.id] = None
+            undone.clear()
+            continue
+        target, times = target_of(decision, by_id.get)
+        if target is None:
+            continue
+        in_effect.pop(target.id, None)
+        undone.pop(target.id, None)
+        if times % 2:
+            undone[target.id] = decision.id
+        else:
+            in_effect[target.id] = None
+    return next(reversed(in_effect), None), next(reversed(undone.values()), None)
+
+
+def touched_items(decision: Decision, by_id: Mapping[int, Decision]) -> set[tuple[str, int]]:
+    """Return the items that a decision affects."""
+    target, _ = target_of(decision, by_id.get)
+    if target is None or target.subject is None:
+        return set()
+    return {(target.subject.kind, item) for item in target.items}
 
 
 def one_by_one(decision: Decision) -> tuple[Decision, ...]:

@@ -14,7 +14,14 @@ from functools import cached_property
 from typing import Any, Literal, Protocol, get_args
 
 from raterscope.app.review.comments import CommentSubject, last_comments
-from raterscope.app.review.decision import Decision, in_words, target_of
+from raterscope.app.review.decision import (
+    Decision,
+    in_words,
+    target_of,
+    touched_items,
+    undo_and_redo,
+    undone_decisions,
+)
 from raterscope.app.review.names import Names, NameSubject, all_names, read_aliases, read_names
 from raterscope.app.review.samples import SampledItem, SampleSubject
 from raterscope.app.review.spots import Control, Flag, Spot, SpotsOfImage
@@ -392,7 +399,7 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
     verbs = {decision.verb for decision in new}
     by_id = {**before._by_id, **{decision.id: decision for decision in new}}
     on = _by_item(new, before._on)
-    touched = {key for decision in new for key in _touched(decision, by_id)}
+    touched = {key for decision in new for key in touched_items(decision, by_id)}
     decided = {key: by_item for key, by_item in before._decided.items() if key not in touched}
     fixed = {key: by_item for key, by_item in before._fixed.items() if key not in touched}
     dead, excluded, weighed, aliases = before._dead, before.excluded, before.weighed, before.aliases
@@ -401,8 +408,8 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
     programs = before.programs
     undoable, redone = (new[-1].id if new else None), None
     if "undo" in verbs:
-        dead = _dead(decisions)
-        undoable, redone = _stacks(decisions, by_id)
+        dead = undone_decisions(decisions)
+        undoable, redone = undo_and_redo(decisions, by_id)
     if not verbs.isdisjoint(("undo", *_OF_NAMES)):
         aliases = read_aliases(decisions, dead)
     if not verbs.isdisjoint(("undo", *_OF_NAMES, *_OF_ANNOTATORS)):
@@ -458,15 +465,6 @@ def _by_item(
             for item in decision.items:
                 more.setdefault((decision.subject.kind, item), []).append(decision)
     return {**before, **{key: (*before.get(key, ()), *by_item) for key, by_item in more.items()}}
-
-
-def _dead(decisions: Sequence[Decision]) -> frozenset[int]:
-    """Name the decisions that were undone."""
-    dead: set[int] = set()
-    for decision in reversed(decisions):
-        if decision.verb == "undo" and decision.id not in dead and decision.undoes is not None:
-            dead.add(decision.undoes)
-    return frozenset(dead)
 
 
 def _set_apart(
@@ -535,14 +533,6 @@ def _samples(
     return last
 
 
-def _touched(decision: Decision, by_id: Mapping[int, Decision]) -> set[tuple[str, int]]:
-    """Return the items that a decision affects."""
-    target, _ = target_of(decision, by_id.get)
-    if target is None or target.subject is None:
-        return set()
-    return {(target.subject.kind, item) for item in target.items}
-
-
 def undo(state: ReviewState, decision: int | None = None) -> Decision | None:
     """Make the decision that undoes the last one or a given one; None if there is none.
 
@@ -595,24 +585,3 @@ def differ(previous: ReviewState, current: ReviewState, kind: str, item: int | N
         return True
     items = {*previous.items(kind), *current.items(kind)} if item is None else {item}
     return any(previous.fixed(kind, item_id) != current.fixed(kind, item_id) for item_id in items)
-
-
-def _stacks(journal: Sequence[Decision], by_id: Mapping[int, Decision]) -> tuple[int | None, int | None]:
-    """Return the decision that Undo takes back and the undo that Redo takes back; None if there is none."""
-    in_effect: dict[int, None] = {}
-    undone: dict[int, int] = {}
-    for decision in journal:
-        if decision.verb != "undo":
-            in_effect[decision.id] = None
-            undone.clear()
-            continue
-        target, times = target_of(decision, by_id.get)
-        if target is None:
-            continue
-        in_effect.pop(target.id, None)
-        undone.pop(target.id, None)
-        if times % 2:
-            undone[target.id] = decision.id
-        else:
-            in_effect[target.id] = None
-    return next(reversed(in_effect), None), next(reversed(undone.values()), None)

@@ -24,7 +24,7 @@ from raterscope.app.study.masks import store_codings, stored_codings
 from raterscope.app.study.merging import MergedRuns
 from raterscope.app.study.records import MarksRecord, RunEntry, StudyError
 from raterscope.app.study.references import stored_path
-from raterscope.app.study.rows import DECISION, GRID, IMAGE, decision_row
+from raterscope.app.study.rows import GRID, IMAGE, write_decision
 from raterscope.app.study.study import Study
 from raterscope.app.study.vote_sets import PairsRecord, VotesRecord
 
@@ -280,10 +280,7 @@ def _copy_decisions(source: Study, target: Study, new: sqlite3.Connection, numbe
         last += 1
         number[decision.id] = last
         copy = replace(copy, id=last, run=numbers.runs.get(decision.run or 0))
-        new.execute(
-            f"INSERT INTO decisions({', '.join(DECISION)}) VALUES ({', '.join('?' * len(DECISION))})",
-            decision_row(copy),
-        )
+        write_decision(new, copy)
     return last
 
 

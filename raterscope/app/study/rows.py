@@ -7,7 +7,7 @@ import math
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,17 @@ from raterscope.algorithms.masks.grid import Grid, GridError
 from raterscope.app.errors import plain
 from raterscope.app.formats.tables import FARTHEST
 from raterscope.app.review import SUBJECTS, Decision
-from raterscope.app.study.arrays import read_object
+from raterscope.app.study.arrays import read_object, write_object
 from raterscope.app.study.kinds import STORED
-from raterscope.app.study.records import ImageEntry, MarksRecord, QuestionEntry, RunEntry, Scheme, StudyError
+from raterscope.app.study.records import (
+    ImageEntry,
+    MarksRecord,
+    QuestionEntry,
+    RunEntry,
+    Scheme,
+    StudyError,
+    user_name,
+)
 
 IMAGE = ("id", "name", "path", "width", "height", "size", "digest", "pixel_size")
 GRID = ("slices", "affine", "calibrated", "modality", "identifier", "slice_offsets")
@@ -141,6 +149,49 @@ def decision_of(row: tuple[Any, ...], path: Path) -> Decision:
     except (ValueError, TypeError, KeyError, msgspec.MsgspecError) as error:
         raise StudyError(f"is damaged: decision {row[0]} cannot be read", file=path) from error
     return decision
+
+
+def read_decisions(connection: sqlite3.Connection, path: Path) -> list[Decision]:
+    """Read all decisions, oldest first."""
+    rows = connection.execute(f"SELECT {', '.join(DECISION)} FROM decisions ORDER BY id")
+    return [decision_of(row, path) for row in rows]
+
+
+def append_decision(connection: sqlite3.Connection, path: Path, decision: Decision) -> Decision:
+    """Append a decision to the journal; see `Study.record`."""
+    (number,) = connection.execute("SELECT ifnull(max(id), 0) + 1 FROM decisions").fetchone()
+    if decision.undoes is not None:
+        _refuse_vain_undo(connection, path, decision.undoes, number)
+    settled = decision.settled
+    written = replace(
+        decision, id=number, at=decision.at or datetime.now(UTC), settled=None,
+        who=decision.who or user_name(),
+        voxels=None if settled is None else write_object(connection, settled),
+    )  # fmt: skip
+    write_decision(connection, written)
+    return written
+
+
+def write_decision(connection: sqlite3.Connection, decision: Decision) -> None:
+    """Insert the row of a decision."""
+    connection.execute(
+        f"INSERT INTO decisions({', '.join(DECISION)}) VALUES ({', '.join('?' * len(DECISION))})",
+        decision_row(decision),
+    )
+
+
+def _refuse_vain_undo(connection: sqlite3.Connection, path: Path, target: int, number: int) -> None:
+    """Refuse to undo a decision that does not exist or is undone already."""
+    if not 0 < target < number:
+        raise StudyError(f"has no decision number {target} to undo", file=path)
+    dead: set[int] = set()
+    for undo, undoes in connection.execute(
+        "SELECT id, undoes FROM decisions WHERE undoes IS NOT NULL ORDER BY id DESC"
+    ):
+        if undo not in dead:
+            dead.add(undoes)
+    if target in dead:
+        raise StudyError(f"has decision number {target} undone already", file=path)
 
 
 def read_imports(

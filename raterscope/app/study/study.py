@@ -6,8 +6,6 @@ import sqlite3
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +19,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, VolumeFile
 from raterscope.app.review import Decision, standing_names
-from raterscope.app.study.arrays import read_object, write_object
+from raterscope.app.study.arrays import read_object
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.file_digests import digest_of_images
 from raterscope.app.study.imports import assign_images, kind_of, write_marks
@@ -37,7 +35,6 @@ from raterscope.app.study.records import (
     RunEntry,
     StudyError,
     TruePoints,
-    user_name,
 )
 from raterscope.app.study.references import (
     ImageNames,
@@ -52,10 +49,9 @@ from raterscope.app.study.references import (
 )
 from raterscope.app.study.renaming import renamed_marks
 from raterscope.app.study.rows import (
-    DECISION,
-    decision_of,
-    decision_row,
+    append_decision,
     question_of,
+    read_decisions,
     read_imports,
     read_marks,
 )
@@ -556,26 +552,12 @@ class Study:
             `voxels` in place of `settled`.
         """
         with self.change():
-            (number,) = self._connection.execute("SELECT ifnull(max(id), 0) + 1 FROM decisions").fetchone()
-            if decision.undoes is not None:
-                self._refuse_vain_undo(decision.undoes, number)
-            settled = decision.settled
-            written = replace(
-                decision, id=number, at=decision.at or datetime.now(UTC), settled=None,
-                who=decision.who or user_name(),
-                voxels=None if settled is None else write_object(self._connection, settled),
-            )  # fmt: skip
-            self._connection.execute(
-                f"INSERT INTO decisions({', '.join(DECISION)}) VALUES ({', '.join('?' * len(DECISION))})",
-                decision_row(written),
-            )
-        return written
+            return append_decision(self._connection, self.path, decision)
 
     def decisions(self) -> list[Decision]:
         """List all decisions, oldest first."""
         with self.reading():
-            rows = self._connection.execute(f"SELECT {', '.join(DECISION)} FROM decisions ORDER BY id")
-            return [decision_of(row, self.path) for row in rows]
+            return read_decisions(self._connection, self.path)
 
     @property
     def has_new_names(self) -> bool:
@@ -605,16 +587,3 @@ class Study:
         if STORED[kind].by_question:
             return self.names()[kind, item]
         return self.image(item).name
-
-    def _refuse_vain_undo(self, target: int, number: int) -> None:
-        """Refuse to undo a decision that does not exist or is undone already."""
-        if not 0 < target < number:
-            raise StudyError(f"has no decision number {target} to undo", file=self.path)
-        dead: set[int] = set()
-        for undo, undoes in self._connection.execute(
-            "SELECT id, undoes FROM decisions WHERE undoes IS NOT NULL ORDER BY id DESC"
-        ):
-            if undo not in dead:
-                dead.add(undoes)
-        if target in dead:
-            raise StudyError(f"has decision number {target} undone already", file=self.path)
