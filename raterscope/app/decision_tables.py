@@ -90,7 +90,7 @@ class _Problem(Exception):  # noqa: N818 - of a row, collected with the others
 
 
 class _Reader:
-    """Reads the decisions of a table, and collects problems."""
+    """Reader of a table's decisions, and the problems in it."""
 
     def __init__(self, study: Study, table: Table) -> None:
         self.problems: list[str] = []

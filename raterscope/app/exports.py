@@ -116,7 +116,7 @@ class Written:
 
 
 class Writer(Protocol):
-    """Writes what is requested of a study."""
+    """Function that writes what is requested of a study."""
 
     def __call__(self, study: Study, request: Request, watch: Watch) -> list[Path]:
         """Write, and give the files."""

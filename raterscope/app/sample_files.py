@@ -34,7 +34,7 @@ class Demonstrated(NamedTuple):
 
 
 class ImportFiles(Protocol):
-    """Reads files into a study."""
+    """Function that reads files into a study."""
 
     def __call__(
         self, study: Study, paths: Sequence[Path], watch: Watch = silent, *, structure: str | None = None
@@ -43,7 +43,7 @@ class ImportFiles(Protocol):
 
 
 class WriteReport(Protocol):
-    """Writes the report of a study."""
+    """Function that writes the report of a study."""
 
     def __call__(self, study: Study, path: Path, watch: Watch = silent) -> object:
         """Write it as HTML or PDF, as the name ends."""

@@ -463,7 +463,7 @@ class Step(NamedTuple):
 
 
 class Tour(QWidget):
-    """Covers the window but for one region; Enter goes on, Esc leaves."""
+    """Cover of the window but for one region; Enter goes on, Esc leaves."""
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)

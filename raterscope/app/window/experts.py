@@ -74,7 +74,7 @@ def _of_experts(experts: Mapping[str, int]) -> str:
 
 
 class ExpertStudies(QObject):
-    """Makes copies for second readers, and merges the open study with another copy of it."""
+    """Copies for second readers, and the merging of another copy into the open study."""
 
     message = Signal(str)  # the outcome
 

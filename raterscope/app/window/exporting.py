@@ -69,7 +69,7 @@ def menu_entries(kind: str, *, readers: bool = False) -> Iterator[tuple[str, Exp
 
 
 class StudyExporter(QObject):
-    """Asks for a file or folder, and exports to it in the study's thread."""
+    """Exports of the open study to a chosen file or folder, in the study's thread."""
 
     message = Signal(str)  # exported files
 

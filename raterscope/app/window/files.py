@@ -110,7 +110,7 @@ INPUTS = (
 
 
 class FileActions(QObject):
-    """Asks for files and folders, and runs the commands of the menu on them."""
+    """Commands of the menu on files and folders, which they ask for."""
 
     message = Signal(str)  # the outcome; empty when the message before was about another study
     searched = Signal()  # a search for missing images ended: earlier messages about them may be outdated
@@ -305,7 +305,7 @@ def _find_images(folder: Path, study: Study, _watch: Watch) -> str:
 
 
 class Reproduction(QObject):
-    """Asks which data to simulate or which papers to reproduce, and does it in a thread."""
+    """Simulation of data and reproduction of papers, chosen in a dialog, in a thread."""
 
     begun = Signal(object)  # a simulation, which every workspace shows with Cancel
     # message, refused: the outcome, and errors
@@ -391,7 +391,7 @@ class CohortBar(ActionBar):
 
 
 class CohortCases(QObject):
-    """Shows which cases of the open study's cohort have no results."""
+    """List of the cases of the open study's cohort that have no results."""
 
     def __init__(self, document: Document, bar: CohortBar, window: QWidget) -> None:
         super().__init__(window)

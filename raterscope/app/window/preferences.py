@@ -181,7 +181,7 @@ def change_text_size(steps: int) -> int:
 
 
 class SystemThemeFollower(QObject):
-    """Follows the system's colour scheme while the chosen theme is system."""
+    """Link to the system's colour scheme, while the chosen theme is system."""
 
     def __init__(self, application: QApplication) -> None:
         super().__init__(application)

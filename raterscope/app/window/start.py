@@ -35,7 +35,7 @@ SHOWN = 5
 
 
 class StartScreen(QObject):
-    """Fills the start page and does what is chosen on it."""
+    """Start page with its contents and the actions that are chosen on it."""
 
     begun = Signal(object)  # a sample is being made, which the window shows with Cancel
     refused = Signal(str)  # why a sample could not be made

@@ -62,7 +62,7 @@ def prioritise_window() -> None:
 
 
 class _FirstPicture(QObject):
-    """Calls a function after a window has been painted for the first time.
+    """Event filter that calls a function after a window was painted for the first time.
 
     A timer does not: it may fire before the screen requests the picture.
     """

@@ -122,7 +122,7 @@ class UnsavedBar(ActionBar):
 
 
 class UnsavedResults(QObject):
-    """Keeps results that could not be saved, of any study, until they are saved or discarded."""
+    """Results that could not be saved, of any study, until they are saved or discarded."""
 
     # message, refused: the outcome
     message = Signal(str)
@@ -285,7 +285,7 @@ HARDLY_BEGUN = 2.0
 
 
 class LeaveGuard(QObject):
-    """Asks for confirmation before leaving a study or closing the window stops jobs or loses results."""
+    """Confirmation before leaving a study or closing the window stops jobs or loses results."""
 
     message = Signal(str)  # sentence about the job that the window waits for
 

@@ -150,7 +150,7 @@ HIDDEN = "The changes are hidden as long as you review blind."
 
 
 class RunChanges(QObject):
-    """Lists the changes by the last fusion, steps through them, and switches back to the run before."""
+    """Changes by the last fusion, listed and stepped through, and the way back to the run before."""
 
     def __init__(self, document: Document, screen: WorkspaceScreen, runs: RunControl) -> None:
         super().__init__(runs)

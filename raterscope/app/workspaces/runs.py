@@ -67,7 +67,7 @@ class FusionWork:
 
 
 class Fusing(QObject):
-    """Runs one fusion at a time; a new one replaces the current one."""
+    """Fusions, one at a time; a new one replaces the current one."""
 
     changed = Signal(object)  # the current fusion; None at its end
     partial = Signal(int, object)  # item, Draft: partial result of an item

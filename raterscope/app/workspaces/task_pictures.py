@@ -29,7 +29,7 @@ AT_ONCE = 24
 
 
 class TaskPictures(QObject):
-    """Reads and caches the pictures of tasks."""
+    """Cache of the pictures of tasks, which are read in the background."""
 
     ready = Signal(int, object)  # a task's picture; None if its file is missing or cannot be read
 

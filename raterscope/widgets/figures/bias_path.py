@@ -162,7 +162,7 @@ class _Picture:
 
 
 class PathLines(QObject):
-    """Computes lines in a thread, so that thousands of them never block the window.
+    """Computation of lines in a thread, so that thousands of them never block the window.
 
     Attributes
     ----------

@@ -255,7 +255,7 @@ class Grid:
 
 
 class TilePainter:
-    """Paints tiles, and keeps the colours of those that it has painted."""
+    """Painter of tiles, which keeps the colours of those that it has painted."""
 
     def __init__(self, tiles: Tiles, captions: Sequence[str]) -> None:
         self.tiles, self.captions = tiles, captions

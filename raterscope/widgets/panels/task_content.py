@@ -42,7 +42,7 @@ _HEIGHT, _TICK_MS, _STEP = 140, 40, 5.0
 
 
 class Player(Protocol):
-    """Plays a sound."""
+    """Player of a sound."""
 
     @property
     def position(self) -> float:

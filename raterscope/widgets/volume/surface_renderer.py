@@ -168,7 +168,7 @@ def _draw_mesh(uploaded: _Uploaded, program: QOpenGLShaderProgram, gl: QOpenGLFu
 
 
 class SurfaceRenderer:
-    """Draws meshes into a picture.
+    """Renderer of meshes into a picture.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ from raterscope.app.formats.volumes.resampling import resample as resampled
 
 
 class Writer(Protocol):
-    """Writes structures on a grid into one or several files."""
+    """Function that writes structures on a grid into one or several files."""
 
     def __call__(
         self,

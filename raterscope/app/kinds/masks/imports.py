@@ -228,7 +228,7 @@ def _with_slices_of(source: Grid, target: Grid) -> Grid:
 
 
 class _Sites:
-    """Finds the image of a mask among the given ones, by series, name or grid.
+    """Search for the image of a mask among the given ones, by series, name or grid.
 
     Words of names and shapes are indexed once; there may be thousands of images and masks.
     """

@@ -30,7 +30,7 @@ FULLY = Weighed(1.0, "")
 
 
 class Annotators(ClicksPart):
-    """Connects the annotator table and the reliability plot with the study, which numbers the annotators."""
+    """Controller of the annotator table and the reliability plot; the study numbers the annotators."""
 
     # annotators whose clicks are hidden, and the only one whose clicks are shown
     shown_changed = Signal(object, object)
@@ -170,7 +170,7 @@ def _triples(values: FloatArray) -> list[tuple[float, float, float]]:
 
 
 class AnnotatorCourses(ClicksPart):
-    """Computes the sparklines of the annotator table, in the study's order of images."""
+    """Sparklines of the annotator table, in the study's order of images."""
 
     def __init__(self, core: ClicksCore, review_queue: ReviewQueue, annotators: Annotators) -> None:
         super().__init__(core)
@@ -267,7 +267,7 @@ class _Page:
 
 
 class Agreement(ClicksPart):
-    """Fills the matrix of agreement while it is visible."""
+    """Matrix of agreement, filled while it is visible."""
 
     def __init__(self, core: ClicksCore, review_queue: ReviewQueue, annotators: Annotators) -> None:
         super().__init__(core)

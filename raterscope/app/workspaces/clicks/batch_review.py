@@ -197,7 +197,7 @@ class ListedSpot:
 
 
 class BatchReview(ClicksPart):
-    """Connects the grid of spots with the results of the queue and with the journal."""
+    """Controller of the grid of spots: results of the queue in, decisions out."""
 
     looked_at = Signal(object)  # the current spot of the grid
     opened = Signal(int, object)  # image and spot to show on the canvas

@@ -31,7 +31,7 @@ from raterscope.widgets.parts import Menu, without_checked
 
 
 class CanvasContent(ClicksPart):
-    """Keeps the canvas up to date with the scene, its pixels, and the state of its spots."""
+    """Contents of the canvas: the scene, its pixels, and the state of its spots."""
 
     def __init__(
         self,

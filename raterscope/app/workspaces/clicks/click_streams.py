@@ -37,7 +37,7 @@ ASKS = "The meaning of its columns is unknown."
 
 
 class LiveWatch(QObject):
-    """Watches one source, one step at a time: read, store, fuse, keep."""
+    """Watch of one source, one step at a time: read, store, fuse, keep."""
 
     changed = Signal()  # it started, waits, was paused, or ended
     stepped = Signal(int, object)  # new result of an image, not stored yet

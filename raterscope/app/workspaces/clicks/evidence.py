@@ -123,7 +123,7 @@ NO_OTHER = "No other run includes this image."
 
 
 class Evidence(ClicksPart):
-    """Fills the evidence panel for the selected spot."""
+    """Contents of the evidence panel for the selected spot."""
 
     def __init__(self, core: ClicksCore, crops: Crops, reviewing: SpotReview, coverage: float) -> None:
         super().__init__(core)

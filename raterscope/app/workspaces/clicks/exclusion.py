@@ -61,7 +61,7 @@ class _Preview:
 
 
 class Exclusion(ClicksPart):
-    """Shows a preview before an annotator is excluded or down-weighted, and restores annotators."""
+    """Exclusion, down-weighting and restoring of annotators, with a preview before."""
 
     opened = Signal(int, object)  # image and spot of the selected change
     message = Signal(str)

@@ -31,7 +31,7 @@ STORED_AFTER = 400
 
 
 class ImageDisplay(ClicksPart):
-    """Renders the image on screen with the displays of its channels, and offers to change them."""
+    """Rendering of the image on screen by the displays of its channels, which can be changed."""
 
     rendered = Signal(int, object)  # number of the image, and what to show
     changed = Signal()  # displays were changed by the expert
@@ -188,7 +188,7 @@ _Box = tuple[slice, slice]
 
 
 class FocalPlanes(ClicksPart):
-    """Chooses the focal plane and the time of a stack, which are read in the background."""
+    """Choice of the focal plane and the time of a stack, which are read in the background."""
 
     loaded = Signal(int, object)  # number of the image, and the chosen plane of it
 

@@ -45,7 +45,7 @@ OTHERS = "Other images used"
 
 
 class RunNotices(ClicksPart):
-    """Shows notes on what the votes of a run do not settle, and on which images it was fused with.
+    """Notes on what the votes of a run do not settle, and on which images it was fused with.
 
     See `absence_notice`, `decision_notice`, `score_notice`, `grouping_notice`, `isolation_notice` and
     `others_in_words`.
@@ -141,7 +141,7 @@ WORDS = {
 
 
 class ControlMarks(ClicksPart):
-    """Marks images as controls, by key or from the menu of the image list; each mark is a decision."""
+    """Marking of images as controls, by key or from the image list's menu; each mark is a decision."""
 
     message = Signal(str)
     flag_requested = Signal(int)  # flag an image of the list, or remove its flag
@@ -218,7 +218,7 @@ SORT_SECONDS = 2.0
 
 
 class ImageOrder(ClicksPart):
-    """Sorts the queue as chosen above it; measures images when their quality is needed first."""
+    """Order of the queue as chosen above it; images are measured when their quality is needed first."""
 
     def __init__(self, core: ClicksCore) -> None:
         super().__init__(core)

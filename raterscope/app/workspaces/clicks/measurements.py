@@ -342,7 +342,7 @@ Made = tuple[ImageEntry, ImageResult, tuple[Spot, ...], float | None]
 
 
 class Parasitaemia(ClicksPart):
-    """Counts parasites while the panel is visible; only images that changed are counted again."""
+    """Parasite counts while the panel is visible; only images that changed are counted again."""
 
     def __init__(self, core: ClicksCore, review_queue: ReviewQueue, measuring: Measurements) -> None:
         super().__init__(core)

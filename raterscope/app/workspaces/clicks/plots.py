@@ -223,7 +223,7 @@ NOBODY = "Every annotator has seen this image. Ask a new annotator."
 
 
 class ActiveLearning(ClicksPart):
-    """Fills the list of annotators to ask next, by the errors each is expected to correct, while visible."""
+    """List of annotators to ask next, by the errors each is expected to correct; filled while visible."""
 
     def __init__(self, core: ClicksCore, review_queue: ReviewQueue) -> None:
         super().__init__(core)
@@ -300,7 +300,7 @@ def _ask(scene: Scene, results: Sequence[ImageResult], watch: Watch) -> RankedAn
 
 
 class CrowdSizeCurves(ClicksPart):
-    """Measures accuracy by number of annotators, on images with ground truth; the study keeps the curves."""
+    """Accuracy by number of annotators, on images with ground truth; the study keeps the curves."""
 
     refused = Signal(str)
 

@@ -59,7 +59,7 @@ MEASURES = (
 
 
 class RunComparison(ClicksPanel):
-    """Measures runs against imported truth, within the matching radius of the study."""
+    """Comparison of runs with imported truth, within the matching radius of the study."""
 
     def __init__(self, core: ClicksCore) -> None:
         super().__init__(core)

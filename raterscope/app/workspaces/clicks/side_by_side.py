@@ -25,7 +25,7 @@ Other = tuple[RunEntry, Fusion, int]
 
 
 class RunDivider(ClicksPart):
-    """Shows another run of the image right of a divider, at first the latest, until the image is left."""
+    """Another run of the image right of a divider, at first the latest, until the image is left."""
 
     def __init__(self, core: ClicksCore, reviewing: SpotReview) -> None:
         super().__init__(core)
@@ -114,7 +114,7 @@ Rendered = tuple[tuple[str, ...], tuple[Image, Image]]
 
 
 class ChannelDivider(ClicksPart):
-    """Shows two channels of the image left and right of a divider, until the image is left."""
+    """Two channels of the image left and right of a divider, until the image is left."""
 
     def __init__(self, core: ClicksCore, display: ImageDisplay) -> None:
         super().__init__(core)

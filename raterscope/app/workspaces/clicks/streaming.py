@@ -42,7 +42,7 @@ NO_CLICKS = "No image with clicks is on screen."
 
 
 class Streaming(ClicksPart):
-    """Connects the panel and curves of a stream with the watched source or the replay."""
+    """Controller of a stream's panel and curves, for the watched source or the replay."""
 
     moved = Signal()  # the scene on screen must be shown again, see `with_stream_state`
 

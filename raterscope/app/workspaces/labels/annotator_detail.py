@@ -33,7 +33,7 @@ from raterscope.widgets.panels.exclusion_panel import ExclusionPreview as Previe
 
 
 class CopyingReport(LabelsPart):
-    """Lists groups of annotators who may copy, below the communities, and selects one after the other."""
+    """Groups of annotators who may copy, below the communities, selected one after the other."""
 
     chosen = Signal(object)  # annotators of a group
 
@@ -231,7 +231,7 @@ UNCHANGED = "No annotator changed beyond chance. Select an annotator to plot the
 
 
 class AnnotatorDetail(LabelsPart):
-    """Connects wall, matrix, communities, similarity and drift, which show the same selection."""
+    """Controller of wall, matrix, communities, similarity and drift, which show the same selection."""
 
     community_chosen = Signal()  # another community is selected, or none: `members`
     cell_chosen = Signal(int, int)  # int true, int given: a cell of the matrix of the selected annotators
@@ -452,7 +452,7 @@ def _drift(scene: Scene, analysis: Analysis, annotator: int, watch: Watch) -> Dr
 
 
 class Exclusion(LabelsPart):
-    """Connects the exclusion panel with the journal."""
+    """Controller of the exclusion panel, which records decisions."""
 
     message = Signal(str)
 

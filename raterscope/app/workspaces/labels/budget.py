@@ -38,7 +38,7 @@ NONE_NEEDED = "No further vote is expected to change much: every task is settled
 
 
 class ActiveLearning(LabelsPart):
-    """Fills the list of votes to ask for, within the budget kept with the study, while it is visible."""
+    """List of votes to ask for, within the budget kept with the study; filled while it is visible."""
 
     refused = Signal(str)
 
@@ -154,7 +154,7 @@ def _store(settings: BudgetSettings, costs: Path | None, cleared: bool, study: S
 
 
 class CostMeasurement(LabelsPart):
-    """Measures the cost of the question on screen, on request."""
+    """Cost of the question on screen, measured on request."""
 
     refused = Signal(str)
 

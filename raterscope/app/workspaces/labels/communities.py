@@ -239,7 +239,7 @@ def show_participation(
 
 
 class SimilarityPlot(LabelsPart):
-    """Draws the similarity of annotators while it is visible."""
+    """Similarity of annotators, drawn while it is visible."""
 
     chosen = Signal(object)  # annotators of a row
 
@@ -304,7 +304,7 @@ STOPPED = "Following the communities was cancelled."
 
 
 class CommunitiesOverTimeView(LabelsPart):
-    """Shows communities over time, and selects the annotators of a block or band."""
+    """Communities over time; a block or band selects its annotators."""
 
     chosen = Signal(object)  # annotators of a block or a band
 

@@ -44,7 +44,7 @@ Known = dict[int | None, tuple[object, MeasuredMethod | None]]
 
 
 class MethodComparison(LabelsPart):
-    """Draws the curves of the run shown, and fills the table of methods."""
+    """Curves of the run shown, and the table of methods."""
 
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)
@@ -180,7 +180,7 @@ def _without(truth: ClassArray, held: NDArray[np.bool_]) -> ClassArray:
 
 
 class CrossValidation(LabelsPart):
-    """Cross-validates all methods on the question on screen, on request."""
+    """Cross-validation of all methods on the question on screen, on request."""
 
     refused = Signal(str)
 
@@ -280,7 +280,7 @@ TOO_FEW = (
 
 
 class DecisionRates(LabelsPart):
-    """Computes the decision rates of the question on screen while their page is visible."""
+    """Decision rates of the question on screen, computed while their page is visible."""
 
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)

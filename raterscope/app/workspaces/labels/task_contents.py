@@ -34,7 +34,7 @@ def open_device(rate: int) -> Any:
 
 
 class SoundPlayer:
-    """Plays a sound; see `widgets.panels.task_content.Player`."""
+    """Player of a sound; see `widgets.panels.task_content.Player`."""
 
     def __init__(self, sound: Sound, device: Callable[[int], Any] = open_device) -> None:
         self._sound, self._open = sound, device
@@ -79,7 +79,7 @@ class SoundPlayer:
 
 
 class TaskContents(LabelsPart):
-    """Shows the selected task in the centre while that view is open."""
+    """The selected task, large, while its tab of the centre is open."""
 
     def __init__(self, core: LabelsCore, tasks: TaskReview) -> None:
         super().__init__(core)

@@ -31,7 +31,7 @@ DISPUTED = ("", "undecided")
 
 
 class TaskReview(LabelsPart):
-    """Connects the queue and the panel of the selected task with the journal."""
+    """Controller of the queue and of the panel of the selected task, which records decisions."""
 
     selected = Signal(object)  # the selected task
     changed = Signal()  # decisions changed

@@ -65,7 +65,7 @@ assert tuple(_COMBINED) == COMBINATIONS
 
 
 class MaskEditing(MasksPart):
-    """Edits the consensus with decisions, or in blind mode the expert's own drawing."""
+    """Editing of the consensus by decisions, or in blind mode of the expert's own drawing."""
 
     def __init__(self, core: MasksCore, reviewing: RegionReview) -> None:
         super().__init__(core)
@@ -288,7 +288,7 @@ _SOURCES = {
 
 
 class StructureCoding(MasksPart):
-    """Asks for the code of a structure and records it."""
+    """Choice of a structure's code, which is recorded."""
 
     refused = Signal(str)  # why there is no structure to describe
 

@@ -45,7 +45,7 @@ WIDTH = 1.8
 
 
 class MethodComparer(MasksPart):
-    """Compares methods on request; the study keeps the figures, not the masks."""
+    """Comparison of methods, on request; the study keeps the figures, not the masks."""
 
     refused = Signal(str)
     message = Signal(str)

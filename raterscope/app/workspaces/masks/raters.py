@@ -45,7 +45,7 @@ NO_MIXTURE = (
 
 
 class Raters(MasksPart):
-    """Connects rater table, matrix and dendrogram with the study; they share the selected rater or pair."""
+    """Controller of rater table, matrix and dendrogram, which share the selected rater or pair."""
 
     chosen = Signal(object)
     pair_chosen = Signal(str, str)
@@ -216,7 +216,7 @@ _GROUND, _OTHER, _THIS = 34, 96, 235
 
 
 class Alternatives(QObject):
-    """Shows the alternative consensuses of the fusion as cards."""
+    """Cards of the alternative consensuses of the fusion."""
 
     shown = Signal(object)  # consensus to draw; None for that of the fusion
 
@@ -294,7 +294,7 @@ class _Preview:
 
 
 class Exclusion(MasksPart):
-    """Shows a preview before a rater is excluded, and restores raters."""
+    """Exclusion of raters, with a preview before, and their restoring."""
 
     def __init__(self, core: MasksCore) -> None:
         super().__init__(core)

@@ -281,7 +281,7 @@ TITLE = "Comparing runs"
 
 
 class RunComparison(MasksPanel):
-    """Measures runs over the cases that all of them include."""
+    """Comparison of runs over the cases that all of them include."""
 
     def __init__(self, core: MasksCore) -> None:
         super().__init__(core)

@@ -32,7 +32,7 @@ Choice = tuple[str, str]
 
 
 class SideBySide(MasksPart):
-    """Shows two runs, raters or maps on the slices, until the case is left."""
+    """Two runs, raters or maps on the slices, until the case is left."""
 
     def __init__(self, core: MasksCore, reviewing: RegionReview, raters: Raters) -> None:
         super().__init__(core)

@@ -34,7 +34,7 @@ _RAISED = 100.0
 
 
 class SliceView(MasksPart):
-    """Keeps the three views up to date with the case, its consensus and regions, and the selected rater."""
+    """Contents of the three views: the case, its consensus and regions, and the selected rater."""
 
     def __init__(self, core: MasksCore, reviewing: RegionReview, raters: Raters, loader: PixelLoader) -> None:
         super().__init__(core)

@@ -34,7 +34,7 @@ _RATER_MAPS = ("weight", "tau", "difference")
 
 
 class SurfaceModels(MasksPart):
-    """Opens and closes the 3-D view, and keeps it up to date with the case, its consensus and the map."""
+    """The 3-D view and its contents: the case, its consensus and the map."""
 
     def __init__(self, core: MasksCore, reviewing: RegionReview, raters: Raters) -> None:
         super().__init__(core)

@@ -51,7 +51,7 @@ STATES = {"flag": FLAGGED, "clear": CLEARED}
 
 
 class BiasReview(PairsPart):
-    """Connects the queue of annotators with the journal."""
+    """Controller of the queue of annotators, which records decisions."""
 
     message = Signal(str)
     exhausted = Signal()  # no other undecided annotator is left
@@ -229,7 +229,7 @@ MOST_KEPT = 64 * 1024**2
 
 
 class RateCut(PairsPart):
-    """Moves the cut at a false discovery rate at once, and ranks the items in the background."""
+    """Cut at a false discovery rate, moved at once; the items are ranked in the background."""
 
     moved = Signal()  # the cut changed
     rested = Signal()  # the cut was not moved for a while

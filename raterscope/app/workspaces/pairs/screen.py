@@ -143,7 +143,7 @@ class Outcome:
 
 
 class RunComparison(PairsPart):
-    """Fills the table of runs while it is visible."""
+    """Table of runs, filled while it is visible."""
 
     def __init__(self, core: PairsCore) -> None:
         super().__init__(core)

@@ -29,7 +29,7 @@ class _Read:
 
 
 class ComparisonContents(PairsPart):
-    """Shows the selected comparison in the centre while that view is open."""
+    """The selected comparison, large, while its tab of the centre is open."""
 
     def __init__(self, core: PairsCore) -> None:
         super().__init__(core)
