@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import (
     QAbstractTableModel,
+    QEvent,
     QItemSelection,
     QItemSelectionModel,
     QModelIndex,
@@ -24,7 +25,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QAction, QColor, QFont, QFontMetrics, QPainter, QPen, QResizeEvent
+from PySide6.QtGui import QAction, QColor, QFont, QFontMetrics, QKeyEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -41,7 +42,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import vertical
 from raterscope.widgets.painting import paint_annotator, paint_words
-from raterscope.widgets.parts import Header, Menu, plain_label, plain_tip
+from raterscope.widgets.parts import Header, Menu, keeps_key, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
 Index = QModelIndex | QPersistentModelIndex
@@ -54,6 +55,10 @@ WIDTHS: dict[Form, int] = {
 }  # fmt: skip
 WIDEST = 1.6
 """Times its usual width that a column may take."""
+MOST_WORDS = 220
+"""Largest width that the words of a column take, in unscaled pixels; the tooltip has them all."""
+PADDING = 20
+"""Room beside the words of a cell or header, in unscaled pixels."""
 FIGURE_WIDTH = 38
 """Width of the number beside its bar, in unscaled pixels."""
 
@@ -94,6 +99,11 @@ class GridColumn:
             return math.nan, math.nan
         width = (self.high - self.low)[known]
         return self.interval(int(known[np.argsort(width, kind="stable")[len(known) // 2]]))
+
+    @cached_property
+    def longest(self) -> str:
+        """The longest text of a column of words."""
+        return max(map(str, self.values), key=len, default="") if self.form == "words" else ""
 
     def words(self, row: int, *, brief: bool = False) -> str:
         """Return a value as text, with its interval unless it is brief; empty where it is unknown."""
@@ -304,6 +314,23 @@ def paint_interval(
     painter.drawLine(QPointF(x, bar.top() - 3), QPointF(x, bar.bottom() + 3))
 
 
+class _FilterField(QLineEdit):
+    """Field of the filter, from which Esc, Return and Down lead to the table."""
+
+    left = Signal()
+
+    def event(self, event: QEvent) -> bool:
+        """Keep Esc from the shortcuts of the window."""
+        return keeps_key(event, Qt.Key.Key_Escape) or super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Leave the field, or edit its text."""
+        if event.key() in (Qt.Key.Key_Escape, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Down):
+            self.left.emit()
+        else:
+            super().keyPressEvent(event)
+
+
 class AnnotatorGridView(QWidget):
     """Table of annotators with its filter and header."""
 
@@ -320,7 +347,7 @@ class AnnotatorGridView(QWidget):
         super().__init__()
         theme.set_role(self, "panel")
         self.header = Header("All kinds")
-        self.filter = QLineEdit()
+        self.filter = _FilterField()
         self.filter.setPlaceholderText("Filter: words, or a rule such as accuracy < .6 and votes >= 50")
         self.filter.setClearButtonEnabled(True)
         self.filter.setAccessibleName("Filter annotators by words or by a rule")
@@ -341,6 +368,7 @@ class AnnotatorGridView(QWidget):
         vertical(top, (self.view, 1), inside=self, spacing=4)
         self.setFocusProxy(self.view)
         self.filter.textChanged.connect(self.filter_changed)
+        self.filter.left.connect(self.view.setFocus)
         self.view.selectionModel().selectionChanged.connect(self._on_selection)
         header = self.view.horizontalHeader()
         header.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
@@ -361,6 +389,8 @@ class AnnotatorGridView(QWidget):
             self._columns = columns
             self.view.horizontalHeader().setSortIndicator(*self.model.sorted_by)
             self._set_widths()
+        else:
+            self._share_room()
         self.view.verticalScrollBar().setValue(position)
         self._settle()
 
@@ -434,7 +464,7 @@ class AnnotatorGridView(QWidget):
     def _share_room(self) -> None:
         """Widen the columns where the view has room for more."""
         columns = [
-            (at, pixels(WIDTHS[column.form]))
+            (at, self._usual_width(column))
             for at, column in enumerate(self.model.grid.columns)
             if not self.view.isColumnHidden(at)
         ]
@@ -445,6 +475,15 @@ class AnnotatorGridView(QWidget):
         for at, width in columns:
             wide = self.model.grid.columns[at].form not in narrow
             self.view.horizontalHeader().resizeSection(at, int(factor * width) if wide else width)
+
+    def _usual_width(self, column: GridColumn) -> int:
+        """Return the width of a column, which a count gives to its title and words to their text."""
+        usual = pixels(WIDTHS[column.form])
+        if column.form == "count":
+            title = self.view.horizontalHeader().fontMetrics().horizontalAdvance(f"{column.title} \u25be")
+            return max(usual, title + pixels(PADDING))
+        words = QFontMetrics(theme.font()).horizontalAdvance(column.longest) + PADDING
+        return max(usual, pixels(min(words, MOST_WORDS)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Share the room between the columns."""

@@ -47,9 +47,12 @@ def prepare(table: AnnotatorTable, hidden: bool, watch: Watch) -> Prepared:
 def _grid(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> AnnotatorGrid:
     excluded = table.columns["excluded"] > 0
     several = len(table.evidence) > 1
+    states = np.array([_state(table, name) for name in table.names], dtype=object)
     columns = [
         GridColumn("annotator", "", "annotator", "Colour and shape are the same in all views", "annotator",
                    np.array(shown, dtype=object)),
+        GridColumn("state", "", "state", "Programs; excluded, down-weighted or flagged annotators, and the "
+                   "reason", "words", states, shown=bool((states != "").any())),
         GridColumn("marks", "", "marks", "Clicks, masks, votes and comparisons that count in the runs shown",
                    "count", _known_marks(table)),
     ]  # fmt: skip
@@ -71,13 +74,10 @@ def _grid(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> Anno
                            table.columns[key], marked=unusual.marked.get(key), shown=there)
             )  # fmt: skip
     judged = bool(table.columns["accepted"].any() or table.columns["rejected"].any())
-    states = np.array([_state(table, name) for name in table.names], dtype=object)
     for key, help_text, texts, there in (
         ("aliases", "Names that you joined with this one (J)", table.columns["aliases"], bool(table.aliases)),
         ("verdicts", "Marks that agree with your decisions, and marks that contradict one", _verdicts(table),
          judged),
-        ("state", "Programs; excluded, down-weighted or flagged annotators, and the reason", states,
-         bool((states != "").any())),
     ):  # fmt: skip
         columns.append(GridColumn(key, "", key, help_text, "words", texts, shown=there))
     return AnnotatorGrid(table.names, table.numbers, excluded, tuple(columns))

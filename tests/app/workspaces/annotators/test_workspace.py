@@ -1,8 +1,9 @@
 """The workspace of annotators: table, filter, card, and decisions for all kinds."""
 
 import numpy as np
+import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QFontMetrics, QImage
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from raterscope.app.annotator_evidence import Consequences
@@ -12,6 +13,7 @@ from raterscope.app.review import Decision, WeightSubject
 from raterscope.app.study import Study
 from raterscope.app.workspaces.annotator_decisions import Preview
 from raterscope.app.workspaces.annotators.view import card
+from raterscope.widgets import theme
 from tests.app.driving import idle, open_study, press
 
 
@@ -164,6 +166,12 @@ def test_one_weight_is_previewed_made_and_undone_for_all_kinds(annotators, qtbot
     (at,) = [at for at, column in enumerate(table.model.grid.columns) if column.name == "state"]
     assert "counts as ½: hasty" in table.model.grid.columns[at].values
     assert not table.view.isColumnHidden(at)
+    annotators.resize(1280, 720)
+    idle(annotators, qtbot)
+    end = table.view.columnViewportPosition(at) + table.view.columnWidth(at)
+    assert end <= table.view.viewport().width()
+    words = QFontMetrics(theme.font()).horizontalAdvance("counts as ½: hasty")
+    assert table.view.columnWidth(at) > words
     document.undo()
     qtbot.waitUntil(lambda: not document.contents.review.weights)
     idle(annotators, qtbot)
@@ -209,6 +217,17 @@ def test_cells_and_lines_are_described_for_screen_readers(annotators, qtbot):
     assert "annotator cleo" in texts[0]
     assert any(text.startswith("masks bias +") for text in texts)
     assert any(text == "labels change unknown" for text in texts)
+
+
+@pytest.mark.parametrize("leave", [Qt.Key.Key_Escape, Qt.Key.Key_Return, Qt.Key.Key_Down])
+def test_keys_lead_from_the_filter_to_the_listed_annotators(annotators, qtbot, leave):
+    table = annotators.workspace.table
+    qtbot.keyClicks(table.filter, "cleo")
+    press(annotators, qtbot, leave, on=table.filter)
+    assert table.view.hasFocus()
+    press(annotators, qtbot, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier, on=table.view)
+    assert table.selected == ("cleo",)
+    assert table.filter.text() == "cleo"
 
 
 def test_an_unfused_study_says_what_to_do(window, qtbot, study_file):
