@@ -107,6 +107,29 @@ def test_a_gold_task_that_the_expert_decides_otherwise_names_both_answers(tmp_pa
     assert "Right answer" not in text
 
 
+def test_an_answer_below_the_parent_that_the_expert_decided_is_no_mistake(tmp_path):
+    owls = ("bird/owl/tawny", "bird/owl/barn", "mammal/cat/lynx")
+    votes = [f"{name},t{task},{owls[0]}" for task in range(4) for name in ("kim", "lee", "max")]
+    votes += [f"zoe,t{task},{owls[at]}" for task, at in enumerate((1, 1, 2, 0))]
+    (tmp_path / "votes.csv").write_text("\n".join(("annotator,task,label", *votes)))
+    (tmp_path / "truth.csv").write_text(f"task,truth\nt1,{owls[0]}\n")
+    path = tmp_path / "s.rscope"
+    assert main(["import", str(path), str(tmp_path / "votes.csv")]) == 0
+    assert main(["import", str(path), str(tmp_path / "truth.csv"), "--kind", "true-labels"]) == 0
+    assert main(["run", str(path), "majority"]) == 0
+    with Study.open(path) as study:
+        for task in ("t0", "t1", "t2"):
+            subject = TaskSubject(task=task, label="bird/owl")
+            study.record(Decision(verb="label", item=study.questions()[0].id, subject=subject))
+        text = words_of(write_feedback(study, "zoe", tmp_path / "zoe.html"))
+    mistakes = text[text.index("Your clearest mistakes") :]
+    assert "t0" not in mistakes  # a barn owl is an owl
+    assert "t1" in mistakes
+    assert "the expert decided" not in mistakes  # the parent agrees with the ground truth
+    assert "t2" in mistakes
+    assert "decided by the expert" in mistakes
+
+
 def test_numbers_have_no_more_digits_than_they_need():
     seconds = Measure("seconds", "time per vote", "", "s")
     assert seconds.in_words(500.0, 500.0, 500.0) == "500 (500 to 500) s"

@@ -9,10 +9,12 @@ from collections.abc import Collection, Sequence
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.proportions import wilson
 from raterscope.algorithms.annotators.vote_agreement import agreement_by_annotator
 from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.algorithms.labels.class_tree import class_tree
 from raterscope.algorithms.labels.copying import find_copies
 from raterscope.algorithms.labels.cross_validation import preview_exclusion
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
@@ -192,6 +194,15 @@ def _worst_class(answered: Answered) -> tuple[FloatArray, np.ndarray]:
     values = np.stack([right[everybody, lowest], low, high], axis=1)
     values[several, 1:] = values[~some] = np.nan
     return values, np.where(some, lowest, -1)
+
+
+def _covered_classes(names: Sequence[str], classes: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Return which of J classes each name stands for, (len(names), J): itself, or those below a parent."""
+    tree = class_tree(classes)
+    covers = np.zeros((len(names), len(classes)), dtype=bool)
+    for row, name in enumerate(names):
+        covers[row, [classes.index(name)] if name in classes else tree.below(name) if tree else []] = True
+    return covers
 
 
 def _verdicts(labels: Labels, decided: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -389,8 +400,9 @@ def _blocks(study: Study, answered: Answered, names: Collection[str], watch: Wat
     posterior, label = decided.posterior[task], decided.label[task]
     true = np.where(gold != OPEN, gold, posterior.argmax(axis=1))
     sure = np.where((gold != OPEN) | fixed, 2.0, posterior.max(axis=1, initial=0.0))
-    contested = fixed & (gold != OPEN) & (gold != label)
-    agrees = (given == true) | (contested & (given == label))
+    covers = _covered_classes(decided.classes, answered.result.fusion.classes)
+    contested = fixed & (gold != OPEN) & ~covers[label, gold]
+    agrees = (given >= 0) & (covers[true, given] | (contested & covers[label, given]))
     wrong = np.flatnonzero(~agrees & (sure >= CLEAR))
     of_answer = np.where(given >= 0, answered.result.fusion.posterior[task, given], 0.0)
     chosen = wrong[np.lexsort((of_answer[wrong], -sure[wrong]))]
