@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QCoreApplication, Qt
@@ -55,6 +57,13 @@ def test_those_who_disagree_come_first_the_weightiest_foremost(panel):
         "w-0001, answered not, weight +2.9 (log-odds)",
         "w-0412, answered not, weight +0.4 (log-odds)",
     ]
+
+
+def test_a_vote_for_the_ground_truth_is_not_drawn_as_wrong():
+    by_model = TaskVote(0, "kim", "yes", agrees=False, weight=-1.0)
+    known = replace(by_model, wrong=False)
+    assert (by_model.marked, known.marked) == (True, False)
+    assert replace(by_model, agrees=True, wrong=True).marked
 
 
 def test_a_vote_that_differs_from_the_model_is_reported_and_so_is_the_truth(panel):

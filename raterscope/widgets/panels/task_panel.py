@@ -58,6 +58,14 @@ class TaskVote:
     time: str = ""  # local time, empty if unknown
     brief: str = ""  # short form of `label` that distinguishes it from other outputs
     program: bool = False  # whether it is the answer of a program, with its probability, and no vote
+    # whether the output stands for another class than your decision, or else the ground truth; None if
+    # neither is known
+    wrong: bool | None = None
+
+    @property
+    def marked(self) -> bool:
+        """Whether the vote is drawn as wrong: by what is known, or else by the model."""
+        return not self.agrees if self.wrong is None else self.wrong
 
 
 class TaskVotes(LineList[TaskVote]):
@@ -102,7 +110,8 @@ class _VoteKind(LineKind[TaskVote]):
         return line
 
     def words(self, line: TaskVote) -> str:
-        parts = [line.name, f"answered {line.label}", "" if line.agrees else "against the model"]
+        parts = [line.name, f"answered {line.label}", "wrong" if line.wrong else ""]
+        parts.append("" if line.agrees else "against the model")
         if math.isfinite(line.weight):
             parts.append(f"weight {line.weight:+.1f} (log-odds)")
         return ", ".join(part for part in (*parts, line.time) if part)
@@ -122,12 +131,12 @@ class _VoteKind(LineKind[TaskVote]):
             painter.setFont(theme.font())
             right -= TIME + 8
         left = box.left() + 20
-        # An answer against the model is marked by its sign too, not by its colour alone.
-        sign = "" if line.agrees else "✗ "
+        # A wrong answer is marked by its sign too, not by its colour alone.
+        sign = "✗ " if line.marked else ""
         text, brief = sign + line.label, sign + line.brief if line.brief else ""
         width = min(QFontMetrics(painter.font()).horizontalAdvance(text) + 2, (right - left) / 2)
         room = QRectF(right - width, box.top(), width, box.height())
-        paint_words(painter, room, text, palette.text if line.agrees else palette.rejected,
+        paint_words(painter, room, text, palette.rejected if line.marked else palette.text,
                     elide=Qt.TextElideMode.ElideMiddle, brief=brief)  # fmt: skip
         name = QRectF(left, box.top(), right - width - left - 8, box.height())
         brief = line.name.removesuffix(PROGRAM) if line.program else ""
@@ -245,7 +254,7 @@ class TaskView:
         reasons = "; against ".join(
             f"{_enumerated(words)} for {self.classes[other]}" for other, words in against.items()
         )
-        return f"{self.name}: you decided {self.classes[number]} against {reasons}."
+        return f"{self.name.rstrip(' .')}: you decided {self.classes[number]} against {reasons}."
 
 
 class TaskPanel(QWidget):

@@ -206,6 +206,8 @@ def task_view(
     posterior = None if fusion is None else fusion.posterior[task]
     vote = analysis.vote[task]
     leading = int(np.argmax(vote if posterior is None else posterior))
+    known = int(scene.truth[task])
+    right = decided if 0 <= decided < len(scene.classes) else known
     listed = votes[:LISTED_VOTES]
     weight, brief = weights_of(scene, analysis, listed, leading), short_class_names(labels.outputs)
     lines = [
@@ -214,13 +216,14 @@ def task_view(
             name=name_of(scene, int(labels.annotator[index]), blind=blind),
             label=labels.outputs[labels.label[index]],
             agrees=posterior is None or int(labels.meaning[labels.label[index]]) == leading,
+            wrong=None if right == OPEN else int(labels.meaning[labels.label[index]]) != right,
             weight=float(log_odds),
             time=time_of(labels.time, int(index)),
             brief=brief[labels.outputs[labels.label[index]]],
         )
         for index, log_odds in zip(listed.tolist(), weight.tolist(), strict=True)
     ]
-    lines += _program_lines(scene, task, leading, blind=blind)
+    lines += _program_lines(scene, task, leading, right, blind=blind)
     classes_voted = labels.meaning[labels.label[votes]]
     tally = np.bincount(classes_voted[classes_voted >= 0], minlength=len(labels.classes))
     leading_vote = int(tally.argmax()) if len(votes) else -1
@@ -234,7 +237,7 @@ def task_view(
         majority_votes=int(tally.max()) if is_unique else 0,
         decided=decided,
         parents=scene.decidable[len(scene.classes) :],
-        known=int(scene.truth[task]),
+        known=known,
         picture=picture,
         pictures=bool(scene.pictures),
         blind=blind,
@@ -246,7 +249,7 @@ def task_view(
     )
 
 
-def _program_lines(scene: Scene, task: int, leading: int, *, blind: bool) -> list[TaskVote]:
+def _program_lines(scene: Scene, task: int, leading: int, right: int, *, blind: bool) -> list[TaskVote]:
     """Return the lines of the programs that judged a task: the most probable class, and its weight."""
     result, labels = scene.result, scene.labels
     if result is None or result.programs is None:
@@ -265,6 +268,7 @@ def _program_lines(scene: Scene, task: int, leading: int, *, blind: bool) -> lis
                 name=name_of(scene, row, blind=blind),
                 label=f"{name} {probability[best]:.2f}",
                 agrees=best == leading,
+                wrong=None if right == OPEN else best != right,
                 weight=result.programs.log_odds(program, task, leading, result.fusion.shares),
                 program=True,
             )
