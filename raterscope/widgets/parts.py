@@ -235,11 +235,16 @@ WIDEST = (1 << 24) - 1
 """Qt's value for an unlimited width."""
 
 
+NAME_SHARE = 0.6
+"""Share of a header's width up to which its name is shown whole before anything else."""
+
+
 class Header(QWidget):
     """Header of a panel: title in capitals, name, and a text at the right.
 
     In narrow panels the text at the right is dropped first, then the title is shortened or dropped, then the
-    name is elided. A title that repeats that of its tab is hidden, and so is a header without anything else.
+    name is elided. A name that takes more than `NAME_SHARE` of the width is elided before all of these. A
+    title that repeats that of its tab is hidden, and so is a header without anything else.
     """
 
     def __init__(
@@ -286,7 +291,8 @@ class Header(QWidget):
             for widget in self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
             if widget not in own and not widget.isHidden()
         }
-        name = QFontMetrics(self._name.font()).horizontalAdvance(self._name.text()) + self.row.spacing()
+        whole = QFontMetrics(self._name.font()).horizontalAdvance(self._name.text())
+        name = min(whole, int(NAME_SHARE * self.width())) + self.row.spacing()
         metrics, left = QFontMetrics(self._title.font()), self.width() - sum(beside.values()) - name
         wide = {title: metrics.horizontalAdvance(title.upper()) for title in self._titles}
         fitting = [title for title in self._titles if wide[title] <= left]
