@@ -15,6 +15,7 @@ _EXTRAS = {
     "highdicom": ("highdicom", "full"),
     "nibabel": ("nibabel", "full"),
     "nrrd": ("pynrrd", "full"),
+    "python_calamine": ("python-calamine", "full"),
     "PySide6": ("PySide6-Essentials", "app"),
     "shtab": ("shtab", "app"),
     "argparse_manpage": ("argparse-manpage", "app"),

@@ -21,10 +21,11 @@ from raterscope.app.formats.points.tables import holds_scores
 from raterscope.app.formats.records import VolumeFile, refuse_special
 from raterscope.app.formats.sources import IMAGES, Source, Sources, may_hold_annotations
 from raterscope.app.formats.tables import find_columns
+from raterscope.app.formats.workbooks import WORKBOOKS
 from raterscope.text import natural
 
 _DICOMDIR = "dicomdir"
-_TABLES = (".csv", ".csv.gz", ".tsv", ".parquet")
+_TABLES = (".csv", ".csv.gz", ".tsv", ".parquet", *WORKBOOKS)
 _LISTS = {
     "clicks": "tables", "labels": "labels", "true-labels": "labels", "pairs": "pairs",
     "true-ranking": "rankings", "scores": "tables", "image": "images", "masks": "masks",

@@ -23,6 +23,7 @@ from raterscope.app.formats.records import (
     VolumeFile,
 )
 from raterscope.app.formats.sources import Sources
+from raterscope.app.formats.workbooks import WORKBOOKS
 from raterscope.app.import_candidates import ImportCandidates, OtherFiles, classify_files, resolve_ambiguous
 from raterscope.app.kinds.clicks.imports import assign_annotators, read_point_files
 from raterscope.app.kinds.labels.imports import (
@@ -60,7 +61,7 @@ from raterscope.text import natural
 
 _File = TypeVar("_File", ImageFile, VolumeFile)
 
-TABLES = (".csv", ".tsv", ".parquet", ".txt")
+TABLES = (".csv", ".tsv", ".parquet", *WORKBOOKS, ".txt")
 
 
 @dataclass(frozen=True)
@@ -441,7 +442,7 @@ def _store(
 def _left_in_words(left: Sequence[Path]) -> list[str]:
     """Explain why files of a folder were not read."""
     sentences = []
-    tables_left = [path for path in left if path.suffix.casefold() in TABLES[:3]]
+    tables_left = [path for path in left if path.suffix.casefold() in TABLES[:-1]]
     if tables_left:
         sentences.append(
             f"Not read, as their headers leave a doubt: {_listed(tables_left)}; import what you need by name."

@@ -30,6 +30,7 @@ from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.formats.remote import is_address, is_zarr
 from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.formats.tables import Table, assign_columns, read_table
+from raterscope.app.formats.workbooks import WORKBOOKS
 from raterscope.app.kinds.registry import KINDS
 
 COLUMNS = ("case", "kind", "files", "algorithm", "settings", "naming", "structure")
@@ -149,7 +150,7 @@ def _find(folder: Path, word: str) -> list[Path]:
     return sorted(root.glob(str(pattern.relative_to(pattern.anchor))))
 
 
-_TABLES = (".csv", ".tsv", ".parquet")
+_TABLES = (".csv", ".tsv", ".parquet", *WORKBOOKS)
 _PHOTOGRAPHS = (".jpg", ".jpeg")
 _WILDCARDS = re.compile(r"[*?\[]")
 

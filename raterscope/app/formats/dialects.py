@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import refuse_special
+from raterscope.app.formats.workbooks import WORKBOOKS, read_sheet
 
 LONGEST_FILE, _LONGEST_UNPACKED = 2 << 30, 512 << 20
 _ALWAYS_UNPACKED, _UNPACKED_A_BYTE = 32 << 20, 50
@@ -52,10 +53,14 @@ def read_table_bytes(path: Path, most: int = -1, file: BinaryIO | None = None) -
 
 
 def open_table(path: Path, file: BinaryIO | None = None) -> BinaryIO:
-    """Open a file that may be a table; a gzip file is unpacked as it is read.
+    """Open a file that may be a table; a gzip file is unpacked as it is read, a sheet becomes CSV.
 
     `file`: the file, if it is open already; closing the result closes it.
     """
+    if path.suffix.casefold() in WORKBOOKS:
+        if file is not None:
+            file.close()
+        return read_sheet(path)
     stream = path.open("rb") if file is None else file
     packed = stream.read(len(_GZIP)) == _GZIP
     stream.seek(0)

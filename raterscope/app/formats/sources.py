@@ -20,6 +20,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import AnnotationFormat, Content, Document, Kind
 from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.untrusted import json_content, read_bytes, read_xml
+from raterscope.app.formats.workbooks import WORKBOOKS
 
 if TYPE_CHECKING:
     from raterscope.app.formats.images import ImageHead
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from raterscope.app.formats.volumes.voxel_files import VoxelHead
 
 
-Format = Literal["PNG", "JPEG", "TIFF", "DICOM", "NIfTI", "NRRD", "MetaImage", "Parquet", ""]
+Format = Literal["PNG", "JPEG", "TIFF", "DICOM", "NIfTI", "NRRD", "MetaImage", "Parquet", "Spreadsheet", ""]
 
 SNIFFED = 4096
 """Bytes by which a format is detected."""
@@ -42,6 +43,7 @@ _NAMES: dict[Format, tuple[str, ...]] = {
     "NIfTI": (".nii", ".nii.gz", ".hdr", ".hdr.gz", ".img", ".img.gz"),
     "NRRD": (".nrrd", ".nhdr"),
     "MetaImage": (".mha", ".mhd"),
+    "Spreadsheet": WORKBOOKS,
 }
 _SIGNATURES: dict[bytes, Format] = {
     b"\x89PNG\r\n\x1a\n": "PNG",
@@ -298,7 +300,7 @@ def _header_of(format_name: Format, start: bytes) -> str | None:
         return "dicom"
     if format_name in VOXELS:
         return "voxels"
-    return "table head" if format_name == "Parquet" or may_be_text(start) else None
+    return "table head" if format_name in ("Parquet", "Spreadsheet") or may_be_text(start) else None
 
 
 def _read(name: str, path: Path, format_name: Format, file: BinaryIO | None = None) -> object:

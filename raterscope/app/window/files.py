@@ -105,7 +105,8 @@ def _existing(paths: Sequence[Path], watch: Watch) -> dict[Path, bool]:
 OPENED = f"Studies and reading files (*.rscope *{READING_SUFFIX})"
 INPUTS = (
     "Images, volumes, points, masks and tables (*.png *.jpg *.jpeg *.tif *.tiff *.bmp *.nii *.nii.gz *.nrrd "
-    "*.nhdr *.mha *.mhd *.dcm *.json *.geojson *.xml *.csv *.tsv *.txt *.parquet);;All files (*)"
+    "*.nhdr *.mha *.mhd *.dcm *.json *.geojson *.xml *.csv *.tsv *.txt *.parquet *.xlsx *.xls *.ods);;"
+    "All files (*)"
 )
 
 

@@ -107,7 +107,7 @@ class ReportDialog(QDialog):
 ALONE, FOLDERS, TABLE = range(3)
 """Choices of `GroupsDialog` and `GroupedExportDialog`."""
 
-TABLES_OF_GROUPS = "Tables (*.csv *.tsv *.txt *.parquet)"
+TABLES_OF_GROUPS = "Tables (*.csv *.tsv *.txt *.parquet *.xlsx *.xls *.ods)"
 
 
 class GroupsDialog(QDialog):

@@ -13,7 +13,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.terminology import tg263_name
 
 _SUFFIXES = re.compile(
-    r"(\.(seg|ome))?\.(nii(\.gz)?|nrrd|nhdr|mha|mhd|hdr|img|png|tiff?|bmp|gif|jpe?g|(geo)?jsonl?|xml|dcm|[ct]sv|parquet)$",
+    r"(\.(seg|ome))?\.(nii(\.gz)?|nrrd|nhdr|mha|mhd|hdr|img|png|tiff?|bmp|gif|jpe?g|(geo)?jsonl?|xml|dcm|[ct]sv|parquet|xls[xm]?|ods)$",
     re.IGNORECASE,
 )
 _FIELDS = ("item", "annotator", "structure")

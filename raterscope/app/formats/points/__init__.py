@@ -14,10 +14,11 @@ from raterscope.app.formats.points.tables import (
     read_points_layer,
 )
 from raterscope.app.formats.sources import File, is_of_plugin, may_hold_annotations, open_source
+from raterscope.app.formats.workbooks import WORKBOOKS
 
 __all__ = ["UNKNOWN", "PointFile", "has_points", "read_points"]
 
-_TABLES = (".csv", ".tsv", ".txt")
+_TABLES = (".csv", ".tsv", ".txt", *WORKBOOKS)
 
 
 def has_points(file: File) -> Literal["alone", "beside", "nothing"] | None:

@@ -1,0 +1,67 @@
+"""Reader of spreadsheets (Excel, OpenDocument) as tables of text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from raterscope.app.errors import InputError
+from raterscope.app.formats.untrusted import most_unpacked
+
+WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
+_LARGEST_FILE, _LARGEST_UNPACKED = 64 << 20, 512 << 20
+
+
+def read_sheet(path: Path) -> io.BytesIO:
+    """Read the first sheet with rows, as CSV in UTF-8 with a line for each row of the sheet.
+
+    Raises `InputError` for a damaged, encrypted, empty or too large file.
+    """
+    import python_calamine
+
+    _refuse_large(path)
+    try:
+        workbook = python_calamine.load_workbook(path)
+        for name in workbook.sheet_names:
+            rows = workbook.get_sheet_by_name(name).to_python(skip_empty_area=False)
+            if rows:
+                return _as_csv(rows)
+    except python_calamine.PasswordError:
+        raise InputError("is protected by a password; save it without one", file=path) from None
+    except (python_calamine.CalamineError, OSError, ValueError) as error:
+        raise InputError("is a damaged spreadsheet; save it again, or as CSV", file=path) from error
+    raise InputError("is empty; expected a table", file=path)
+
+
+def _refuse_large(path: Path) -> None:
+    size = path.stat().st_size
+    if size > _LARGEST_FILE:
+        raise InputError(f"has {size >> 20} MB; expected a spreadsheet of at most 64 MB, or CSV", file=path)
+    if not zipfile.is_zipfile(path):
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+    except (zipfile.BadZipFile, ValueError) as error:
+        raise InputError("is a damaged spreadsheet; save it again, or as CSV", file=path) from error
+    if unpacked > min(_LARGEST_UNPACKED, most_unpacked(size)):
+        raise InputError(f"unpacks to {unpacked >> 20} MB; save the table as CSV", file=path)
+
+
+def _as_csv(rows: list[list[Any]]) -> io.BytesIO:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
+    return io.BytesIO(text.getvalue().encode("utf-8"))
+
+
+def _cell(value: Any) -> str:
+    """Return a value as text; a line break would make the numbers of the lines after it wrong."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    return " ".join(str(value).splitlines())
