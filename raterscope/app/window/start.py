@@ -25,10 +25,11 @@ SAMPLES = (
 FORMATS = (
     ("Images", "PNG, JPEG, TIFF, OME-TIFF, whole slides"),
     ("Volumes", "DICOM folders, NIfTI, NRRD, MetaImage, OME-Zarr"),
-    ("Clicks", "CSV, XLSX, Parquet, JSON lines, Zooniverse, QuPath, COCO, CVAT, Label Studio, labelme, napari"),
+    ("Clicks", "CSV, XLSX, Parquet, JSON lines, Zooniverse, QuPath, COCO, CVAT, Label Studio, labelme, "
+               "napari, ImageJ"),
     ("Masks", "label maps, DICOM SEG, RTSTRUCT, .seg.nrrd, LIDC, COCO, CVAT, GeoJSON"),
-    ("Labels", "CSV, XLSX, Parquet, JSON lines, a column per annotator or question, Zooniverse, Label Studio, "
-               "Prodigy, Argilla, doccano, Mechanical Turk, Toloka, Appen"),
+    ("Labels", "CSV, XLSX, Parquet, JSON lines, a column per annotator or question, Zooniverse, "
+               "Label Studio, Prodigy, Argilla, doccano, Mechanical Turk, Toloka, Appen"),
     ("Pairs", "CSV or XLSX with annotator, left, right, choice; or model_a, model_b, winner"),
 )  # fmt: skip
 SHOWN = 5
