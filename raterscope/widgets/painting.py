@@ -193,7 +193,7 @@ class PictureShelf(QObject):
         self._shower = parent
         self._side, self._in_sight = side, in_sight
         self.kept: OrderedDict[int, QPixmap | None] = OrderedDict()
-        self._asked: set[int] = set()
+        self._requested: set[int] = set()
         self._rested = QTimer(self, singleShot=True, interval=SETTLED_MS)
         self._rested.timeout.connect(self._ask)
 
@@ -203,7 +203,7 @@ class PictureShelf(QObject):
 
     def ask_again(self) -> None:
         """Request again what was requested and did not arrive."""
-        self._asked.clear()
+        self._requested.clear()
         self._rested.start()
 
     def keep(self, number: int, picture: QImage | None) -> None:
@@ -219,7 +219,7 @@ class PictureShelf(QObject):
         self.kept.move_to_end(number)
         while len(self.kept) > MOST_PICTURES:
             self.kept.popitem(last=False)
-        self._asked.discard(number)
+        self._requested.discard(number)
         self.changed.emit()
 
     def forget(self) -> None:
@@ -230,6 +230,6 @@ class PictureShelf(QObject):
 
     def _ask(self) -> None:
         for number in self._in_sight():
-            if number not in self._asked and number not in self.kept:
-                self._asked.add(number)
+            if number not in self._requested and number not in self.kept:
+                self._requested.add(number)
                 self.wanted.emit(number)

@@ -73,7 +73,7 @@ def test_going_to_a_line_names_its_comparison(grid, qtbot):
 
 
 def test_annotators_are_named_where_their_answers_differ(grid):
-    grid.show_pairs(view(who=("ann", "bob", "cy", "dee", "eve", "fay")))
+    grid.show_pairs(view(annotators=("ann", "bob", "cy", "dee", "eve", "fay")))
     assert lines(grid)[0].endswith("ann chose right, 9 of 10 others chose left")
 
 
@@ -136,7 +136,7 @@ def test_of_two_items_all_comparisons_are_shown_and_none_is_called_one_against_a
     grid = PairGrid(of_items=True)
     qtbot.addWidget(grid)
     grid.show()
-    grid.show_pairs(view(who=("ann", "bob", "cy", "dee", "eve", "fay")))
+    grid.show_pairs(view(annotators=("ann", "bob", "cy", "dee", "eve", "fay")))
     assert len(lines(grid)) == 6
     assert not grid.modes.isVisible()
     none = {name: np.empty(0, int) for name in ("comparison", "left", "right", "others_left", "others")}

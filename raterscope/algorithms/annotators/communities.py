@@ -353,7 +353,7 @@ def communities(
     most = np.inf if settings.most_votes is None else settings.most_votes
     members = np.flatnonzero((counts >= settings.least_votes) & (counts <= most))
     if not len(members):
-        return _nobody(matrices.shape, settings, _left_out(counts, settings))
+        return _no_communities(matrices.shape, settings, _left_out(counts, settings))
     order = members[_sorted_rows(roots[members])]
     rows = roots[order]
     classes, scale = matrices.shape[1], settings.scale
@@ -427,7 +427,9 @@ def _unit(centre: Float32Array, classes: int) -> Float32Array:
     return np.asarray(centre / length)
 
 
-def _nobody(shape: tuple[int, ...], settings: CommunitySettings, notices: tuple[str, ...]) -> Communities:
+def _no_communities(
+    shape: tuple[int, ...], settings: CommunitySettings, notices: tuple[str, ...]
+) -> Communities:
     return Communities(
         np.empty(0, np.int32), np.empty(0, np.int16), np.empty((0, 0), np.float32),
         np.empty((0, *shape[1:])), 0.0, settings.method, 0.0, notices,

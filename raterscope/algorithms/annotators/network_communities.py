@@ -38,7 +38,7 @@ _SHAPE, _RATE = 5.0, 2.0
 """Of the Gamma prior of every community's shrinkage (a and b), as in the paper."""
 
 _TINY = np.float32(1e-9)
-_GONE = 1e-6
+_NEGLIGIBLE = 1e-6
 """A community is removed if it explains at most this share of a typical similarity everywhere."""
 
 _EVERY = 10
@@ -227,7 +227,7 @@ class _Search:
             reach = (link * self.many).T
             member = self._step(reach.sum(axis=0), beta)(member, ratio @ reach)
             beta = self._shrinkage(member, link)
-            remaining = member.max(axis=0) * link.max(axis=1) > _GONE
+            remaining = member.max(axis=0) * link.max(axis=1) > _NEGLIGIBLE
             if not remaining.all() and remaining.any():
                 member, link, beta = member[:, remaining], link[remaining], beta[remaining]
             if (at + 1) % _EVERY == 0:

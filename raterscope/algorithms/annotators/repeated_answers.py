@@ -43,13 +43,13 @@ def repeated_answers(
     `read_name`, follow each other. The first result is of all persons together, then each person with repeats
     follows, most repeats first. Without repeats the list is empty.
     """
-    first, second, who, people = _repeats(subject, annotator, answer, names)
+    first, second, author, people = _repeats(subject, annotator, answer, names)
     if not len(first):
         return []
-    counts = np.bincount(who, minlength=len(people))
+    counts = np.bincount(author, minlength=len(people))
     order = np.argsort(-counts, kind="stable")
     each = [
-        _compare(people[person], first[who == person], second[who == person])
+        _compare(people[person], first[author == person], second[author == person])
         for person in order.tolist()
         if counts[person]
     ]
@@ -75,12 +75,12 @@ def _repeats(
     subjects, annotators, answers = (
         np.asarray(values, dtype=np.int64) for values in (subject, annotator, answer)
     )
-    place = np.arange(len(subjects))
-    order = np.lexsort((place, read[annotators], subjects, person[annotators]))
-    who, what = person[annotators][order], subjects[order]
-    repeated = (who[1:] == who[:-1]) & (what[1:] == what[:-1])
+    position = np.arange(len(subjects))
+    order = np.lexsort((position, read[annotators], subjects, person[annotators]))
+    author, what = person[annotators][order], subjects[order]
+    repeated = (author[1:] == author[:-1]) & (what[1:] == what[:-1])
     given = answers[order]
-    return given[:-1][repeated], given[1:][repeated], who[1:][repeated], list(numbers)
+    return given[:-1][repeated], given[1:][repeated], author[1:][repeated], list(numbers)
 
 
 def _compare(person: str, first: IntArray, second: IntArray) -> RepeatedAnswers:
@@ -131,13 +131,13 @@ def pair_consistency(
     _, pair = np.unique(key, return_inverse=True)
     # One code for the choice by item, and the sides that the items had.
     code = (np.where(turned, -sign, sign) + 1) * 2 + turned
-    first, second, who, people = _repeats(pair, annotator, code, names)
+    first, second, author, people = _repeats(pair, annotator, code, names)
     if not len(first):
         return []
     alike, swapped = first // 2 == second // 2, first % 2 != second % 2
-    counts = np.bincount(who, minlength=len(people))
+    counts = np.bincount(author, minlength=len(people))
     order = [person for person in np.argsort(-counts, kind="stable").tolist() if counts[person]]
-    chosen = [np.ones(len(who), dtype=bool), *(who == person for person in order)]
+    chosen = [np.ones(len(author), dtype=bool), *(author == person for person in order)]
     titles = ["", *(people[person] for person in order)]
     return [
         PairConsistency(

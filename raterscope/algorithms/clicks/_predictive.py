@@ -121,10 +121,10 @@ def draw_changes(
     votes = np.rint(crowd.problem.count).astype(np.int64)
     later = later[np.arange(clusters), votes]
     own = _estimate(crowd, crowd.problem, start)
-    order, who = _order(fusion), np.lexsort((crowd.state.chance, crowd.state.odds))
+    order, ranked = _order(fusion), np.lexsort((crowd.state.chance, crowd.state.odds))
     chance = np.zeros((draws, clusters))
     for row in range(draws):
-        coming = _draw_votes(crowd, structure[row], chances.more, order, who, generator)
+        coming = _draw_votes(crowd, structure[row], chances.more, order, ranked, generator)
         after = _estimate(crowd, _with_newcomers(crowd.problem, *coming), start)
         # the run's answer follows from more than this image's votes: its odds keep their ratio to EM's
         posterior = times(crowd.posterior, after * (1 - own) / (own * (1 - after)))
@@ -167,7 +167,7 @@ def _draw_votes(
     structure: FloatArray,
     more: int,
     order: IntArray,
-    who: IntArray,
+    ranked: IntArray,
     generator: np.random.Generator,
 ) -> tuple[BoolArray, IntArray]:
     """Draw newcomers and their marks; return these, (k, M), and the rows of annotators they resemble.
@@ -181,7 +181,7 @@ def _draw_votes(
     drawn = generator.random(len(order))
     kind = np.empty(len(order), dtype=np.int64)
     kind[order] = np.minimum((drawn[:, None] * kinds[order, -1:] > kinds[order]).sum(axis=1), nodes + 1)
-    chosen = who[generator.choice(len(who), more, p=problem.worth[who] / problem.worth.sum())]
+    chosen = ranked[generator.choice(len(ranked), more, p=problem.worth[ranked] / problem.worth.sum())]
     first, second = problem.prior.artefact
     lure = np.empty(len(order))
     quiet = np.maximum(problem.crowd - problem.count, 0)

@@ -219,8 +219,8 @@ def _step(state: DecisionState, settings: DecisionSettings) -> DecisionState:
     if state.step == 1:
         state = _restart(state, settings)
     elif not settings.as_printed:
-        afresh = _iterate(_restart(state, settings), settings)
-        state = max(state, afresh, key=lambda candidate: log_posterior(candidate, settings))
+        restarted = _iterate(_restart(state, settings), settings)
+        state = max(state, restarted, key=lambda candidate: log_posterior(candidate, settings))
     return _iterate(state, settings)
 
 

@@ -492,8 +492,8 @@ def _step(
         return problem, run_em(problem, share, 1, 0.0, silent)
     ascent = run_em(problem, _renew(problem, previous, initial_posteriors(problem, share)), 1, 0.0, silent)
     if settings.recursion == "renewed":
-        afresh = run_em(problem, share, 2, 0.0, silent)
-        ascent = max(ascent, afresh, key=lambda candidate: candidate.objective[-1])
+        restarted = run_em(problem, share, 2, 0.0, silent)
+        ascent = max(ascent, restarted, key=lambda candidate: candidate.objective[-1])
     return problem, ascent
 
 

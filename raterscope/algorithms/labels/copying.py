@@ -253,7 +253,7 @@ _LEAST_SHARE = 0.5
 _CHANCE = 0.01
 """Probability of any false finding if no annotator copies (Bonferroni)."""
 
-_TOLD = 10
+_NAMED = 10
 """Maximum number of annotators named in a sentence."""
 
 _OUTVOTED = "They outvote the others, who agree with each other. The others may also share a mistake instead."
@@ -294,8 +294,8 @@ def copying_in_words(copying: Copying, labels: Labels) -> tuple[str, ...]:
     for members in copying.groups():
         in_group = np.isin(copying.pairs[:, 0], members)
         total = float(copying.common[in_group].sum())
-        names = ", ".join(labels.annotators[annotator] for annotator in members[:_TOLD])
-        more = f" and {len(members) - _TOLD:,} more" if len(members) > _TOLD else ""
+        names = ", ".join(labels.annotators[annotator] for annotator in members[:_NAMED])
+        more = f" and {len(members) - _NAMED:,} more" if len(members) > _NAMED else ""
         sentences.append(
             f"{len(members):,} annotators may copy from each other: {names}{more};"
             f" {percent(copying.same[in_group].sum() / total)} of their labels are the same,"
@@ -305,7 +305,7 @@ def copying_in_words(copying: Copying, labels: Labels) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-_FOUND: LastAnswers[Copying] = LastAnswers()
+_LAST: LastAnswers[Copying] = LastAnswers()
 """Notices and files need the same pairs."""
 
 
@@ -327,7 +327,7 @@ def find_copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> C
     """
     if not has_own_matrices(labels):
         return _copying([], outvoting=False)
-    return _FOUND.find(labels, fusion.posterior, lambda: _find_copies(labels, fusion, watch))
+    return _LAST.find(labels, fusion.posterior, lambda: _find_copies(labels, fusion, watch))
 
 
 def _find_copies(labels: Labels, fusion: LabelFusion, watch: Watch) -> Copying:

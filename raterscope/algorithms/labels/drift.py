@@ -290,7 +290,7 @@ _WEIGHTS = np.power(_SPLITS * (1 - _SPLITS), 4) / np.power(_SPLITS * (1 - _SPLIT
 _FALLS = 0.65
 """Prior probability that a change is a fall: annotators tire more often than they learn."""
 
-_TOLD = 10
+_NAMED = 10
 """The most annotators that one sentence names."""
 
 _SAMPLES = 20_000
@@ -399,9 +399,9 @@ def changes_in_words(results: Constancy, labels: Labels) -> tuple[str, ...]:
     listed = [
         f"{labels.annotators[k]} (vote {results.step[k] + 1:,}: right {results.before[k]:.2f} before,"
         f" {results.after[k]:.2f} after)"
-        for k in named[:_TOLD].tolist()
+        for k in named[:_NAMED].tolist()
     ]
-    more = f" and {len(named) - _TOLD:,} more" if len(named) > _TOLD else ""
+    more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
     return (
         f"{len(named):,} of {tested:,} annotators changed over their votes (p < {FALSE_ALARMS:g} each, so"
         f" that {percent(FALSE_ALARMS)} of those who did not change are listed too):"

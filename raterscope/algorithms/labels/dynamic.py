@@ -93,7 +93,9 @@ class _Steps:
     task: IndexArray
     label: ClassArray  # (V,)
     task_start: NDArray[np.int64]  # (N + 1,)
-    place: IndexArray  # (V,): the steps of task i are `place[task_start[i]]` to `place[task_start[i + 1]]`
+    positions: (
+        IndexArray  # (V,): steps of task i: `positions[task_start[i]]` to `positions[task_start[i + 1]]`
+    )
     known: ClassArray  # (N,)
     sets: NDArray[np.bool_] | None  # (S, J): as `Labels.sets`
 
@@ -304,7 +306,7 @@ class _Run:
         spans = split_at_sets(first, last, steps.known, steps.sets, shares, IMPOSSIBLE)
         changes = (
             self._settle(
-                steps.task_start, steps.place, steps.known, prior, self._logs, low, high, self._posterior
+                steps.task_start, steps.positions, steps.known, prior, self._logs, low, high, self._posterior
             )
             for low, high, prior in spans
         )

@@ -103,18 +103,18 @@ class _Parser:
         return mask
 
     def _all(self) -> Mask:
-        mask = self._one()
+        mask = self._term()
         while self._took("and"):
-            mask = mask & self._one()
+            mask = mask & self._term()
         return mask
 
-    def _one(self) -> Mask:
+    def _term(self) -> Mask:
         self._depth += 1
         if self._depth > DEEPEST:
             raise RuleError("Too many parentheses.")
         try:
             if self._took("not"):
-                return ~self._one()
+                return ~self._term()
             if self._took("("):
                 mask = self._any()
                 if not self._took(")"):
@@ -138,8 +138,8 @@ class _Parser:
             return same if compare is operator.eq else ~same
         number = self._number(name, value)
         with np.errstate(invalid="ignore"):
-            found = np.asarray(compare(column.astype(np.float64), number), dtype=bool)
-        return found & np.isfinite(column)  # an unknown value is in no relation to a number
+            holds = np.asarray(compare(column.astype(np.float64), number), dtype=bool)
+        return holds & np.isfinite(column)  # an unknown value is in no relation to a number
 
     def _column(self, name: str) -> str:
         """Return the column of a name, or the one whose name ends with it, without the unit too."""

@@ -190,13 +190,13 @@ def is_pattern(text: str) -> bool:
     return _WILDCARDS.search(text) is not None
 
 
-def find_cases(place: str, naming: str | None = None, watch: Watch = silent) -> FoundCases:
+def find_cases(location: str, naming: str | None = None, watch: Watch = silent) -> FoundCases:
     """Find the cases in a folder, or among the files and folders of a pattern.
 
-    `place`: a folder, or a pattern with ``*``, ``?``, ``[...]`` and ``**``. `naming`: pattern of the names of
-    masks, see `naming.parse_name`. Raises `InputError` if nothing is found.
+    `location`: a folder, or a pattern with ``*``, ``?``, ``[...]`` and ``**``. `naming`: pattern of the names
+    of masks, see `naming.parse_name`. Raises `InputError` if nothing is found.
     """
-    root, files = _files_of(place)
+    root, files = _files_of(location)
     sources = Sources()
     voxels = [path for path in files if is_voxel_file(path)]
     photographs = [path for path in files if is_plain_image(path) or path.suffix.casefold() in _PHOTOGRAPHS]
@@ -210,16 +210,16 @@ def find_cases(place: str, naming: str | None = None, watch: Watch = silent) -> 
     cases, notices = _mask_cases(voxels, root, naming)
     cases += _table_cases(tables, photographs, root)
     if not cases:
-        raise InputError("holds no masks and no tables of clicks, labels or pairs", file=Path(place))
+        raise InputError("holds no masks and no tables of clicks, labels or pairs", file=Path(location))
     return FoundCases(tuple(_distinguished(cases)), tuple(notices))
 
 
-def _files_of(place: str) -> tuple[Path, list[Path]]:
-    """List the files of a place, and the folder below which they lie."""
-    if not is_pattern(place):
-        root = Path(place)
+def _files_of(location: str) -> tuple[Path, list[Path]]:
+    """List the files at a location, and the folder below which they lie."""
+    if not is_pattern(location):
+        root = Path(location)
         return root, sorted(_walk(root))
-    parts = Path(place).parts
+    parts = Path(location).parts
     first = next(at for at, part in enumerate(parts) if is_pattern(part))
     root = Path(*parts[:first])
     paths = sorted(root.glob(str(Path(*parts[first:]))))

@@ -33,19 +33,19 @@ TEMPORARY = os.EX_TEMPFAIL if hasattr(os, "EX_TEMPFAIL") else 75
 
 def batch(options: argparse.Namespace) -> int:
     """Process the cases of a manifest; return the exit status."""
-    found = _find(options)
+    listed = _find(options)
     if options.list:
-        _print_table(found.rows(options.naming) if found else _rows(read_manifest(options.manifest)))
+        _print_table(listed.rows(options.naming) if listed else _rows(read_manifest(options.manifest)))
         return 0
     if options.output is None:
         raise UsageError("the following arguments are required: -o/--output")
     output: Path = options.output.absolute()  # of workers in other folders too
-    if found is None:
+    if listed is None:
         cases = read_manifest(options.manifest)
         make_folder(output)
     else:
         make_folder(output)
-        table = write_table(output / MANIFEST, COLUMNS, found.rows(options.naming))
+        table = write_table(output / MANIFEST, COLUMNS, listed.rows(options.naming))
         options.manifest, cases = table, read_manifest(table)
     if options.script is not None:
         name, text = SCRIPTS[options.script](options.manifest.resolve(), output.resolve(), options.shards)
@@ -73,10 +73,10 @@ def batch(options: argparse.Namespace) -> int:
 
 def _find(options: argparse.Namespace) -> FoundCases | None:
     """Find the cases in a folder or by a pattern; None for a table of cases."""
-    place: Path = options.manifest
-    if not place.is_dir() and (place.exists() or not is_pattern(str(place))):
+    location: Path = options.manifest
+    if not location.is_dir() and (location.exists() or not is_pattern(str(location))):
         return None
-    anywhere = place if options.list else place.absolute()  # the table is stored in another folder
+    anywhere = location if options.list else location.absolute()  # the table is stored in another folder
     with ProgressLine(sys.stderr) as watch:
         cases = find_cases(str(anywhere), options.naming, watch)
     for notice in cases.notices:

@@ -175,9 +175,9 @@ def _limit_excluded(study: Study, run: RunEntry) -> RunEntry:
     """Return a run with excluded annotators and programs limited to those with annotations on its items."""
     if not run.excluded and not run.programs:
         return run
-    everybody = replace(run, excluded=(), programs=(), weights={})
+    complete = replace(run, excluded=(), programs=(), weights={})
     annotators_of = KINDS[run.kind].functions.annotators_of
-    involved = {name for item in run.items for name in annotators_of(study, item, everybody)}
+    involved = {name for item in run.items for name in annotators_of(study, item, complete)}
     excluded, programs = (
         tuple(name for name in names if name in involved) for names in (run.excluded, run.programs)
     )

@@ -38,7 +38,7 @@ class ItemDecisions:
     """
 
     def __init__(self) -> None:
-        self._said: dict[Hashable, dict[int, str]] = {}
+        self._verbs: dict[Hashable, dict[int, str]] = {}
         self._subjects: Counter[int] = Counter()
         """On how many subjects each decision is still in effect."""
         self._idle: set[int] = set()
@@ -50,7 +50,7 @@ class ItemDecisions:
 
         `over`: verbs of earlier decisions that it supersedes; None for all.
         """
-        verbs = self._said.setdefault(subject, {})
+        verbs = self._verbs.setdefault(subject, {})
         if verb == SKIP and any(earlier != SKIP for earlier in verbs.values()):
             self._idle.add(decision)
             return
@@ -65,22 +65,22 @@ class ItemDecisions:
     def supersede(self, subjects: Collection[Hashable]) -> None:
         """Supersede all decisions on some subjects."""
         for subject in subjects:
-            for decision in self._said.pop(subject, {}):
+            for decision in self._verbs.pop(subject, {}):
                 self._subjects[decision] -= 1
 
     def subjects(self) -> list[Hashable]:
         """List the subjects."""
-        return list(self._said)
+        return list(self._verbs)
 
     def settled(self) -> Iterator[Hashable]:
         """Return the subjects that are not merely skipped."""
         return (
-            subject for subject, verbs in self._said.items() if any(verb != SKIP for verb in verbs.values())
+            subject for subject, verbs in self._verbs.items() if any(verb != SKIP for verb in verbs.values())
         )
 
     def verbs(self, subject: Hashable) -> Collection[str]:
         """Return the verbs in effect on a subject."""
-        return self._said.get(subject, {}).values()
+        return self._verbs.get(subject, {}).values()
 
     def standing(self, decision: int) -> str:
         """Return whether a decision is in effect, superseded, or had no effect."""

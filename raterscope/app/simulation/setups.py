@@ -395,7 +395,7 @@ _LISTED = (
     ),
 )  # fmt: skip
 
-SETUPS: Mapping[str, Setup] = {one.name: one for one in _LISTED}
+SETUPS: Mapping[str, Setup] = {setup.name: setup for setup in _LISTED}
 
 
 def find_setup(name: str) -> Setup:

@@ -105,7 +105,7 @@ class Journals:
         own = {decision.id for decision in journals[0]} - set(self.shared.values())
         # decisions that only the study has, and those that only the other has
         self.new = [frozenset(own), frozenset(decision.id for decision in self.added)]
-        who = [
+        experts = [
             {decision.who for decision in journal if decision.id in new}
             for journal, new in zip(journals, self.new, strict=True)
         ]
@@ -115,7 +115,7 @@ class Journals:
         ]
         # (dict of str to int, dict of str to int): how many of these each expert made
         self.experts = counts[0], counts[1]
-        self._files = (f" ({name})", f" ({other.path.name})") if who[0] & who[1] else ("", "")
+        self._files = (f" ({name})", f" ({other.path.name})") if experts[0] & experts[1] else ("", "")
 
     def in_words(self, side: int, number: int, verdict: str) -> str:
         """Describe a decision with the expert's name, and the file if both experts have the same name."""

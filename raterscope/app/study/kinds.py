@@ -226,11 +226,11 @@ def mismatch_of_masks(
 
     If structures were `renamed`, a fused one may have the masks of any.
     """
-    everybody = set().union(*raters.values())
+    all_raters = set().union(*raters.values())
     if not len(result.fusions) == len(result.reports) > 0:
         return f"{len(result.fusions)} fusions have {len(result.reports)} reports"
     for fusion, report in zip(result.fusions, result.reports, strict=True):
-        of_it = everybody if renamed else raters.get(next(iter(fusion.structures), ""), frozenset())
+        of_it = all_raters if renamed else raters.get(next(iter(fusion.structures), ""), frozenset())
         unknown = [name for name in fusion.annotators if name not in of_it]
         if unknown:
             return f"it is of a mask by {plain(unknown[0])} that the study does not have"

@@ -448,10 +448,10 @@ class Read:
 
     def in_words(self) -> str:
         """Describe it: "ben.rscope (ben); merged by anna on 2026-03-01 12:00"."""
-        who = f"{self.file} ({', '.join(self.experts) or 'no decision'})"
+        words = f"{self.file} ({', '.join(self.experts) or 'no decision'})"
         if self.blind and self.copied_at is not None:
-            who += f", a blind second read copied by {self.copied_by} on {_day(self.copied_at)}"
-        return f"{who}; merged by {self.merged_by} on {_day(self.merged_at)}"
+            words += f", a blind second read copied by {self.copied_by} on {_day(self.copied_at)}"
+        return f"{words}; merged by {self.merged_by} on {_day(self.merged_at)}"
 
 
 def _day(time: datetime) -> str:

@@ -173,8 +173,8 @@ class MainWindow(QMainWindow):
         for beginning in (self.reproduction, self.start, pacs):
             beginning.begun.connect(self._on_incoming_job)
         self.menus.sample_requested.connect(self.start.open_sample)
-        for asking in (self.menus, self.start.page):
-            asking.tour_requested.connect(self._start_tour)
+        for opener in (self.menus, self.start.page):
+            opener.tour_requested.connect(self._start_tour)
         self.document.rested.connect(self._show_saved)
         for part in (self.files, self.leave_guard, self.moved_study):
             part.message.connect(self.status.show_message)

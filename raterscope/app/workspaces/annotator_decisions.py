@@ -96,7 +96,7 @@ class AnnotatorDecisions(QObject):
         self.dialog: ExclusionDialog | None = None
         self.flag_dialog: ReasonDialog | None = None
         self._names: tuple[str, ...] = ()
-        self._found: dict[float | None, tuple[Consequences, ...]] = {}
+        self._effects: dict[float | None, tuple[Consequences, ...]] = {}
         """Previews while the dialog is open, by weight."""
 
     def exclude(self) -> None:
@@ -199,10 +199,10 @@ class AnnotatorDecisions(QObject):
 
     def _ask(self, names: tuple[str, ...], weight: float | None) -> None:
         self._task.cancel()
-        self._names, self._found = names, {}
-        who = self._shown(names[0]) if len(names) == 1 else counted(len(names), "annotator")
+        self._names, self._effects = names, {}
+        subject = self._shown(names[0]) if len(names) == 1 else counted(len(names), "annotator")
         self.dialog = dialog = ExclusionDialog(
-            who, self._window.window(), reasons=self._reasons, marks="marks", answers="results",
+            subject, self._window.window(), reasons=self._reasons, marks="marks", answers="results",
             weights=(FULL, *WEIGHTS) if self._weighed(names) else WEIGHTS, weight=weight,
         )  # fmt: skip
         set_lengths(dialog, minimumWidth=WIDTH, minimumHeight=HEIGHT)
@@ -220,8 +220,8 @@ class AnnotatorDecisions(QObject):
             return
         weight = dialog.panel.weight
         self._task.cancel()
-        if weight in self._found:
-            self._on_found(weight, self._found[weight])
+        if weight in self._effects:
+            self._on_effects(weight, self._effects[weight])
             return
         dialog.panel.set_working(0.0, "reading the runs")
         job = self._document.read_beside(
@@ -229,15 +229,15 @@ class AnnotatorDecisions(QObject):
             partial(preview_change, self._names, weight),
         )
         self._task.follow(
-            job, partial(self._on_found, weight), progressed=self._on_progress, failed=self._on_failed
+            job, partial(self._on_effects, weight), progressed=self._on_progress, failed=self._on_failed
         )
 
     def _on_progress(self, job: Job) -> None:
         if self.dialog is not None:
             self.dialog.panel.set_working(job.fraction, job.words)
 
-    def _on_found(self, weight: float | None, consequences: tuple[Consequences, ...]) -> None:
-        self._found[weight] = consequences
+    def _on_effects(self, weight: float | None, consequences: tuple[Consequences, ...]) -> None:
+        self._effects[weight] = consequences
         if self.dialog is None:
             return
         if consequences:
@@ -271,7 +271,7 @@ class AnnotatorDecisions(QObject):
 
     def _on_closed(self) -> None:
         self._task.cancel()
-        self.dialog, self._found = None, {}
+        self.dialog, self._effects = None, {}
 
 
 def _refusal(names: Sequence[str], study: Study, watch: Watch) -> str:

@@ -228,7 +228,7 @@ BUDGET = 0.006
 """Seconds of a frame that repainting may take."""
 
 Paint = Callable[[QPainter, float, QRectF], None]
-Beneath = Callable[[QPainter, QRectF], None]
+Backdrop = Callable[[QPainter, QRectF], None]
 
 
 class TileCache:
@@ -264,7 +264,7 @@ class TileCache:
         ratio: float,
         *,
         hurry: bool = False,
-        coarse: Beneath | None = None,
+        coarse: Backdrop | None = None,
     ) -> bool:
         """Copy the visible tiles into the widget, paint missing ones; return whether all are up to date.
 

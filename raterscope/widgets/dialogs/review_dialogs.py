@@ -146,14 +146,14 @@ class ScaleDialog(QDialog):
         self.all_images = QCheckBox(f"Use for all {images:,} images")
         self.all_images.setChecked(True)
         self.all_images.setVisible(images > 1)
-        self._said = plain_label("", "second")
+        self._explanation = plain_label("", "second")
         row = horizontal((self.number, 1), self.unit, spacing=None)
         self.accepting = lay_out(
             self,
             plain_label("How long is this line?", "title"),
             plain_label(f"It is {pixels:,.1f} pixels long.", "second"),
             row,
-            self._said,
+            self._explanation,
             self.all_images,
             8,
             accept="Set the scale",
@@ -177,7 +177,7 @@ class ScaleDialog(QDialog):
     def _tell(self) -> None:
         known = self.length > 0
         self.accepting.setEnabled(known)
-        self._said.setText(f"A pixel is {self.length / self._pixels:.4g} µm." if known else " ")
+        self._explanation.setText(f"A pixel is {self.length / self._pixels:.4g} µm." if known else " ")
 
 
 Find = Callable[[str], Sequence["CodeChoice"]]

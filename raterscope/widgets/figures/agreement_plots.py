@@ -81,7 +81,7 @@ class _Matrix(Figure[tuple[int, int]]):
 
     def __init__(self, name: str, noun: str) -> None:
         super().__init__(name)
-        self._who = noun
+        self._noun = noun
         self._names: tuple[str, ...] = ()
         self._numbers: tuple[int, ...] = ()
         self._values: NDArray[np.floating] = np.empty((0, 0))
@@ -140,7 +140,7 @@ class _Matrix(Figure[tuple[int, int]]):
     def table(self) -> PlotTable:
         with_others = np.where(np.eye(len(self._names), dtype=bool), np.nan, self._values)
         return PlotTable.of_cells(
-            {self._who: self._names, f"other {self._who}": self._names}, {self._label: with_others}
+            {self._noun: self._names, f"other {self._noun}": self._names}, {self._label: with_others}
         )
 
     def _edge(self) -> int:
@@ -530,5 +530,5 @@ class CoursePlot(ChartPanel):
 
 def _words(view: CourseView, line: AnnotatorCourse, index: int) -> str:
     value, low, high = line.values[index].tolist()
-    who = f"{line.name}, " if len(view.lines) > 1 else ""
-    return f"{who}{line.places[index]}: {view.title} {estimate(value, low, high)}"
+    name = f"{line.name}, " if len(view.lines) > 1 else ""
+    return f"{name}{line.places[index]}: {view.title} {estimate(value, low, high)}"

@@ -24,7 +24,7 @@ from raterscope.widgets.theme import enlarge, set_lengths
 NOTHING = "Press Fuse (F5) to see every annotator's confusion matrix."
 NARROW = (740, 620, 540, 360)
 """Below these widths go, one after the other: the scale, the word at the right, the button's words."""
-NOBODY = "No annotator matches."
+NO_MATCH = "No annotator matches."
 MOST_RATES = 12
 
 
@@ -256,7 +256,7 @@ class ConfusionWall(QWidget):
         number = 0 if view is None else len(view.numbers)
         visible = len(self.tiles.order) if number else 0
         self.header.set_aside(count(number, "annotator") if number else "")
-        self._nothing.setText(NOBODY if number else NOTHING)
+        self._nothing.setText(NO_MATCH if number else NOTHING)
         leave_keys_to(self, self.tiles if visible else None)
         self._pages.setCurrentIndex(int(visible > 0))
         for widget in (self.filter, self.measure, self.direction):

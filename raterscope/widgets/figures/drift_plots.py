@@ -26,7 +26,7 @@ from raterscope.widgets.painting import paint_words, symbol_path
 from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.theme import set_lengths
 
-ROUND = np.array([one * 10**power for power in range(7) for one in (1, 2, 5)])
+ROUND = np.array([step * 10**power for power in range(7) for step in (1, 2, 5)])
 """Numbers of votes at which a line carries a marker."""
 
 

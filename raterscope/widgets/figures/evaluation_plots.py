@@ -322,7 +322,7 @@ def _short(method: str) -> str:
 
 
 NOTHING = "Open this page to see how the annotators' rates are estimated as their labels come."
-EVERYBODY = "all annotators"
+ALL_ANNOTATORS = "all annotators"
 
 
 CONVERGENCE = "Convergence"
@@ -428,18 +428,18 @@ class DecisionPlot(ChartPanel):
         super().__init__("Decisions", NOTHING)
         self._view: DecisionView | None = None
         self._lines: tuple[CourseLine, ...] = ()
-        self.kind, self.who, self.of = ChoiceBox(), ChoiceBox(), ChoiceBox()
+        self.kind, self.annotator_box, self.of = ChoiceBox(), ChoiceBox(), ChoiceBox()
         for box, words, letters in (
-            (self.kind, "What is drawn", 14), (self.who, "Whose rates", 10), (self.of, "Class", 8),
+            (self.kind, "What is drawn", 14), (self.annotator_box, "Whose rates", 10), (self.of, "Class", 8),
         ):  # fmt: skip
             box.setAccessibleName(words)
             box.setToolTip(words)
             box.setMinimumContentsLength(letters)
             box.hide()
-        for index, box in enumerate((self.kind, self.of, self.who), start=1):
+        for index, box in enumerate((self.kind, self.of, self.annotator_box), start=1):
             self.header.row.insertWidget(index, box)
         self.kind.currentIndexChanged.connect(self._on_choice)
-        self.who.currentIndexChanged.connect(self._on_choice)
+        self.annotator_box.currentIndexChanged.connect(self._on_choice)
         self.of.currentIndexChanged.connect(self._on_class)
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -451,20 +451,20 @@ class DecisionPlot(ChartPanel):
         """Show another course; None for none, and why."""
         self._view = view
         self.set_nothing(nothing)
-        kind, annotator = self.kind.currentData(), self.who.currentText()
-        for box in (self.kind, self.who, self.of):
+        kind, annotator = self.kind.currentData(), self.annotator_box.currentText()
+        for box in (self.kind, self.annotator_box, self.of):
             box.blockSignals(True)
             box.clear()
             box.setVisible(view is not None)
         if view is not None:
             for item in view.kinds:
                 self.kind.addItem(item.title, item.key)
-            self.who.addItems([EVERYBODY, *view.annotators])
+            self.annotator_box.addItems([ALL_ANNOTATORS, *view.annotators])
             self.of.addItems([f"of {name}" for name in view.classes])
             self.kind.setCurrentIndex(max(self.kind.findData(kind), 0))
-            self.who.setCurrentIndex(max(self.who.findText(annotator), 0))
+            self.annotator_box.setCurrentIndex(max(self.annotator_box.findText(annotator), 0))
             self.of.setCurrentIndex(view.chosen)
-        for box in (self.kind, self.who, self.of):
+        for box in (self.kind, self.annotator_box, self.of):
             box.blockSignals(False)
         self.figure.setToolTip("" if view is None else view.words)
         self.set_filled(view is not None)
@@ -488,8 +488,8 @@ class DecisionPlot(ChartPanel):
         if kind is None or self._view is None:
             self._lines = ()
             return
-        self.who.setVisible(kind.each)
-        annotator = self.who.currentIndex() - 1 if kind.each else -1
+        self.annotator_box.setVisible(kind.each)
+        annotator = self.annotator_box.currentIndex() - 1 if kind.each else -1
         self._lines = tuple(self._view.lines(kind.key, annotator))
         self.draw()
 

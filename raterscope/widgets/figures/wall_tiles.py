@@ -53,8 +53,8 @@ class WallTiles(QAbstractScrollArea):
         self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
         self.setAccessibleName("Annotators")
         set_lengths(self, minimumWidth=120, minimumHeight=80)
-        nobody = Tiles(np.empty((0, 1, 1)), np.empty(0), np.empty(0, bool), np.empty(0, np.int16))
-        self._painter = TilePainter(nobody, ())
+        empty = Tiles(np.empty((0, 1, 1)), np.empty(0), np.empty(0, bool), np.empty(0, np.int16))
+        self._painter = TilePainter(empty, ())
         self._order: NDArray[np.int64] = np.empty(0, np.int64)
         self._selected: set[int] = set()
         self._lit: frozenset[int] | None = None

@@ -203,7 +203,7 @@ class ExclusionPanel(QWidget):
         self._again_word = ("restore", "accent", f"Count their {marks} again in the next fusion")
         theme.set_role(self, "panel")
         self.setAccessibleName("Exclude")
-        self._who = ""
+        self._subject = ""
         self._changes: Sequence[Change] = ()
         self.exclude_key = KeyButton("X", *self._exclude_word)
         self._summary = ElidedLabel("", "small")
@@ -214,7 +214,7 @@ class ExclusionPanel(QWidget):
         self._error = plain_label("", "error", wrap=True)
         self.changes: LongList[Change] = LongList(ChangeKind(), f"{answers} that would change".capitalize())
         self._working = self._make_working()
-        self._asking = self._make_asking(reasons)
+        self._form = self._make_form(reasons)
         self._rest = QWidget()
         """Empty space goes below, where no list takes it."""
         vertical(
@@ -224,7 +224,7 @@ class ExclusionPanel(QWidget):
             self._error,
             self._working,
             (self.changes, 1),
-            self._asking,
+            self._form,
             (self._rest, 1),
             inside=self,
             margins=(12, 8, 12, 8),
@@ -252,7 +252,7 @@ class ExclusionPanel(QWidget):
         key restores them.
         """
         self.exclude_key.set_word(*(self._again_word if out else self._exclude_word))
-        self._who = subject
+        self._subject = subject
         self._again = False
         self._summary.setText(summary)
         self._turn("idle")
@@ -321,7 +321,7 @@ class ExclusionPanel(QWidget):
         horizontal((texts, 1), self._cancel, inside=page, spacing=12)
         return page
 
-    def _make_asking(self, reasons: Sequence[str]) -> QWidget:
+    def _make_form(self, reasons: Sequence[str]) -> QWidget:
         self.reason = ReasonField(reasons)
         self.exclude = QPushButton("Exclude")
         theme.set_role(self.exclude, "primary")
@@ -347,7 +347,7 @@ class ExclusionPanel(QWidget):
 
     def _turn(self, state: str) -> None:
         self.state = state
-        self.exclude_key.setEnabled(bool(self._who) and state in ("idle", "failed"))
+        self.exclude_key.setEnabled(bool(self._subject) and state in ("idle", "failed"))
         known = state in ("shown", "unknown")
         self._title.setText(self._stays() if known else self._fusing() if state == "working" else "")
         if state != "shown":
@@ -356,27 +356,29 @@ class ExclusionPanel(QWidget):
         self._error.setVisible(state in ("failed", "unknown"))
         self._working.setVisible(state == "working")
         self.changes.setVisible(len(self._changes) > 0)
-        self._asking.setVisible(known or (state == "working" and self._again))
+        self._form.setVisible(known or (state == "working" and self._again))
         self.exclude.setText("Exclude" if self.weight is None else f"Set weight {part_of_one(self.weight)}")
         self._show_possible()
         self._rest.setVisible(state != "idle" and self.changes.isHidden())
 
     def _stays(self) -> str:
         if self.weight is None:
-            return f"Without {self._who}. The {self._marks} stay in the study but do not count in fusions."
+            return (
+                f"Without {self._subject}. The {self._marks} stay in the study but do not count in fusions."
+            )
         if self.weight == 1:
-            return f"{self._who} at full weight again. From the next fusion on, all {self._marks} count."
+            return f"{self._subject} at full weight again. From the next fusion on, all {self._marks} count."
         part = part_of_one(self.weight)
         return (
-            f"{self._who} at weight {part}. From the next fusion on, the evidence of all that is marked "
+            f"{self._subject} at weight {part}. From the next fusion on, the evidence of all that is marked "
             f"or left unmarked is multiplied by {part}."
         )
 
     def _fusing(self) -> str:
         progress_text = (
-            f"without {self._who}"
+            f"without {self._subject}"
             if self.weight is None
-            else f"with {self._who} at weight {part_of_one(self.weight)}"
+            else f"with {self._subject} at weight {part_of_one(self.weight)}"
         )
         return f"Fusing {progress_text}"
 

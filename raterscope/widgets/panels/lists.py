@@ -237,7 +237,7 @@ class _LineModel(QAbstractListModel):
         return plain_tip(self.kind.tip(line)) if role == Qt.ItemDataRole.ToolTipRole else None
 
 
-WHO, GAIN, BARE_GAIN = 0.42, 76.0, 48.0
+NAME_SHARE, GAIN, BARE_GAIN = 0.42, 76.0, 48.0
 """Share of a line for the name; width in pixels for the gain, with and without a unit."""
 
 
@@ -324,7 +324,7 @@ class _AskKind(LineKind[AskLine]):
         palette = theme.current()
         painter.setFont(theme.font(theme.BODY))
         gain = self._gain(line)
-        middle = box.left() + WHO * box.width()
+        middle = box.left() + NAME_SHARE * box.width()
         least = GAIN if self._unit else BARE_GAIN
         right = box.right() - max(least, QFontMetrics(painter.font()).horizontalAdvance(gain) + 14)
         left = QRectF(box.left() + 6, box.top(), middle - box.left() - 14, box.height())

@@ -202,7 +202,7 @@ class FigureLine:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Field:
     words: str
     nothing: str
     suffix: str
@@ -211,9 +211,9 @@ class _Asked:
     of_all: bool = False
 
 
-ASKED = {
-    "leukocytes": _Asked("Leukocytes", "not counted", "", 0, "Leukocytes counted on the same fields"),
-    "leukocytes_per_microlitre": _Asked(
+FIELDS = {
+    "leukocytes": _Field("Leukocytes", "not counted", "", 0, "Leukocytes counted on the same fields"),
+    "leukocytes_per_microlitre": _Field(
         "Leukocytes/µl",
         "8,000 assumed",
         "",
@@ -221,10 +221,10 @@ ASKED = {
         "The patient's leukocytes per microlitre of blood",
         of_all=True,
     ),
-    "red_cells": _Asked(
+    "red_cells": _Field(
         "Red cells", "not counted", "", 0, "Red cells counted on the same fields of a thin film"
     ),
-    "red_cells_per_microlitre": _Asked(
+    "red_cells_per_microlitre": _Field(
         "Red cells/µl",
         "5 million assumed",
         "",
@@ -232,7 +232,7 @@ ASKED = {
         "The patient's red cells per microlitre of blood",
         of_all=True,
     ),
-    "thickness": _Asked(
+    "thickness": _Field(
         "Film",
         "unknown",
         " µm thick",
@@ -254,13 +254,13 @@ class ParasitaemiaPanel(QWidget):
         theme.set_role(self, "panel")
         self.scope = ModeSwitch(SCOPES)
         header = WrappingRow((plain_label("PARASITAEMIA", "caption"), self.scope), 12, 2, last_right=True)
-        self.fields = {name: _field(field) for name, field in ASKED.items()}
+        self.fields = {name: _field(field) for name, field in FIELDS.items()}
         form, self._labels = QWidget(), {}
         rows = QFormLayout(form)
         rows.setContentsMargins(0, 0, 0, 0)
         rows.setVerticalSpacing(4)
         rows.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        for name, field in ASKED.items():
+        for name, field in FIELDS.items():
             self._labels[name] = plain_label(field.words, "second")
             rows.addRow(self._labels[name], self.fields[name])
             self.fields[name].valueChanged.connect(self._on_value)
@@ -311,13 +311,13 @@ class ParasitaemiaPanel(QWidget):
         self.counted.emit(self.values)
 
     def _on_scope(self, scope: str) -> None:
-        for name, field in ASKED.items():
+        for name, field in FIELDS.items():
             for part in (self.fields[name], self._labels[name]):
                 part.setVisible(scope == "all" or not field.of_all)
         self.scope_chosen.emit(scope)
 
 
-def _field(field: _Asked) -> QDoubleSpinBox:
+def _field(field: _Field) -> QDoubleSpinBox:
     box = QDoubleSpinBox()
     box.setRange(0.0, 1e7)
     box.setDecimals(field.decimals)

@@ -141,7 +141,7 @@ class PairsView:
     ranking: NDArray[np.floating]  # (M,): score of the left item minus that of the right one; NaN if unknown
     names: Sequence[str]  # names of all items
     pictures: bool = False  # whether the items have pictures
-    who: tuple[str, ...] = ()  # (M,): annotator of each comparison, if there are several
+    annotators: tuple[str, ...] = ()  # (M,): annotator of each comparison, if there are several
     # (M,): whether a comparison counts against its annotator; by default if the answer differs from the
     # majority or, without a majority, from the ranking
     against: NDArray[np.bool_] | None = None
@@ -151,7 +151,7 @@ class PairsView:
         count = len(self.comparison)
         lengths = {len(self.left), len(self.right), len(self.choice), len(self.others_left), len(self.others),
                    len(self.ranking), count if self.against is None else len(self.against)}  # fmt: skip
-        if lengths != {count} or len(self.who) not in (0, count):
+        if lengths != {count} or len(self.annotators) not in (0, count):
             raise ValueError(f"not as much of everything as there are comparisons: {count}")
         if self.against is not None:
             return
@@ -175,7 +175,7 @@ class PairsView:
             self.names[self.right[row]],
             int(np.sign(self.choice[row])),
             bool(self.speaks_against()[row]) and not self.covered,
-            (f"{self.who[row]} " if self.who else "") + f"chose {_side(self.choice[row])}",
+            (f"{self.annotators[row]} " if self.annotators else "") + f"chose {_side(self.choice[row])}",
             "" if self.covered else self._others(row),
         )
 
@@ -329,7 +329,7 @@ class _PairKind(LineKind[PairLine]):
         return line.comparison
 
     def words(self, line: PairLine) -> str:
-        return f"{line.left_name} or {line.right_name}: {_told(line)}"
+        return f"{line.left_name} or {line.right_name}: {_answers_in_words(line)}"
 
     def paint_line(self, painter: QPainter, box: QRectF, line: PairLine) -> None:
         palette = theme.current()
@@ -358,7 +358,7 @@ class _PairKind(LineKind[PairLine]):
             words = QRectF(inner.left(), inner.top() + 22, inner.width(), 16)
         painter.setFont(theme.font(theme.CAPTION))
         if self.pictures is None:
-            paint_words(painter, words, _told(line), palette.second)
+            paint_words(painter, words, _answers_in_words(line), palette.second)
             return
         paint_words(painter, words, line.answer, palette.text)
         paint_words(painter, words.translated(0, 17), line.others, palette.second)
@@ -389,7 +389,7 @@ class _PairKind(LineKind[PairLine]):
         painter.drawRoundedRect(card, 4, 4)
 
 
-def _told(line: PairLine) -> str:
+def _answers_in_words(line: PairLine) -> str:
     return ", ".join(filter(None, (line.answer, line.others)))
 
 

@@ -129,7 +129,7 @@ class VoterLine:
     weight: float = 1.0  # as how much of an annotator the word counts
 
     @property
-    def who(self) -> str:
+    def label(self) -> str:
         """Name of the annotator, with the weight if it is below 1."""
         return self.name if self.weight == 1 else f"{self.name}  × {part_of_one(self.weight)}"
 
@@ -152,7 +152,7 @@ class _VoterKind(LineKind[VoterLine]):
     def words(self, line: VoterLine) -> str:
         text = "clicked" if line.clicked else "did not click"
         known = f"reliability {line.reliability:.2f}" if math.isfinite(line.reliability) else ""
-        return ", ".join(part for part in (line.who, text, known) if part)
+        return ", ".join(part for part in (line.label, text, known) if part)
 
     def paint_line(self, painter: QPainter, box: QRectF, line: VoterLine) -> None:
         palette = theme.current()
@@ -162,7 +162,7 @@ class _VoterKind(LineKind[VoterLine]):
         painter.setFont(theme.font())
         said_left = bar_left - QFontMetrics(painter.font()).horizontalAdvance("clicked") - 12
         name = QRectF(left, box.top(), said_left - left - 8, box.height())
-        paint_words(painter, name, line.who, palette.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_words(painter, name, line.label, palette.text, elide=Qt.TextElideMode.ElideMiddle)
         text = QRectF(said_left, box.top(), 80, box.height())
         clicked = line.clicked
         paint_words(
@@ -228,7 +228,7 @@ class SpotTabs(QTabWidget):
         self.voters.set_lines(voters)
         self.voters.choose(self._voter)
         clicked = sum(line.clicked for line in voters)
-        self._who.setText(f"{clicked} clicked, {len(voters) - clicked} did not")
+        self._counts.setText(f"{clicked} clicked, {len(voters) - clicked} did not")
         self.near.show_lines(near, ALONE)
 
     def show_runs(self, lines: Sequence[EvidenceLine] | None, nothing: str = "") -> None:
@@ -249,10 +249,10 @@ class SpotTabs(QTabWidget):
         self.setCurrentIndex(RUNS)
 
     def _headed_voters(self) -> QWidget:
-        self._who = plain_label("", "small")
+        self._counts = plain_label("", "small")
         part = QWidget()
         above = horizontal(
-            (self._who, 1), plain_label("reliability", "small"), margins=(4, 0, 8, 0), spacing=None
+            (self._counts, 1), plain_label("reliability", "small"), margins=(4, 0, 8, 0), spacing=None
         )
         vertical(above, (self.voters, 1), inside=part, margins=(0, 4, 0, 0), spacing=2)
         part.setFocusProxy(self.voters)

@@ -34,7 +34,7 @@ from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import Header, placeholder, plain_label
 from raterscope.widgets.theme import set_lengths, text_size
 
-NOBODY = -1
+HIDDEN = -1
 PROGRAM = " (program)"
 """End of the name of a program."""
 
@@ -83,7 +83,7 @@ class TaskVotes(LineList[TaskVote]):
         ordered = sorted(votes, key=_order)
         if blind:
             ordered = [
-                replace(vote, annotator=NOBODY, name=f"{'program' if vote.program else 'annotator'} {index}")
+                replace(vote, annotator=HIDDEN, name=f"{'program' if vote.program else 'annotator'} {index}")
                 for index, vote in enumerate(ordered, start=1)
             ]
         self._quiet = True
@@ -94,7 +94,7 @@ class TaskVotes(LineList[TaskVote]):
     def _on_current(self, index: QModelIndex) -> None:
         if index.isValid() and not self._quiet:
             annotator = self.lines[index.row()].annotator
-            if annotator != NOBODY:
+            if annotator != HIDDEN:
                 self.chosen.emit(annotator)
 
 
@@ -262,7 +262,7 @@ class TaskPanel(QWidget):
 
     decided = Signal(int)  # class that the expert decides for
     undo_wanted = Signal()  # the decision to which `show_objection` refers is to be undone
-    found = Signal()  # a class was searched for, and the field closed
+    search_closed = Signal()  # a class was searched for, and the field closed
     cleared = Signal()
     skipped = Signal()
     annotator_chosen = Signal(int)
@@ -288,7 +288,7 @@ class TaskPanel(QWidget):
         set_lengths(self, minimumWidth=LEAST.width(), minimumHeight=LEAST.height())
         set_lengths(self.votes, minimumHeight=LEAST_VOTES)
         self.classes.decided.connect(self.decided)
-        self.classes.left.connect(self.found)
+        self.classes.left.connect(self.search_closed)
         self.bars.folded.connect(self._on_folded)
         self.search.clicked.connect(self.find_class)
         self.votes.chosen.connect(self.annotator_chosen)

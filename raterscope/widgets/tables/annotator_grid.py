@@ -167,8 +167,8 @@ class GridModel(QAbstractTableModel):
         rows = [int(self.order[index.row()]) for index in before]
         self._column, self._falling = self.grid.columns[column].name, order == Qt.SortOrder.DescendingOrder
         self._arrange()
-        place = {row: at for at, row in enumerate(self.order.tolist())}
-        after = [self.index(place[row], old.column()) for row, old in zip(rows, before, strict=True)]
+        position = {row: at for at, row in enumerate(self.order.tolist())}
+        after = [self.index(position[row], old.column()) for row, old in zip(rows, before, strict=True)]
         self.changePersistentIndexList(before, after)
         self.layoutChanged.emit()
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.grid.columns) - 1)

@@ -403,13 +403,13 @@ class AnnotatorTable(QWidget):
         self._exclude = QAction("Exclude…", self)
         self._weigh = QAction("Down-weight…", self)
         self._fully = QAction("Restore annotator", self)
-        self._everybody = QAction("Show all annotators", self)
+        self._show_all = QAction("Show all annotators", self)
         self._solo.triggered.connect(self._on_solo)
         self._hide.triggered.connect(self._on_hide)
         self._exclude.triggered.connect(self.exclude_current)
         self._weigh.triggered.connect(self._on_weigh)
         self._fully.triggered.connect(self._on_fully)
-        self._everybody.triggered.connect(self._on_everybody)
+        self._show_all.triggered.connect(self._on_everybody)
         RowKeys(self.view, self._solo, self._hide, self._exclude, self._has_current)
 
     def _has_current(self) -> bool:
@@ -433,7 +433,7 @@ class AnnotatorTable(QWidget):
             if not row_of.excluded and row_of.part:
                 menu.addAction(self._fully)
         if self.model.hidden or self.model.solo is not None:
-            menu.addAction(self._everybody)
+            menu.addAction(self._show_all)
         menu.popup(self.view.viewport().mapToGlobal(position))
 
     def _on_solo(self) -> None:

@@ -230,8 +230,8 @@ class RaterTable(QWidget):
         self._solo = self._action("Show alone", self.toggle_solo)
         self._hide = self._action("Hide", self.toggle_hidden)
         self._exclude = self._action("Exclude…", self._on_exclude)
-        self._everybody = QAction("Show all raters", self)
-        self._everybody.triggered.connect(self.show_everybody)
+        self._show_all = QAction("Show all raters", self)
+        self._show_all.triggered.connect(self.show_everybody)
         RowKeys(self.view, self._solo, self._hide, self._exclude, self._has_current)
         self.setFocusProxy(self.view)
         vertical(self._header, (self._pages, 1), inside=self, margins=(0, 8, 0, 0), spacing=4)
@@ -345,7 +345,7 @@ class RaterTable(QWidget):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addActions([self._solo, self._hide, self._exclude])
         if self.model.hidden:
-            menu.addAction(self._everybody)
+            menu.addAction(self._show_all)
         menu.popup(event.globalPos())
 
     def _on_exclude(self, name: str) -> None:

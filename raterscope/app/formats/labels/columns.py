@@ -254,8 +254,8 @@ def _name_reads(columns: Columns, column: Mapping[str, str]) -> Coded:
     number: dict[str, int] = {}
     of_pair = np.empty(len(seen), dtype=np.int32)
     for at in order.tolist():
-        who, read = divmod(int(seen[at]), len(numbers))
-        name = annotator.names[who]
+        row, read = divmod(int(seen[at]), len(numbers))
+        name = annotator.names[row]
         if name:
             name = read_name(name, numbers[read] or 1)
         of_pair[at] = number.setdefault(name, len(number))

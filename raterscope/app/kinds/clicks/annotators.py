@@ -105,10 +105,10 @@ def _moments(clicks: Clicks, fusion: Fusion) -> FloatArray:
     on = cluster >= 0
     on[on] = fusion.detection.detected[cluster[on]] & (fusion.clustering.inlier[fusion.mark[on]] >= INLIER)
     centre = fusion.clustering.mean[cluster[on]]
-    x, y, who = clicks.x[on] - centre[:, 0], clicks.y[on] - centre[:, 1], clicks.annotator[on]
+    x, y, annotator = clicks.x[on] - centre[:, 0], clicks.y[on] - centre[:, 1], clicks.annotator[on]
     count = len(clicks.annotators)
     columns = (None, x, y, x**2 + y**2)
-    return np.stack([np.bincount(who, column, count).astype(np.float64) for column in columns])
+    return np.stack([np.bincount(annotator, column, count).astype(np.float64) for column in columns])
 
 
 def _placement(pool: Pool, moments: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:

@@ -186,12 +186,12 @@ def _worst_class(answered: Answered) -> tuple[FloatArray, np.ndarray]:
     right = np.where(known, right, np.inf)
     if not right.shape[1]:
         return np.full((len(right), 3), np.nan), np.full(len(right), -1)
-    everybody, lowest = np.arange(len(right)), right.argmin(axis=1)
-    some = np.isfinite(right[everybody, lowest])
+    rows, lowest = np.arange(len(right)), right.argmin(axis=1)
+    some = np.isfinite(right[rows, lowest])
     output = stands.argmax(axis=1)[lowest]
-    low, high = (end[everybody, lowest, output] for end in rates.interval())
+    low, high = (end[rows, lowest, output] for end in rates.interval())
     several = stands.sum(axis=1)[lowest] > 1
-    values = np.stack([right[everybody, lowest], low, high], axis=1)
+    values = np.stack([right[rows, lowest], low, high], axis=1)
     values[several, 1:] = values[~some] = np.nan
     return values, np.where(some, lowest, -1)
 
@@ -349,7 +349,7 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
 
 def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Agreement]:
     """Return Krippendorff's alpha of annotators, nominal, by question; see `AnnotatorFunctions`."""
-    state, found = fold(study.decisions()), []
+    state, agreements = fold(study.decisions()), []
     for entry, step in steps_of(watch, study.questions()):
         step(0.0, "measuring agreement")
         labels = labels_of_voters(study, entry.id, state)
@@ -358,8 +358,8 @@ def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Ag
         if len(labels):
             measured = measure_agreement(labels)["nominal"]
             units = counted(measured.tasks, "task")
-            found.append(Agreement(plain(entry.name), measured.krippendorff, units))
-    return found
+            agreements.append(Agreement(plain(entry.name), measured.krippendorff, units))
+    return agreements
 
 
 MISTAKES = 5

@@ -57,7 +57,7 @@ EVALUATION = (
     "method", "tasks", "accuracy", "accuracy_low", "accuracy_high", "auc", "log_loss", "brier",
     "calibration_error",
 )  # fmt: skip
-ASKED = 100
+PROPOSED = 100
 """Rows of next_votes.csv, at most."""
 
 MOST_ENTRIES = 20_000_000
@@ -225,7 +225,7 @@ def community_rows(groups: Groups, annotators: Sequence[str]) -> Iterator[Row]:
 
 def next_vote_rows(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Iterator[Row]:
     """Return the rows of next_votes.csv, by information gain; a new annotator has no name."""
-    proposals = next_votes(labels, fusion, ASKED, watch=watch)
+    proposals = next_votes(labels, fusion, PROPOSED, watch=watch)
     labels_found = fusion.label()
     for row in range(len(proposals)):
         task, annotator = int(proposals.task[row]), int(proposals.annotator[row])

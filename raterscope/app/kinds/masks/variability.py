@@ -237,7 +237,7 @@ def measure_differences(
     state = fold(study.decisions())
     marked = {entry.image for entry in mask_entries(study) if entry.annotator is not None}
     entries = [entry for entry in study.images() if entry.id in marked and (not items or entry.id in items)]
-    found: dict[tuple[str, str], OutlineDifferences] = {}
+    collected: dict[tuple[str, str], OutlineDifferences] = {}
     for entry, step in steps_of(watch, entries):
         case = read_case(entry, study, state)
         if case is None:
@@ -253,11 +253,11 @@ def measure_differences(
                 masks, tolerance=tolerance or TOLERANCE, pairs=compared_pairs(list(records)),
                 watch=part(here, 0.0, 1.0),
             )  # fmt: skip
-            differences = found.setdefault(
+            differences = collected.setdefault(
                 (structure, unit), OutlineDifferences(structure, unit, variation.tolerance)
             )
             _add(differences, entry.id, variation, state.aliases)
-    return [differences for differences in found.values() if differences.figures]
+    return [differences for differences in collected.values() if differences.figures]
 
 
 def _add(

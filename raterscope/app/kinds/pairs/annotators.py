@@ -196,7 +196,7 @@ def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Ag
 
     See `AnnotatorFunctions`.
     """
-    state, found = fold(study.decisions()), []
+    state, agreements = fold(study.decisions()), []
     for entry, step in steps_of(watch, study.pair_questions()):
         step(0.0, "measuring agreement")
         pairs = pairs_of(study, entry.id)
@@ -206,8 +206,8 @@ def agreement(study: Study, names: Collection[str], watch: Watch) -> Sequence[Ag
         if len(pairs):
             measured = agreement_on_pairs(pairs)
             units = counted(measured.tasks, "compared pair")
-            found.append(Agreement(plain(entry.name), measured.krippendorff, units))
-    return found
+            agreements.append(Agreement(plain(entry.name), measured.krippendorff, units))
+    return agreements
 
 
 ANNOTATORS = AnnotatorFunctions(evidence, courses, preview, agreement=agreement)

@@ -250,7 +250,7 @@ class _Page:
     values: NDArray[np.float64]
     clusters: NDArray[np.int64]
     images: NDArray[np.int64]
-    everybody: int
+    total: int
 
     def words(self, row: int, column: int) -> str:
         """Describe a cell."""
@@ -326,7 +326,7 @@ class Agreement(ClicksPart):
         )
         self.matrix.set_matrix(names, numbers_shown, page.values, page.measure, page.words)
         count = len(page.names)
-        cut = f"{count} of {page.everybody:,}, the least first" if count < page.everybody else ""
+        cut = f"{count} of {page.total:,}, the least first" if count < page.total else ""
         self.matrix.header.set_aside(cut)
 
     def _on_pair(self, first: str, second: str) -> None:
@@ -369,5 +369,5 @@ def _page(measure: str, agreement: ClickAgreement, values: NDArray[np.float64]) 
         values=values[block],
         clusters=agreement.clusters[block],
         images=agreement.images[block],
-        everybody=len(agreement.names),
+        total=len(agreement.names),
     )

@@ -213,7 +213,7 @@ class BatchReview(ClicksPart):
         self._read: dict[int, _Read] = {}
         self._task = LatestTask()
         self._writing = False
-        self._anew = True
+        self._resets = True
         self.shelf = CropShelf(core.document, core.jobs, self)
         self.shelf.ready.connect(self._on_ready)
         core.session.scene_changed.connect(self._on_scene)
@@ -244,7 +244,7 @@ class BatchReview(ClicksPart):
 
     def list_anew(self) -> None:
         """List the spots of the chosen kind, from the first on."""
-        self._anew = True
+        self._resets = True
         self.listed_elsewhere.emit()
         self.refresh()
 
@@ -331,8 +331,8 @@ class BatchReview(ClicksPart):
             }
         )
         cards = _Cards(np.array(numbers, dtype=np.int64), self._listed, images, self._grid.everywhere, blind)
-        self._grid.show_spots(cards, view.length(2 * self.shelf.half, size), reset=self._anew)
-        self._anew = False
+        self._grid.show_spots(cards, view.length(2 * self.shelf.half, size), reset=self._resets)
+        self._resets = False
 
     def _number(self, item: ListedSpot) -> int:
         key = (item.image, item.run, item.spot.number)

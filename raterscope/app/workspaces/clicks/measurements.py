@@ -42,7 +42,7 @@ from raterscope.text import count
 from raterscope.widgets.canvas.shape_marks import Drawing, ShapeMark
 from raterscope.widgets.canvas.shapes import Shapes
 from raterscope.widgets.dialogs.review_dialogs import ScaleDialog
-from raterscope.widgets.panels.measurement_panels import ASKED, NOT_FUSED, Counted, FigureLine, ShapeLine
+from raterscope.widgets.panels.measurement_panels import FIELDS, NOT_FUSED, Counted, FigureLine, ShapeLine
 
 COLUMNS = ("image", "number", "shape", "length px", "area px²", "length µm", "area µm²")
 CROSSED = "The outline crosses itself and has no inside. Draw it again."
@@ -396,7 +396,7 @@ class Parasitaemia(ClicksPart):
             of_all if image is None else self._measuring.measures.counting.get(image, CountingSubject())
         )
         values = {
-            name: getattr(of_all if field.of_all else counting, name, None) for name, field in ASKED.items()
+            name: getattr(of_all if field.of_all else counting, name, None) for name, field in FIELDS.items()
         }
         self._panel.show_counted(Counted(**values))
 
@@ -407,7 +407,7 @@ class Parasitaemia(ClicksPart):
             return
         values = asdict(counted)
         if image is not None:
-            values |= {name: None for name, field in ASKED.items() if field.of_all}
+            values |= {name: None for name, field in FIELDS.items() if field.of_all}
         elif shown:
             image, values = self._session.scene.image.id, {**values, "everywhere": True}
         if image is None:

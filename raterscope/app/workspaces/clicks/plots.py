@@ -219,7 +219,7 @@ MOST = 200
 
 LOOKING = "Computing which annotator would correct the most errors."
 NOT_FUSED = "Press Fuse (F5) or watch a source to see which annotator to ask next."
-NOBODY = "Every annotator has seen this image. Ask a new annotator."
+NONE_LEFT = "Every annotator has seen this image. Ask a new annotator."
 
 
 class ActiveLearning(ClicksPart):
@@ -284,7 +284,7 @@ class ActiveLearning(ClicksPart):
             for row, name in enumerate(next_annotators.annotators[:MOST])
             if name in numbers
         ]
-        self._screen.ask.show_lines(lines, NOBODY)
+        self._screen.ask.show_lines(lines, NONE_LEFT)
 
 
 def _ask(scene: Scene, results: Sequence[ImageResult], watch: Watch) -> RankedAnnotators:

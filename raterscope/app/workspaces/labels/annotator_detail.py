@@ -460,7 +460,7 @@ class Exclusion(LabelsPart):
         super().__init__(core)
         self._panel = core.screen.exclusion
         self._chosen: tuple[str, ...] = ()
-        self._who = ""
+        self._subject = ""
         self._task = LatestTask()
         self._panel.preview_wanted.connect(self.begin)
         self._panel.decided.connect(self._on_excluded)
@@ -473,7 +473,7 @@ class Exclusion(LabelsPart):
     def _clear(self) -> None:
         self._task.cancel()
         self._chosen = ()
-        self._who = ""
+        self._subject = ""
         self.refresh()
 
     @while_shown
@@ -495,9 +495,9 @@ class Exclusion(LabelsPart):
         scene = self._session.scene
         if len(self._chosen) == 1:
             number = scene.labels.annotators.index(self._chosen[0])
-            self._who = view.name_of(scene, number, blind=self._session.blind)
+            self._subject = view.name_of(scene, number, blind=self._session.blind)
         else:
-            self._who = counted(len(self._chosen), "annotator")
+            self._subject = counted(len(self._chosen), "annotator")
 
     def refresh(self) -> None:
         """Show the selected annotators, and whether they are already excluded."""
@@ -506,7 +506,7 @@ class Exclusion(LabelsPart):
         reasons, count = sorted(set(excluded_reasons)), len(excluded_reasons)
         all_out = bool(count) and count == len(self._chosen)
         words = f"{'' if all_out else f'{count} of them '}excluded: {'; '.join(reasons[:3])}" if count else ""
-        self._panel.set_annotators(self._who if self._chosen else "", words, out=all_out)
+        self._panel.set_annotators(self._subject if self._chosen else "", words, out=all_out)
         self._screen.make_room(False)
 
     @property

@@ -272,7 +272,7 @@ def _row(method: FoldedMethod) -> ComparisonRow:
     return ComparisonRow(method.name, title, "", (method.area(), mean_area(folds), ends), tip)
 
 
-Found = tuple[DecisionCourse, CourseAccuracy | None] | str
+RatesOrProblem = tuple[DecisionCourse, CourseAccuracy | None] | str
 
 TOO_FEW = (
     f"Rates over time need more than {OPENING} annotators, or several votes of each annotator on a task."
@@ -323,9 +323,9 @@ class DecisionRates(LabelsPart):
             self._chosen = len(scene.labels.classes) - 1
         work = partial(_read, scene.labels, scene.question.id, self._chosen)
         job = self._document.read_beside("Following decisions", work, quiet=True)
-        self._task.follow(job, partial(self._on_found, scene))
+        self._task.follow(job, partial(self._on_rates, scene))
 
-    def _on_found(self, scene: Scene, answer: Found) -> None:
+    def _on_rates(self, scene: Scene, answer: RatesOrProblem) -> None:
         if isinstance(answer, str):
             self._plot.set_view(None, answer)
             return
@@ -342,11 +342,11 @@ class DecisionRates(LabelsPart):
             self.compute()
 
 
-def _read(labels: Labels, question: int, chosen: int, study: Study, watch: Watch) -> Found:
+def _read(labels: Labels, question: int, chosen: int, study: Study, watch: Watch) -> RatesOrProblem:
     return compute_rates(labels, chosen, known_truth(study, question), watch)
 
 
-def compute_rates(labels: Labels, chosen: int, truth: np.ndarray, watch: Watch) -> Found:
+def compute_rates(labels: Labels, chosen: int, truth: np.ndarray, watch: Watch) -> RatesOrProblem:
     """Compute the rates of decisions on whether tasks are of a class; a sentence if that is not possible."""
     try:
         course, measured = follow_class_decisions(labels, chosen, truth, watch)

@@ -57,7 +57,7 @@ class MeasuredMethod:
     """Assessment of a run, or with None of the majority vote, and the weight of a vote in it."""
 
     run: RunEntry | None
-    found: Assessment
+    assessment: Assessment
     power: float = 1.0
 
 
@@ -94,7 +94,7 @@ class MethodTable(QWidget):
 
     def show_runs(self, runs: Sequence[MeasuredMethod]) -> None:
         """Show the assessments of runs and the vote."""
-        judged = max((run.found.judged for run in runs), default=0)
+        judged = max((run.assessment.judged for run in runs), default=0)
         self.table.set_rows(tuple(map(_row, runs)), f"{count(judged, 'known task')}" if runs else "")
 
     def _on_chosen(self, key: object) -> None:
@@ -112,7 +112,7 @@ def abbreviate(sentence: str) -> str:
 
 
 def _row(measured: MeasuredMethod) -> ComparisonRow:
-    assessment = measured.found
+    assessment = measured.assessment
     figures = (
         (assessment.accuracy, assessment.accuracy_low, assessment.accuracy_high),
         (assessment.area, NAN, NAN),

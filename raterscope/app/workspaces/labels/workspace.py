@@ -112,7 +112,7 @@ class LabelsWorkspace(LabelsScreen):
         self.tasks.selected.connect(self.comments.refresh)
         self.tasks.message.connect(self.message)
         self.task_panel.annotator_chosen.connect(self._on_voter)
-        self.task_panel.found.connect(self.queue.view.setFocus)
+        self.task_panel.search_closed.connect(self.queue.view.setFocus)
         self.annotator_detail.community_chosen.connect(self._on_community)
         self.annotator_detail.cell_chosen.connect(self._on_cell)
         self.drift.dynamic_wanted.connect(self._on_dynamic_wanted)

@@ -135,8 +135,8 @@ def _nothing(structure: str, masks: Mapping[str, Mapping[str, MaskRecord]]) -> t
     """Name the annotators of a case who drew nothing of a structure."""
     drawn = masks[structure]
     drew = {name for name, mask in drawn.items() if mask.values.size and (mask.values > 0.5).any()}
-    everybody = dict.fromkeys(name for each in masks.values() for name in each)
-    return tuple(name for name in everybody if name not in drew)
+    all_raters = dict.fromkeys(name for each in masks.values() for name in each)
+    return tuple(name for name in all_raters if name not in drew)
 
 
 def _votes(masks: Mapping[str, MaskRecord]) -> Votes:

@@ -396,7 +396,7 @@ def between_view(scene: Scene, analysis: Analysis, first_item: int, second_item:
         right=pairs.right[at], choice=pairs.choice[at], others_left=others_left,
         others=np.full(len(at), sum(wins)) - decided, ranking=score[pairs.left[at]] - score[pairs.right[at]],
         names=pairs.items, pictures=bool(scene.pictures),
-        who=tuple(names[annotator] for annotator in pairs.annotator[at].tolist()),
+        annotators=tuple(names[annotator] for annotator in pairs.annotator[at].tolist()),
     )  # fmt: skip
 
 

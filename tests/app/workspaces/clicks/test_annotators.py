@@ -249,7 +249,7 @@ def test_the_run_on_screen_may_have_the_same_weight(voted, qtbot):
     assert voted.document.contents.runs[-1].weights == {"volunteer 0": 0.5}
     assert "clicks" not in voted.document.contents.stale
     voted.workspace.reviewing.select(0)
-    texts = {line.name: line.who for line in voted.workspace.evidence.findChild(VoterList).lines}
+    texts = {line.name: line.label for line in voted.workspace.evidence.findChild(VoterList).lines}
     assert texts["volunteer 0"] == "volunteer 0  × ½"
     assert texts["volunteer 1"] == "volunteer 1"
     panel = open_weighting(voted, qtbot).panel

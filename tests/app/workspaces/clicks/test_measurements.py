@@ -87,7 +87,7 @@ def test_the_dialog_counts_in_the_unit_chosen(qtbot):
     dialog.number.setValue(0.02)
     dialog.unit.setCurrentText("mm")
     assert dialog.length == pytest.approx(20.0)
-    assert "0.1 µm" in dialog._said.text()
+    assert "0.1 µm" in dialog._explanation.text()
 
 
 def test_lengths_and_areas_are_listed_copied_deleted_and_kept(opened, qtbot, study_file):

@@ -405,7 +405,7 @@ def read_figures(
     entries = mask_entries(study, entry.id)
     truths = {mask.structure for mask in entries if mask.annotator is None}
     of_run = dict.fromkeys(run_mask.annotator for run_mask in mask_entries(study, entry.id, run))
-    everybody = [name for name in of_run if name is not None]
+    raters_of_run = [name for name in of_run if name is not None]
     settled = settled_of(study, regions)
     figures = []
     fused = list(zip(result.fusions, result.reports, strict=True))
@@ -452,7 +452,7 @@ def read_figures(
                     fusion, masks, known_voxels(decided, settled, structure, masks.origin, masks.shape)
                 ),
                 left_out=[name for name in run.excluded if name in raters],
-                absent=[name for name in everybody if name not in raters],
+                absent=[name for name in raters_of_run if name not in raters],
                 truth=truth,
             )
         )
