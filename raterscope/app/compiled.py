@@ -188,7 +188,7 @@ def _stamp_file() -> Path:
 
 
 def _stamped() -> frozenset[str]:
-    """Return what was compiled for the present code, interpreter and compiler: algorithms, or "" for all."""
+    """Return the algorithms compiled for the present code, interpreter and compiler; "" stands for all."""
     try:
         stored = json.loads(_stamp_file().read_text(encoding="utf-8"))
         return frozenset(map(str, stored[_fingerprint()]))
@@ -197,7 +197,7 @@ def _stamped() -> frozenset[str]:
 
 
 def _stamp(names: Sequence[str]) -> None:
-    """Note what was compiled; without the note it is only looked for again."""
+    """Record what was compiled; without the record it is only searched again."""
     file = _stamp_file()
     text = json.dumps({_fingerprint(): sorted({*_stamped(), *names})})
     with suppress(OSError):

@@ -243,7 +243,7 @@ class Document(QObject):
             self._write(review.undo)
 
     def redo(self) -> None:
-        """Bring back what was undone last."""
+        """Redo the last undone decision."""
         if self._study is not None:
             self._write(review.redo)
 

@@ -78,7 +78,7 @@ def refuse_unknown(names: Iterable[str], known: Iterable[str], act: str) -> None
 
 
 def missing_package(error: Exception) -> str | None:
-    """Say which package is not installed; None if the error has another cause.
+    """Name the package that is not installed; None if the error has another cause.
 
     Examples
     --------

@@ -384,7 +384,7 @@ def write_reading(study: Study, request: Request, watch: Watch) -> list[Path]:
 
 
 def _record_path(request: Request, files: Sequence[Path]) -> Path:
-    """Name the record beside what was written: after the file, or in a folder after what is in it."""
+    """Name the record of an export: after the file, or in a folder after its contents."""
     first = files[0].resolve()
     if first.parent != request.path.resolve().parent:
         return files[0].with_name(f"{request.what}.run.json")

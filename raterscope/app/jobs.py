@@ -285,7 +285,7 @@ class Lane:
         return not self._thread.is_alive()
 
     def close(self) -> None:
-        """Finish, and wait for it, since what was decided has to reach the disk."""
+        """Finish all jobs and wait for them: decisions must reach the disk."""
         self.finish()
         self.wait()
 

@@ -58,7 +58,7 @@ def free_gradually(*collections: dict[Any, Any]) -> None:
 
 
 def release_freed_memory() -> None:
-    """Return the memory of what was read and is freed to the system: larger arrays could not use it."""
+    """Return freed memory to the system: larger arrays could not use it."""
     arrow = sys.modules.get("pyarrow")
     if arrow is not None:
         arrow.default_memory_pool().release_unused()

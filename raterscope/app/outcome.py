@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from raterscope import __version__
 from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, part, silent, steps_of, wrapping
-from raterscope.algorithms.settings import SettingsError
-from raterscope.app.errors import missing_package
+from raterscope.algorithms.settings import Algorithm, SettingsError
+from raterscope.app.errors import counted, missing_package
 from raterscope.resources.bibliography import cite, cited_keys, references_text
 
 if TYPE_CHECKING:  # processes that fuse load no study
@@ -279,3 +279,30 @@ def keep_questions(
         digest=digest,
         log={"questions": [record(ended, questions[name]) for name, ended in answer.outcomes.items()]},
     )
+
+
+_LIMITS = ("iterations", "max_iterations", "detection_iterations", "samples")
+"""Settings that limit an iteration."""
+
+_TOLERANCES = ("tolerance", "detection_tolerance")
+
+
+def explain_limit(algorithm: Algorithm | None, values: object, counts: Iterable[int]) -> str:
+    """Report that an algorithm did not converge, and which setting to change.
+
+    `values`: settings as stored with the run. `counts`: iterations of each search that did not converge;
+    empty if all did.
+    """
+    values = values if isinstance(values, Mapping) else {}
+    most = max(counts, default=0)
+    if algorithm is None or not most or any(values.get(name) == 0 for name in _TOLERANCES):
+        return ""  # without a tolerance, this number of iterations was requested
+    words = (
+        f"{algorithm.title} did not converge in {counted(most, 'iteration')}: the result may still change."
+    )
+    limit = next((spec for spec in algorithm.settings.specs() if spec.name in _LIMITS), None)
+    now = None if limit is None else values.get(limit.name)
+    if limit is None or (isinstance(now, int) and most < now):  # it ended for another reason than this limit
+        return words
+    where = f"“{limit.label}”" + (" under “more settings”" if limit.advanced else "")
+    return f"{words} Raise {where}{f' (now {now:,})' if isinstance(now, int) else ''} and fuse again."

@@ -12,7 +12,10 @@ from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.masks import Masks
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.fusion import MaskPlan
-from raterscope.app import convergence
+from raterscope.app.kinds.clicks.runs import explain_not_converged as of_clicks
+from raterscope.app.kinds.labels.runs import explain_not_converged as of_labels
+from raterscope.app.kinds.masks.runs import explain_not_converged as of_masks
+from raterscope.app.outcome import explain_limit
 
 
 @pytest.mark.parametrize(
@@ -26,11 +29,11 @@ def test_whatever_limits_an_iteration_is_known(algorithm):
     ]
     values = {spec.name: spec.default for spec in limits}
     count = max(values.values(), default=7)
-    words = convergence._words(algorithm, values, [count])
+    words = explain_limit(algorithm, values, [count])
     assert f"{algorithm.title} did not converge in {count:,} iterations" in words
     for spec in limits:
         assert f"“{spec.label}”" in words
-        assert "Raise" not in convergence._words(algorithm, values, [count - 1])
+        assert "Raise" not in explain_limit(algorithm, values, [count - 1])
 
 
 def three_masks() -> Masks:
@@ -45,12 +48,12 @@ def three_masks() -> Masks:
 def test_masks_that_did_not_converge_are_distinguished_from_those_that_did():
     plan = MaskPlan.make("laplace", {"max_iterations": "1"})
     (fusion, *_) = fused_masks(plan)
-    words = convergence.of_masks(fusion, plan.as_dict())
+    words = of_masks(fusion, plan.as_dict())
     assert "did not converge in 1 iteration" in words
     assert "“Iterations”" in words
     assert "(now 1)" in words
     enough = MaskPlan.make("laplace")
-    assert convergence.of_masks(fused_masks(enough)[0], enough.as_dict()) == ""
+    assert of_masks(fused_masks(enough)[0], enough.as_dict()) == ""
 
 
 def fused_masks(plan):
@@ -70,7 +73,7 @@ def test_a_run_with_a_requested_number_of_iterations_has_no_warning():
 
     for tolerance, blamed in (("1e-12", True), ("0", False)):
         plan = LabelPlan.make("ibcc", {"iterations": "1", "tolerance": tolerance})
-        words = convergence.of_labels(fuse(labels, plan).fusion, plan.as_dict())
+        words = of_labels(fuse(labels, plan).fusion, plan.as_dict())
         assert bool(words) == blamed
 
 
@@ -80,7 +83,7 @@ def test_clicks_name_the_step_that_did_not_converge():
         rng.normal(50, 2, 60), rng.normal(50, 2, 60), np.arange(60) % 6, tuple("abcdef"), (0, 0, 100, 100)
     )
     plan = FusionPlan.make(texts={"detection_iterations": "1", "detection_tolerance": "1e-15"})
-    words = convergence.of_clicks(fuse_clicks(clicks, plan), plan.as_dict())
+    words = of_clicks(fuse_clicks(clicks, plan), plan.as_dict())
     assert DETECTORS["dem"].title in words
     assert "“Detection iterations”" in words
     assert CLUSTERERS["oem"].title not in words

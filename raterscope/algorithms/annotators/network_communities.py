@@ -273,7 +273,7 @@ class _Search:
         return ratio
 
     def _objective(self, member: Float32Array, link: Float32Array, beta: FloatArray) -> float:
-        """Compute the objective, with vanished communities at their limit, so that no removal is a jump."""
+        """Compute the objective; vanished communities count at their limit, so that it never jumps."""
         if isinstance(self.network, np.ndarray):
             logs = np.log(member @ link + _TINY)
             logs *= self.network

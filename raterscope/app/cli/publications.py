@@ -56,7 +56,7 @@ def simulate_files(options: argparse.Namespace) -> int:
 
 
 def papers(options: argparse.Namespace) -> int:
-    """Measure what is missing of the papers' figures and write the page."""
+    """Measure the papers' figures that are not stored yet, and write the page."""
     from raterscope.app.papers.page import make_page
 
     with ProgressLine(sys.stderr) as watch:

@@ -458,7 +458,7 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
 def _by_item(
     decisions: Sequence[Decision], before: Mapping[tuple[str, int], tuple[Decision, ...]]
 ) -> dict[tuple[str, int], tuple[Decision, ...]]:
-    """Put decisions to those before them on the same items."""
+    """Append decisions to the earlier ones on the same items."""
     more: dict[tuple[str, int], list[Decision]] = {}
     for decision in decisions:
         if decision.subject is not None:

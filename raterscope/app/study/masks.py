@@ -235,7 +235,7 @@ def read_masks(
 
 
 def refuse_join(study: Study, names: Sequence[str]) -> str:
-    """Say in a sentence why names cannot be one annotator: two drew the same structure; empty if they can.
+    """Explain why names cannot be one annotator (two drew the same structure); empty if they can.
 
     Of other annotations, those under two names count as repeated ones of one annotator.
     """

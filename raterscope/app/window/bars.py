@@ -234,7 +234,7 @@ class StatusLine(QWidget):
         announce(self, sentence)
 
     def show_background(self, job: Job) -> None:
-        """Show how far work is that nobody waits for, until it is over."""
+        """Show the progress of background work until it ends."""
         self._background.setText(", ".join(part for part in (job.words, time_left(job.seconds_left)) if part))
         self._background.setToolTip(job.title)
         self._background.setVisible(not job.over)

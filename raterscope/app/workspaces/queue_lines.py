@@ -125,7 +125,7 @@ class QueueLines:
         self.units()
 
     def release(self) -> None:
-        """Free what is known of the images; the lines are not used any more."""
+        """Release the data of the images; the lines are not used any more."""
         free_gradually(self.summaries, self._parts, self._items)
 
     def sort(self, short: Mapping[str, str]) -> None:

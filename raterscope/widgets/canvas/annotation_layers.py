@@ -501,7 +501,7 @@ def _pens(state: str) -> tuple[QPen, QPen]:
 
 @lru_cache(maxsize=32)
 def _mark(style: StateStyle, ratio: float) -> QPixmap:
-    """Draw a state's mark on a dark disc; there may be hundreds in sight, so that it is kept."""
+    """Draw a state's mark on a dark disc, and keep it: hundreds may be visible."""
     pixmap = _blank(MARK_SIDE, MARK_SIDE, ratio)
     with QPainter(pixmap) as painter:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -535,7 +535,7 @@ def _paint_number(painter: QPainter, left: QPointF, text: str, hue: str) -> None
 
 @lru_cache(maxsize=2048)
 def _number(text: str, hue: str, size: int, ratio: float) -> QPixmap:
-    """Draw a number on a dark line about it; the line is what takes time, so that it is kept."""
+    """Draw a number with a dark edge, and keep it: the edge takes time."""
     path = QPainterPath()
     path.addText(3, size + 1, theme.font(size, bold=True), text)
     width, height = math.ceil(path.boundingRect().right()) + 4, size + 7

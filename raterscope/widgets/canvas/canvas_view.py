@@ -326,7 +326,7 @@ class CanvasView(QWidget):
         self._set_viewport(view.zoomed(factor, position.x(), position.y()).held_to(self.extent))
 
     def pan(self, across: float, down: float) -> None:
-        """Move what is seen by some pixels."""
+        """Pan by some pixels."""
         self._drag_to(self._viewport.panned(across, down))
 
     def _drag_to(self, viewport: Viewport) -> None:

@@ -92,7 +92,7 @@ class ImageCanvas(CanvasView):
         return self.size()
 
     def paint_picture(self, painter: QPainter) -> None:
-        """Paint what is in sight, with its marks."""
+        """Paint the visible part, with its marks."""
         self._paint(painter)
         across, sides = self.divider.across(self.width()), self.divider.sides
         if across is not None and sides is not None:

@@ -118,7 +118,7 @@ def paint_cross_hair(painter: QPainter, viewport: Viewport, position: tuple[floa
 
 
 def paint_waiting(painter: QPainter, viewport: Viewport, words: str) -> None:
-    """Paint in the middle what is being done before the image can be seen."""
+    """Paint in the middle what is under way before the image appears."""
     _paint_label(painter, viewport, words, lambda room, box: box.moveCenter(room.center()))
 
 

@@ -79,7 +79,7 @@ def shifted(points: Points, offset: Points, extent: Rect) -> Points:
 
 
 def held_in(points: Points, extent: Rect) -> Points:
-    """Bring points beside the image to its edge."""
+    """Move points outside the image to its edge."""
     return np.clip(points, extent[:2], extent[2:])
 
 

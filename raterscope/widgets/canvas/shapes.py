@@ -97,7 +97,7 @@ class Shapes(QObject):
         return self._selected
 
     def set_shapes(self, shapes: Sequence[ShapeMark]) -> None:
-        """Show what was drawn; what is under way goes on."""
+        """Show the finished shapes; a shape under way stays."""
         self._shapes = tuple(shapes)
         mark = self._mark
         if mark is None:

@@ -144,7 +144,7 @@ class TileStore(QObject):
         return tile
 
     def want(self, keys: Sequence[Key]) -> None:
-        """Have these tiles read, the first ones first, and no others."""
+        """Request these tiles, in this order, and no others."""
         missing = [key for key in keys if key not in self._tiles]
         self._needed = frozenset(keys)
         for key in reversed(keys):
@@ -189,7 +189,7 @@ class TileStore(QObject):
 
 
 def _read(desk: _TileQueue, called: Any) -> None:
-    """Read what is wanted until nothing will be any more."""
+    """Read requested tiles until the cache is closed."""
     while True:
         with desk.changed:
             while not desk.over and not any(key not in desk.busy for key in desk.wanted):

@@ -44,7 +44,7 @@ class Viewport:
 
     @property
     def visible(self) -> Rect:
-        """Left, top, right, bottom of what is shown, in the image's units."""
+        """Left, top, right, bottom of the visible part, in the image's units."""
         return *self.to_image(0, 0), *self.to_image(self.width, self.height)
 
     @property
@@ -53,7 +53,7 @@ class Viewport:
         return self.to_image(self.width / 2, self.height / 2)
 
     def panned(self, across: float, down: float) -> Viewport:
-        """Move what is shown by some of the widget's pixels."""
+        """Pan by some of the widget's pixels."""
         return replace(self, across=self.across + round(across), down=self.down + round(down))
 
     def centred(self, x: float, y: float, scale: float | None = None) -> Viewport:

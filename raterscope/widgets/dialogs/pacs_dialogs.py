@@ -61,7 +61,7 @@ class ServiceForm(QFormLayout):
         self._follow()
 
     def _follow(self) -> None:
-        """Say how the service of this address is entered."""
+        """Show how the service of this address is accessed."""
         is_dimse = self.service[0].startswith("dicom")
         self.access.setText(_DIMSE_ACCESS if is_dimse else self._access)
 

@@ -196,7 +196,7 @@ class PathLines(QObject):
         self._finished, self.images, self._levels = True, [], []
 
     def start(self, frame: PathFrame, *, recoloured: bool = False) -> None:
-        """Begin to compute the picture; recoloured, the lines run as they did."""
+        """Start computing the picture; if `recoloured`, the lines keep their course."""
         spans = (self.low, self.high) if recoloured and self.done == frame.bias.shape[1] else None
         if spans is None:
             self.low = self.high = np.zeros((frame.columns, 0), np.float32)
@@ -488,7 +488,7 @@ class _Lines(ChartFigure):
         return self.devicePixelRatioF() * text_size()
 
     def _start(self, *, recoloured: bool = False) -> None:
-        """Begin to work the picture out; recoloured, the lines run as they did."""
+        """Start computing the picture; if `recoloured`, the lines keep their course."""
         path = self._path
         if path is None:
             self._lines.clear()

@@ -177,7 +177,7 @@ class ChartFigure(Figure[Part]):
         return self._orders[number]
 
     def draw(self, painter: QPainter) -> None:
-        """Paint the chart, rings and what is pointed at."""
+        """Paint the chart, rings and the part under the pointer."""
         self.paint_still(painter, self._draw_chart)
         palette, canvas = theme.current(), QtCanvas(painter)
         box = self.plan.box
@@ -262,7 +262,7 @@ class ChartFigure(Figure[Part]):
             super().mousePressEvent(event)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Choose what was clicked, unless the chart was dragged."""
+        """Choose the clicked part, unless the chart was dragged."""
         clicked = self._grabbed is not None and not self._dragged
         self._grabbed = None
         if clicked and event.button() == Qt.MouseButton.LeftButton:
@@ -342,7 +342,7 @@ class ChartPanel(FigurePanel):
         self.draw_rings()
 
     def draw_rings(self) -> None:
-        """Ring what is selected."""
+        """Draw rings around the selection."""
 
     def show_all(self) -> None:
         """Undo zoom and pan."""

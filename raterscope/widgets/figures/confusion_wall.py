@@ -176,7 +176,7 @@ class ConfusionWall(QWidget):
         return self.tiles.room()
 
     def paint_picture(self, painter: QPainter) -> None:
-        """Paint what is in sight."""
+        """Paint the visible part."""
         size = self.picture_size()
         painter.setClipRect(0, 0, size.width(), size.height())
         self.tiles.paint(painter, 0, size.height() - 1)

@@ -190,7 +190,7 @@ class Figure(QWidget, Generic[Part]):
         return self.room.size().toSize()
 
     def paint_picture(self, painter: QPainter) -> None:
-        """Paint the figure without what is pointed at."""
+        """Paint the figure without the mark of the pointer."""
         pointed, self.pointed, self._picturing = self.pointed, None, True
         try:
             self.draw(painter)

@@ -170,7 +170,7 @@ class RankingRows(QAbstractScrollArea):
         return max(1, math.ceil(rows.total_width) - self.room().width())
 
     def _show(self, item: int) -> None:
-        """Bring an item's card in the row of the keys in sight, and its other one where both fit."""
+        """Scroll to an item's card in the row that has the keys, and to its other card where both fit."""
         view, bar = self._view, self.horizontalScrollBar()
         if view is None or item >= len(view.names) or not view.rank_before[item]:
             return
@@ -295,7 +295,7 @@ class RankingRows(QAbstractScrollArea):
         return super().viewportEvent(event)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint what is in sight."""
+        """Paint the visible part."""
         with QPainter(self.viewport()) as painter:
             enlarge(painter, self.viewport().rect())
             self.paint(painter)
@@ -387,7 +387,7 @@ class RankingShift(FigurePanel):
         return self.figure.full_size()
 
     def paint_picture(self, painter: QPainter) -> None:
-        """Paint all of the rows; of very long ones, from what is in sight on."""
+        """Paint all rows; of very long lists, from the visible part on."""
         size = self.picture_size()
         painter.setClipRect(0, 0, size.width(), size.height())
         self.figure.paint_whole(painter)

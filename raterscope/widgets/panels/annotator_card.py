@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QPainter
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QStackedWidget, QWidget
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.text import UNKNOWN, decimals, figure, percent
@@ -114,6 +114,25 @@ class CardLineKind(LineKind[CardLine]):
                 paint_interval(painter, line_box, figures[0], (figures[1], figures[2]), colour)
 
 
+def _below(header: Header, nothing: str, page: QWidget, panel: QWidget) -> QStackedWidget:
+    """Lay out a panel: below its header a text while it is empty, else the page."""
+    label = placeholder(nothing)
+    label.setContentsMargins(12, 0, 12, 0)
+    pages = stacked(label, page)
+    vertical(vertical(header, margins=(12, 12, 12, 4)), (pages, 1), inside=panel)
+    return pages
+
+
+def _number_row() -> tuple[QLabel, ElidedLabel, ElidedLabel, QHBoxLayout]:
+    """Create the deciding number, its caption and interval, and the row that holds them."""
+    number, caption, interval = (
+        plain_label("", "number-plain", selectable=True), ElidedLabel("", "second"), ElidedLabel("", "second")
+    )  # fmt: skip
+    set_lengths(number, minimumHeight=38)
+    beside = vertical(STRETCH, caption, interval, STRETCH)
+    return number, caption, interval, horizontal(number, (beside, 1), spacing=16)
+
+
 class AnnotatorCard(QWidget):
     """Panel with the card and the keys, which are drawn, not bound."""
 
@@ -131,11 +150,7 @@ class AnnotatorCard(QWidget):
         set_lengths(self, minimumWidth=NARROWEST)
         self.header = Header("Annotator")
         set_lengths(self.header, minimumHeight=20)
-        nothing = placeholder(NOTHING)
-        nothing.setContentsMargins(12, 0, 12, 0)
-        self._pages = stacked(nothing, self._card())
-        top = vertical(self.header, margins=(12, 12, 12, 4))
-        vertical(top, (self._pages, 1), inside=self)
+        self._pages = _below(self.header, NOTHING, self._card(), self)
         self.show_card(None)
 
     def show_card(self, view: CardView | None) -> None:
@@ -175,12 +190,8 @@ class AnnotatorCard(QWidget):
         self._sentence.setVisible(bool(sentences))
 
     def _card(self) -> QWidget:
-        self._number = plain_label("", "number-plain", selectable=True)
-        set_lengths(self._number, minimumHeight=38)
-        self._caption, self._interval = ElidedLabel("", "second"), ElidedLabel("", "second")
+        self._number, self._caption, self._interval, number = _number_row()
         self._sentence = plain_label("", "second", wrap=True, selectable=True)
-        beside = vertical(STRETCH, self._caption, self._interval, STRETCH)
-        number = horizontal(self._number, (beside, 1), spacing=16)
         top = vertical(number, self._sentence, margins=(12, 0, 12, 8), spacing=8)
         self.lines: LineList[CardLine] = LineList(CardLineKind(), "Values of the annotator")
         page = QWidget()
@@ -318,6 +329,11 @@ class BiasView:
         return texts
 
 
+NO_BIAS = (
+    "Select an annotator, or press Tab for the next disputed one, to see the evidence for and against a bias."
+)
+
+
 class BiasPanel(QWidget):
     """Bias evidence for one annotator: deciding number, counts, tests, course over time, comparisons.
 
@@ -338,17 +354,7 @@ class BiasPanel(QWidget):
         set_lengths(self.over_time, minimumHeight=86, maximumHeight=170)
         self.pairs = PairGrid()
         set_lengths(self.pairs, minimumHeight=48)
-        nothing = plain_label(
-            "Select an annotator, or press Tab for the next disputed one, "
-            "to see the evidence for and against a bias.",
-            "second",
-            wrap=True,
-        )
-        nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
-        nothing.setContentsMargins(12, 0, 12, 0)
-        self._pages = stacked(nothing, self._annotator())
-        top = vertical(self.header, margins=(12, 12, 12, 4))
-        vertical(top, (self._pages, 1), inside=self)
+        self._pages = _below(self.header, NO_BIAS, self._annotator(), self)
         self.show_annotator(None)
 
     def show_annotator(self, view: BiasView | None) -> None:
@@ -381,13 +387,8 @@ class BiasPanel(QWidget):
         self._sentence.setVisible(bool(sentence))
 
     def _annotator(self) -> QWidget:
-        self._number = plain_label("", "number-plain", selectable=True)
-        set_lengths(self._number, minimumHeight=38)
-        self._caption = ElidedLabel("", "second")
-        self._interval = ElidedLabel("", "second")
+        self._number, self._caption, self._interval, number = _number_row()
         self._sentence = plain_label("", "second", wrap=True, selectable=True)
-        beside = vertical(STRETCH, self._caption, self._interval, STRETCH)
-        number = horizontal(self._number, (beside, 1), spacing=16)
         facts = QGridLayout()
         facts.setHorizontalSpacing(12)
         facts.setVerticalSpacing(3)

@@ -41,7 +41,7 @@ class CaseStrip(QWidget):
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Be low."""
+        """Return a low size."""
         return QSize(pixels(200), pixels(STRIP_HEIGHT))
 
     def _box(self, index: int) -> QRectF:
@@ -177,7 +177,7 @@ class ReadingPanel(QWidget):
             self._foot.addWidget(button)
 
     def set_checked(self, names: Collection[str]) -> None:
-        """Light the keys of what is chosen."""
+        """Highlight the keys of the chosen answers."""
         for name, button in self.buttons.items():
             button.setCheckable(True)
             button.setChecked(name in names)

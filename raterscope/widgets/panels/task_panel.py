@@ -230,7 +230,7 @@ class TaskView:
         return "the program" if those == {True} else "the annotators who disagree"
 
     def objection(self, number: int) -> str:
-        """Say what a decision for a class contradicts; empty if nothing, or while votes are hidden.
+        """Describe what a decision for a class contradicts; empty if nothing, or while votes are hidden.
 
         That is ground truth, at least two votes that all name another class, or another class with a
         posterior of 0.95 or more.
@@ -331,7 +331,7 @@ class TaskPanel(QWidget):
         self.search.setVisible(many)
 
     def show_objection(self, words: str) -> None:
-        """Say what the latest decision contradicts, and offer to undo it; without words, remove that."""
+        """Show what the latest decision contradicts, with an offer to undo it; without words, remove that."""
         self._objection.setText(words)
         self._note.setVisible(bool(words))
 
@@ -535,7 +535,7 @@ def _enumerated(words: Sequence[str]) -> str:
 
 
 def _order_words(view: TaskView) -> str:
-    """Say what the digits of a task with many classes select."""
+    """Describe which classes the digits select, where a task has many."""
     if view.covered:
         return f"1 to 9: the first of {len(view.classes):,} classes"
     best = "most voted" if view.posterior is None else "most probable"

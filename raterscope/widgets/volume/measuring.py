@@ -79,7 +79,7 @@ def describe(
     calibrated: bool,
     modality: str,
 ) -> str:
-    """Write what is measured: "23.4 mm", "23.4 and 12.0 mm, 87.3°", or area and statistics of an ellipse."""
+    """Write a measurement: "23.4 mm", "23.4 and 12.0 mm, 87.3°", or area and statistics of an ellipse."""
     unit, points = "mm" if calibrated else "px", measurement.points
     if measurement.kind == ROI:
         return _describe_roi(points, plane, measurement.slice, values, unit, UNITS.get(modality, ""))

@@ -172,7 +172,7 @@ def paint_box(
     quiet: bool,
     label: QRectF | None,
 ) -> None:
-    """Paint a disputed region's box and, where there is room for a label, what is disputed.
+    """Paint a disputed region's box and, where there is room, its label.
 
     A quiet one is seen without hiding the tissue and the outlines of the region that is looked at; so is a
     settled one, in another colour.

@@ -145,7 +145,7 @@ class SlicePainter:
         self._grounds = []
 
     def forget_pixels(self) -> None:
-        """Drop what was made of another volume's values."""
+        """Drop the pictures of another volume's values."""
         self._picture = None
         self._heats.clear()
 

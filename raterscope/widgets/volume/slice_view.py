@@ -208,7 +208,7 @@ class SliceView(QWidget):
         self._set_viewport(middle.kept_on(plane.extent, FIT_MARGIN))
 
     def keep_in_sight(self) -> None:
-        """Move so that the crosshair is in sight."""
+        """Pan until the crosshair is visible."""
         plane, view = self._plane, self._viewport
         if plane is None or self._fitted:
             return
@@ -235,7 +235,7 @@ class SliceView(QWidget):
         self.changed()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Copy what is kept, then paint what moves."""
+        """Copy the stored picture, then paint what moves."""
         with QPainter(self) as painter:
             self._paint(painter)
             if self.hasFocus() and self._plane is not None:
@@ -375,7 +375,7 @@ class SliceView(QWidget):
         return self.size()
 
     def paint_picture(self, painter: QPainter) -> None:
-        """Paint what is in sight, with outlines and crosshair."""
+        """Paint the visible part, with outlines and crosshair."""
         self._paint(painter)
         if self._scene.sides is not None and self._large:
             titles = [layers.title for layers in self._scene.sides]

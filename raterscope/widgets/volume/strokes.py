@@ -36,7 +36,7 @@ class BrushStroke:
         self.plane = plane
         self._present, self._solid, self._paintable = present, solid, paintable
         self._allowed = paintable(present[plane.normal])
-        self._way: list[tuple[float, float]] = []
+        self._points: list[tuple[float, float]] = []
         self.index = present[plane.normal]
         self.radius = radius
         self.puts_in = puts_in
@@ -45,9 +45,9 @@ class BrushStroke:
         self._bounds: tuple[int, int, int, int] | None = None
 
     def to(self, x: float, y: float) -> None:
-        """Draw the disc on to a place of the plane, in a straight line from the last."""
+        """Extend the stroke in a straight line to a point of the plane."""
         begin = self._last if self._last is not None else (x, y)
-        self._way.append((x, y))
+        self._points.append((x, y))
         self._last = (x, y)
         plane = self.plane
         across, down = plane.centres(plane.across), plane.centres(plane.down)
@@ -111,7 +111,7 @@ class BrushStroke:
         return Stroke((origin[0], origin[1], origin[2]), crop, plane.name, self.index)
 
     def _neighbours(self) -> dict[int, NDArray[np.bool_]]:
-        """Return what a ball covers on the other slices: discs that are the smaller the further away."""
+        """Return the voxels of a ball on the other slices: discs, smaller with distance."""
         if not self._solid:
             return {}
         plane = self.plane
@@ -128,8 +128,8 @@ class BrushStroke:
                 plane, (present[0], present[1], present[2]), float(np.sqrt(self.radius**2 - away**2)),
                 puts_in=self.puts_in, paintable=self._paintable,
             )  # fmt: skip
-            for place in self._way:
-                disc.to(*place)
+            for point in self._points:
+                disc.to(*point)
             parts[index] = disc.covered
         return parts
 
@@ -167,7 +167,7 @@ class ContourStroke(BrushStroke):
         self._line: list[tuple[float, float]] = []
 
     def to(self, x: float, y: float) -> None:
-        """Draw the line on to a place of the plane."""
+        """Extend the line to a point of the plane."""
         if self._line and self._line[-1] == (x, y):
             return
         self._line.append((x, y))

@@ -67,7 +67,7 @@ class DisputeStrip(QWidget):
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Be narrow."""
+        """Return a narrow size."""
         return QSize(WIDTH, 300)
 
     def paintEvent(self, _event: QPaintEvent) -> None:

@@ -325,7 +325,7 @@ class VolumeView(QWidget):
         self.set_pixels(values, modality=modality, window=window)
 
     def clear(self) -> None:
-        """Show nothing: what is to be seen is not known yet."""
+        """Show nothing until the volume is known."""
         self.set_volume(None, Grid.plain((1, 1, 1)))
         self._scene.empty = True
 

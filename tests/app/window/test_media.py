@@ -50,7 +50,7 @@ def shown(window, qtbot, folder):
         qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)
         idle(window, qtbot)
         window.workspace.tasks.select(0)
-        window.workspace.task_contents.toggle()
+        window.workspace.task_contents.tab.toggle()
         idle(window, qtbot)
         return window.workspace.content
 

@@ -203,7 +203,7 @@ def _shown(address: str) -> str:
 
 @contextmanager
 def _connection_errors(address: str) -> Iterator[None]:
-    """Tell bad input from a bad connection; libraries raise errors of their own."""
+    """Distinguish bad input from a bad connection; libraries raise errors of their own."""
     try:
         yield
     except (InputError, Cancelled, MemoryError):

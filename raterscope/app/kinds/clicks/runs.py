@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.fusion import FusionPlan, learns_across_images
 from raterscope.algorithms.clicks.result import Fusion
@@ -307,3 +308,18 @@ def read_knowledge(
         viewed=viewed_places(views.get(image, ()), spots) if views else None,
         control=None if control is None else control.holds,
     )
+
+
+def explain_not_converged(fusion: Fusion, plan: Mapping[str, Any]) -> str:
+    """Report that clustering or detection did not converge, with advice; empty if both did.
+
+    `plan`: algorithms and settings, as stored with the run.
+    """
+    clustering, detection = fusion.clustering.trace, fusion.detection
+    first = [] if clustering.converged else [len(clustering.objective)]
+    second = [] if detection.converged else [len(detection.objective)]
+    words = (
+        outcome.explain_limit(CLUSTERERS.get(str(plan.get("algorithm"))), plan.get("clustering"), first),
+        outcome.explain_limit(DETECTORS.get(str(plan.get("detector"))), plan.get("detection"), second),
+    )
+    return " ".join(sentence for sentence in words if sentence)

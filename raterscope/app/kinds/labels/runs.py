@@ -417,3 +417,12 @@ def _advice(
 
 def _judge_method(question: Question, plan: LabelPlan, watch: Watch) -> Assessment | None:
     return assess_result(fuse(question.labels, plan, question.truth, watch), question)
+
+
+def explain_not_converged(fusion: LabelFusion, plan: Mapping[str, Any]) -> str:
+    """Report that a fusion did not converge, with advice; empty if it did.
+
+    `plan`: algorithm and settings, as stored with the run.
+    """
+    counts = [] if fusion.trace.converged else [len(fusion.trace.change)]
+    return outcome.explain_limit(LABELLERS.get(str(plan.get("algorithm"))), plan.get("settings"), counts)

@@ -17,6 +17,7 @@ from raterscope.algorithms.masks.calibration import (
     check_leave_one_out,
     pool_calibrations,
 )
+from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import (
     BoolArray,
     FloatArray,
@@ -359,3 +360,12 @@ def _extract_structure(fusion: MaskFusion, structure: int) -> MaskFusion:
     }  # fmt: skip
     traces = fusion.traces[rows] if len(fusion.traces) == len(fusion.structures) else fusion.traces
     return replace(fusion, structures=(fusion.structures[structure],), traces=traces, **maps)
+
+
+def explain_not_converged(fusion: MaskFusion, plan: Mapping[str, Any]) -> str:
+    """Report that a fusion did not converge, with advice; empty if it did.
+
+    `plan`: algorithm and settings, as stored with the run.
+    """
+    counts = [len(trace.objective) for trace in fusion.traces if not trace.converged]
+    return outcome.explain_limit(FUSERS.get(str(plan.get("algorithm"))), plan.get("settings"), counts)

@@ -64,22 +64,22 @@ def _grid(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> Anno
         group = evidence.kind if several else ""
         for at, measure in enumerate(evidence.measures):
             known = bool(np.isfinite(evidence.values[:, at, 0]).any())
-            first = known and at < SHOWN.get(len(table.evidence), 1)
-            columns.append(_column(table, unusual, evidence, measure, group, first))
+            shown_first = known and at < SHOWN.get(len(table.evidence), 1)
+            columns.append(_column(table, unusual, evidence, measure, group, shown_first))
         for name in evidence.words:
             key = f"{evidence.kind}_{name}"
-            there = any(evidence.words[name]) and (not several or name == "flag")
+            shown_first = any(evidence.words[name]) and (not several or name == "flag")
             columns.append(
                 GridColumn(key, group, _TITLES.get(name, name), _WORDS_HELP.get(name, ""), "words",
-                           table.columns[key], marked=unusual.marked.get(key), shown=there)
+                           table.columns[key], marked=unusual.marked.get(key), shown=shown_first)
             )  # fmt: skip
     judged = bool(table.columns["accepted"].any() or table.columns["rejected"].any())
-    for key, help_text, texts, there in (
+    for key, help_text, texts, shown_first in (
         ("aliases", "Names that you joined with this one (J)", table.columns["aliases"], bool(table.aliases)),
         ("verdicts", "Marks that agree with your decisions, and marks that contradict one", _verdicts(table),
          judged),
     ):  # fmt: skip
-        columns.append(GridColumn(key, "", key, help_text, "words", texts, shown=there))
+        columns.append(GridColumn(key, "", key, help_text, "words", texts, shown=shown_first))
     return AnnotatorGrid(table.names, table.numbers, excluded, tuple(columns))
 
 
@@ -115,7 +115,7 @@ def _column(
 
 
 def _known_marks(table: AnnotatorTable) -> np.ndarray:
-    """Return the marks of each annotator, NaN for those of whom nothing was fused."""
+    """Return the marks of each annotator, NaN for those without fused marks."""
     marks = table.columns["marks"].astype(np.float64)
     return np.where(marks > 0, marks, np.nan)
 
@@ -158,19 +158,19 @@ def _queue(table: AnnotatorTable, unusual: Unusual, shown: Sequence[str]) -> Que
 def card(prepared: Prepared, names: Sequence[str]) -> CardView | None:
     """Return the card of the first of the selected annotators, or of two side by side."""
     table = prepared.table
-    there = [name for name in names if name in table.index]
-    if not there:
+    selected = [name for name in names if name in table.index]
+    if not selected:
         return None
-    compared = there[:2] if len(there) == 2 else there[:1]
+    compared = selected[:2] if len(selected) == 2 else selected[:1]
     rows = [table.index[name] for name in compared]
     first, shown = rows[0], tuple(prepared.shown[row] for row in rows)
     common = {
         "lines": _lines(prepared, compared),
-        "out": all(name in table.excluded for name in there),
-        "selected": len(there),
-        "joined": any(name in table.aliases for name in there),
-        "flagged": all(name in table.flagged for name in there),
-        "program": all(name in table.programs for name in there),
+        "out": all(name in table.excluded for name in selected),
+        "selected": len(selected),
+        "joined": any(name in table.aliases for name in selected),
+        "flagged": all(name in table.flagged for name in selected),
+        "program": all(name in table.programs for name in selected),
     }
     if len(compared) == 2:
         return CardView(shown, **common)  # type: ignore[arg-type]
@@ -184,8 +184,8 @@ def card(prepared: Prepared, names: Sequence[str]) -> CardView | None:
             low, high = (figure(end, value.low, value.high) for end in (value.low, value.high))
             interval = f"{low} to {high}, 95 %"
     sentences = [f"Unusual: {words}."] if words else []
-    if len(there) > 1:
-        sentences.append(f"{len(there):,} annotators are selected.")
+    if len(selected) > 1:
+        sentences.append(f"{len(selected):,} annotators are selected.")
     aliases = table.all_names(compared[0])[1:]
     if aliases and prepared.shown is table.names:
         sentences.append(f"Also: {', '.join(aliases)}.")
@@ -231,28 +231,21 @@ def _lines(prepared: Prepared, names: Sequence[str]) -> tuple[CardLine, ...]:
             texts = tuple(str(table.columns[f"{evidence.kind}_{word}"][table.index[name]]) for name in names)
             if any(texts):
                 lines.append(CardLine(_TITLES.get(word, word), texts, help=_WORDS_HELP.get(word, "")))
-        if any(
-            each is not None and (each[0].accepted[each[1]] or each[0].rejected[each[1]])
-            for each in known_of_kind
-        ):
+        verdicts = [each and (each[0].accepted[each[1]], each[0].rejected[each[1]]) for each in known_of_kind]
+        if any(each is not None and any(each) for each in verdicts):
             texts = tuple(
-                "" if each is None else
-                f"{each[0].accepted[each[1]]:,} right, {each[0].rejected[each[1]]:,} wrong"
-                for each in known_of_kind
-            )  # fmt: skip
+                "" if each is None else f"{each[0]:,} right, {each[1]:,} wrong" for each in verdicts
+            )
             lines.append(CardLine("your verdicts", texts, help="Marks that agree with your decisions"))
     return tuple(lines)
 
 
 def _known(row_of_kind: tuple[Evidence, int] | None) -> tuple[Evidence, int] | None:
-    """Return evidence that says anything; an excluded annotator may have none."""
-    if (
-        row_of_kind is None
-        or row_of_kind[0].marks[row_of_kind[1]]
-        or np.isfinite(row_of_kind[0].values[row_of_kind[1]]).any()
-    ):
-        return row_of_kind
-    return None
+    """Return a row with marks or values, else None; an excluded annotator may have neither."""
+    if row_of_kind is None:
+        return None
+    evidence, row = row_of_kind
+    return row_of_kind if evidence.marks[row] or np.isfinite(evidence.values[row]).any() else None
 
 
 def _counts(evidence: Evidence, row: int) -> str:

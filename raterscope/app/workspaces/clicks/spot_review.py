@@ -130,11 +130,11 @@ class SpotReview(QObject):
     def next_disputed(self, step: int = 1, *, finish: bool = False) -> None:
         """Go to the next disputed spot, the most disputed first, then to other images."""
         if self._sample.active:
-            if not self._sample.go(step):
-                self.selected.emit(self.current)
-                self.exhausted.emit()
-            return
-        following = next_item(self._waiting, self._rank, self._walked, step, self._elsewhere, finish=finish)
+            following = ELSEWHERE if self._sample.go(step) else None
+        else:
+            following = next_item(
+                self._waiting, self._rank, self._walked, step, self._elsewhere, finish=finish
+            )
         if following is None:
             self.selected.emit(self.current)
             self.exhausted.emit()

@@ -12,9 +12,8 @@ from raterscope.algorithms.clicks import FusionPlan
 from raterscope.algorithms.clicks.voting import AssignmentSettings
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
-from raterscope.app.convergence import of_clicks
 from raterscope.app.kinds.clicks.image_fusion import Draft
-from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
+from raterscope.app.kinds.clicks.runs import explain_not_converged, fuse_inputs, gather, keep
 from raterscope.app.review import CommentSubject, Decision, SampledItem, SpotSubject
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration
@@ -311,7 +310,7 @@ class ClicksWorkspace(ClicksScreen):
         if scene.missing:
             self.refused.emit(scene.missing)
         fusion, run = scene.fusion, scene.run
-        self.show_not_converged(of_clicks(fusion, run.settings) if fusion and run else "")
+        self.show_not_converged(explain_not_converged(fusion, run.settings) if fusion and run else "")
         self._calibrate()
 
     def _calibrate(self) -> None:

@@ -181,23 +181,18 @@ class TaskReview(LabelsPart):
     def go(self, step: int, *, finish: bool = False) -> None:
         """Go to the next undecided task, of this question or another."""
         if self._core.sample.active:
-            if not self._core.sample.go(step):
-                self._show_task()
-                self.exhausted.emit()
-            return
-        if self._filter == DISPUTED and self._study.active and self._session.shown:
+            following = ELSEWHERE if self._core.sample.go(step) else None
+        elif self._filter == DISPUTED and self._study.active and self._session.shown:
             scene, task = self._session.scene, self.current
             name = None if task is None else scene.labels.tasks[task]
-            if not self._study.go(scene.question.id, name, step):
-                self._show_task()
-                self.exhausted.emit()
-            return
-        row = self._queue.row
-        elsewhere = self._elsewhere if self._filter == DISPUTED else _nowhere
-        following = next_item(
-            lambda skipped: candidate_rows(self._waiting(skipped), row, step), int, row, step, elsewhere,
-            finish=finish,
-        )  # fmt: skip
+            following = ELSEWHERE if self._study.go(scene.question.id, name, step) else None
+        else:
+            row = self._queue.row
+            elsewhere = self._elsewhere if self._filter == DISPUTED else _nowhere
+            following = next_item(
+                lambda skipped: candidate_rows(self._waiting(skipped), row, step), int, row, step, elsewhere,
+                finish=finish,
+            )  # fmt: skip
         if following is None:
             self._show_task()
             self.exhausted.emit()

@@ -13,8 +13,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan, QuestionSettings
 from raterscope.algorithms.progress import Watch
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
-from raterscope.app.convergence import of_labels
-from raterscope.app.kinds.labels.runs import Draft, fuse_inputs, gather, keep
+from raterscope.app.kinds.labels.runs import Draft, explain_not_converged, fuse_inputs, gather, keep
 from raterscope.app.review import CommentSubject, Decision, GoldSubject, ReviewState, SampledItem, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry, Study
@@ -206,7 +205,7 @@ class LabelsWorkspace(LabelsScreen):
         self._leave_cell()
         self._show_status()
         fusion, run, analysis = scene.fusion, scene.run, self.session.analysis
-        self.show_not_converged(of_labels(fusion, run.settings) if fusion and run else "")
+        self.show_not_converged(explain_not_converged(fusion, run.settings) if fusion and run else "")
         notices = () if fusion is None else fusion.notices
         self.method_table.set_advice((*analysis.advice, *notices), err_together=analysis.err_together)
 

@@ -153,12 +153,10 @@ class RegionReview(QObject):
     def next_disputed(self, step: int = 1, *, finish: bool = False) -> None:
         """Go to the next disputed region, of this structure or of other structures and cases."""
         if self._sample.active:
-            if not self._sample.go(step):
-                self.selected.emit(self.region)
-                self.exhausted.emit()
-            return
-        current = None if self.current is None else self._rank(self.current)
-        following = next_item(self._waiting, self._rank, current, step, self._elsewhere, finish=finish)
+            following = ELSEWHERE if self._sample.go(step) else None
+        else:
+            current = None if self.current is None else self._rank(self.current)
+            following = next_item(self._waiting, self._rank, current, step, self._elsewhere, finish=finish)
         if following is None:
             self.selected.emit(self.region)
             self.exhausted.emit()

@@ -272,7 +272,7 @@ class CaseSummary:
 
     @property
     def amount(self) -> str:
-        """The disputed amount that is left; volumes in ml, so that lines can be compared."""
+        """The disputed amount that remains; volumes in ml, to compare lines."""
         amount = self.doubt if self.unit == "ml" else 1000 * self.doubt
         figure = f"{amount:.3f}" if amount < 0.1 else f"{amount:.2f}" if amount < 100 else f"{amount:,.0f}"
         return f"{figure} {self.unit}"

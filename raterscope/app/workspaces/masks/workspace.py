@@ -10,8 +10,7 @@ from raterscope.algorithms.masks.data import MaskTrace
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.app.assessment import MATTERS, Change
 from raterscope.app.contents import Contents
-from raterscope.app.convergence import of_masks
-from raterscope.app.kinds.masks.runs import Draft, fuse_inputs, gather, keep
+from raterscope.app.kinds.masks.runs import Draft, explain_not_converged, fuse_inputs, gather, keep
 from raterscope.app.review import CommentSubject, Decision, RegionSubject, SampledItem
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration
@@ -285,7 +284,7 @@ class MasksWorkspace(MasksScreen):
         self.bound.set_nothing(f"{fusion.algorithm} takes no iterations." if fusion and at_once else BOUND)
         self._show_run_trace()
         run = scene.run
-        self.show_not_converged(of_masks(fusion, run.settings) if fusion and run else "")
+        self.show_not_converged(explain_not_converged(fusion, run.settings) if fusion and run else "")
         self.alternative_view.show(None if covered else fusion, self._document.numbers)
         self.region_panel.set_tools_enabled(True, True)
 

@@ -376,7 +376,7 @@ class CaseClock(QObject):
         self.tick()
 
     def stop(self) -> None:
-        """Report what was measured, and measure nothing."""
+        """Report the time measured, and stop measuring."""
         self.tick()
         self.report()
         self._timer.stop()
@@ -394,7 +394,7 @@ class CaseClock(QObject):
             self.report()
 
     def report(self) -> None:
-        """Report what was measured so far."""
+        """Report the time measured so far."""
         if self._position is not None and self._seconds > 0:
             self.elapsed.emit(self._position, self._seconds)
         self._seconds = 0.0

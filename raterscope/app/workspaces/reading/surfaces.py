@@ -366,7 +366,7 @@ class AnswerSurface(Surface):
         return {f"answer {numbers[name]} {answer}" for name, answer in self._marks.answers.items()}
 
     def note(self, _marks: CaseMarks) -> str:
-        """Say what follows the last answer."""
+        """Show the consequence of the last answer."""
         return "The next case follows your last answer. Press P to go back and change it."
 
     def current_group(self) -> int:

@@ -12,7 +12,6 @@ from PIL import Image
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
 from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.convergence import of_clicks
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.kinds.clicks.report.tables import (
     CountedImage,
@@ -25,7 +24,7 @@ from raterscope.app.kinds.clicks.report.tables import (
     stored_crowd_size_section,
     truth_blocks,
 )
-from raterscope.app.kinds.clicks.runs import others_in_words, reduced_weights
+from raterscope.app.kinds.clicks.runs import explain_not_converged, others_in_words, reduced_weights
 from raterscope.app.kinds.clicks.variability import variability_section
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch
@@ -142,7 +141,7 @@ def _convergence_notices(images: Sequence[CountedImage]) -> Notices | None:
     """List results that did not converge or are not settled by the votes; None without any."""
     images_by_words: dict[str, list[str]] = {}
     for image in images:
-        words = of_clicks(image.fusion, image.run.settings)
+        words = explain_not_converged(image.fusion, image.run.settings)
         if words:
             images_by_words.setdefault(words, []).append(plain(image.entry.name))
     sentences = []

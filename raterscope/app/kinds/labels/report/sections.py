@@ -26,7 +26,6 @@ from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedSettings
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
-from raterscope.app.convergence import of_labels
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.kinds.labels.community_charts import GroupedAnswer
@@ -56,6 +55,7 @@ from raterscope.app.kinds.labels.runs import (
     Answered,
     Groups,
     advice_on,
+    explain_not_converged,
     groups_of,
     judge_methods,
     plan_of,
@@ -239,7 +239,7 @@ def question_section(
     """Report on one question, with ROC curves by cross-validation and rates over time if available."""
     watch(0.0, "drawing")
     blocks: list[Block] = [_facts(question)]
-    unsettled = of_labels(question.answered.result.fusion, question.answered.run.settings)
+    unsettled = explain_not_converged(question.answered.result.fusion, question.answered.run.settings)
     notices = [plain(sentence, 400) for sentence in (unsettled, *question.advice) if sentence]
     if notices:
         blocks.append(Notices(notices))

@@ -89,7 +89,7 @@ _MOST = 10
 """Annotators from either end of the list."""
 
 _ENOUGH = 10
-"""Votes of those who are ranked."""
+"""Votes from which an annotator is ranked."""
 
 _MOST_CLASSES, _MOST_WITH_INTERVALS = 12, 6
 _WITH_INTERVALS = "with 95 % intervals"

@@ -14,7 +14,6 @@ from raterscope.algorithms.masks.data import slices_of, volumes_of
 from raterscope.algorithms.masks.grid import describe_slices
 from raterscope.algorithms.masks.patterns import with_margin
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
-from raterscope.app.convergence import of_masks
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.kinds.masks.methods import (
@@ -53,7 +52,7 @@ from raterscope.app.kinds.masks.report.tables import (
     rater_trees_section,
     raters_table,
 )
-from raterscope.app.kinds.masks.runs import gather
+from raterscope.app.kinds.masks.runs import explain_not_converged, gather
 from raterscope.app.kinds.masks.variability import (
     FLAT,
     OutlineDifferences,
@@ -254,7 +253,7 @@ def _structure(
         facts.append(("Consensus against the known truth", words))
     facts.append(("Fit", _fit(figures)))
     facts += [("Note", plain(sentence, 400)) for sentence in fusion.notices]
-    unsettled = of_masks(fusion, figures.run.settings)
+    unsettled = explain_not_converged(fusion, figures.run.settings)
     blocks: list[Block] = [Facts(facts), *([Notices([unsettled])] if unsettled else [])]
     blocks += [_gallery(study, figures, voxels, numbers, units, watch)]
     if regions:
