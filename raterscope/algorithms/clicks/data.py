@@ -246,8 +246,8 @@ class Clicks:
                 new = distance > radius
                 detections[np.unique(nearest[~new]), 2] += 1.0
             detections = np.concatenate([detections, np.column_stack([own, np.ones(len(own))])[new]])
-        names = tuple(self.annotators[index] for index in programs)
-        return replace(crowd, scores=detections, programs=names)
+        kept = tuple(self.annotators[index] for index in programs)
+        return replace(crowd, scores=detections, programs=kept)
 
     def joined(self, names: Mapping[str, str]) -> Clicks:
         """Give the clicks of some annotators to others, by name, as if these had made them.
