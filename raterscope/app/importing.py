@@ -217,6 +217,7 @@ def read_files(
             *candidates.notices,
             *ambiguous,
             *_assumed_in_words(assumed),
+            *_fused_in_words(attributed),
             *(f"Skipped: {error}" for error in refused[:3]),
             *_more(refused[3:]),
         ),
@@ -280,6 +281,20 @@ def _assumed_in_words(files: Sequence[Path]) -> list[str]:
     return [
         f"{what} detections exported from Raterscope, which were imported as ground truth. --annotator NAME"
         f" imports {them} as that annotator's clicks."
+    ]
+
+
+_FUSED = {"consensus", "staple", "majority", "majority_vote", "majorityvote", "fused", "fusion", "average"}
+
+
+def _fused_in_words(masks: Sequence[AttributedMask]) -> list[str]:
+    """Warn of raters whose names say that their masks were fused from those of the others."""
+    raters = {mask.annotator for mask in masks if mask.annotator is not None}
+    fused = sorted(name for name in raters if name.casefold().replace(" ", "_") in _FUSED)
+    return [
+        f"{plain(name)} is read as a rater. If it was fused from the other masks, leave its files out, or"
+        " import them as the truth (--kind truth)."
+        for name in (fused if len(fused) < len(raters) else [])
     ]
 
 

@@ -24,7 +24,8 @@ _PEOPLE = (
 )
 _THINGS = (
     "case|patient|pat|pt|subject|subj|sub|image|img|im|scan|study|series|volume|vol|slice|exam|item|id|ct|mr|"
-    "mri|t1|t2|flair|training|train|test|visit|session|ses|timepoint|slide|core|tile|patch|frame|field|fov"
+    "mri|t1|t2|flair|training|train|test|visit|session|ses|timepoint|slide|core|tile|patch|frame|field|fov|"
+    "p|s|c"
 )
 _PERSON = re.compile(rf"({_PEOPLE})\d*[a-z]?|[ar]\d{{1,2}}", re.IGNORECASE)
 _THING = re.compile(rf"({_THINGS})?\d+[a-z]?|({_THINGS})", re.IGNORECASE)
@@ -204,8 +205,9 @@ def compare_names(paths: Iterable[Path]) -> dict[Path, NameParts]:
         shared += 1
     pieces = {path: _pieces(path, shared) for path in files}
     if len({len(row) for row in pieces.values()}) > 1:
-        if not _are_crossed(files, shared):
-            return {path: _parse_words(row) for path, row in pieces.items()}
+        parsed = {path: _parse_words(row) for path, row in pieces.items()}
+        if all(name.annotator for name in parsed.values()) or not _are_crossed(files, shared):
+            return parsed
         pieces = {path: [_without_idle(path.parent.name), strip_suffixes(path)] for path in files}
     columns = [column for column in zip(*pieces.values(), strict=True) if column]
     if not columns:
@@ -293,9 +295,11 @@ def _roles(columns: Sequence[Sequence[str]]) -> dict[int, str]:
     if len(marks) < len(numbered):
         assign("annotator", marks)
     things = [at for at in varying if at not in role and all(map(_is_thing, columns[at]))]
+    # A case may have pieces: patient and slice, training01_02, a date. What follows them is the structure.
     if things and "annotator" in role.values():
-        # A case may have pieces: patient and slice, training01_02. What follows them is the structure.
         role |= {at: "item" for at in numbered if at not in role and at <= things[-1]}
+    elif len(things) < len(varying):
+        role |= dict.fromkeys(things, "item")
     assign("item", things)
     if len(varying) > 1:
         numbered = [at for at in varying if all(map(_has_number, columns[at]))]
@@ -314,7 +318,7 @@ def _roles(columns: Sequence[Sequence[str]]) -> dict[int, str]:
     assign("item", (at for at in constant if _has_number(columns[at][0]) or _is_thing(columns[at][0])))
     assign("structure", (at for at in constant if not _has_number(columns[at][0])))
     if {"item", "annotator"} <= set(role.values()):
-        assign("structure", constant)
+        assign("structure", (at for at in constant if not columns[at][0].isdigit()))
     return role
 
 
@@ -323,4 +327,4 @@ def _parse_words(row: Sequence[str]) -> NameParts:
     person = next((word for word in row if _is_person(word)), None)
     thing = next((word for word in row if word != person and _is_thing(word) and _has_number(word)), None)
     others = [word for word in row if word not in (person, thing) and word.casefold() not in _IDLE]
-    return NameParts(thing, person, others[0] if len(others) == 1 else None)
+    return NameParts(thing, person, "_".join(others) or None)

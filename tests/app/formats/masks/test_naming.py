@@ -110,6 +110,14 @@ def test_folders_count_where_the_pattern_has_them() -> None:
                 ("b02", "team2", None),
             ],
         ),
+        (
+            ["p1/heart_obs1.nii", "p1/lung_left_obs1.nii", "p2/heart_obs1.nii", "p2/lung_left_obs1.nii"],
+            [(case, "obs1", structure) for case in ("p1", "p2") for structure in ("heart", "lung_left")],
+        ),
+        (
+            ["2021-03-01_JS.nii", "2021-03-01_MK.nii", "2021-04-02_JS.nii", "2021-04-02_MK.nii"],
+            [(f"{day}", rater, None) for day in ("03_01", "04_02") for rater in ("JS", "MK")],
+        ),
         ([], []),
     ],
 )

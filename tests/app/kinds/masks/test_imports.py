@@ -321,6 +321,12 @@ def test_images_of_one_name_are_named_and_matched_by_their_folders(import_files,
     }
 
 
+def test_a_consensus_among_the_raters_is_named(import_files, tmp_path):
+    files = [write(tmp_path / f"{name}.nii.gz", a_ball()) for name in ("anna", "ben", "consensus")]
+    assert "consensus is read as a rater" in import_files(*files)
+    assert "is read as a rater" not in import_files(*files[:2])
+
+
 def test_masks_of_a_case_with_several_series_lie_on_the_first(import_files, tmp_path):
     files = [
         a_volume(tmp_path / f"training0{case}_{series}.nii.gz")
