@@ -54,6 +54,19 @@ def test_a_rise_is_found_too() -> None:
     assert np.mean(result) >= 0.85
 
 
+def test_a_model_of_changing_annotators_does_not_make_constant_ones_change() -> None:
+    alarms = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 2, 2400)
+        task = np.repeat(np.arange(2400), 5)
+        annotator = np.argsort(rng.random((2400, 40)), axis=1)[:, :5].ravel()
+        right = rng.random(len(task)) < 0.75
+        labels = make(task, annotator, np.where(right, truth[task], 1 - truth[task]), 2)
+        alarms.append((constancy(labels, dynibcc(labels)).p < 0.05).mean())
+    assert np.mean(alarms) <= 0.09
+
+
 def test_another_mixture_of_classes_is_no_change_of_the_annotator() -> None:
     rng = np.random.default_rng(0)
     truth = np.where(np.arange(TASKS) < TASKS // 2, 0, 1)

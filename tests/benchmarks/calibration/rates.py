@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from raterscope.algorithms.labels import OPEN, LabelFusion, Labels
 from raterscope.algorithms.labels.copying import find_copies
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
 from raterscope.algorithms.labels.drift import FALSE_ALARMS, constancy
+from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import pooled
 from raterscope.algorithms.labels.rates import Rates, rates_of
@@ -20,8 +22,8 @@ from tests.benchmarks.calibration import Row
 _LEAST_ROW, _LEAST_CROWD_ROW, _LEAST_VOTES = 10, 30, 25
 """Votes with known truth of a row, of a crowd's row, and of an annotator whose accuracy is compared."""
 
-_CROWDS = 20
-"""Simulated crowds of annotators of whom half change."""
+_CHANGED, _CONSTANT = 600, 1000
+"""Annotators of simulated crowds who change, and who do not in crowds where none do."""
 
 _RINGS = 10
 """Simulated crowds with a ring of copiers."""
@@ -50,6 +52,9 @@ def rows() -> list[Row]:
         results += _covered(f"simulated, {classes} classes, pooled", measured)
     for before, after in ((0.87, 0.65), (0.87, 0.72), (0.9, 0.75), (0.95, 0.8), (0.75, 0.9)):
         results += _changes(before, after)
+    for each, classes, good in ((3, 3, 0.8), (5, 3, 0.65), (5, 2, 0.75)):
+        results += _changes(good, good, 300 * 40 // each, 40, each, classes)
+    results += _changes(0.85, 0.65, 300 * 40 // 5, 40, 5)
     return [*results, *_copying()]
 
 
@@ -182,25 +187,42 @@ def _simulated(seed: int, classes: int, annotators: int, tasks: int) -> Measured
     return _compared(rates_of(labels, pooled(labels)), true, counts.sum(axis=2) >= _LEAST_ROW // 2, counts)
 
 
-def _changes(before: float, after: float, tasks: int = 300, annotators: int = 20) -> list[Row]:
-    """Let half of the annotators change after half of their votes."""
-    results, alarms = [], []
-    for seed in range(_CROWDS):
-        rng = np.random.default_rng(seed)
-        truth = rng.integers(0, 3, tasks)
-        task, annotator = np.repeat(np.arange(tasks), annotators), np.tile(np.arange(annotators), tasks)
-        changed = (annotator < annotators // 2) & (task >= tasks // 2)
+def _changes(
+    before: float, after: float, tasks: int = 300, annotators: int = 20, each: int = 20, classes: int = 3
+) -> list[Row]:
+    """Let half of the annotators change after half of the tasks, or none, and test them.
+
+    A change is also tested with all classes known, which is the most that votes can reveal.
+    """
+    changing = annotators // 2 if before != after else 0
+    many = -(-_CHANGED // changing) if changing else _CONSTANT // annotators
+    by_votes, by_truth = [], []
+    for seed in range(many):
+        rng = np.random.default_rng([seed, each, classes, round(100 * before), round(100 * after)])
+        truth = rng.integers(0, classes, tasks)
+        task = np.repeat(np.arange(tasks), each)
+        annotator = np.argsort(rng.random((tasks, annotators)), axis=1)[:, :each].ravel()
+        changed = (annotator < changing) & (task >= tasks // 2)
         right = rng.random(len(task)) < np.where(changed, after, before)
-        wrong = (truth[task] + rng.integers(1, 3, len(task))) % 3
-        labels = _labels(task, annotator, np.where(right, truth[task], wrong), 3)
-        p = constancy(labels, ibcc(labels)).p < FALSE_ALARMS
-        results.append(p[: annotators // 2].mean())
-        alarms.append(p[annotators // 2 :].mean())
-    data, count = f"simulated, {before:g} to {after:g}, 300 votes", _CROWDS * annotators // 2
-    return [
-        Row("rates", "changes found", data, 0.9, float(np.mean(results)), count),
-        Row("rates", "false changes", data, FALSE_ALARMS, float(np.mean(alarms)), count),
-    ]
+        wrong = (truth[task] + rng.integers(1, classes, len(task))) % classes
+        labels = _labels(task, annotator, np.where(right, truth[task], wrong), classes)
+        fusion = dynibcc(labels)
+        by_votes.append(constancy(labels, fusion).p < FALSE_ALARMS)
+        known = replace(fusion, drift=None, posterior=np.eye(classes)[truth], known=truth.astype(np.int16))
+        by_truth.append(constancy(labels, known).p < FALSE_ALARMS)
+    data = f"simulated, {before:g} to {after:g}, {each} votes a task, {classes} classes"
+    results = []
+    for number, nominal, some in (
+        ("changes found", 0.9, slice(changing)),
+        ("false changes", FALSE_ALARMS, slice(changing, None)),
+    ):
+        for words, tested in (("", by_votes), (", classes known", by_truth)):
+            named = np.array(tested)[:, some]
+            if named.size:
+                share = float(named.mean())
+                error = float(np.sqrt(share * (1 - share) / named.size))
+                results.append(Row("rates", number + words, data, nominal, share, named.size, error))
+    return results
 
 
 def _copying() -> list[Row]:
