@@ -23,6 +23,7 @@ GRADES = ("adult2", "web", "cf_amt", "dog")
 """Sets of grades, and of codes that could be taken for grades."""
 
 METHODS = ("pooled", "ebcc", "ibcc")
+_USUAL = "pooled: the same, of calibrated posteriors"
 GOALS = {"accuracy": 0.82, "log loss": 0.55, "calibration error": 0.07, "worst against the vote": -0.015}
 EBCC = {
     "cf_amt": 0.857, "sp_amt": 0.944, "product": 0.935, "bluebirds": 0.861, "dog": 0.840, "rte": 0.931,
@@ -33,6 +34,7 @@ EBCC = {
 DECIDED = (1, 3, 10, 30)
 _RATIO = "log loss of the others, ratio"
 _BINS = 10
+_DRAWS = 100
 _FEW = 20
 """Disputed tasks, below which their number is not compared."""
 
@@ -45,9 +47,19 @@ def measured(posterior: FloatArray, truth: ClassArray) -> tuple[float, float, fl
     top = posterior >= most[:, None] - 1e-9
     hit = top[each, truth] / top.sum(axis=1)
     loss = -np.log(np.maximum(posterior[each, truth], 1e-12)).mean()
+    return float(hit.mean()), float(loss), _calibration_error(most, hit)
+
+
+def _calibration_error(most: FloatArray, hit: NDArray[np.floating | np.bool_]) -> float:
     bin_index = np.minimum((most * _BINS).astype(int), _BINS - 1)
-    gap = np.abs(np.bincount(bin_index, most - hit, minlength=_BINS)).sum() / len(truth)
-    return float(hit.mean()), float(loss), float(gap)
+    return float(np.abs(np.bincount(bin_index, most - hit, minlength=_BINS)).sum() / len(most))
+
+
+def _usual_error(posterior: FloatArray, truth: ClassArray) -> float:
+    """Return the mean calibration error of these posteriors, were they calibrated."""
+    most = posterior[truth != OPEN].max(axis=1)
+    rng = np.random.default_rng(0)
+    return float(np.mean([_calibration_error(most, rng.random(len(most)) < most) for _ in range(_DRAWS)]))
 
 
 def rows() -> list[Row]:
@@ -123,6 +135,10 @@ def _of_crowds(method: str, crowds: dict[str, tuple[Labels, ClassArray]]) -> lis
         results.append(
             Row("labels", f"{method}: calibration error", name, GOALS["calibration error"], gap, count)
         )
+        if method == "pooled":
+            results.append(
+                Row("labels", _USUAL, name, math.nan, _usual_error(fusion.posterior, truth), count)
+            )
     data = f"{len(crowds)} crowds"
     values = [*np.mean(figures, axis=0).tolist(), worst]
     results += [
@@ -131,8 +147,9 @@ def _of_crowds(method: str, crowds: dict[str, tuple[Labels, ClassArray]]) -> lis
     ]
     if unvoted:
         share = float(np.mean(unvoted))
+        error = math.sqrt(share * (1 - share) / len(unvoted))
         results.append(
-            Row("labels", f"{method}: class without votes is right", data, 0.8, share, len(unvoted))
+            Row("labels", f"{method}: class without votes is right", data, 0.8, share, len(unvoted), error)
         )
     return results
 
@@ -147,19 +164,25 @@ def _of_grades(name: str, labels: Labels, truth: ClassArray) -> Row:
 
 
 def _of_simulation(method: str, kind: str) -> list[Row]:
-    figures = []
+    figures, usual = [], []
     for at, crowd in enumerate(KINDS[kind]):
         labels, truth = draw(crowd, 100 + at)
         vote = measured(_fused("majority", labels).posterior, truth)[0]
-        accuracy, loss, gap = measured(_fused(method, labels).posterior, truth)
+        posterior = _fused(method, labels).posterior
+        accuracy, loss, gap = measured(posterior, truth)
         figures.append((accuracy - vote, loss, gap))
+        usual.append(_usual_error(posterior, truth))
     values = np.mean(figures, axis=0)
     error = np.std(figures, axis=0, ddof=1) / math.sqrt(len(figures))
     numbers = (("accuracy above the vote", 0.0), ("log loss", math.nan), ("calibration error", 0.07))
-    return [
-        Row("labels", f"{method}: {name}", f"simulated, {kind}", goal, value, len(figures), spread)
+    data = f"simulated, {kind}"
+    results = [
+        Row("labels", f"{method}: {name}", data, goal, value, len(figures), spread)
         for (name, goal), value, spread in zip(numbers, values.tolist(), error.tolist(), strict=True)
     ]
+    if method == "pooled":
+        results.append(Row("labels", _USUAL, data, math.nan, float(np.mean(usual)), len(usual)))
+    return results
 
 
 def _of_decisions(name: str, labels: Labels, truth: ClassArray) -> list[Row]:
