@@ -178,30 +178,46 @@ def maximise(
         covariance[m, 2] = 0.5 * ((large + small) - (large - small) * cosine)
 
 
+IGNORED = 46
+"""Lower bits of a number that its cell in `count_pairs` ignores: 64 cells for each power of two."""
+
+
 @compiled(error_model="numpy")
 def count_pairs(
-    x: Array, y: Array, annotator: Array, worth: Array, edges: Array, same: Array, other: Array
+    x: Array,
+    y: Array,
+    annotator: Array,
+    worth: Array,
+    edges: Array,
+    first: Array,
+    lowest: int,
+    squares: Array,
+    bits: Array,
+    same: Array,
+    other: Array,
 ) -> None:
     """Count pairs of clicks by distance, of one annotator and of two, each by the weights of the two.
 
     `x`, `y`, `annotator`: (N,) float64, float64, int64.
     `worth`: (R,) float64 or None, weight of each annotator.
-    `edges`: (2,) float64, logarithms of the first bin's lower and the last bin's upper squared distance.
-    `same`, `other`: (bins,) int64, float64 with `worth`; added to. Nearer pairs go to the first bin, farther
-        ones to none.
+    `edges`: (bins + 1,) float64, squared distances between which the bins lie. Nearer pairs go to the first
+        bin, farther ones to none.
+    `first`: (cells,) int64, the first bin of each cell of squared distances, from the cell `lowest`.
+    `squares`, `bits`: (N,) float64 to work in, and the same memory as int64.
+    `same`, `other`: (bins,) int64, float64 with `worth`; added to.
     """
     small_code()
     bins = len(same)
-    scale = bins / (edges[1] - edges[0])
-    farthest = np.exp(edges[1])
+    farthest = edges[bins]
     for i in range(len(x)):
         for j in range(i):
-            square = (x[i] - x[j]) ** 2 + (y[i] - y[j]) ** 2
-            if square >= farthest:
+            squares[j] = (x[i] - x[j]) ** 2 + (y[i] - y[j]) ** 2
+        for j in range(i):
+            if squares[j] >= farthest:
                 continue
-            k = 0
-            if square > 0.0:
-                k = min(max(int((np.log(square) - edges[0]) * scale), 0), bins - 1)
+            k = first[max((bits[j] >> IGNORED) - lowest, 0)]
+            while k + 1 < bins and squares[j] >= edges[k + 1]:
+                k += 1
             if worth is None:
                 if annotator[i] == annotator[j]:
                     same[k] += 1

@@ -7,9 +7,10 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks._crowd import sort_into_cells
 from raterscope.algorithms.clicks._path import PARAMETERS, Criterion, Form, Path, walk
@@ -443,7 +444,7 @@ def _judge_habits(
     area: float,
 ) -> Habits | None:
     """Estimate habits from a sample of clicks, without a single annotator who causes most repeats."""
-    from raterscope.algorithms.clicks._kernels import count_own, count_pairs
+    from raterscope.algorithms.clicks._kernels import count_own
 
     worth = np.ones(annotators) if weights is None else weights
     counts = np.bincount(annotator, minlength=annotators).astype(np.float64)
@@ -452,10 +453,9 @@ def _judge_habits(
     pairs_other = (clicks**2 - float((worth**2 * counts**2).sum())) / 2
     if pairs_other < 1:
         return None
-    edges = np.array([2 * math.log(resolution / 2), 2 * math.log(2 * span)])
-    same, other = np.zeros((2, BINS), dtype=np.int64 if weights is None else np.float64)
-    count_pairs(x, y, annotator, weights, edges, same, other)
-    radius = np.exp(np.linspace(edges[0], edges[1], BINS + 1)[1:] / 2)
+    logs = np.linspace(2 * math.log(resolution / 2), 2 * math.log(2 * span), BINS + 1)
+    same, other = count_by_distance(x, y, annotator, weights, np.exp(logs))
+    radius = np.exp(logs[1:] / 2)
     near: FloatArray = np.cumsum(other).astype(np.float64) / pairs_other
     repeats, half = 0.0, 0.0
     if pairs_same >= 1:
@@ -478,6 +478,22 @@ def _judge_habits(
     if pairs_same < 1 or repeats > 0.5:
         half = _half_of_excess(radius, near - np.minimum(math.pi * radius**2 / area, 1.0))
     return Habits(max(half / (MEDIAN_OF_RAYLEIGH * math.sqrt(2)), resolution), repeats, resolution)
+
+
+def count_by_distance(
+    x: FloatArray, y: FloatArray, annotator: IntArray, weights: FloatArray | None, edges: FloatArray
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Count pairs of clicks of one annotator, and of two, between `edges` of squared distances."""
+    from raterscope.algorithms.clicks._kernels import IGNORED, count_pairs
+
+    same, other = np.zeros((2, len(edges) - 1), dtype=np.int64 if weights is None else np.float64)
+    # The upper bits of positive numbers have their order; to look them up is faster than a logarithm.
+    cell = edges.view(np.int64) >> IGNORED
+    first = np.searchsorted(cell[1:-1], np.arange(cell[1], cell[-1] + 1))
+    squares = np.empty(len(x))
+    bits, lowest = squares.view(np.int64), int(cell[1])
+    count_pairs(x, y, annotator, weights, edges, first, lowest, squares, bits, same, other)
+    return same, other
 
 
 def _half_of_excess(radius: FloatArray, excess: FloatArray) -> float:

@@ -10,7 +10,7 @@ import pytest
 from raterscope.algorithms.clicks._crowd import sort_into_cells
 from raterscope.algorithms.clicks._path import Path, walk
 from raterscope.algorithms.clicks.data import Clicks
-from raterscope.algorithms.clicks.oem import learn_habits, oem
+from raterscope.algorithms.clicks.oem import count_by_distance, learn_habits, oem
 from raterscope.algorithms.progress import silent
 from raterscope.algorithms.simulation.click_crowds import overlapping_crowd, separated_crowd
 
@@ -166,3 +166,20 @@ def test_a_large_crowd_of_sparse_clickers_scatters_as_a_small_one() -> None:
     )
     assert learn_habits(clicks).scatter == pytest.approx(3.0, rel=0.3)
     assert len(oem(clicks)) == pytest.approx(100, abs=2)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pairs_of_clicks_are_counted_as_numpy_does_it(weighted):
+    generator = np.random.default_rng(5)
+    x, y = generator.integers(0, 40, (2, 150)).astype(np.float64)  # some in the same pixel
+    annotator, worth = generator.integers(0, 6, 150), generator.random(6)
+    edges = np.exp(np.linspace(-3.0, 7.5, 60))  # the farthest pairs are beyond, the nearest below
+    same, other = count_by_distance(x, y, annotator, worth if weighted else None, edges)
+    first, second = np.triu_indices(150, 1)
+    square = (x[first] - x[second]) ** 2 + (y[first] - y[second]) ** 2
+    weight = worth[annotator[first]] * worth[annotator[second]] if weighted else np.ones(len(first))
+    own = annotator[first] == annotator[second]
+    for counted, kind in ((same, own), (other, ~own)):
+        square_of_kind = np.maximum(square[kind], edges[0])
+        expected, _ = np.histogram(square_of_kind, edges, weights=weight[kind])
+        assert counted == pytest.approx(expected)
