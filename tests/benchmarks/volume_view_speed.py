@@ -86,7 +86,7 @@ def measure(name: str, shape: tuple[int, int, int], spacing: tuple[float, float,
 
     report("slice wheel", 16, lambda step: axial.step(1 if (step // 9) % 2 else -1))
     report("cross-hair in three views", 33, lambda step: view.go_to(around(step)))
-    report("window drag", 16, lambda step: view.set_window(40 + step, 400 + 3 * step))
+    report("window drag", 16, lambda step: view.windows.set(40 + step, 400 + 3 * step))
     report("zoom", 16, lambda step: axial.zoom(1.03 if step < ROUNDS // 2 else 1 / 1.03))
     report("solo", 50, lambda step: view.set_solo(f"r{step % RATERS}"))
     view.set_solo(None)

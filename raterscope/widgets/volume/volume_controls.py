@@ -23,16 +23,21 @@ from PySide6.QtWidgets import QDoubleSpinBox, QSizePolicy, QToolTip, QWidget
 from raterscope.figures.description import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
-from raterscope.widgets.hints import KeyHelp
+from raterscope.widgets.hints import KeyHelp, MenuChip
 from raterscope.widgets.layouts import horizontal
 from raterscope.widgets.painting import paint_focus_frame
 from raterscope.widgets.parts import keeps_key, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths
-from raterscope.widgets.volume.plane import PRESETS, Window, automatic_window, in_words, looks_like_ct
+from raterscope.widgets.volume.plane import PRESETS, Levels, Window, automatic_window, in_words, looks_like_ct
 
 WIDTH = 30
 MARGIN_TOP = 12
 BAR_ROOM = 20.0
+
+WINDOW_DRAG = 300.0
+"""Pixels of a drag in which the width of the window grows by a factor of e, or its level by its width."""
+
+WINDOW_TIP = "Window: width and level of the grey values. Drag with the right button to change them"
 
 
 class DisputeStrip(QWidget):
@@ -334,3 +339,81 @@ class WindowEntry(QWidget):
 
     def _on_value(self) -> None:
         self.entered.emit(self.level_box.value(), self.width_box.value())
+
+
+class WindowControl(QObject):
+    """Window of a volume view: a chip with presets, fields for numbers, and drags."""
+
+    changed = Signal(float, float)  # centre and width
+
+    def __init__(self, view: QWidget) -> None:
+        super().__init__(view)
+        self._view = view
+        self._choice = WindowChoice()
+        self.levels = Levels(0.0, 1.0)
+        """The window on screen."""
+        self._dragged_from: Window | None = None
+        self.chip = MenuChip("Window", WINDOW_TIP, above=True)
+        self.chip.chosen.connect(self.show_preset)
+        self.entry = WindowEntry(view)
+        self.entry.entered.connect(self.set)
+        self.entry.left.connect(self._leave_entry)
+
+    @property
+    def window(self) -> Window:
+        """Centre and width."""
+        return self.levels.centre, self.levels.width
+
+    @property
+    def modality(self) -> str:
+        """Modality of the volume; "CT" also if only its values look like that."""
+        return self._choice.modality
+
+    def offer(self, values: NDArray[np.generic] | None, modality: str, window: Window | None) -> None:
+        """Offer the windows of a volume, and show the one chosen before, or the usual one."""
+        first = self._choice.offer(values, modality, window)
+        self.chip.set_choices(self._choice.entries())
+        self.chip.setVisible(bool(self._choice.offered))
+        if not self._choice.offered:
+            self.entry.hide()
+            first = 0.0, 1.0
+        self._show(*first)
+
+    def show_preset(self, name: str) -> None:
+        """Choose a window: "automatic", "full", the "file"'s own, or one of the presets of CT."""
+        window = self._choice.choose(name)
+        if window is not None:
+            self._show(*window)
+
+    def set(self, centre: float, width: float) -> None:
+        """Choose a window by its numbers."""
+        self._choice.set(centre, width)
+        self._show(centre, width)
+
+    def toggle_entry(self) -> None:
+        """Open fields for width and level, or close them."""
+        if self.entry.isVisible():
+            self._leave_entry()
+        elif self._choice.offered:
+            self.entry.open_with(*self.window)
+
+    def drag(self, right: float, up: float) -> str:
+        """Change the window by pixels since a drag began; return it in words, empty without a window."""
+        if not self._choice.offered:
+            return ""
+        centre, width = self._dragged_from = self._dragged_from or self.window
+        self.set(centre + width * up / WINDOW_DRAG, width * float(np.exp(right / WINDOW_DRAG)))
+        return self.chip.text()
+
+    def end_drag(self) -> None:
+        """End a drag."""
+        self._dragged_from = None
+
+    def _leave_entry(self) -> None:
+        self.entry.hide()
+        self._view.setFocus()
+
+    def _show(self, centre: float, width: float) -> None:
+        self.levels = Levels(centre, width)
+        self.chip.set_words(self._choice.words(*self.window))
+        self.changed.emit(*self.window)

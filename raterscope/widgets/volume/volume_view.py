@@ -14,31 +14,21 @@ from PySide6.QtWidgets import QWidget
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets import theme
 from raterscope.widgets.divider import Divider, Sides
-from raterscope.widgets.hints import ChipRow, MenuChip
+from raterscope.widgets.hints import ChipRow
 from raterscope.widgets.parts import WrappingRow
 from raterscope.widgets.theme import pixels
 from raterscope.widgets.volume.arrangement import STRIP, SURFACE, arrange
 from raterscope.widgets.volume.measuring import Measurement, describe, describe_voxel
 from raterscope.widgets.volume.overlay import EDGE
-from raterscope.widgets.volume.plane import PLANES, Index, Levels, Plane, Window, planes_of
+from raterscope.widgets.volume.plane import PLANES, Index, Plane, Window, planes_of
 from raterscope.widgets.volume.scene import Band, HeatMap, Layers, Outline, Outliner, RegionBox, Scene
 from raterscope.widgets.volume.slice_painter import BELOW_TITLE, SLABS, Projector
 from raterscope.widgets.volume.slice_view import SliceView
 from raterscope.widgets.volume.volume_controls import WIDTH as STRIP_WIDTH
-from raterscope.widgets.volume.volume_controls import (
-    Cine,
-    DisputeStrip,
-    WindowChoice,
-    WindowEntry,
-)
+from raterscope.widgets.volume.volume_controls import Cine, DisputeStrip, WindowControl
 
 if TYPE_CHECKING:
     from raterscope.widgets.volume.surface_view import SurfaceView
-
-WINDOW_DRAG = 300.0
-"""Pixels of a drag in which the width of the window grows by a factor of e, or its level by its width."""
-
-WINDOW_TIP = "Window: width and level of the grey values. Drag with the right button to change them"
 
 RADII = 0.5, 60.0
 RADIUS_STEP = 1.2
@@ -56,7 +46,6 @@ class VolumeView(QWidget):
 
     crosshair_moved = Signal(object)  # (slice, row, column)
     layout_changed = Signal(str)  # "three", or the name of the plane that is alone
-    window_changed = Signal(float, float)  # centre and width
     painted = Signal(object)  # a `Stroke`, when the mouse is released
     box_clicked = Signal(int)
     outline_clicked = Signal(str)  # its key
@@ -82,10 +71,7 @@ class VolumeView(QWidget):
         for view in self._views.values():
             view.pointed.connect(self.go_to)
             view.enlarged.connect(self._on_enlarged)
-        self._windows = WindowChoice()
-        self._window_entry = WindowEntry(self)
-        self._window_entry.entered.connect(self.set_window)
-        self._window_entry.left.connect(self._leave_entry)
+        self.windows = WindowControl(self)
         self._cine = Cine(self._next_slice, self)
         self._strip = DisputeStrip(self)
         self._strip.slice_chosen.connect(self._on_strip)
@@ -95,32 +81,20 @@ class VolumeView(QWidget):
         self.surface: SurfaceView | None = None
         """The 3-D view while it is open."""
         self._surface_alone = False
-        self._window_before: Window = (0.0, 1.0)
-        self._window_chip = MenuChip("Window", WINDOW_TIP, above=True)
-        self._window_chip.chosen.connect(self.show_preset)
         self._style_chips = ChipRow(
-            {
-                "fill": ("fill", "Fill the masks with their colours"),
-                "crosshair": ("crosshair", "Lines through the current voxel"),
-            }
-        )
+            {"fill": ("fill", "Fill the masks with their colours"),
+             "crosshair": ("crosshair", "Lines through the current voxel")}
+        )  # fmt: skip
         self._style_chips.set_on("crosshair", True)
         self._style_chips.toggled.connect(self._on_style_chip)
         self._brush_chips = ChipRow(
-            {
-                "solid": (
-                    "3-D",
-                    "Brush and eraser also cover neighbouring slices within the radius (Shift+B)",
-                ),
-                "windowed": (
-                    "in window",
-                    "Brush and eraser leave out what is black or white in the window (Shift+W)",
-                ),
-            }
-        )
+            {"solid": ("3-D", "Brush and eraser also cover neighbouring slices within the radius (Shift+B)"),
+             "windowed": ("in window",
+                          "Brush and eraser leave out what is black or white in the window (Shift+W)")}
+        )  # fmt: skip
         self._brush_chips.toggled.connect(self._on_brush_chip)
         self._brush_chips.hide()
-        rows = (self._brush_chips, self._window_chip, self._style_chips)
+        rows = (self._brush_chips, self.windows.chip, self._style_chips)
         self._chips = WrappingRow(rows, 8, 8, parent=self)
         self._set_grid(Grid.plain((1, 1, 1)))
         for view in self._views.values():
@@ -134,6 +108,7 @@ class VolumeView(QWidget):
             view.hovered.connect(self._on_hovered)
             view.divider_moved.connect(self.divider.move)
             view.measured.connect(self._on_measured)
+        self.windows.changed.connect(self._on_window)
         self._set_up_windows("", None)
 
     def _set_grid(self, grid: Grid) -> None:
@@ -280,7 +255,7 @@ class VolumeView(QWidget):
         self._chips.move(index.left() + EDGE, index.bottom() + 1 - EDGE - self._chips.height())
         self._chips.raise_()
         self.divider.place(index, index.top() + pixels(BELOW_TITLE))
-        entry = self._window_entry
+        entry = self.windows.entry
         entry.move(self._chips.x(), self._chips.y() - EDGE // 2 - entry.height())
         if self.surface is not None and self._surface_alone:
             self.surface.raise_()
@@ -347,15 +322,7 @@ class VolumeView(QWidget):
 
     def _set_up_windows(self, modality: str, window: Window | None) -> None:
         self._projector.forget()
-        first = self._windows.offer(self._scene.values, modality, window)
-        self._window_chip.set_choices(self._windows.entries())
-        self._window_chip.setVisible(bool(self._windows.offered))
-        if self._windows.offered:
-            self._set_window(*first)
-        else:
-            self._window_entry.hide()
-            self._scene.levels = Levels(0.0, 1.0)
-            self._changed(below=True)
+        self.windows.offer(self._scene.values, modality, window)
         self._emit_index()
 
     # Marks -----------------------------------------------------------------------------------
@@ -412,8 +379,7 @@ class VolumeView(QWidget):
 
     def _on_divider(self) -> None:
         self._scene.divider = self.divider.share
-        for view in self._views.values():
-            view.update()
+        self._update_views()
 
     def set_band(
         self,
@@ -430,8 +396,7 @@ class VolumeView(QWidget):
     def set_boxes(self, boxes: Sequence[RegionBox], selected: int | None = None) -> None:
         """Show disputed regions, the selected one in words."""
         self._scene.boxes, self._scene.selected = tuple(boxes), selected
-        for view in self._views.values():
-            view.update()
+        self._update_views()
 
     def set_edit(self, values: NDArray[np.bool_] | None, origin: Index = (0, 0, 0)) -> None:
         """Show the mask that is being corrected; None shows none."""
@@ -441,40 +406,15 @@ class VolumeView(QWidget):
 
     # Window ------------------------------------------------------------------------------------
 
-    def show_preset(self, name: str) -> None:
-        """Choose a window: "automatic", "full", the "file"'s own, or one of the presets of CT."""
-        window = self._windows.choose(name)
-        if window is not None:
-            self._set_window(*window)
-
-    @property
-    def window_levels(self) -> Window:
-        """Centre and width."""
-        return self._scene.levels.centre, self._scene.levels.width
-
-    def set_window(self, centre: float, width: float) -> None:
-        """Choose a window by its numbers."""
-        self._windows.set(centre, width)
-        self._set_window(centre, width)
-
     def type_window(self) -> None:
-        """Open fields for width and level, or close them."""
-        if self._window_entry.isVisible():
-            self._leave_entry()
-        elif self._windows.offered:
-            self._window_entry.open_with(*self.window_levels)
-            self._place_chips()
+        """Open fields for width and level of the window, or close them."""
+        self.windows.toggle_entry()
+        self._place_chips()
 
-    def _leave_entry(self) -> None:
-        self._window_entry.hide()
-        self.setFocus()
-
-    def _set_window(self, centre: float, width: float) -> None:
-        self._scene.levels = Levels(centre, width)
-        self._window_chip.set_words(self._windows.words(centre, self._scene.levels.width))
+    def _on_window(self) -> None:
+        self._scene.levels = self.windows.levels
         self._place_chips()
         self._changed(below=True)
-        self.window_changed.emit(centre, self._scene.levels.width)
 
     # Tools -------------------------------------------------------------------------------------
 
@@ -508,18 +448,12 @@ class VolumeView(QWidget):
         setattr(self._scene, name, on)
         self._brush_chips.set_on(name, on)
 
-    @property
-    def brush_radius(self) -> float:
-        """Of brush and eraser, in millimetres."""
-        return self._scene.radius
-
     def set_brush_radius(self, millimetres: float) -> None:
         """Choose the size of brush and eraser."""
         radius = min(max(float(millimetres), RADII[0]), RADII[1])
         if radius != self._scene.radius:
             self._scene.radius = radius
-            for view in self._views.values():
-                view.update()
+            self._update_views()
             self.brush_radius_changed.emit(radius)
 
     # Reactions ---------------------------------------------------------------------------------
@@ -532,6 +466,10 @@ class VolumeView(QWidget):
         for view in self._views.values():
             view.changed(below=below)
         self._redraw_surface()
+
+    def _update_views(self) -> None:
+        for view in self._views.values():
+            view.update()
 
     def _redraw_surface(self) -> None:
         if self.surface is not None:
@@ -561,18 +499,12 @@ class VolumeView(QWidget):
             self.set_layout("three" if self._layout == name else name)
 
     def _on_window_dragged(self, right: float, up: float) -> None:
-        if not self._windows.offered:
-            return
-        if not self._scene.notice:
-            self._window_before = self.window_levels
-        centre, width = self._window_before
-        self.set_window(centre + width * up / WINDOW_DRAG, width * float(np.exp(right / WINDOW_DRAG)))
-        self._scene.notice = self._window_chip.text()
+        self._scene.notice = self.windows.drag(right, up)
 
     def _on_window_settled(self) -> None:
+        self.windows.end_drag()
         self._scene.notice = ""
-        for view in self._views.values():
-            view.update()
+        self._update_views()
 
     def _on_radius_stepped(self, direction: int) -> None:
         self.set_brush_radius(self._scene.radius * RADIUS_STEP**direction)
@@ -584,12 +516,11 @@ class VolumeView(QWidget):
         if measurement is not None:
             words = describe(
                 measurement, self._planes[measurement.plane], scene.values,
-                calibrated=scene.calibrated, modality=self._windows.modality,
+                calibrated=scene.calibrated, modality=self.windows.modality,
             )  # fmt: skip
         if (measurement, words) != (scene.measurement, scene.measured):
             scene.measurement, scene.measured = measurement, words
-            for view in self._views.values():
-                view.update()
+            self._update_views()
             self.measured.emit(words)
 
     def _on_hovered(self, index: Index | None) -> None:
@@ -598,7 +529,7 @@ class VolumeView(QWidget):
     def _read_out(self, index: Index | None) -> None:
         """Write value and position of a voxel, or of the one under the crosshair, in the large view."""
         at = index or self._scene.index
-        words = describe_voxel(self._scene.values, self._grid, at, self._windows.modality)
+        words = describe_voxel(self._scene.values, self._grid, at, self.windows.modality)
         if words != self._scene.readout:
             self._scene.readout = words
             self._views[self._large()].update()
@@ -607,8 +538,7 @@ class VolumeView(QWidget):
         """Show or hide the crosshair."""
         self._scene.cross_hair = shown
         self._style_chips.set_on("crosshair", shown)
-        for view in self._views.values():
-            view.update()
+        self._update_views()
         self._redraw_surface()
 
     def toggle_cross_hair(self) -> None:

@@ -36,29 +36,29 @@ def test_the_origin_of_the_patient_is_no_negative_zero():
 
 
 def test_a_window_of_ct_stays_for_the_next_case_as_its_numbers(view):
-    view.set_window(100, 250)
+    view.windows.set(100, 250)
     view.set_volume(ct(), GRID, modality="CT", window=(90, 200))
-    assert view.window_levels == (100, 250)
-    view.show_preset("lung")
+    assert view.windows.window == (100, 250)
+    view.windows.show_preset("lung")
     view.set_volume(ct(), GRID, modality="CT")
-    assert view.window_levels == (-600, 1500)
+    assert view.windows.window == (-600, 1500)
 
 
 def test_a_window_of_mr_stays_relative_to_the_values(view):
     ramp = np.broadcast_to(np.arange(80, dtype=np.float32), SHAPE)
     view.set_volume(ramp, GRID, modality="MR")
-    centre, width = view.window_levels
-    view.set_window(centre + width / 4, width / 2)
+    centre, width = view.windows.window
+    view.windows.set(centre + width / 4, width / 2)
     view.set_volume(ramp * 10, GRID, modality="MR")
-    assert view.window_levels == pytest.approx((10 * (centre + width / 4), 10 * width / 2), rel=1e-5)
+    assert view.windows.window == pytest.approx((10 * (centre + width / 4), 10 * width / 2), rel=1e-5)
 
 
 def test_a_window_is_typed(view, qtbot):
     view.type_window()
-    entry = view._window_entry
+    entry = view.windows.entry
     entry.width_box.setValue(300)
     entry.level_box.setValue(-20)
-    assert view.window_levels == (-20, 300)
+    assert view.windows.window == (-20, 300)
     qtbot.keyClick(entry, Qt.Key.Key_Return)
     assert not entry.isVisible()
 

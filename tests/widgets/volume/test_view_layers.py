@@ -189,10 +189,10 @@ def test_a_view_that_goes_while_lines_are_sought_leaves_nothing(view, qtbot):
 )
 def test_a_right_click_offers_copies_and_a_right_drag_changes_the_window(view, qtbot):
     part = view.view("axial")
-    before = view.window_levels
+    before = view.windows.window
     drag(qtbot, part, QPoint(60, 60), QPoint(40, 10), RIGHT)
     assert not part.menu.menu.isVisible()
-    assert view.window_levels != before
+    assert view.windows.window != before
     qtbot.mouseClick(part, RIGHT, pos=QPoint(60, 60))
     assert part.menu.menu.isVisible()
     assert [action.text() for action in part.menu.menu.actions()] == ["Copy as image", "Save as PNG…"]

@@ -149,29 +149,29 @@ def test_the_slices_of_a_sagittal_series_lie_in_the_large_view(view):
 
 def test_the_file_s_window_is_used_and_a_drag_changes_it(view, qtbot):
     axial, changed = view.view("axial"), []
-    assert view.window_levels == (90, 200)
+    assert view.windows.window == (90, 200)
     assert colour(axial, (10, 20, 20))[0] == pytest.approx(128, abs=1)
-    view.window_changed.connect(lambda centre, width: changed.append((centre, width)))
+    view.windows.changed.connect(lambda centre, width: changed.append((centre, width)))
     drag(qtbot, axial, QPoint(200, 200), QPoint(60, 0), RIGHT)
     assert changed[-1][0] == pytest.approx(90)
     assert changed[-1][1] > 220
     drag(qtbot, axial, QPoint(200, 200), QPoint(0, -60), RIGHT)
     assert changed[-1][0] > 110
     assert colour(axial, (10, 20, 20))[0] < 120
-    view.show_preset("file")
-    assert view.window_levels == (90, 200)
+    view.windows.show_preset("file")
+    assert view.windows.window == (90, 200)
 
 
 def test_presets_are_those_of_ct_and_else_automatic(view):
-    view.show_preset("lung")
-    assert view.window_levels == (-600, 1500)
+    view.windows.show_preset("lung")
+    assert view.windows.window == (-600, 1500)
     assert colour(view.view("axial"), (10, 20, 20))[0] == pytest.approx(244, abs=1)
     ramp = np.broadcast_to(np.arange(80, dtype=np.uint16), SHAPE)
     view.set_volume(ramp, GRID, modality="MR")
-    centre, width = view.window_levels
+    centre, width = view.windows.window
     assert (centre, width) == pytest.approx((39.5, 79), abs=2)
-    view.show_preset("lung")
-    assert view.window_levels == (centre, width)
+    view.windows.show_preset("lung")
+    assert view.windows.window == (centre, width)
 
 
 def test_without_pixels_the_masks_are_shown_alone_and_pixels_may_come_later(view, qtbot):

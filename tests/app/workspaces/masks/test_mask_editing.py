@@ -135,7 +135,7 @@ def test_the_brush_covers_a_ball_and_keeps_to_the_window(fused_masks, qtbot):
     assert slices[4] > slices[3] == slices[5] > slices[2] == slices[6] > 0 == slices[1]
     undo(fused_masks, qtbot)
     key(fused_masks, qtbot, Qt.Key.Key_W, SHIFT)
-    volume.set_window(-80.0, 20.0)
+    volume.windows.set(-80.0, 20.0)
     press(fused_masks, qtbot, Qt.Key.Key_Return, on=volume.view("axial"))
     values = volume._scene.values[consensus(fused_masks) & (np.indices(volume._scene.values.shape)[1] < 11)]
     assert 0 < len(values) < slices.sum()

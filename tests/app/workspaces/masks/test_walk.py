@@ -229,7 +229,7 @@ def test_tab_leads_from_the_width_of_a_typed_window_to_its_level(fused_masks, qt
     key(fused_masks, qtbot, Qt.Key.Key_Tab)
     region = fused_masks.workspace.reviewing.current
     key(fused_masks, qtbot, Qt.Key.Key_W)
-    entry = fused_masks.workspace.volume._window_entry
+    entry = fused_masks.workspace.volume.windows.entry
     for text, then in (("80", Qt.Key.Key_Tab), ("40", Qt.Key.Key_Return)):
         box = QApplication.focusWidget()
         qtbot.keyClick(box, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
