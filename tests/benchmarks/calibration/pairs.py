@@ -21,7 +21,12 @@ from scipy.special import ndtr
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.pairs.ranking import scores
-from raterscope.algorithms.pairs.selection import benjamini_hochberg
+from raterscope.algorithms.pairs.selection import (
+    benjamini_hochberg,
+    crowd_probability,
+    false_discovery_rates,
+    flip_flags,
+)
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
 from tests.benchmarks.calibration import Row
 
@@ -65,11 +70,20 @@ class Crowd:
 
     def oracle(self) -> np.ndarray:
         """Flag with the true scores and noise."""
+        return benjamini_hochberg(self.oracle_probability(), RATE)
+
+    def careful_oracle(self, gate: float) -> np.ndarray:
+        """Flag with the true scores and noise, and with the program's rule and crowd test."""
+        p = self.oracle_probability()
+        return flip_flags(false_discovery_rates(p), RATE, crowd_probability(p), gate)
+
+    def oracle_probability(self) -> np.ndarray:
+        """Test each annotator with the true scores and noise."""
         annotator, people = self.pairs.annotator, len(self.biased)
         mean = 2 * ndtr(self.difference / self.noise[annotator]) - 1
         total = np.bincount(annotator, self.pairs.choice - mean, people)
         spread = np.sqrt(np.bincount(annotator, 1 - mean**2, people))
-        return np.asarray(benjamini_hochberg(2 * ndtr(-np.abs(total / spread)), RATE))
+        return np.asarray(2 * ndtr(-np.abs(total / spread)))
 
 
 def rows() -> list[Row]:
@@ -84,7 +98,7 @@ def _grid(runs: int) -> Iterator[Row]:
     for votes, people, share in GRID:
         data = f"{votes} votes x {people}, {share:.0%} biased"
         count = max(round(share * people), 1)
-        results, open_, oracle, inside, reached = [], [], [], [], []
+        results, open_, oracle, careful, inside, reached = [], [], [], [], [], []
         for run in range(runs):
             crowd = Crowd(votes, people, count, run)
             fusion = fuse(crowd.pairs)
@@ -93,6 +107,7 @@ def _grid(runs: int) -> Iterator[Row]:
             assert fusion.detectable is not None
             open_.append(_rates(fusion.q_value <= RATE, crowd.biased))
             oracle.append(_rates(crowd.oracle(), crowd.biased))
+            careful.append(_rates(crowd.careful_oracle(fusion.gate), crowd.biased))
             inside.append(np.mean((fusion.bias_low <= crowd.bias) & (crowd.bias <= fusion.bias_high)))
             # offenders whose bias is as large as the one that is said to be detectable, or a little more
             near = crowd.biased & (np.abs(np.abs(crowd.bias) - fusion.detectable) < 0.05)
@@ -100,6 +115,8 @@ def _grid(runs: int) -> Iterator[Row]:
         wrong, right = np.array(results).T
         yield _row("false discovery rate", data, RATE, wrong)
         yield _row("power (nominal: the oracle's)", data, float(np.mean(oracle, axis=0)[1]), right)
+        with_test = float(np.mean(careful, axis=0)[1])
+        yield _row("power (nominal: the oracle's with the crowd test)", data, with_test, right)
         yield _row(
             "power without the crowd test", data, float(np.mean(oracle, axis=0)[1]), np.array(open_)[:, 1]
         )
