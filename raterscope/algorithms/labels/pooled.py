@@ -113,7 +113,7 @@ class PooledSettings(LabelSettings):
         unit="votes", minimum=1e-3, maximum=1e3, advanced=True,
     )  # fmt: skip
     iterations: int = integer(
-        60, "Iterations", "At most, for each model.", minimum=1, maximum=10_000, advanced=True
+        200, "Iterations", "At most, for each model.", minimum=1, maximum=10_000, advanced=True
     )
     tolerance: float = number(
         1e-3, "Tolerance", "The fit ends when the tasks' probabilities change by less, summed over the "
