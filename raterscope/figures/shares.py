@@ -187,7 +187,7 @@ def draw_triangle(
             ends = corners[[first, third]] + (corners[second] - corners[[first, third]]) * share
             canvas.line(ends, grid)
     canvas.line(corners[[0, 1, 2, 0]], Pen(palette.third, 1.2))
-    room = max(min(NAME, float(corners[2, 0] - corners[0, 0]) / 2), 12.0)
+    room = max(min(NAME, float(corners[2, 0] - corners[0, 0]) - letters / 2), 12.0)
     for (x, y), name, above in zip(corners.tolist(), names, (False, True, False), strict=True):
         short = elided(name, room, lambda text: canvas.width_of(text, letters))
         x = max(x, canvas.width_of(short, letters) / 2)

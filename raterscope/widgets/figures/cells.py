@@ -208,6 +208,8 @@ def _ramp(palette: Theme) -> NDArray[np.uint8]:
 
 
 NAME_ROOM, BAR_ROOM = 16, 5
+NAME_GAP = 6
+"""Room between the names of two tiles, in pixels."""
 NAMES_FROM = 44
 GAPS_FROM = 6
 LEAST_SHARE = 0.6
@@ -386,7 +388,7 @@ class TilePainter:
         painter.setFont(theme.font(theme.CAPTION))
         middle = Qt.TextElideMode.ElideMiddle
         for (row, box), community in zip(pairs, communities, strict=True):
-            left, right = box.left(), box.left() + grid.across - grid.gap
+            left, right = box.left(), box.left() + grid.across - min(grid.gap, NAME_GAP)
             if community >= 0:
                 number = str(community + 1)
                 painter.setPen(community_text_colour(community))

@@ -149,11 +149,11 @@ class ChangeKind(LineKind[Change]):
         palette, middle = theme.current(), Qt.TextElideMode.ElideMiddle
         painter.setFont(theme.font())
         inner = box.adjusted(4, 0, -8, 0)
-        half, arrow = inner.width() * 0.4, 20.0
-        width = (inner.width() - half - arrow) / 2
-        name = QRectF(inner.left(), inner.top(), half - 8, inner.height())
+        named, arrow = inner.width() * NAMED, 20.0
+        width = (inner.width() - named - arrow) / 2
+        name = QRectF(inner.left(), inner.top(), named - 8, inner.height())
         paint_words(painter, name, line.name, palette.text, elide=middle)
-        before = QRectF(inner.left() + half, inner.top(), width, inner.height())
+        before = QRectF(inner.left() + named, inner.top(), width, inner.height())
         paint_words(
             painter, before, line.before, palette.second, side=Qt.AlignmentFlag.AlignRight, elide=middle
         )
@@ -164,6 +164,8 @@ class ChangeKind(LineKind[Change]):
         paint_words(painter, after, line.after, palette.text, elide=middle)
 
 
+NAMED = 0.56
+"""Share of a line that the name of a changed item takes."""
 REASONS = ("answers at random", "always the same answer", "misunderstood the task", "a test account")
 OUT = "out"
 STEPS = 1000

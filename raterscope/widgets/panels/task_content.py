@@ -39,6 +39,8 @@ from raterscope.widgets.parts import Header, placeholder, plain_label
 from raterscope.widgets.theme import enlarge, pixels
 
 _HEIGHT, _TICK_MS, _STEP = 140, 40, 5.0
+TEXT_SIZE = 18
+"""Size of the letters of a task that is read to decide."""
 
 
 class Player(Protocol):
@@ -377,7 +379,7 @@ class TaskContentView(QWidget):
         self.back.clicked.connect(self.back_wanted)
         self.picture = MarkingCanvas(marks=False)
         self.picture.setAccessibleName("Image of the task")
-        self.texts = ContentBrowser()
+        self.texts = ContentBrowser(size=TEXT_SIZE, margin=24)
         self.texts.link_chosen.connect(self.link_chosen)
         self._pages = stacked(placeholder(nothing), self.picture, self.texts)
         self.sound = SoundView()

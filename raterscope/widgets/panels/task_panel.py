@@ -39,6 +39,8 @@ PROGRAM = " (program)"
 """End of the name of a program."""
 
 WEIGHT, TIME = 44.0, 104.0
+LABELLED = 0.62
+"""Share of a vote's line that its label takes before the annotator's name, at most."""
 TIME_FROM = 360.0
 """Width below which the time is in the tooltip only."""
 
@@ -134,7 +136,7 @@ class _VoteKind(LineKind[TaskVote]):
         # A wrong answer is marked by its sign too, not by its colour alone.
         sign = "✗ " if line.marked else ""
         text, brief = sign + line.label, sign + line.brief if line.brief else ""
-        width = min(QFontMetrics(painter.font()).horizontalAdvance(text) + 2, (right - left) / 2)
+        width = min(QFontMetrics(painter.font()).horizontalAdvance(text) + 2, LABELLED * (right - left))
         room = QRectF(right - width, box.top(), width, box.height())
         paint_words(painter, room, text, palette.rejected if line.marked else palette.text,
                     elide=Qt.TextElideMode.ElideMiddle, brief=brief)  # fmt: skip

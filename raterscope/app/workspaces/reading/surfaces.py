@@ -22,12 +22,11 @@ from raterscope.app.workspaces.task_pictures import ask_to_open
 from raterscope.widgets.canvas.image_canvas import MarkingCanvas
 from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.panels.reading_panels import ComparedItems, ReadingKey
-from raterscope.widgets.panels.task_content import ContentBrowser
+from raterscope.widgets.panels.task_content import TEXT_SIZE, ContentBrowser
 from raterscope.widgets.theme import annotator_style
 from raterscope.widgets.volume.scene import Outline, Stroke
 from raterscope.widgets.volume.volume_view import Tool, VolumeView
 
-TEXT_SIZE = 18
 _FRAME = 12
 """Of a text, in pixels: both edges."""
 _PICTURES = (Side(has_picture=True), Side(has_picture=True))
