@@ -351,6 +351,7 @@ class ScrollRegion(QScrollArea):
         self._hints = QSize(), QSize()
         """Minimum and size hint as returned last."""
         self._held = _Held(inner, self.viewport())
+        theme.set_role(self._held, "panel")
         self.setWidget(self._held)
         theme.notifier().changed.connect(self._held.follow)
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFontMetrics
+from PySide6.QtGui import QFontMetrics, QResizeEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -32,8 +32,11 @@ STATUS_HEIGHT = 24
 TEXT_WIDTH = 180
 """Least width of the status line's description beside a long message."""
 BUTTON_WIDTH = 112
+EDGE, SPACING = 12, 8
 TAB_AROUND = 30
 """Width of a tab's frame and padding on both sides of its title, in pixels."""
+PROGRAM, MENU_SIGN = "Raterscope", "\u2261"
+"""Text of the menu's button, and what replaces it in a window too narrow for the text."""
 LARGE_TEXT, TAB_TIGHT = 1.4, 8
 """Text size from which tabs have less padding, so that the smallest window holds them; and its width."""
 
@@ -57,10 +60,12 @@ class TopBar(QWidget):
 
         self._menu_button = QToolButton()
         self._menu_button.setObjectName("menuButton")
-        self._menu_button.setText("Raterscope")
+        self._menu_button.setText(PROGRAM)
+        self._menu_button.setAccessibleName(f"{PROGRAM} menu")
         self._menu_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._menu_button.setToolTip("Menu: study, import, export, undo, view")
-        self._study = _named_label("studyName")
+        self._study = ElidedLabel(elide=Qt.TextElideMode.ElideMiddle)
+        self._study.setObjectName("studyName")
         self._tabs = {kind: self._tab(kind, title) for kind, title in workspaces}
         self._fuse_words = ""
         self._progress = QProgressBar()
@@ -91,10 +96,15 @@ class TopBar(QWidget):
             right.addWidget(widget)
         right.insertStretch(0)
         horizontal(
-            (left, 1), *self._tabs.values(), (right, 1), inside=self, margins=(12, 0, 12, 0), spacing=8
+            (left, 1),
+            *self._tabs.values(),
+            (right, 1),
+            inside=self,
+            margins=(EDGE, 0, EDGE, 0),
+            spacing=SPACING,
         )
-        theme.notifier().changed.connect(self._fit_tabs)
-        self._fit_tabs()
+        theme.notifier().changed.connect(self._fit)
+        self._fit()
         self._possible = False
         self.set_fusing(None)
         self.set_study(None)
@@ -125,6 +135,7 @@ class TopBar(QWidget):
     def set_stale(self, words: str) -> None:
         """Label the button Fuse again, with the reason as its tooltip; without words, Fuse."""
         self.fuse.setText("Fuse again" if words else "Fuse")
+        self._fit()
         self.fuse.setToolTip(words or self._fuse_words)
 
     def set_fusing(self, job: Job | None) -> None:
@@ -147,6 +158,22 @@ class TopBar(QWidget):
         set_lengths(tab, height=TOP_BAR_HEIGHT - 16)
         tab.clicked.connect(partial(self._on_tab, kind))
         return tab
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Shorten the name of the menu where there is little room."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Make tabs and Fuse wide enough for their titles; the name of the menu takes what is left."""
+        self._fit_tabs()
+        self.fuse.setMinimumWidth(max(BUTTON_WIDTH, self.fuse.sizeHint().width()))
+        self._menu_button.setText(PROGRAM)
+        widgets = (self._menu_button, *self._tabs.values(), self.fuse, self.help)
+        shown = [widget for widget in widgets if not widget.isHidden()]
+        needed = sum(max(widget.minimumWidth(), widget.minimumSizeHint().width()) for widget in shown)
+        if needed + len(shown) * SPACING + 2 * EDGE > self.width():
+            self._menu_button.setText(MENU_SIGN)
 
     def _fit_tabs(self) -> None:
         """Make every tab wide enough for its title in bold, as when it is checked."""

@@ -35,6 +35,10 @@ _USUAL = {
     (1, Qt.Orientation.Vertical): BOTTOM_HEIGHT,
 }
 """Size of a side that was never larger than nothing."""
+NARROW, LOW = 880, 460
+"""Size of the screen, for text of normal size, below which some sides are folded."""
+LEAST_CANVAS = 180
+"""Height that large text leaves the canvas at least, whatever it holds."""
 LOW_BOTTOM_SHARE = 0.25
 """Share of a low window's height that the bottom takes, unless the expert enlarges it."""
 
@@ -54,6 +58,10 @@ class WorkspaceLayout(QWidget):
     escaped = Signal()  # Esc was pressed and there was no mode or panel to leave
 
     PARTS = ("whole", "middle", "upper", "bottom")
+    FOLDED = ("whole", "middle")
+    """Parts whose side is folded where large text leaves no room: queue and bottom."""
+    CRAMPED_BOTTOM: float | None = None
+    """Share of the height that the first part of the bottom then takes alone; None to fold the bottom."""
     CANVAS_SCROLLS = False
     """Whether the middle shows figures, which may become too large for it, instead of an image."""
     FUSES = False
@@ -126,6 +134,9 @@ class WorkspaceLayout(QWidget):
             self.middle: (1, BOTTOM_SHARE),
         }
         self._enlarged: QWidget | None = None
+        self._bottom_sizes: list[int] = []
+        self._cramped = False
+        """Whether sides were folded, because the window is too small for its text."""
         self._is_new = True
         self._text_size = text_size()
         self._normal_sizes: dict[QSplitter, float] = {}
@@ -261,7 +272,10 @@ class WorkspaceLayout(QWidget):
         """Return the sizes of the regions and the visible tabs, to be stored."""
         if self._enlarged is not None:
             self.enlarge()
+        cramped = self._cramped
+        self._set_cramped(False)
         divided = {name: getattr(self, name).saveState() for name in self.PARTS}
+        self._set_cramped(cramped)
         return {**divided, TABS: QByteArray(self._visible_tabs().encode())}
 
     def _visible_tabs(self) -> str:
@@ -287,13 +301,17 @@ class WorkspaceLayout(QWidget):
         if self._enlarged is not None:
             self.enlarge()
         elif sizes[index]:
-            folded = splitter.widget(index)
-            if folded is not None and contains(folded, self.focusWidget()):
-                self.canvas.setFocus()
             self._on_divided(splitter)
-            splitter.setSizes([0, sum(sizes)] if index == 0 else [sum(sizes), 0])
+            self._collapse(splitter)
         else:
             self.unfold(splitter)
+
+    def _collapse(self, splitter: QSplitter) -> None:
+        index, total = self._sides[splitter][0], sum(splitter.sizes())
+        side = splitter.widget(index)
+        if side is not None and contains(side, self.focusWidget()):
+            self.canvas.setFocus()
+        splitter.setSizes([0, total] if index == 0 else [total, 0])
 
     def unfold(self, splitter: QSplitter) -> None:
         """Show a side that is folded, with its former size."""
@@ -326,6 +344,7 @@ class WorkspaceLayout(QWidget):
             self.enlarge()
         if contains(self.bottom, tabs):
             self.unfold(self.middle)
+            self._set_bottom_alone(False)
         tabs.setCurrentIndex(index)
         tabs.tabBar().setFocus()
 
@@ -380,6 +399,43 @@ class WorkspaceLayout(QWidget):
             if splitter in self._sides:
                 self._resize_side(splitter, sizes[self._sides[splitter][0]])
         self.divisions = {}
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Fold sides while the window is too small for its text."""
+        size = text_size()
+        cramped = self.width() < NARROW * size or self.height() < LOW * size
+        if cramped != self._cramped:
+            self._set_cramped(cramped)
+            QTimer.singleShot(0, self, self._fit_bottom)  # once its parts have the size of their new text
+            if cramped and self.isVisible():
+                self.message.emit("F2 to F4 show the folded panels.")
+
+    def _set_cramped(self, cramped: bool) -> None:
+        """Fold sides, or show them as they were; the picture and the keys of decisions stay visible."""
+        if cramped == self._cramped:
+            return
+        self._cramped = cramped
+        if self.CRAMPED_BOTTOM is not None:
+            self.upper.setMinimumHeight(LEAST_CANVAS if cramped else 0)
+        for splitter in (getattr(self, name) for name in self.FOLDED):
+            is_folded = not splitter.sizes()[self._sides[splitter][0]]
+            if cramped and not is_folded:
+                self._collapse(splitter)
+            elif not cramped and is_folded:
+                self.unfold(splitter)
+        for splitter in self._sides:
+            self._resize_side(splitter, self._normal_sizes[splitter])
+        if self.CRAMPED_BOTTOM is not None:
+            self._set_bottom_alone(cramped)
+
+    def _set_bottom_alone(self, alone: bool) -> None:
+        """Give the bottom to its first part, or show all its parts."""
+        if alone:
+            self._bottom_sizes = self.bottom.sizes()
+            self.bottom.setSizes([sum(self._bottom_sizes), *[0] * (self.bottom.count() - 1)])
+        elif self._bottom_sizes and not all(self.bottom.sizes()):
+            self.bottom.setSizes(self._bottom_sizes)
 
     def _on_look(self) -> None:
         """Resize the sides after a change of the text size, in proportion to the sizes set by the expert."""
@@ -388,6 +444,8 @@ class WorkspaceLayout(QWidget):
             return
         for splitter, (index, _) in self._sides.items():
             self._resize_side(splitter, self._normal_sizes.get(splitter, splitter.sizes()[index] / previous))
+        if not self._is_new:
+            self._make_room()
         self.place_panel()
 
     def _on_divided(self, splitter: QSplitter, *_: int) -> None:
@@ -401,6 +459,8 @@ class WorkspaceLayout(QWidget):
         size = min(round(normal * text_size()), max(round(share * total), round(normal)))
         if splitter is self.middle and normal <= BOTTOM_HEIGHT:
             size = min(size, self._low_bottom())
+        if splitter is self.middle and self._cramped and self.CRAMPED_BOTTOM is not None:
+            size = round(self.CRAMPED_BOTTOM * total)
         if splitter.sizes()[index] and size:
             splitter.setSizes([size, total - size] if index == 0 else [total - size, size])
         self._normal_sizes[splitter] = normal
@@ -418,6 +478,8 @@ class WorkspaceLayout(QWidget):
         """Keep a panel at its edge, and leave a low window's height to the evidence."""
         super().resizeEvent(event)
         self._fit_bottom()
+        if not self._is_new:
+            self._make_room()
         self.place_panel()
 
     def place_panel(self) -> None:

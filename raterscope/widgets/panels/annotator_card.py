@@ -19,7 +19,7 @@ from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.panels.pair_browser import CLEARED, DECISIONS, OPEN, PairGrid
-from raterscope.widgets.parts import ElidedLabel, Header, placeholder, plain_label, rule
+from raterscope.widgets.parts import ElidedLabel, Header, ScrollRegion, placeholder, plain_label, rule
 from raterscope.widgets.tables.annotator_grid import paint_interval
 from raterscope.widgets.theme import set_lengths
 
@@ -114,12 +114,16 @@ class CardLineKind(LineKind[CardLine]):
                 paint_interval(painter, line_box, figures[0], (figures[1], figures[2]), colour)
 
 
-def _below(header: Header, nothing: str, page: QWidget, panel: QWidget) -> QStackedWidget:
-    """Lay out a panel: below its header a text while it is empty, else the page."""
+def _below(header: Header, nothing: str, page: QWidget, panel: QWidget, *pinned: QWidget) -> QStackedWidget:
+    """Lay out a panel: below its header a text while it is empty, else the page.
+
+    `pinned`: widgets at the bottom. Then the page scrolls above them if the text is large.
+    """
     label = placeholder(nothing)
     label.setContentsMargins(12, 0, 12, 0)
     pages = stacked(label, page)
-    vertical(vertical(header, margins=(12, 12, 12, 4)), (pages, 1), inside=panel)
+    shown = ScrollRegion(pages) if pinned else pages
+    vertical(vertical(header, margins=(12, 12, 12, 4)), (shown, 1), *pinned, inside=panel)
     return pages
 
 
@@ -150,12 +154,15 @@ class AnnotatorCard(QWidget):
         set_lengths(self, minimumWidth=NARROWEST)
         self.header = Header("Annotator")
         set_lengths(self.header, minimumHeight=20)
-        self._pages = _below(self.header, NOTHING, self._card(), self)
+        self._key_rows = QWidget()
+        vertical(rule(), self._keys(), inside=self._key_rows)
+        self._pages = _below(self.header, NOTHING, self._card(), self, self._key_rows)
         self.show_card(None)
 
     def show_card(self, view: CardView | None) -> None:
         """Show a card; None shows the empty state."""
         self._pages.setCurrentIndex(int(view is not None))
+        self._key_rows.setVisible(view is not None)
         if view is None:
             self.header.set_title("Annotator")
             self.header.set_aside("")
@@ -195,7 +202,7 @@ class AnnotatorCard(QWidget):
         top = vertical(number, self._sentence, margins=(12, 0, 12, 8), spacing=8)
         self.lines: LineList[CardLine] = LineList(CardLineKind(), "Values of the annotator")
         page = QWidget()
-        vertical(top, rule(), (self.lines, 1), rule(), self._keys(), inside=page)
+        vertical(top, rule(), (self.lines, 1), inside=page)
         return page
 
     def _keys(self) -> QHBoxLayout:
@@ -351,7 +358,8 @@ class BiasPanel(QWidget):
         self.header = Header("Annotator")
         set_lengths(self.header, minimumHeight=20)
         self.over_time = BiasOverTime()
-        set_lengths(self.over_time, minimumHeight=86, maximumHeight=170)
+        self.over_time.setMinimumHeight(86)  # with larger text too, so that the keys stay visible
+        set_lengths(self.over_time, maximumHeight=170)
         self.pairs = PairGrid()
         set_lengths(self.pairs, minimumHeight=48)
         self._pages = _below(self.header, NO_BIAS, self._annotator(), self)
@@ -400,9 +408,12 @@ class BiasPanel(QWidget):
             facts.addWidget(name, row, 0)
             facts.addWidget(value, row, 1)
             self._facts[key] = name, value
-        layout = vertical(number, facts, self._sentence, margins=(12, 0, 12, 8), spacing=8)
+        evidence = QWidget()
+        vertical(number, facts, self._sentence, inside=evidence, margins=(12, 0, 12, 8), spacing=8)
         page = QWidget()
-        vertical(layout, rule(), self.over_time, self._keys(), rule(), (self.pairs, 1), inside=page)
+        vertical(
+            ScrollRegion(evidence), rule(), self.over_time, self._keys(), rule(), (self.pairs, 1), inside=page
+        )
         return page
 
     def _keys(self) -> QHBoxLayout:

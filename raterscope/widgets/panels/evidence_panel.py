@@ -92,7 +92,8 @@ class EvidencePanel(QWidget):
     def __init__(self) -> None:
         super().__init__()
         theme.set_role(self, "panel")
-        set_lengths(self, minimumWidth=NARROWEST, minimumHeight=LOWEST)
+        set_lengths(self, minimumWidth=NARROWEST)
+        self.setMinimumHeight(LOWEST)  # with larger text too: the page scrolls, the keys stay visible
         self._header = Header("Evidence")
         self._header.row.addStretch(0)
         self._nothing = placeholder(CHOOSE)

@@ -16,7 +16,7 @@ from raterscope.widgets.hints import KeyButton, key_grid
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.painting import paint_bar, paint_rater, paint_words, rater_colour, readable
 from raterscope.widgets.panels.lists import ChoiceList, LineKind
-from raterscope.widgets.parts import Header, Menu, announce, placeholder, plain_label, rule
+from raterscope.widgets.parts import Header, Menu, ScrollRegion, announce, placeholder, plain_label, rule
 from raterscope.widgets.theme import pixels, set_lengths
 
 SHARE, VERDICT = 88, 112
@@ -163,7 +163,7 @@ class RegionPanel(QWidget):
         self._nothing.setContentsMargins(12, 0, 12, 12)
         self._pages = stacked(self._nothing, self._region())
         top = vertical(self._header, margins=(12, 12, 12, 4))
-        vertical(top, (self._pages, 1), rule(), self._keys(), inside=self)
+        vertical(top, (ScrollRegion(self._pages), 1), rule(), self._keys(), inside=self)
         self.show_region(None)
 
     def show_region(self, evidence: RegionEvidence | None, *, fused: bool = True) -> None:

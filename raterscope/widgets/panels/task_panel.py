@@ -287,8 +287,9 @@ class TaskPanel(QWidget):
         self._pages = stacked(nothing, self._task())
         note = self._objection_note()
         vertical(self._header, note, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
-        set_lengths(self, minimumWidth=LEAST.width(), minimumHeight=LEAST.height())
-        set_lengths(self.votes, minimumHeight=LEAST_VOTES)
+        set_lengths(self, minimumWidth=LEAST.width())
+        self.setMinimumHeight(LEAST.height())  # with larger text too, so that the keys stay visible
+        self.votes.setMinimumHeight(LEAST_VOTES)
         self.classes.decided.connect(self.decided)
         self.classes.left.connect(self.search_closed)
         self.bars.folded.connect(self._on_folded)

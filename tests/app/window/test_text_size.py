@@ -13,6 +13,7 @@ from raterscope.widgets.panels.lists import LineList
 from raterscope.widgets.parts import ScrollRegion
 from raterscope.widgets.theme import set_text_size, text_size
 from tests.app.driving import idle
+from tests.app.large_text import check_keys, is_whole
 
 CONTROL_SHIFT = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
 
@@ -94,6 +95,9 @@ def test_the_smallest_window_scrolls_with_text_twice_as_large_and_has_no_bars_wi
     workspace = fused.workspace
     assert workspace.canvas.width() >= 240
     assert workspace.canvas.height() >= 180
+    for part in (workspace.whole, workspace.middle):  # they were folded
+        workspace.unfold(part)
+    idle(fused, qtbot)
     regions = [region for region in workspace.findChildren(ScrollRegion) if region.isVisible()]
     assert len(regions) >= 4
     for region in regions:
@@ -130,3 +134,36 @@ def test_the_window_is_divided_again_as_it_was(fused, qtbot):
     change_text_size(0)
     QApplication.processEvents()
     assert np.array([splitter.sizes() for splitter in divided]) == pytest.approx(before, abs=1)
+
+
+def test_image_and_keys_of_spots_stay_visible(fused, qtbot):
+    names = ("accept", "reject", "skip", "add", "move_key", "undo")
+    check_keys(fused, qtbot, fused.workspace.evidence, names)
+
+
+def test_folded_sides_are_stored_as_they_were(fused, qtbot):
+    workspace = fused.workspace
+    fused.resize(1280, 720)
+    idle(fused, qtbot)
+    usual = workspace.layout_state()
+    change_text_size(10)
+    idle(fused, qtbot)
+    assert workspace.whole.sizes()[0] == 0
+    state = workspace.layout_state()
+    assert workspace.whole.sizes()[0] == 0
+    workspace.restore_layout("whole", state["whole"])
+    assert workspace.whole.sizes()[0] > 0
+    assert set(state) == set(usual)
+
+
+@pytest.mark.parametrize("width", [960, 1000, 1280])
+def test_fuse_again_is_never_cut(fused, qtbot, width):
+    change_text_size(10)
+    fused.resize(width, 720)
+    fused.bar.set_stale("Your decisions would change the result.")
+    idle(fused, qtbot)
+    fuse = fused.bar.fuse
+    assert fuse.text() == "Fuse again"
+    assert fuse.width() >= fuse.sizeHint().width()
+    assert not fuse.geometry().intersects(fused.bar.help.geometry())
+    assert is_whole(fuse)

@@ -183,6 +183,9 @@ class LabelsScreen(WorkspaceScreen):
     queue: TaskList
 
     CANVAS_SCROLLS = True
+    FOLDED = ("whole", "upper")
+    CRAMPED_BOTTOM = 0.65
+    """The task and its keys are at the bottom."""
 
     def build(self) -> Iterator[None]:
         """Make the widgets."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QCheckBox, QLabel, QSlider, QTabWidget, QWidget
+from PySide6.QtWidgets import QBoxLayout, QCheckBox, QLabel, QSlider, QTabWidget, QWidget
 
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.app.kinds.masks.annotators import BASES
@@ -43,6 +43,10 @@ MAPS = {
 }
 BANDS = (50, 80, 95)
 ROOM_FOR_WORDS = 560
+LEAST_TABLE = 132
+"""Height of the raters' table, with larger text too, so that the keys below stay visible."""
+LARGE_TEXT = 1.4
+"""Text size from which the choices above the slices take two rows."""
 
 
 class MapBar(QWidget):
@@ -89,21 +93,14 @@ class MapBar(QWidget):
         self.opacity.setAccessibleName("Opacity of fills and maps")
         self.opacity.setToolTip(plain_tip("Opacity of fills and maps, in percent"))
         self._faint_words = (_faint("map"), _faint("opacity"))
-        horizontal(
-            self._structure_words,
-            self.structure,
-            STRETCH,
-            self.truth,
-            self._faint_words[0],
-            self.map,
-            self.band,
-            self.share,
-            self._faint_words[1],
-            self.opacity,
-            inside=self,
-            margins=(12, 4, 12, 4),
-            spacing=8,
-        )
+        first = (self._structure_words, self.structure, STRETCH, self.truth, self._faint_words[0], self.map)
+        second = (self.band, self.share, self._faint_words[1], self.opacity)
+        self._rows = horizontal(
+            (horizontal(*first, spacing=8), 1), horizontal(*second, spacing=8),
+            inside=self, margins=(12, 4, 12, 4), spacing=8,
+        )  # fmt: skip
+        theme.notifier().changed.connect(self._arrange)
+        self._arrange()
         self.structure.currentIndexChanged.connect(self._on_structure)
         self.map.currentIndexChanged.connect(self._on_map)
         self.band.toggled.connect(self._on_band)
@@ -115,6 +112,12 @@ class MapBar(QWidget):
         """Hide labels if there is little room."""
         super().resizeEvent(event)
         self._make_room()
+
+    def _arrange(self) -> None:
+        """Put the choices in two rows if the text is large."""
+        directions = QBoxLayout.Direction
+        large = theme.text_size() > LARGE_TEXT
+        self._rows.setDirection(directions.TopToBottom if large else directions.LeftToRight)
 
     def _make_room(self) -> None:
         room, several = self.width() >= ROOM_FOR_WORDS, self.structure.count() > 1
@@ -217,6 +220,7 @@ class MasksScreen(WorkspaceScreen):
         canvas.setFocusProxy(self.volume)
         yield
         self.table, self.region_panel = RaterTable(), RegionPanel()
+        self.table.setMinimumHeight(LEAST_TABLE)
         reasons = QWidget()
         vertical(self.table, rule(), (self.region_panel, 1), inside=reasons)
         yield

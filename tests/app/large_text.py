@@ -1,0 +1,34 @@
+"""Check of a workspace with text twice as large in a window of 1280 by 720."""
+
+import numpy as np
+from PySide6.QtCore import Qt
+
+from raterscope.app.window.preferences import change_text_size
+from tests.app.driving import idle, press
+
+
+def is_whole(widget):
+    """Whether nothing of a widget is cut off."""
+    return widget.visibleRegion().boundingRect() == widget.rect()
+
+
+def check_keys(window, qtbot, panel, names):
+    """Enlarge the text: the canvas and the keys of a panel stay in sight, and all sides return."""
+    workspace = window.workspace
+    window.resize(1280, 720)
+    idle(window, qtbot)
+    divided = (workspace.whole, workspace.upper, workspace.middle)
+    before = [splitter.sizes() for splitter in divided]
+    try:
+        change_text_size(10)
+        press(window, qtbot, Qt.Key.Key_Tab, on=workspace.canvas)
+        assert [name for name in names if not is_whole(getattr(panel, name))] == []
+        seen = workspace.canvas.visibleRegion().boundingRect()
+        assert seen.width() >= 240
+        assert seen.height() >= 180
+    finally:
+        change_text_size(0)
+    idle(window, qtbot)
+    after = [splitter.sizes() for splitter in divided]
+    np.testing.assert_allclose(after[:2], before[:2], atol=1)
+    assert after[2][1] >= before[2][1]

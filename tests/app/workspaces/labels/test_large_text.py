@@ -1,0 +1,8 @@
+"""Text twice as large leaves image, evidence and keys in sight."""
+
+from tests.app.large_text import check_keys
+
+
+def test_image_and_keys_stay_visible(fused, qtbot):
+    names = ("skip", "clear")
+    check_keys(fused, qtbot, fused.workspace.task_panel, names)
