@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raterscope.algorithms.compiling import Array, compiled
+from raterscope.algorithms.compiling import AHEAD, Array, compiled, prefetch
 from raterscope.algorithms.labels._pooled_kernels import normalise
 
 
@@ -17,11 +17,16 @@ def add_counts(first: int, last: int, votes: Array, posterior: Array, counts: Ar
     `counts`: (K, L, J) float64, added to.
     """
     start, annotator, label = votes
+    outputs, columns = counts.shape[1:]
+    rows, end = counts.reshape(-1, columns), len(label) - 1
     for i in range(first, last):
+        own = posterior[i]
         for v in range(start[i], start[i + 1]):
-            k, output = annotator[v], label[v]
-            for j in range(posterior.shape[1]):
-                counts[k, output, j] += posterior[i, j]
+            later = min(v + AHEAD, end)
+            prefetch(rows, annotator[later] * outputs + label[later])
+            row = rows[annotator[v] * outputs + label[v]]
+            for j in range(columns):
+                row[j] += own[j]
 
 
 @compiled(error_model="numpy")
@@ -40,7 +45,8 @@ def expect_subtypes(
     The results are the sums of the logarithms of the normalisers, and of the absolute changes.
     """
     start, annotator, label = votes
-    columns = len(logs)
+    outputs, columns, end = rates.shape[1], len(logs), len(label) - 1
+    rows = rates.reshape(-1, columns)
     term = logs.copy()
     evidence = change = 0.0
     for i in range(first, last):
@@ -51,9 +57,11 @@ def expect_subtypes(
             low, high = known[i] * subtypes, (known[i] + 1) * subtypes
         term[low:high] = logs[low:high]
         for v in range(start[i], start[i + 1]):
-            k, output = annotator[v], label[v]
+            later = min(v + AHEAD, end)
+            prefetch(rows, annotator[later] * outputs + label[later])
+            row = rows[annotator[v] * outputs + label[v]]
             for column in range(low, high):
-                term[column] += rates[k, output, column]
+                term[column] += row[column]
         evidence += normalise(term[low:high])
         for column in range(columns):
             value = term[column] if low <= column < high else 0.0
@@ -82,7 +90,8 @@ def temper_subtypes(
     `many`: (N,) float64 or None, weighted numbers of votes, if annotators have weights.
     """
     start, annotator, label = votes
-    columns = len(logs)
+    outputs, columns, end = rates.shape[1], len(logs), len(label) - 1
+    rows = rates.reshape(-1, columns)
     term = logs.copy()
     for i in range(first, last):
         count = start[i + 1] - start[i]
@@ -90,9 +99,11 @@ def temper_subtypes(
             continue
         term[:] = 0.0
         for v in range(start[i], start[i + 1]):
-            k, output = annotator[v], label[v]
+            later = min(v + AHEAD, end)
+            prefetch(rows, annotator[later] * outputs + label[later])
+            row = rows[annotator[v] * outputs + label[v]]
             for column in range(columns):
-                term[column] += rates[k, output, column]
+                term[column] += row[column]
         if many is None:
             effect = 1.0 + (count - 1) * correlation
         else:

@@ -221,7 +221,7 @@ def tempered_subtypes(
         add_counts(first, last, problem.by_task, result.joint, counts)
     problem.weigh(counts)
     voted = np.diff(votes.start) > 0
-    logs, rates, _ = _expected(problem, result.joint[voted].sum(axis=0), counts)
+    logs, rates, _ = _expected(problem, _sum_over(voted, result.joint), counts)
     answer, many = share.copy(), problem.votes_of_tasks
 
     def weigh(first: int, last: int) -> None:
@@ -328,7 +328,7 @@ def _run(
             add_counts(first, last, problem.by_task, joint, counts)
         problem.weigh(counts)
         watch(done, words)
-        logs, rates, bound = _expected(problem, joint[voted].sum(axis=0), counts)
+        logs, rates, bound = _expected(problem, _sum_over(voted, joint), counts)
         parts = run_spans(spans, partial(update, logs, rates), partial(watch, done, words))
         updated = list(chain.from_iterable(parts))
         bound += sum(evidence for evidence, _ in updated)
@@ -341,6 +341,11 @@ def _run(
         if behind:
             return state
     return state
+
+
+def _sum_over(tasks: NDArray[np.bool_], joint: FloatArray) -> FloatArray:
+    """Sum the probabilities of some tasks, without a copy if these are all."""
+    return np.asarray((joint if tasks.all() else joint[tasks]).sum(axis=0))
 
 
 def _expected(
