@@ -229,8 +229,8 @@ class Pool:
     ) -> FloatArray:
         pooled = np.full((len(self._index), self._measures, 3), np.nan)
         for measure in range(self._measures):
-            there = np.isfinite(values[:, measure, 0]) & (weights > 0)
-            pooled[:, measure] = pool(rows[there], values[there, measure], weights[there], len(self._index))
+            known = np.isfinite(values[:, measure, 0]) & (weights > 0)
+            pooled[:, measure] = pool(rows[known], values[known, measure], weights[known], len(self._index))
         return pooled
 
 

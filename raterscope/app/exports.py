@@ -189,11 +189,11 @@ def files_for(
     if not alone:
         make_folder(folder)
     used: set[str] = set()
-    for (item, name), here in steps_of(watch, items):
-        here(0.0, f"writing {request.what} of {plain(name)}")
+    for (item, name), step in steps_of(watch, items):
+        step(0.0, f"writing {request.what} of {plain(name)}")
         title = unique_name(f"{file_name_part(name)}_{request.what}{form.tag}", used)
         path = request.path if alone else folder / f"{title}{form.suffix}"
-        yield item, path, here
+        yield item, path, step
 
 
 def folder_of(request: Request) -> Path:

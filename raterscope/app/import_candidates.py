@@ -229,8 +229,8 @@ def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch
 
     refuse_special(path)
     if kind != "clicks" and not path.is_file():
-        there = "is a pipe or a device; expected a file" if path.exists() else "does not exist"
-        raise InputError(there, file=path)
+        problem = "is a pipe or a device; expected a file" if path.exists() else "does not exist"
+        raise InputError(problem, file=path)
     if kind in (None, "masks", "volume") and _holds_nothing(path):
         raise InputError("is empty; expected an image or a mask", file=path)
     watch(0.0, f"looking at {plain(path.name)}")

@@ -112,9 +112,9 @@ def one_by_one(
     started, clock = datetime.now(UTC), time.perf_counter()
     outcomes: dict[str, Outcome[Result]] = {}
     for (name, entry), step in steps_of(watch, inputs.given.items()):
-        here = part(step, 0.0, 1.0, f"{name}: " if len(inputs.given) > 1 else "")
+        item_watch = part(step, 0.0, 1.0, f"{name}: " if len(inputs.given) > 1 else "")
         start_time = time.perf_counter()
-        watch_draft = wrapping(here, partial(Draft, name))
+        watch_draft = wrapping(item_watch, partial(Draft, name))
         result, problem, details = attempt(partial(fuse, entry, plan, watch_draft))
         outcomes[name] = Outcome(name, result, problem, details, time.perf_counter() - start_time)
     return Answer(plan, inputs, outcomes, started, time.perf_counter() - clock)

@@ -299,11 +299,11 @@ class Crowd:
             )  # fmt: skip
             tick()
         worth, outliers = self.worth, np.log(self.outliers * self.uniform)
-        heard = np.log1p(self.total)
+        log_counts = np.log1p(self.total)
         if len(self.cells.weights):
-            heard *= worth[self.cells.annotator]
+            log_counts *= worth[self.cells.annotator]
         self.evidence = float(
-            value + heard.sum() + (worth * self.clicks_of) @ outliers - (worth * self.outliers).sum()
+            value + log_counts.sum() + (worth * self.clicks_of) @ outliers - (worth * self.outliers).sum()
         )
         tick()
         shares = self.total / (1 + self.total)

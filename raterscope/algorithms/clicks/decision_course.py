@@ -204,12 +204,13 @@ def _follow_joining(
 ) -> DecisionCourse:
     answers = np.full((decisions.annotators, decisions.clusters), np.nan)
     answers[decisions.annotator, decisions.cluster] = decisions.yes  # the last decision on a cluster counts
-    come, first = np.unique(decisions.annotator, return_index=True)
-    come = come[np.argsort(first)]
-    idle = np.setdiff1d(np.arange(decisions.annotators), come)
-    order = np.concatenate([come, idle]).astype(np.int64)
-    opening = min(OPENING, len(come))
-    ends = np.unique(np.linspace(opening, len(come), min(most, len(come) - opening + 1)).round().astype(int))
+    active, first = np.unique(decisions.annotator, return_index=True)
+    active = active[np.argsort(first)]
+    idle = np.setdiff1d(np.arange(decisions.annotators), active)
+    order = np.concatenate([active, idle]).astype(np.int64)
+    opening = min(OPENING, len(active))
+    steps = min(most, len(active) - opening + 1)
+    ends = np.unique(np.linspace(opening, len(active), steps).round().astype(int))
     state = initial_state(0, decisions.clusters)
     states = []
     for step, end in enumerate(ends.tolist()):

@@ -96,16 +96,16 @@ def admit_annotators(
     """
     settings = settings or DecisionSettings()
     newcomers = np.shape(decisions)[0] if np.ndim(decisions) == 2 else 0
-    come = _count(initial_state(newcomers, len(state.posterior)), decisions)
-    sensitivity, specificity, _ = _maximise(come.yes, come.asked, state.posterior, settings)
+    arrived = _count(initial_state(newcomers, len(state.posterior)), decisions)
+    sensitivity, specificity, _ = _maximise(arrived.yes, arrived.asked, state.posterior, settings)
     return _step(
         replace(
             state,
             step=state.step + 1,
             sensitivity=np.append(state.sensitivity, sensitivity),
             specificity=np.append(state.specificity, specificity),
-            yes=np.concatenate([state.yes, come.yes]),
-            asked=np.concatenate([state.asked, come.asked]),
+            yes=np.concatenate([state.yes, arrived.yes]),
+            asked=np.concatenate([state.asked, arrived.asked]),
         ),
         settings,
     )

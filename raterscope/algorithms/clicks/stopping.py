@@ -499,8 +499,8 @@ def _risk(crowd: ImageModel, posterior: FloatArray) -> FloatArray:
 
 def _gain(crowd: ImageModel, chances: FindingChances, newcomer: Newcomers, threshold: float) -> float:
     """Return the wrong decisions that a newcomer is expected to correct, less those added."""
-    come, posterior = predict_votes(crowd, newcomer)
+    chance, posterior = predict_votes(crowd, newcomer)
     before = _risk(crowd, crowd.posterior).sum()
-    after = (come * _risk(crowd, posterior)).sum()
+    after = (chance * _risk(crowd, posterior)).sum()
     prospect = predict_changes(crowd, chances, newcomer, threshold)
     return float(before - after + prospect.structures - prospect.meetings)

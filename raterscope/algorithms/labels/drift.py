@@ -79,9 +79,9 @@ class ChangePoint:
     def in_words(self, outputs: tuple[str, ...]) -> str:
         """Describe what changed the most: "says cat less often, 0.90 before and 0.20 after"."""
         most = int(np.abs(self.after - self.before).argmax())
-        how = "more" if self.after[most] > self.before[most] else "less"
+        direction = "more" if self.after[most] > self.before[most] else "less"
         before, after = self.before[most], self.after[most]
-        return f"says {outputs[most]} {how} often, {before:.2f} before and {after:.2f} after"
+        return f"says {outputs[most]} {direction} often, {before:.2f} before and {after:.2f} after"
 
 
 def row_over_time(drift: Drift, annotator: int, level: float = 0.95) -> RowsOverTime:

@@ -62,10 +62,10 @@ def add_margin(
     return np.asarray(inside >= -margin) if margin > 0 else np.asarray(inside > -margin)
 
 
-def combine(mask: BoolArray, other: BoolArray, how: Combination) -> BoolArray:
+def combine(mask: BoolArray, other: BoolArray, combination: Combination) -> BoolArray:
     """Combine two masks of one shape."""
-    if how == "add":
+    if combination == "add":
         return mask | other
-    if how == "subtract":
+    if combination == "subtract":
         return mask & ~other
-    return mask & other if how == "intersect" else other.copy()
+    return mask & other if combination == "intersect" else other.copy()

@@ -87,7 +87,7 @@ class AnnotatorTable:
             "marks": self._summed("marks"),
         }
         for evidence, rows in zip(self.evidence, self._rows, strict=True):
-            there = rows >= 0
+            present = rows >= 0
             counted = [evidence.kind, evidence.marks_are]
             columns["_".join(dict.fromkeys(counted))] = _numbers(evidence.marks, rows)
             columns[f"{evidence.kind}_items"] = _numbers(evidence.items, rows)
@@ -98,7 +98,7 @@ class AnnotatorTable:
                         columns[f"{evidence.kind}_{measure.name}{suffix}"] = column
             for name, texts in evidence.words.items():
                 words = np.full(len(rows), "", dtype=object)
-                words[there] = np.array(texts, dtype=object)[rows[there]]
+                words[present] = np.array(texts, dtype=object)[rows[present]]
                 columns[f"{evidence.kind}_{name}"] = words
         if self.across is not None:
             columns["reliability"] = self.across.score
@@ -166,8 +166,8 @@ class AnnotatorTable:
 
 def _numbers(values: NDArray[Any], rows: NDArray[np.int64]) -> Column:
     numbers = np.full(len(rows), np.nan)
-    there = rows >= 0
-    numbers[there] = values[rows[there]]
+    present = rows >= 0
+    numbers[present] = values[rows[present]]
     return numbers
 
 

@@ -158,9 +158,9 @@ def standing_names(present: Iterable[str], aliases: Aliases) -> dict[str, str]:
     """
     if not aliases:
         return {}
-    there = set(present)
+    known = set(present)
     standing = {}
     for names in groups(aliases).values():
-        marked = [name for name in names if name in there]
+        marked = [name for name in names if name in known]
         standing.update(dict.fromkeys(marked[1:], marked[0] if marked else ""))
     return standing

@@ -32,7 +32,7 @@ _PHRASES = (
     ("arrived on Tuesday", "comes in two sizes", "is what the picture shows", "needs four batteries"),
     ("works better than expected", "made my week", "is worth every cent", "was friendly and quick"),
 )
-_THINGS = ("The parcel", "This lamp", "The support", "My second order", "The new version", "The room")
+_SUBJECTS = ("The parcel", "This lamp", "The support", "My second order", "The new version", "The room")
 _LINKS = ("and", "but the box", "although it", "and then it", "while the rest")
 
 SPECIES = {
@@ -125,7 +125,7 @@ def draw_texts(settings: TextsSettings, folder: Path, watch: Watch) -> Drawn:
     rng = np.random.default_rng(settings.seed)
     true = rng.integers(0, len(SENTIMENTS), settings.texts)
     texts = [
-        f"{number}. {rng.choice(_THINGS)} {rng.choice(_PHRASES[at])}"
+        f"{number}. {rng.choice(_SUBJECTS)} {rng.choice(_PHRASES[at])}"
         + (f" {rng.choice(_LINKS)} {rng.choice(_PHRASES[at])}." if number % 3 else ".")
         for number, at in enumerate(true.tolist(), 1)
     ]

@@ -426,13 +426,13 @@ class KeyBindings:
         """
         chosen = read_keys()
         now: dict[str, str] = {}
-        taken: set[str] = set()
+        used_keys: set[str] = set()
         for command, (action, title) in reversed(self._actions.items()):
             default = _defaults(action)
             keys = _chosen(chosen, command, default)
             if title == "Window":
-                keys = tuple(key for key in keys if key not in taken)
-            taken.update(keys)
+                keys = tuple(key for key in keys if key not in used_keys)
+            used_keys.update(keys)
             if tuple(_keys(action)) != keys:
                 action.setShortcuts([QKeySequence(key) for key in keys])
             now |= {key: keys[0] if keys else "" for key in default if key not in keys}

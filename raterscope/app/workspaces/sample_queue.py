@@ -318,8 +318,8 @@ class StudyQueue(QObject):
         return key is not None
 
     def _following(self, question: int, name: str | None, step: int) -> Iterator[Key]:
-        here = (question, name or "")
-        at = self._ranks.get(here, -1 if step > 0 else len(self._order))
+        current = (question, name or "")
+        at = self._ranks.get(current, -1 if step > 0 else len(self._order))
         ahead = range(at + 1, len(self._order)) if step > 0 else range(at - 1, -1, -1)
         behind = range(at) if step > 0 else range(len(self._order) - 1, at, -1)
         for skipped in (False, True):

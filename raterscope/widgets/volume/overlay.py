@@ -150,16 +150,16 @@ def box_labels(
 
     The label of the selected region keeps its place; others move down, below the labels in their way.
     """
-    taken: dict[int, QRectF] = {}
+    rooms: dict[int, QRectF] = {}
     for region, box in sorted(boxes, key=lambda entry: entry[0].number != selected):
         room = _box_label(viewport, region, box, selected=region.number == selected)
-        for _ in range(len(taken)):
-            in_the_way = [other for other in taken.values() if other.intersects(room)]
+        for _ in range(len(rooms)):
+            in_the_way = [other for other in rooms.values() if other.intersects(room)]
             if not in_the_way:
                 break
             room.moveTop(max(other.bottom() for other in in_the_way) + 1.0)
-        taken[region.number] = room
-    return taken
+        rooms[region.number] = room
+    return rooms
 
 
 def paint_box(

@@ -91,13 +91,13 @@ def shorten_tasks(columns: Columns, header: str) -> None:
     task = columns.coded["task"]
     if not _FIELDS.fullmatch(header.strip()) or max(map(len, task.names), default=0) <= LONGEST_NAME:
         return
-    taken = {name for name in task.names if len(name) <= LONGEST_NAME}
+    used = {name for name in task.names if len(name) <= LONGEST_NAME}
     names: list[str] = []
     for name in task.names:
         if len(name) > LONGEST_NAME:
-            short = _unused(f"{' '.join(name[: 2 * _SHORT].split())[:_SHORT]}…", taken)
+            short = _unused(f"{' '.join(name[: 2 * _SHORT].split())[:_SHORT]}…", used)
             columns.full_names[short] = name[:LONGEST_TEXT]
-            taken.add(short)
+            used.add(short)
             name = short
         names.append(name)
     columns.coded["task"] = Coded(names, task.index)
@@ -116,9 +116,9 @@ def _first_texts(task: Coded, text: Coded) -> dict[str, str]:
     }
 
 
-def _unused(name: str, taken: Mapping[str, object] | set[str]) -> str:
+def _unused(name: str, used: Mapping[str, object] | set[str]) -> str:
     number, free = 1, name
-    while free in taken:
+    while free in used:
         number += 1
         free = f"{name} ({number})"
     return free

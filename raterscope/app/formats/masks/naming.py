@@ -22,15 +22,15 @@ _PEOPLE = (
     "physician|reviewer|grader|labeler|labeller|author|model|net|network|fold|seed|member|person|crowd|"
     "student|participant|volunteer|coder|clinician|pathologist|physicist|technician"
 )
-_THINGS = (
+_ITEM_WORDS = (
     "case|patient|pat|pt|subject|subj|sub|image|img|im|scan|study|series|volume|vol|slice|exam|item|id|ct|mr|"
     "mri|t1|t2|flair|training|train|test|visit|session|ses|timepoint|slide|core|tile|patch|frame|field|fov|"
     "p|s|c"
 )
 _PERSON = re.compile(rf"({_PEOPLE})\d*[a-z]?|[ar]\d{{1,2}}", re.IGNORECASE)
-_THING = re.compile(rf"({_THINGS})?\d+[a-z]?|({_THINGS})", re.IGNORECASE)
+_ITEM = re.compile(rf"({_ITEM_WORDS})?\d+[a-z]?|({_ITEM_WORDS})", re.IGNORECASE)
 _BARE_PERSON = re.compile(rf"({_PEOPLE})", re.IGNORECASE)
-_BARE_THING = re.compile(rf"({_THINGS})", re.IGNORECASE)
+_BARE_ITEM = re.compile(rf"({_ITEM_WORDS})", re.IGNORECASE)
 _IDLE = {
     "mask", "masks", "seg", "segs", "segmentation", "segmentations", "label", "labels", "labelmap", "gt",
     "annotation", "annotations", "contour", "contours", "roi", "prob", "probability", "pred", "prediction",
@@ -241,7 +241,7 @@ def _pieces(path: Path, shared: int) -> list[str]:
         may_join = words and numbers and len(words) > len(folders)
         if may_join and (
             _BARE_PERSON.fullmatch(words[-1])
-            or _BARE_THING.fullmatch(words[-1])
+            or _BARE_ITEM.fullmatch(words[-1])
             or (word.isdigit() and words[-1].casefold() in _IDLE)
         ):
             words[-1] = f"{words[-1]} {word}"
@@ -262,8 +262,8 @@ def _is_person(word: str) -> bool:
     return _PERSON.fullmatch(word.replace(" ", "")) is not None
 
 
-def _is_thing(word: str) -> bool:
-    return _THING.fullmatch(word.replace(" ", "")) is not None
+def _is_item(word: str) -> bool:
+    return _ITEM.fullmatch(word.replace(" ", "")) is not None
 
 
 def _is_mark(word: str) -> bool:
@@ -294,13 +294,13 @@ def _roles(columns: Sequence[Sequence[str]]) -> dict[int, str]:
     marks = [at for at in numbered if all(map(_is_mark, columns[at]))]
     if len(marks) < len(numbered):
         assign("annotator", marks)
-    things = [at for at in varying if at not in role and all(map(_is_thing, columns[at]))]
+    items = [at for at in varying if at not in role and all(map(_is_item, columns[at]))]
     # A case may have pieces: patient and slice, training01_02, a date. What follows them is the structure.
-    if things and "annotator" in role.values():
-        role |= {at: "item" for at in numbered if at not in role and at <= things[-1]}
-    elif len(things) < len(varying):
-        role |= dict.fromkeys(things, "item")
-    assign("item", things)
+    if items and "annotator" in role.values():
+        role |= {at: "item" for at in numbered if at not in role and at <= items[-1]}
+    elif len(items) < len(varying):
+        role |= dict.fromkeys(items, "item")
+    assign("item", items)
     if len(varying) > 1:
         numbered = [at for at in varying if all(map(_has_number, columns[at]))]
         assign(
@@ -310,12 +310,12 @@ def _roles(columns: Sequence[Sequence[str]]) -> dict[int, str]:
         assign("annotator", (at for at in varying))
         assign("item", (at for at in varying))
         assign("structure", (at for at in varying))
-    elif "item" not in role.values() or any(_is_thing(columns[at][0]) for at in set(all_columns) - set(role)):
+    elif "item" not in role.values() or any(_is_item(columns[at][0]) for at in set(all_columns) - set(role)):
         assign("annotator", varying)
     constant = [at for at in all_columns if at not in varying]
     if len(columns[0]) == 1 and "annotator" not in role.values():
         return role
-    assign("item", (at for at in constant if _has_number(columns[at][0]) or _is_thing(columns[at][0])))
+    assign("item", (at for at in constant if _has_number(columns[at][0]) or _is_item(columns[at][0])))
     assign("structure", (at for at in constant if not _has_number(columns[at][0])))
     if {"item", "annotator"} <= set(role.values()):
         assign("structure", (at for at in constant if not columns[at][0].isdigit()))
@@ -325,6 +325,6 @@ def _roles(columns: Sequence[Sequence[str]]) -> dict[int, str]:
 def _parse_words(row: Sequence[str]) -> NameParts:
     """Derive the parts from the words of a single name."""
     person = next((word for word in row if _is_person(word)), None)
-    thing = next((word for word in row if word != person and _is_thing(word) and _has_number(word)), None)
-    others = [word for word in row if word not in (person, thing) and word.casefold() not in _IDLE]
-    return NameParts(thing, person, "_".join(others) or None)
+    item = next((word for word in row if word != person and _is_item(word) and _has_number(word)), None)
+    others = [word for word in row if word not in (person, item) and word.casefold() not in _IDLE]
+    return NameParts(item, person, "_".join(others) or None)

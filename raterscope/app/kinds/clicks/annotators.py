@@ -185,8 +185,8 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
             notes.append(f"Run {run} comes from live watching: its changes are not previewed.")
             continue
         inputs = gather_run(run, study, part(step, 0.0, 0.1))
-        there = {name for clicks in inputs.clicks.values() for name in clicks.annotators}
-        if there.isdisjoint(names):
+        present = {name for clicks in inputs.clicks.values() for name in clicks.annotators}
+        if present.isdisjoint(names):
             continue
         affected = True
         result = recount(inputs, names, weight, state, part(step, 0.1, 1.0))

@@ -334,8 +334,8 @@ class LiveSource:
 
     def annotators(self, image: int) -> tuple[str, ...]:
         """List the annotators behind an image's answer."""
-        pending, heard = self._given[image], self.watched[image].fusion.marked.shape[0]
-        return tuple(pending.names[number] for number in pending.arrivals.order[:heard].tolist())
+        pending, annotators = self._given[image], self.watched[image].fusion.marked.shape[0]
+        return tuple(pending.names[number] for number in pending.arrivals.order[:annotators].tolist())
 
     def experience(self, image: int) -> Experience:
         """Return the experience with annotators from the other images."""

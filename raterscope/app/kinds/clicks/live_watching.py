@@ -466,7 +466,7 @@ def replay(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> Pendin
     rank = np.argsort(turn)
     rows = np.argsort(rank[clicks.annotator], kind="stable")
     counts = clicks.counts()[turn]
-    heard = np.minimum(np.arange(per_step, people + per_step, per_step), people)
+    annotators_by_step = np.minimum(np.arange(per_step, people + per_step, per_step), people)
     arrivals = Arrivals(
         extent=clicks.extent,
         x=clicks.x[rows],
@@ -474,8 +474,8 @@ def replay(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> Pendin
         time=np.full(len(rows), np.nan) if clicks.time is None else clicks.time[rows],
         annotator=rank[clicks.annotator[rows]],
         order=turn.astype(np.int64),
-        rows=np.concatenate([[0], np.cumsum(counts)])[heard],
-        people=heard.astype(np.int64),
+        rows=np.concatenate([[0], np.cumsum(counts)])[annotators_by_step],
+        people=annotators_by_step.astype(np.int64),
     )
     weights = (
         {} if clicks.weights is None else dict(zip(clicks.annotators, clicks.weights.tolist(), strict=True))

@@ -243,15 +243,15 @@ def measure_differences(
         if case is None:
             continue
         unit = units_of(entry.lattice).length
-        for structure, here in steps_of(step, case.records):
+        for structure, structure_watch in steps_of(step, case.records):
             records = case.records[structure]
             if len(records) < 2:
                 continue
-            check = partial(here, 0.0, f"comparing outlines on {plain(entry.name)}")
+            check = partial(structure_watch, 0.0, f"comparing outlines on {plain(entry.name)}")
             masks = assemble(records, entry.lattice, structure, margin=0.0, check=check)
             variation = observer_variation(
                 masks, tolerance=tolerance or TOLERANCE, pairs=compared_pairs(list(records)),
-                watch=part(here, 0.0, 1.0),
+                watch=part(structure_watch, 0.0, 1.0),
             )  # fmt: skip
             differences = collected.setdefault(
                 (structure, unit), OutlineDifferences(structure, unit, variation.tolerance)

@@ -379,8 +379,8 @@ class AnnotatorsWorkspace(WorkspaceLayout):
     def _on_courses(self, names: tuple[str, ...], courses: Mapping[str, tuple[Course, ...]]) -> None:
         self._courses.update(courses)
         if self.prepared is not None:
-            there = [name for name in names if name in self.prepared.table.index]
-            self.course.show_courses(view.courses(self._courses, self.prepared, there))
+            listed = [name for name in names if name in self.prepared.table.index]
+            self.course.show_courses(view.courses(self._courses, self.prepared, listed))
 
     def _on_effects(self, name: str, effects: tuple[str, ...]) -> None:
         if self.prepared is not None and self.table.selected[:1] == (name,):

@@ -146,14 +146,14 @@ def annotator_rows(
         if rates is None
         else (_triples(rates.reliability), _triples(rates.sensitivity), _triples(rates.precision))
     )
-    how = [counted.get(name, FULLY) for name in clicks.annotators]
+    parts = [counted.get(name, FULLY) for name in clicks.annotators]
     rows = [
         AnnotatorRow(
             index=numbers[name], name=name, clicks=marked, reliability=reliability, sensitivity=sensitivity,
             precision=precision, weight=weighed.weight, why=weighed.reason,
         )
         for name, marked, weighed, reliability, sensitivity, precision in zip(
-            clicks.annotators, counts.tolist(), how, *columns, strict=True
+            clicks.annotators, counts.tolist(), parts, *columns, strict=True
         )
     ]  # fmt: skip
     names = set(clicks.annotators)

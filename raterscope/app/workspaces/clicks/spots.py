@@ -311,9 +311,9 @@ def _voters_in_words(cluster: int, fusion: Fusion) -> str:
         return ""
     middle_yes, middle_no = float(np.median(yes)), float(np.median(no))
     gap = middle_yes - middle_no
-    how = "less" if gap < -0.1 else "more" if gap > 0.1 else "about as"
-    word = "as" if how == "about as" else "than"
-    compared = f"{how} reliable ({middle_yes:.2f}) {word}"
+    comparison = "less" if gap < -0.1 else "more" if gap > 0.1 else "about as"
+    word = "as" if comparison == "about as" else "than"
+    compared = f"{comparison} reliable ({middle_yes:.2f}) {word}"
     return f"Those who marked it are {compared} those who did not ({middle_no:.2f})."
 
 

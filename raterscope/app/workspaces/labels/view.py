@@ -308,8 +308,8 @@ def status(scene: Scene, analysis: Analysis, waiting: int, *, several: bool = Fa
     trace = scene.fusion.trace
     ended = f"run {scene.run.id}: {labeller_title(scene.run.algorithm)}"
     if len(trace.change):
-        how = "converged" if trace.converged else "did not converge"
-        ended += f", {how} in {count(len(trace.change), 'iteration')}"
+        state = "converged" if trace.converged else "did not converge"
+        ended += f", {state} in {count(len(trace.change), 'iteration')}"
     words.append(ended)
     if analysis.model is not None:
         model = analysis.model

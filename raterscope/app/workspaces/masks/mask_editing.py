@@ -145,15 +145,15 @@ class MaskEditing(MasksPart):
         piece, at = self._reviewing.edited, self._screen.volume.crosshair
         target = at[0] + step
         slices = self._session.scene.image.lattice.shape[0]
-        here = None if piece is None else at[0] - piece.origin[0]
-        if piece is None or here is None or not 0 <= here < len(piece.values) or not piece.values[here].any():
+        row = None if piece is None else at[0] - piece.origin[0]
+        if piece is None or row is None or not 0 <= row < len(piece.values) or not piece.values[row].any():
             self._screen.message.emit(f"There is nothing to copy on slice {at[0] + 1}.")
         elif not 0 <= target < slices:
             self._screen.message.emit("There is no further slice.")
         else:
-            source = piece.values[here]
-            there = target - piece.origin[0]
-            old = piece.values[there] if 0 <= there < len(piece.values) else np.zeros_like(source)
+            source = piece.values[row]
+            other = target - piece.origin[0]
+            old = piece.values[other] if 0 <= other < len(piece.values) else np.zeros_like(source)
             origin = (target, piece.origin[1], piece.origin[2])
             self._screen.volume.go_to((target, at[1], at[2]))
             stroke = _difference(old[None], source[None], origin)

@@ -211,7 +211,7 @@ def _sharing(tables: list[CaseAgreement], names: set[str]) -> list[CaseAgreement
     return [table for table in tables if connected & set(table.annotators)]
 
 
-_GROUND, _OTHER, _THIS = 34, 96, 235
+_GROUND, _OTHER, _SHOWN = 34, 96, 235
 """Greys of a card's picture: background, only in another consensus, in this consensus."""
 
 
@@ -260,9 +260,9 @@ def _cards(fusion: MaskFusion, numbers: Mapping[str, int]) -> list[AlternativeCa
     return cards
 
 
-def _picture(this: BoolArray, anyone: BoolArray) -> NDArray[np.uint8]:
-    grey = np.where(this, _THIS, np.where(anyone, _OTHER, _GROUND)).astype(np.uint8)
-    rows, columns = np.flatnonzero(anyone.any(axis=1)), np.flatnonzero(anyone.any(axis=0))
+def _picture(consensus: BoolArray, any_consensus: BoolArray) -> NDArray[np.uint8]:
+    grey = np.where(consensus, _SHOWN, np.where(any_consensus, _OTHER, _GROUND)).astype(np.uint8)
+    rows, columns = np.flatnonzero(any_consensus.any(axis=1)), np.flatnonzero(any_consensus.any(axis=0))
     if not len(rows):
         return grey
     return grey[max(rows[0] - 2, 0) : rows[-1] + 3, max(columns[0] - 2, 0) : columns[-1] + 3]

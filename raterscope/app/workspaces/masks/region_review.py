@@ -196,9 +196,9 @@ class RegionReview(QObject):
         region = self.region
         if region is None or region.unsettled or self._by_hand:
             return True
-        how = f"taken from {region.rater}" if region.rater and not self.covered else region.state
+        state = f"taken from {region.rater}" if region.rater and not self.covered else region.state
         self.message.emit(
-            f"Region {region.number} is settled already ({how}). Undo, or click its box, to change that; "
+            f"Region {region.number} is settled already ({state}). Undo, or click its box, to change that; "
             "press Tab for the next one."
         )
         return False

@@ -375,13 +375,13 @@ def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> s
         words.append("not fused yet")
         return "  |  ".join(words)
     trace = fusion.traces[0]
-    how = scene.run.algorithm
+    method = scene.run.algorithm
     if len(trace.objective):
         ended = "converged" if trace.converged else "did not converge"
-        how += f", {ended} in {len(trace.objective)} iterations"
+        method += f", {ended} in {len(trace.objective)} iterations"
     logged = scene.run.log.get("images", ())
     case: dict[str, Any] = next((case for case in logged if case.get("image") == scene.image.name), {})
-    words.append(f"{how}, {case.get('seconds', scene.run.seconds):.1f} s")
+    words.append(f"{method}, {case.get('seconds', scene.run.seconds):.1f} s")
     disputed = sum(region.unsettled for region in regions)
     words.append(f"{disputed} of {count(len(regions), 'region')} disputed" if regions else "nothing disputed")
     return "  |  ".join(words)

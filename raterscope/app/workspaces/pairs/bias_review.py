@@ -137,9 +137,9 @@ class BiasReview(PairsPart):
         scene = self._session.scene
         name = scene.pairs.annotators[annotator]
         if self.decided[annotator] != OPEN and (verb == "skip" or not self._by_hand):
-            how = "flagged" if self.decided[annotator] == FLAGGED else "cleared"
+            verdict = "flagged" if self.decided[annotator] == FLAGGED else "cleared"
             self.message.emit(
-                f"{scene.names[annotator]} is {how} by you already. Undo, or select them in the list, "
+                f"{scene.names[annotator]} is {verdict} by you already. Undo, or select them in the list, "
                 "to change that; press Tab for the next one."
             )
             return

@@ -143,13 +143,13 @@ _MOST_LINES, _MOST_POINTS = 2000, 1000
 def draw_sides(pairs: Pairs, behaviour: NDArray[np.int8]) -> Picture:
     """Draw how often each annotator chose left and right, on logarithmic axes from 0."""
     left, right, _ = pairs.counts()
-    heard = np.flatnonzero(left + right > 0)
+    active = np.flatnonzero(left + right > 0)
     limit = 1.04 * float(max(int(left.max(initial=1)), int(right.max(initial=1)), 3))
     marks: list[Mark] = [
         Segments(x=np.array([[-np.inf, np.inf]]), y=np.array([[-np.inf, np.inf]]), ink="third", stretch=False)
     ]
     for kind, colour in enumerate(COLOURS):
-        rows = heard[behaviour[heard] == kind]
+        rows = active[behaviour[active] == kind]
         marks.append(Points(x=left[rows], y=right[rows], ink=colour, size=9.0, opacity=0.75))
     x, y = (Axis(side, 0.0, limit, scale="log1p", padding=0.0) for side in ("chose left", "chose right"))
     words = "one dot per annotator; those without a preferred side lie near the diagonal"
