@@ -316,8 +316,8 @@ def _full_prostate(run: int, raters: int, wider: int = 0) -> SimulatedCase:
 def _nodule(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
     """Compare nine raters of a nodule with the truth, in a cube about it."""
     case = simulate_case(run, (96, 96, 96), (1.0, 1.0, 1.0), gather_raters(9, run))
-    centre = np.round([centre_at.mean() for centre_at in np.nonzero(case.truth)]).astype(int)
-    cube = tuple(slice(int(centre_at) - _CUBE // 2, int(centre_at) + _CUBE // 2) for centre_at in centre)
+    centre = np.round([axis.mean() for axis in np.nonzero(case.truth)]).astype(int)
+    cube = tuple(slice(int(at) - _CUBE // 2, int(at) + _CUBE // 2) for at in centre)
     return compared(named(case.masks[(slice(None), *cube)], case.spacing), case.truth[cube])
 
 

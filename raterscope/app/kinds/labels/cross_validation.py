@@ -102,11 +102,11 @@ def load_folds(question: int, study: Study, watch: Watch = silent) -> StoredFold
         truth, fold = (np.array(record[name], dtype=np.int16) for name in ("truth", "fold"))
         methods = tuple(
             judge_folds(
-                str(record_of_method["name"]),
-                np.array(record_of_method["posterior"], dtype=np.float64).reshape(len(truth), len(classes)),
-                truth, fold, classes, float(record_of_method["seconds"]),
+                str(method["name"]),
+                np.array(method["posterior"], dtype=np.float64).reshape(len(truth), len(classes)),
+                truth, fold, classes, float(method["seconds"]),
             )
-            for record_of_method in record["methods"]
+            for method in record["methods"]
         )  # fmt: skip
         tasks, annotators, votes = map(int, record["counts"])
         folded = FoldedCurves(

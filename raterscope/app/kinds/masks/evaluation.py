@@ -203,7 +203,7 @@ def _left_out_logs(logged: Mapping[str, Any]) -> list[dict[str, Any]]:
         (structure_log.get("calibration") or {}).get("left_out_raters")
         for structure_log in logged.get("structures", ())
     ]
-    return [entry_of_log for entry_of_log in logs if entry_of_log]
+    return [log for log in logs if log]
 
 
 def _bins_of(logged: dict[str, Any]) -> FloatArray:

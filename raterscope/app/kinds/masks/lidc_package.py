@@ -245,10 +245,10 @@ def _touching(marks: list[_Mark], step: float) -> list[list[_Mark]]:
                 for member in group
             )
         ]
-        joined = [near_group for group in near for near_group in group] + [mark]
-        groups = [group for group in groups if not any(group is near_group for near_group in near)] + [joined]
+        joined = [member for group in near for member in group] + [mark]
+        groups = [group for group in groups if not any(group is other for other in near)] + [joined]
     for group in groups:
-        group.sort(key=lambda mark_in_group: mark_in_group.number)
+        group.sort(key=lambda member: member.number)
     return sorted(groups, key=lambda group: group[0].number)
 
 
@@ -271,7 +271,7 @@ def _draw(scan: _Scan, number: int, marks: list[_Mark], outlines: _Outlines) -> 
     masks = np.zeros((len(marks), *shape), dtype=np.bool_)
     for mask, mark in zip(masks, marks, strict=True):
         rows = range(mark.begin, mark.end)
-        for row in sorted(rows, key=lambda row_index: bool(outlines.hole[row_index])):
+        for row in sorted(rows, key=lambda outline: bool(outlines.hole[outline])):
             at = (outlines.z[row] - low[2]) / step
             if abs(at - round(at)) > _EVEN * max(1, len(near)):
                 return None

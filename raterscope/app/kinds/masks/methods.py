@@ -255,9 +255,7 @@ def method_rows(comparison: ComparedMethods) -> Iterator[tuple[object, ...]]:
                     fit.iterations or "", ("yes" if fit.converged else "no") if fit.iterations else "",
                     f"{fit.seconds:.4g}",
                 )  # fmt: skip
-            other_raters = [
-                (name_of_other, index) for index, name_of_other in enumerate(raters) if index != at
-            ]
+            other_raters = [(other, index) for index, other in enumerate(raters) if index != at]
             other_raters = [("truth", len(names)), *other_raters] if compared.truth else other_raters
             for other_rater, other_index in other_raters:
                 figures = [compared.table(measure) for measure in MEASURES]

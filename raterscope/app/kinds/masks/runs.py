@@ -273,7 +273,7 @@ def _rounded(table: FloatArray) -> list[list[float | None]]:
 def digest_of(cases: Iterable[Case]) -> str:
     """Compute the SHA-256 of the masks of cases, with the expert's decisions."""
     fingerprint = Fingerprint()
-    for case in sorted(cases, key=lambda case_to_sort: case_to_sort.name):
+    for case in sorted(cases, key=lambda other: other.name):
         fingerprint.texts(case.name, str(case.grid.shape), repr(case.grid.affine))
         if case.grid.uneven:
             fingerprint.texts(repr(case.grid.slice_offsets))
