@@ -101,17 +101,14 @@ def _partial_agreement(classes: int, power: int) -> NDArray[np.float64]:
     return np.asarray(1.0 - (np.abs(number[:, None] - number) / (classes - 1)) ** power)
 
 
-def kappa_interval(
-    a: ArrayLike, b: ArrayLike, level: float = 0.95, seed: int = 0, draws: int = 2000, *, power: int = 0
-) -> tuple[float, float]:
-    """Return a bootstrap interval of Cohen's kappa over units.
+def kappa_interval(a: ArrayLike, b: ArrayLike, draws: int = 2000, *, power: int = 0) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of Cohen's kappa over units.
 
     Units are drawn from the two raters' table with one additional unit, which is spread over all its cells
     ([perks1947]_). Without it the interval is too narrow for few units: at 40 units and a kappa of .9 it held
     the true value in 77 % of simulations instead of 95 %, and after perfect agreement it had no width.
 
     `a`, `b`: (N,), labels from 0 of units that both labelled.
-    `level`: nominal coverage.
     `draws`: bootstrap samples.
     `power`: as in `cohen_kappa`.
     Both ends are NaN where kappa is not defined.
@@ -132,7 +129,7 @@ def kappa_interval(
         return float("nan"), float("nan")
     classes = int(max(first.max(), other.max())) + 1
     table = np.bincount(first * classes + other, minlength=classes**2)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     smoothed = (table + PERKS / classes**2) / (len(first) + PERKS)
     drawn = rng.multinomial(len(first), smoothed, draws).reshape(-1, classes, classes) / len(first)
     alike = _partial_agreement(classes, power)
@@ -142,7 +139,7 @@ def kappa_interval(
     if not defined.any():
         return float("nan"), float("nan")
     kappa = (observed[defined] - expected[defined]) / (1 - expected[defined])
-    low, high = np.quantile(kappa, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(kappa, [0.025, 0.975])
     value = cohen_kappa(first, other, power=power)
     return (float(low), float(high)) if np.isnan(value) else (min(float(low), value), max(float(high), value))
 

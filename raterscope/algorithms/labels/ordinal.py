@@ -260,10 +260,10 @@ class OrdinalAnnotators:
         return np.asarray(np.einsum("kg,gjl->klj", self.weights, self.types.rates, optimize=True))
 
 
-def grade_summary(posterior: FloatArray, level: float = 0.95) -> tuple[NDArray[np.int64], ...]:
-    """Summarise posteriors of ordered classes: median and interval, three (N,) of class numbers.
+def grade_summary(posterior: FloatArray) -> tuple[NDArray[np.int64], ...]:
+    """Summarise posteriors of ordered classes: median and 95 % interval, three (N,).
 
-    The median minimises the expected absolute error. The interval has equal tails of at most (1 - level) / 2.
+    The median minimises the expected absolute error. The interval has equal tails of at most 2.5 %.
 
     Examples
     --------
@@ -271,7 +271,7 @@ def grade_summary(posterior: FloatArray, level: float = 0.95) -> tuple[NDArray[n
     [2, 1, 3]
     """
     below = posterior.cumsum(axis=1)
-    tail = (1 - level) / 2
+    tail = 0.025
     ends = (np.minimum((below < share - 1e-9).sum(axis=1), below.shape[1] - 1) for share in (0.5, 1 - tail))
     median, high = ends
     low = np.minimum((below <= tail + 1e-9).sum(axis=1), median)

@@ -229,12 +229,12 @@ class Rates:
         centre, strength = self.skill
         return np.asarray((self.right + centre * strength) / (self.votes + strength))
 
-    def accuracy_interval(self, level: float = _LEVEL) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of the interval of every accuracy, two (K,)."""
+    def accuracy_interval(self) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the 95 % interval of every accuracy, two (K,)."""
         mean, total = self.accuracy, self.votes + self.skill[1]
         spread = self.right_doubt + np.square(_SPREAD * self.right_shift)
         variance = mean * (1 - mean) / (total + 1) + spread / np.square(total)
-        return _widened_interval(mean, variance, total, level, 0.5)
+        return _widened_interval(mean, variance, total, _LEVEL, 0.5)
 
     def accuracies(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return every annotator's accuracy with its interval, three (K,)."""

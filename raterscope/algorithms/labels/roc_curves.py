@@ -292,10 +292,8 @@ def judge_folds(
     return FoldedMethod(name, pooled, by_fold, *area_interval(posterior, truth), seconds, posterior)
 
 
-def area_interval(
-    posterior: FloatArray, truth: ClassArray, level: float = _LEVEL
-) -> tuple[FloatArray, FloatArray]:
-    """Return the intervals of the AUC of each class against the rest, then of their mean.
+def area_interval(posterior: FloatArray, truth: ClassArray) -> tuple[FloatArray, FloatArray]:
+    """Return the 95 % intervals of the AUC of each class against the rest, then of their mean.
 
     The variance is DeLong's, of the placements of all tasks ([delong1988]_), for the mean of classes with
     their covariances; the interval is symmetric for the logit of the AUC. If the classes are separated
@@ -322,19 +320,19 @@ def area_interval(
     areas, influences, fewest = [], [], []
     for at in known:
         area, influence, few = placements[at] or (0.0, np.empty(0), 0.0)
-        low[at], high[at] = _logit_interval(area, float(np.square(influence).sum()), few, level)
+        low[at], high[at] = _logit_interval(area, float(np.square(influence).sum()), few)
         areas.append(area)
         influences.append(influence)
         fewest.append(few)
     together = np.mean(influences, axis=0)
     low[-1], high[-1] = _logit_interval(
-        float(np.mean(areas)), float(np.square(together).sum()), float(np.mean(fewest)), level
+        float(np.mean(areas)), float(np.square(together).sum()), float(np.mean(fewest))
     )
     return low, high
 
 
-def mean_area(areas: Sequence[float] | FloatArray, level: float = _LEVEL) -> tuple[float, float, float]:
-    """Return the mean of the folds' AUC with Student's interval; NaN without any.
+def mean_area(areas: Sequence[float] | FloatArray) -> tuple[float, float, float]:
+    """Return the mean of the folds' AUC with Student's 95 % interval; NaN without any.
 
     It assumes independent folds, which is only approximate: the runs share truths.
     """
@@ -347,7 +345,7 @@ def mean_area(areas: Sequence[float] | FloatArray, level: float = _LEVEL) -> tup
     mean = float(known.mean())
     if len(known) < 2:
         return mean, math.nan, math.nan
-    half = float(stdtrit(len(known) - 1, 0.5 + level / 2)) * float(known.std(ddof=1)) / math.sqrt(len(known))
+    half = float(stdtrit(len(known) - 1, 0.5 + _LEVEL / 2)) * float(known.std(ddof=1)) / math.sqrt(len(known))
     return mean, max(mean - half, 0.0), min(mean + half, 1.0)
 
 
@@ -379,11 +377,11 @@ def _placements(score: FloatArray, true: NDArray[np.bool_]) -> tuple[float, Floa
     return area, influence, float(min(present, absent))
 
 
-def _logit_interval(area: float, variance: float, fewest: float, level: float) -> tuple[float, float]:
+def _logit_interval(area: float, variance: float, fewest: float) -> tuple[float, float]:
     from scipy.special import expit, logit, ndtri
 
     if variance <= 0 or not 0 < area < 1:
-        end = (0.5 - level / 2) ** (1 / fewest)
+        end = (0.5 - _LEVEL / 2) ** (1 / fewest)
         return (end, 1.0) if area > 0.5 else (0.0, 1 - end)
-    half = float(ndtri(0.5 + level / 2)) * math.sqrt(variance) / (area * (1 - area))
+    half = float(ndtri(0.5 + _LEVEL / 2)) * math.sqrt(variance) / (area * (1 - area))
     return float(expit(logit(area) - half)), float(expit(logit(area) + half))

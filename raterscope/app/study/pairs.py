@@ -140,7 +140,7 @@ class RankingRecord:
     group: NDArray[np.int32]  # (n,)
 
 
-def add_true_ranking(study: Study, table: RankingTable, watch: Watch = silent) -> str:
+def add_true_ranking(study: Study, table: RankingTable) -> str:
     """Store the ranking for the question that compares most of its items, and summarise what was stored.
 
     The last one counts. Raises `InputError` when no question compares two of its items.
@@ -159,7 +159,7 @@ def add_true_ranking(study: Study, table: RankingTable, watch: Watch = silent) -
         imported = number_import(connection, "true ranking", table.path.name, ())
         connection.execute(
             "INSERT INTO votes(question, import, truth, object) VALUES (?, ?, 1, ?)",
-            (question.id, imported, write_object(connection, record, watch)),
+            (question.id, imported, write_object(connection, record)),
         )
     return (
         f"ground-truth ranks of {counted(len(table.items), 'item')}, "

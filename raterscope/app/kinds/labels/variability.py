@@ -16,7 +16,7 @@ from raterscope.algorithms.annotators.repeated_answers import RepeatedAnswers, r
 from raterscope.algorithms.annotators.vote_agreement import Coefficient, Scale, VoteAgreement, vote_agreement
 from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.labels.ordinal import is_ordinal
-from raterscope.algorithms.progress import Watch, silent, steps_of
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.labels.tag_sets import ABSENT_PRESENT, set_of_tag
 from raterscope.app.formats.output_files import format_number, write_table
@@ -213,15 +213,14 @@ def tag_columns(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def tag_rows(
-    tags: Sequence[str], answers: Sequence[tuple[Sequence[str], NDArray[np.float64]]], watch: Watch = silent
+    tags: Sequence[str], answers: Sequence[tuple[Sequence[str], NDArray[np.float64]]]
 ) -> Iterator[Sequence[object]]:
     """Yield for each task its tags that are more probable than not, and the probability of each tag.
 
     `answers`: tasks and probabilities of each tag; a task without votes on a tag has no probability.
     """
     table: dict[str, list[float]] = {}
-    for number, ((tasks, probabilities), step) in enumerate(steps_of(watch, answers)):
-        step(0.0, "collecting tags")
+    for number, (tasks, probabilities) in enumerate(answers):
         for task, probability in zip(tasks, probabilities.tolist(), strict=True):
             table.setdefault(task, [np.nan] * len(tags))[number] = probability
     for task, values in table.items():
