@@ -77,7 +77,7 @@ def test_an_exclusion_without_changes_says_so(fused, qtbot):
     idle(fused, qtbot)
     assert "none of" in panel._summary.text()  # one who always says the same is not believed anyhow
     assert panel._title.height() < 60
-    assert panel._asking.y() - panel._title.geometry().bottom() < 20
+    assert panel._form.y() - panel._title.geometry().bottom() < 20
 
 
 def test_an_empty_list_of_tasks_says_why_it_is_empty(fused, qtbot):
