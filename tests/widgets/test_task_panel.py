@@ -314,6 +314,8 @@ def test_a_decision_against_a_crowd_that_agrees_is_named():
     split = view(posterior=np.array([0.1, 0.9]), tally=np.array([2, 2]))
     assert split.objection(0) == ""
     assert view(known=1).objection(0) == "0417: you decided not against ground truth for supernova."
+    text = view(known=1, name="12. The parcel was late and cold, and the box was open.")
+    assert text.objection(0).startswith("12. The parcel was late…: you decided not against")
     three = view(
         classes=("a", "b", "c"), posterior=np.array([0.0, 0.0, 1.0]), known=1, tally=np.array([0, 0, 4])
     )

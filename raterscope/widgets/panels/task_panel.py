@@ -161,6 +161,8 @@ LEAST = QSize(256, 224)
 LEAST_VOTES = 24
 INDENT = "    "
 CERTAIN = 0.95
+MOST_LETTERS = 24
+"""Letters of a task's name in the sentence on what a decision contradicts: its name may be a long text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +258,8 @@ class TaskView:
         reasons = "; against ".join(
             f"{_enumerated(words)} for {self.classes[other]}" for other, words in against.items()
         )
-        return f"{self.name.rstrip(' .')}: you decided {self.classes[number]} against {reasons}."
+        name = self.name if len(self.name) <= MOST_LETTERS else f"{self.name[:MOST_LETTERS].rstrip()}…"
+        return f"{name.rstrip(' .')}: you decided {self.classes[number]} against {reasons}."
 
 
 class TaskPanel(QWidget):
