@@ -128,6 +128,7 @@ def test_how_far_a_rater_draws_is_read_whole(panel):
 
 def test_the_list_of_raters_asks_for_their_room(panel):
     lines = [RegionVote(number, f"rater {number}", 1.0) for number in range(7)]
+    panel.show()
     panel.show_region(region(votes=tuple(lines)))
     QCoreApplication.sendPostedEvents()
     panel.resize(360, panel.sizeHint().height())

@@ -68,10 +68,10 @@ class SideBySide(MasksPart):
         if not self._session.shown or self._session.covered:
             self._screen.message.emit("Show a case outside blind mode first.")
             return
-        choices = list(self._choices())
-        shown = [choice for choice in choices if choice[0] != MAP]
+        empty = {(RATER, name) for name in self._session.scene.nothing.get(self._session.part, ())}
+        shown = [choice for choice in self._choices() if choice[0] != MAP and choice not in empty]
         if len(shown) < 2:
-            self._screen.message.emit("This structure has a single mask. Import or fuse another to compare.")
+            self._screen.message.emit("Comparing needs two masks of this structure. Import or fuse another.")
             return
         left = self._run_on_screen() or shown[0]
         others = [choice for choice in shown if choice != left]
@@ -86,7 +86,11 @@ class SideBySide(MasksPart):
         """Return in words what a side can show of the structure."""
         contents, scene, structure = self._document.contents, self._session.scene, self._session.part
         choices = {} if contents is None else _runs(contents, scene)
-        choices |= {(RATER, name): name for name in scene.masks.get(structure, {})}
+        nothing = scene.nothing.get(structure, ())
+        choices |= {
+            (RATER, name): f"{name}, {view.DREW_NOTHING}" if name in nothing else name
+            for name in scene.masks.get(structure, {})
+        }
         if structure in scene.truth:
             choices[TRUTH, ""] = view.TRUTH
         return choices | {(MAP, name): f"map: {MAPS[name]}" for name in COMPARED_MAPS}

@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 
+from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.cli import main
+from raterscope.app.study import Study
+from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from raterscope.app.workspaces.masks.screen import MAPS
 from raterscope.widgets.figure_menu import paint_to_image
 from tests.app.driving import idle, open_study, press
 from tests.app.workspaces.masks.driving import go_to, key
+from tests.app.workspaces.masks.made import SHAPE, SPACING, ball
 
 SHIFT, CONTROL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
 
@@ -130,6 +134,23 @@ def test_without_a_run_two_raters_are_compared(opened_masks, qtbot):
     assert titles(opened_masks) == ["ann", "ben"]
     choose(opened_masks, qtbot, 1, f"map: {MAPS['probability']}")
     assert "Press Fuse (F5)" in opened_masks.status.message
+
+
+def test_empty_masks_are_not_compared(window, qtbot, masks_study):
+    with Study.open(masks_study) as study:
+        third = add_case(study, "third", Grid.plain(SHAPE, SPACING, calibrated=True))
+        empty = np.zeros(SHAPE, dtype=bool)
+        masks = {"ann": ball(8.0), "ben": empty, "cat": empty}
+        add_masks(
+            study,
+            [PlacedMask(third.id, name, "nodule", (0, 0, 0), mask) for name, mask in masks.items()],
+            "m",
+        )
+    opened = open_study(window, qtbot, masks_study)
+    go_to(opened, qtbot, "third")
+    compare(opened, qtbot)
+    assert opened.workspace.volume.divider.sides is None
+    assert "needs two masks" in opened.status.message
 
 
 def test_a_picture_of_a_slice_names_both_sides(two_runs, qtbot):
