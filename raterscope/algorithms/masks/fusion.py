@@ -29,6 +29,7 @@ from raterscope.algorithms.masks.distance import domain, half_side, occupied, si
 from raterscope.algorithms.masks.metrics import Comparison, compare_all, distance_at, place_in_frame
 from raterscope.algorithms.masks.mixture import MixtureSettings
 from raterscope.algorithms.masks.multiclass import multiclass
+from raterscope.algorithms.masks.programs import ProgramWeights
 from raterscope.algorithms.masks.robust import LaplaceSettings, Measured, RobustSettings
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
 from raterscope.algorithms.progress import Check, Watch, part, silent
@@ -245,6 +246,9 @@ class Report:
     # (P,): median of each rater's `MaskFusion.tau` over the voxels where raters differ; NaN where there is
     # none, None in results of older versions
     tau: FloatArray | None = None
+    # programs that outlined the structure, and each against the consensus; None without any
+    programs: ProgramWeights | None = None
+    programs_compared: tuple[Comparison, ...] = ()
 
     def chances_wrong(self, fusion: MaskFusion) -> list[float]:
         """Return the mean probability that the consensus is wrong in each disputed region.
