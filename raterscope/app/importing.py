@@ -106,6 +106,7 @@ def read_files(
     kind: str | None = None,
     mappings: Mapping[Path, Mapping[str, str]] | None = None,
     reading: MaskOptions = DEFAULT_MASK_OPTIONS,
+    label_annotator: str | None = None,
     at_hand: StudyImages = NOTHING,
     asks: bool = False,
     sources: Sources | None = None,
@@ -119,8 +120,8 @@ def read_files(
 
     `kind`: one of `formats.KINDS`, if the files do not show it.
     `mappings`: fields of columns by file, named by hand.
-    `reading`: options of masks that the user set. Its annotator is also that of label files without
-        annotators.
+    `reading`: options of masks that the user set.
+    `label_annotator`: annotator of label files without annotators; by default that of `reading`.
     `at_hand`: images that the masks may have been drawn on, besides those that are read; tasks and items.
     `asks`: whether the user can be asked about detections exported from this program; otherwise they are
         truth.
@@ -140,7 +141,8 @@ def read_files(
     then = now if not candidates.pairs else 0.3 if candidates.labels else 0.15
     labels = read_label_files(
         [*candidates.labels, *sorted(beside)], truth=kind in ("truth", "true-labels"), mappings=mappings,
-        annotator=reading.annotator, sources=candidates.sources, watch=part(watch, 0.15, then),
+        annotator=label_annotator or reading.annotator, sources=candidates.sources,
+        watch=part(watch, 0.15, then),
     )  # fmt: skip
     pairs = read_pair_files(candidates.pairs, mappings, candidates.sources, part(watch, then, now))
     layouts = _layouts([*labels, *pairs], candidates.sources)

@@ -174,7 +174,8 @@ def import_files(options: argparse.Namespace) -> int:
                 files,
                 kind=options.kind,
                 mappings=mappings,
-                reading=MaskOptions(_annotator(options), options.naming, options.structure),
+                reading=MaskOptions(_annotator(options, files), options.naming, options.structure),
+                label_annotator=options.annotator or _only_program(options),
                 at_hand=NOTHING if new else _at_hand(path, files, sources),
                 sources=sources,
                 watch=part(watch, 0.0, 0.5),
@@ -234,10 +235,14 @@ def _previewed(
     return preview, readings
 
 
-def _annotator(options: argparse.Namespace) -> str | None:
-    """Return the annotator of files that name none: the given one, or else the only program."""
-    only: str | None = options.programs[0] if len(options.programs) == 1 else None
-    return options.annotator or only
+def _annotator(options: argparse.Namespace, files: Sequence[Path]) -> str | None:
+    """Return the annotator of all files: the given one, or else the only program of the only file."""
+    alone = len(files) == 1 and not files[0].is_dir()
+    return options.annotator or (_only_program(options) if alone else None)
+
+
+def _only_program(options: argparse.Namespace) -> str | None:
+    return options.programs[0] if len(options.programs) == 1 else None
 
 
 def _local_files(words: Sequence[str], study: Path, watch: Watch) -> list[Path]:

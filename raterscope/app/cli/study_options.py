@@ -69,8 +69,9 @@ def describe_study_commands(commands: Commands) -> None:
                               "several names with one new name become one")  # fmt: skip
     reading.add_argument("--program", nargs="+", action="extend", default=[], dest="programs",
                          metavar="NAME",
-                         help="annotators that are programs: a fusion calibrates them by the votes of the "
-                              "others; class probabilities without an annotator get the name")  # fmt: skip
+                         help="annotators that are programs: a fusion calibrates them by the "
+                              "annotations of the others; class probabilities without an annotator, and a "
+                              "file imported alone, get the name")  # fmt: skip
     add_names(
         reading,
         "--grades",

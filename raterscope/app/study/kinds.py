@@ -248,6 +248,14 @@ def _mismatch_of_report(report: Report, raters: int, frame: tuple[int, int, int]
         return f"{len(report.compared)} raters are compared, not {raters}"
     if report.pair_dice.shape != (raters, raters) or report.by_slice.shape != frame[:1]:
         return "the agreement or the doubt by slice is of another shape"
+    programs = report.programs
+    if programs is not None and not (
+        programs.near.shape == programs.elsewhere.shape == (len(programs.names),)
+        and len(report.programs_compared) == len(programs.names)
+        and all((np.isfinite(votes) & (votes >= 0)).all() for votes in (programs.near, programs.elsewhere))
+        and min(programs.accuracy, programs.alone[0], programs.typical) > 0
+    ):
+        return "the weights of programs do not fit their names"
     for region in report.disputes:
         if min(region.shape) < 1 or not _fits(region.origin, region.shape, frame):
             return "a disputed region does not lie in the image"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -170,10 +170,10 @@ def _codings(masks: Sequence[PlacedMask]) -> dict[str, Coding]:
 def mask_entries(study: Study, image: int | None = None, run: RunEntry | None = None) -> list[MaskEntry]:
     """List the masks, image by image, structures and annotators in the order in which they came.
 
-    `run`: list only masks that this run used: none imported later, none of excluded annotators.
+    `run`: list only masks that this run fused: none imported later, none of excluded annotators or programs.
     """
     names, renamed = study.annotators(), study.shown.names("masks")
-    excluded = set() if run is None else set(run.excluded)
+    excluded = set() if run is None else {*run.excluded, *run.programs}
     with study.reading() as connection:
         rows = connection.execute(
             "SELECT masks.image, masks.annotator, masks.structure, voxels FROM masks JOIN ("
@@ -205,7 +205,7 @@ def read_masks(
     instead, under the name "truth"; empty if there is none.
     """
     names, frame = study.annotators(), study.image(image).lattice.shape
-    excluded = set() if run is None else set(run.excluded)
+    excluded = set() if run is None else {*run.excluded, *run.programs}
     renamed = study.shown.names("masks")
     originals = [name for name, new in renamed.items() if new == structure]
     if structure not in renamed:
@@ -232,6 +232,15 @@ def read_masks(
             )
     excluded |= set() if run is None else standing_names(records, run.aliases).keys()
     return {name: record for name, record in records.items() if name not in excluded}
+
+
+def read_program_masks(study: Study, image: int, structure: str, run: RunEntry) -> dict[str, MaskRecord]:
+    """Read the masks of the programs of a run, without excluded ones; see `read_masks`."""
+    if not run.programs:
+        return {}
+    masks = read_masks(study, image, structure, replace(run, excluded=(), programs=()))
+    used = set(run.programs).difference(run.excluded)
+    return {name: mask for name, mask in masks.items() if name in used}
 
 
 def refuse_join(study: Study, names: Sequence[str]) -> str:

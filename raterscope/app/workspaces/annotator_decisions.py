@@ -31,10 +31,8 @@ FLAG_HINT = "A flag is a note: table, card and export show it, and no fusion use
 NOT_FUSED = (
     "Nothing of these annotators was fused yet: fuse first (F5 in another tab) to preview the changes."
 )
-WITHOUT_PROGRAMS = frozenset({"masks", "pairs"})
-NO_EFFECT = (
-    "Fusions of masks and comparisons do not use this mark: programs count there as other annotators do."
-)
+WITHOUT_PROGRAMS = frozenset({"pairs"})
+NO_EFFECT = "Fusions of comparisons do not use this mark: programs count there as other annotators do."
 FULL = 1.0
 """Offered for down-weighted annotators, to restore them."""
 WIDTH, HEIGHT = 680, 620
@@ -117,7 +115,7 @@ class AnnotatorDecisions(QObject):
         """Preview and set a weight for the selected annotators."""
         names, contents = self._needed(), self._document.contents
         if names and contents is not None and set(names) <= contents.review.programs:
-            self.message.emit("Programs are weighted by the votes that they predict. X excludes them.")
+            self.message.emit("Programs are weighted by how well they predict the others. X excludes them.")
         elif names:
             self._ask(names, HALF)
 

@@ -16,6 +16,7 @@ from raterscope.widgets.hints import KeyButton, key_grid
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
 from raterscope.widgets.painting import paint_bar, paint_rater, paint_words, rater_colour, readable
 from raterscope.widgets.panels.lists import ChoiceList, LineKind
+from raterscope.widgets.panels.task_panel import PROGRAM
 from raterscope.widgets.parts import Header, Menu, ScrollRegion, announce, placeholder, plain_label, rule
 from raterscope.widgets.theme import pixels, set_lengths
 
@@ -37,6 +38,12 @@ class RegionVote:
     distance_mm: float = math.nan
     weight: float = math.nan  # local weight in the region, 0 to 1; NaN if unknown
     unit: str = "mm"  # of the distance: "px" if the pixel size is unknown
+    program: bool = False  # whether it is no rater
+
+    @property
+    def title(self) -> str:
+        """Name on screen."""
+        return f"{self.name}{PROGRAM}" if self.program else self.name
 
     def direction(self) -> str:
         """Return the distance in words: "6.1 mm beyond"."""
@@ -80,7 +87,7 @@ class _VoteKind(LineKind[RegionVote]):
 
     def words(self, line: RegionVote) -> str:
         text = "inside" if line.inside >= 0.5 else "outside"
-        parts = [line.name, f"{text}: marks {percent(line.inside)} of the region", line.direction()]
+        parts = [line.title, f"{text}: marks {percent(line.inside)} of the region", line.direction()]
         if math.isfinite(line.weight):
             parts.append(f"local weight {line.weight:.2f}")
         return ", ".join(part for part in parts if part)
@@ -91,7 +98,7 @@ class _VoteKind(LineKind[RegionVote]):
         sample = QRectF(box.left(), box.top(), 18, box.height())
         paint_rater(painter, sample, line.number)
         name = QRectF(box.left() + 26, box.top(), right - VERDICT - SHARE - box.left() - 34, box.height())
-        paint_words(painter, name, line.name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_words(painter, name, line.title, palette.text, elide=Qt.TextElideMode.ElideMiddle)
         share = QRectF(right - VERDICT - SHARE, box.top(), SHARE, box.height())
         inside = line.inside >= 0.5
         tone = palette.text if inside else palette.third
@@ -234,7 +241,7 @@ class RegionPanel(QWidget):
             return
         self._menu.clear()
         for vote in sorted(self._evidence.votes, key=_number):
-            name = vote.name.replace("&", "&&")
+            name = vote.title.replace("&", "&&")
             words = f"&{vote.number + 1}  {name}" if vote.number < 9 else f"     {name}"
             action = self._menu.addAction(words + (f"  ({vote.direction()})" if vote.direction() else ""))
             action.setData(vote.name)

@@ -85,7 +85,8 @@ class RaterRow:
     specificity: float = math.nan
     excluded: bool = False
     excluded_reason: str = ""
-    note: str = ""  # text beside the name: "drew nothing"
+    note: str = ""  # text beside the name: "drew nothing", "program"
+    counts_as: str = ""  # of a program: "counts as 0.5 raters"
 
     def figure(self, column: str) -> float:
         """Return a value by the name of its column."""
@@ -180,7 +181,7 @@ def _tip(row: RaterRow, column: str) -> str:
     known = [_spoken(row, column) for column in FIGURES if not math.isnan(row.figure(column))]
     reason = f"excluded: {row.excluded_reason}" if row.excluded_reason else "excluded" if row.excluded else ""
     return f"{row.name}: " + (
-        ", ".join(part for part in (reason, row.note, *known) if part) or "not fused yet"
+        ", ".join(part for part in (reason, row.note, row.counts_as, *known) if part) or "not fused yet"
     )
 
 

@@ -6,8 +6,8 @@ cases in which raters follow one consensus.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -27,6 +27,7 @@ from raterscope.algorithms.masks.data import OPEN, FloatArray, MaskFusion, overl
 from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fuse
 from raterscope.algorithms.masks.metrics import in_common_frame
 from raterscope.algorithms.masks.mixture import mixture
+from raterscope.algorithms.masks.programs import ProgramWeights
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.annotator_evidence import (
     Agreement,
@@ -42,10 +43,12 @@ from raterscope.app.annotator_evidence import (
 )
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.output_files import format_number, write_table
-from raterscope.app.kinds.masks.runs import Case, Inputs, followed_consensus, read_case
+from raterscope.app.kinds.masks.case import Case, Inputs
+from raterscope.app.kinds.masks.programs import combine_in_case
+from raterscope.app.kinds.masks.runs import followed_consensus, read_case
 from raterscope.app.review import ReviewState, fold
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.masks import read_masks, settled_of
+from raterscope.app.study.masks import read_masks, read_program_masks, settled_of
 from raterscope.app.study.records import ImageEntry
 from raterscope.text import percent
 
@@ -70,12 +73,16 @@ def _measures(unit: str) -> tuple[Measure, ...]:
 
 
 def _figures(report: Report) -> FloatArray:
-    """Return bias, Dice, HD95 and weight of each rater without intervals, (P, 4, 3)."""
-    figures = np.full((len(report.compared), 4, 3), np.nan)
-    figures[:, 0, 0] = report.offset
-    figures[:, 1, 0] = [rater.dice for rater in report.compared]
-    figures[:, 2, 0] = [rater.hausdorff_95 for rater in report.compared]
-    figures[:, 3, 0] = report.weight
+    """Return bias, Dice, HD95 and weight of each rater without intervals, (P, 4, 3).
+
+    Programs follow the raters; only Dice and HD95 of them are known.
+    """
+    compared = (*report.compared, *report.programs_compared)
+    figures = np.full((len(compared), 4, 3), np.nan)
+    figures[: len(report.compared), 0, 0] = report.offset
+    figures[:, 1, 0] = [rater.dice for rater in compared]
+    figures[:, 2, 0] = [rater.hausdorff_95 for rater in compared]
+    figures[: len(report.compared), 3, 0] = report.weight
     return figures
 
 
@@ -88,6 +95,11 @@ def _results(study: Study, watch: Watch) -> Iterator[tuple[ImageEntry, RunEntry,
             yield entry, run, fusion, report
 
 
+def _outlined(fusion: MaskFusion, report: Report) -> tuple[str, ...]:
+    """Name the raters of a structure, and then the programs."""
+    return (*fusion.annotators, *(() if report.programs is None else report.programs.names))
+
+
 def evidence(study: Study, watch: Watch) -> Evidence | None:
     """Return the figures of exports and reports, as means over cases; see `AnnotatorFunctions`."""
     state = fold(study.decisions())
@@ -96,8 +108,9 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
     calibrated = False
     for entry, run, fusion, report in _results(study, watch):
         calibrated |= entry.lattice.calibrated
-        pool.add(fusion.annotators, _figures(report), np.ones(len(fusion.annotators)))
-        verdicts.append(_verdicts(study, entry, run, fusion, state))
+        names = _outlined(fusion, report)
+        pool.add(names, _figures(report), np.ones(len(names)))
+        verdicts.append(_verdicts(study, entry, run, (fusion.structures[0], names), state))
     if not verdicts:
         return None
     values = pool.mean()
@@ -119,11 +132,14 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
 
 
 def _verdicts(
-    study: Study, entry: ImageEntry, run: RunEntry, fusion: MaskFusion, state: ReviewState
+    study: Study, entry: ImageEntry, run: RunEntry, drawn: tuple[str, Sequence[str]], state: ReviewState
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count the decided regions in which each rater's mask mostly agrees with the decision, or does not."""
-    structure, count = fusion.structures[0], len(fusion.annotators)
-    accepted, rejected = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    """Count the decided regions in which each mask mostly agrees with the decision, or does not.
+
+    `drawn`: a structure, and the raters and programs that outlined it.
+    """
+    structure, names = drawn
+    accepted, rejected = np.zeros((2, len(names)), dtype=np.int64)
     regions = [
         region
         for region in state.regions(entry.id)
@@ -132,11 +148,12 @@ def _verdicts(
     if not regions:
         return accepted, rejected
     masks = read_masks(study, entry.id, structure, run)
+    masks |= read_program_masks(study, entry.id, structure, run)
     for settled in settled_of(study, regions).values():
         known = settled.value != OPEN
         if not known.any():
             continue
-        for p, name in enumerate(fusion.annotators):
+        for p, name in enumerate(names):
             inside = np.zeros(settled.value.shape, dtype=bool)
             if name in masks and masks[name].values.size:
                 there, own = overlap(
@@ -154,7 +171,7 @@ def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Cour
     places, values, calibrated = [], [], False
     several = len({fusion.structures[0] for *_, fusion, _ in _results(study, part(watch, 0.0, 0.5))}) > 1
     for entry, _, fusion, report in _results(study, part(watch, 0.5, 1.0)):
-        for p in [p for p, name in enumerate(fusion.annotators) if name in names][:1]:
+        for p in [p for p, name in enumerate(_outlined(fusion, report)) if name in names][:1]:
             calibrated |= entry.lattice.calibrated
             places.append(f"{entry.name}, {fusion.structures[0]}" if several else entry.name)
             values.append(_figures(report)[p])
@@ -172,7 +189,8 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
     for entry in study.items()["masks"]:
         shown = study.shown.result(entry.id, "masks")
         if shown is not None and any(
-            not set(names).isdisjoint(fusion.annotators) for fusion in shown[1].fusions
+            not set(names).isdisjoint(_outlined(fusion, report))
+            for fusion, report in zip(shown[1].fusions, shown[1].reports, strict=True)
         ):
             affected.append((entry, shown[0].id))
     changed = total = 0
@@ -237,6 +255,12 @@ class FusedCase:
     plan: MaskPlan
     case: Case
     fusions: Sequence[MaskFusion]
+    programs: Mapping[str, ProgramWeights] = field(default_factory=dict)  # by structure
+
+    def drew(self, structure: str, names: Collection[str]) -> bool:
+        """Return whether an annotator with one of these names outlined a structure."""
+        masks = (self.case.records, self.case.programs)
+        return any(not of.get(structure, {}).keys().isdisjoint(names) for of in masks)
 
 
 @dataclass(frozen=True)
@@ -258,7 +282,13 @@ def gather_case(run: int, image: int, study: Study, watch: Watch = silent) -> Fu
     case, result = read_case(study.image(image), study, state), study.runs.result(run, image)
     if case is None or result is None:
         return None
-    return FusedCase(MaskPlan.from_dict(entry.settings), replace(case, weights=entry.weights), result.fusions)
+    programs = {
+        fusion.structures[0]: report.programs
+        for fusion, report in zip(result.fusions, result.reports, strict=True)
+        if report.programs is not None
+    }
+    plan = MaskPlan.from_dict(entry.settings)
+    return FusedCase(plan, replace(case, weights=entry.weights), result.fusions, programs)
 
 
 def fuse_without(
@@ -267,13 +297,10 @@ def fuse_without(
     """Fuse a case again without raters, or with a weight, and compare each consensus with the run's.
 
     Structures without these raters stay as they are. A structure that no other rater marked becomes empty.
+    Programs keep the weights of the run; they can be left out too.
     """
     case, changes = fused.case, []
-    marked = [
-        fusion
-        for fusion in fused.fusions
-        if not case.records.get(fusion.structures[0], {}).keys().isdisjoint(raters)
-    ]
+    marked = [fusion for fusion in fused.fusions if fused.drew(fusion.structures[0], raters)]
     for old, step_watch in steps_of(watch, marked):
         structure, before = old.structures[0], int(np.count_nonzero(old.mask[0]))
         records = case.records[structure]
@@ -282,8 +309,15 @@ def fuse_without(
             changes.append(ConsensusChange(structure, before, before, 0))
             continue
         weights = {**case.weights, **dict.fromkeys(raters, weight)} if weight else case.weights
-        without = replace(case, records={**case.records, structure: others}, weights=weights)
-        new = fuse(without.masks(structure), fused.plan, step_watch)
+        programs = case.programs.get(structure, {})
+        programs = {name: mask for name, mask in programs.items() if weight or name not in raters}
+        without = replace(
+            case, records={**case.records, structure: others}, weights=weights, programs={structure: programs}
+        )
+        masks = without.masks(structure)
+        new = fuse(masks, fused.plan, part(step_watch, 0.0, 0.8))
+        if structure in fused.programs:
+            new = combine_in_case(new, without, masks, fused.programs[structure], part(step_watch, 0.8, 1.0))
         _, inside_before, inside_after = in_common_frame(old, new)
         changed = int(np.count_nonzero(inside_before != inside_after))
         changes.append(ConsensusChange(structure, changed, before, int(np.count_nonzero(inside_after))))
@@ -418,12 +452,14 @@ def annotator_columns(*, calibrated: bool) -> tuple[str, ...]:
     The bias is that of window and report: how far the rater's outline lies beyond the consensus's on average
     along it (`Report.offset`), above 0 for a rater who marks more. The model's bias is another quantity,
     estimated over all voxels, mostly where all raters agree; so are Sigma (its square root), the
-    standard deviation, the degrees of freedom and the scale tau (`MaskFusion`).
+    standard deviation, the degrees of freedom and the scale tau (`MaskFusion`). Programs follow the raters:
+    `program` is 1 for them, and `counts_as` is the number of raters that they count as near the outline.
     """
     unit = "mm" if calibrated else "px"
     return (
         "annotator", f"bias_{unit}", f"spread_{unit}", f"model_bias_{unit}", f"model_sigma_{unit}",
         f"model_sd_{unit}", "dof", "tau", "dice", "hausdorff", "hausdorff95", "sensitivity", "specificity",
+        "program", "counts_as",
     )  # fmt: skip
 
 
@@ -438,7 +474,12 @@ def annotator_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
         compared = report.compared[p]
         figures = (compared.dice, compared.hausdorff, compared.hausdorff_95)
         shares = (fusion.sensitivity[0, p], fusion.specificity[0, p])
-        yield (name, *map(format_number, (*model, *figures, *shares)))
+        yield (name, *map(format_number, (*model, *figures, *shares)), 0, "")
+    if report.programs is not None:
+        rows = zip(report.programs.names, report.programs.near, report.programs_compared, strict=True)
+        for name, near, compared in rows:
+            figures = (compared.dice, compared.hausdorff, compared.hausdorff_95)
+            yield (name, *[""] * 7, *map(format_number, figures), "", "", 1, format_number(near))
 
 
 def agreement_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:

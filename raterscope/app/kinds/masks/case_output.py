@@ -35,7 +35,8 @@ from raterscope.app.kinds.masks.annotators import (
     annotator_rows,
     dispute_rows,
 )
-from raterscope.app.kinds.masks.runs import Answer, case_record, digest_of
+from raterscope.app.kinds.masks.case import Answer
+from raterscope.app.kinds.masks.runs import case_record, digest_of
 from raterscope.app.outcome import record_of
 from raterscope.app.study.records import MaskRecord
 
@@ -58,7 +59,7 @@ class CaseOutput:
 
     grid: Grid  # the whole image's
     result: CaseResult
-    masks: Mapping[str, Mapping[str, MaskRecord]]  # by structure
+    masks: Mapping[str, Mapping[str, MaskRecord]]  # by structure: of raters and programs
     record: Mapping[str, Any]  # for run.json
     truth: Mapping[str, MaskRecord] = field(default_factory=dict)  # by structure: where it is known
 
@@ -117,6 +118,7 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
         calibrated = answer.inputs.given[name].grid.calibrated
         record["uncertainty"] = uncertainty_words(outcome.fusion.reports[0], calibrated=calibrated)
     record["weights"] = dict(answer.inputs.weights)
+    record["programs"] = list(answer.inputs.programs)
     return record | {"images": [case_record(outcome, answer.inputs.given[name])]}
 
 

@@ -45,6 +45,7 @@ from raterscope.app.kinds.masks.annotators import (
     follow_consensuses,
     write_clusters,
 )
+from raterscope.app.kinds.masks.case import Answer, Case, Inputs
 from raterscope.app.kinds.masks.case_output import CaseOutput, run_record, write_case
 from raterscope.app.kinds.masks.imports import (
     MaskOptions,
@@ -57,7 +58,8 @@ from raterscope.app.kinds.masks.imports import (
     read_mask_files,
 )
 from raterscope.app.kinds.masks.methods import compare_cases, methods_in_words, methods_plans, write_methods
-from raterscope.app.kinds.masks.runs import Answer, Case, Inputs, fuse_case, fuse_inputs, fuse_together
+from raterscope.app.kinds.masks.programs import with_programs
+from raterscope.app.kinds.masks.runs import fuse_case, fuse_inputs, fuse_together
 from raterscope.app.study import Study
 from raterscope.app.study.masks import record_of
 from raterscope.app.study.records import MaskRecord
@@ -80,8 +82,13 @@ def fuse_masks(options: argparse.Namespace) -> int:
         raters = (name for case in cases.values() for records in case.records.values() for name in records)
         refuse_unknown(weights, raters, "weigh")
         cases = {name: replace(case, weights=weights) for name, case in cases.items()}
+        cases = with_programs(cases, options.programs)
+        if options.programs and options.together:
+            raise InputError("--program cannot be used with --together; fuse each structure separately")
         make_folder(options.output)
-        inputs = Inputs(dict.fromkeys(cases, 0), cases, weights=weights)
+        inputs = Inputs(
+            dict.fromkeys(cases, 0), cases, weights=weights, programs=tuple(sorted(set(options.programs)))
+        )
         fuse_each = fuse_together if options.together else fuse_case
         rest = 0.5 if plans else 0.9
         fused = 0.7 * rest if options.cluster_raters and plan.algorithm != "mixture" else rest
@@ -279,7 +286,8 @@ def _write(
         record["notices"] = [
             f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices
         ]
-        output = CaseOutput(case.grid, result, case.records, record, truths.get(name, {}))
+        drawn = {name: {**masks, **case.programs.get(name, {})} for name, masks in case.records.items()}
+        output = CaseOutput(case.grid, result, drawn, record, truths.get(name, {}))
         files += write_case(subfolder, output, step)
     return files
 

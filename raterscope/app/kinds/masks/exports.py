@@ -83,9 +83,21 @@ def case_pseudonym(entry: ImageEntry) -> str:
     return f"case-{entry.id:03d}"
 
 
-def with_pseudonyms(fusion: MaskFusion, by: Deidentifier) -> MaskFusion:
-    """Return a fusion with other names for its raters."""
-    return replace(fusion, annotators=tuple(by.names[name] for name in fusion.annotators))
+def with_pseudonyms(result: CaseResult, by: Deidentifier) -> CaseResult:
+    """Return a result with other names for its raters and programs."""
+    fusions = tuple(
+        replace(fusion, annotators=tuple(by.names[name] for name in fusion.annotators))
+        for fusion in result.fusions
+    )
+    reports = tuple(
+        report
+        if (programs := report.programs) is None
+        else replace(
+            report, programs=replace(programs, names=tuple(by.names[name] for name in programs.names))
+        )
+        for report in result.reports
+    )
+    return replace(result, fusions=fusions, reports=reports)
 
 
 _COLOURS = ((230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 114, 178), (213, 94, 0))
@@ -202,8 +214,7 @@ def fused_cases(study: Study, items: Sequence[int], by: Deidentifier | None = No
             has_run = True
             (run, result), no_structures = shown_result, frozenset[str]()
             if by is not None:
-                fusions = tuple(with_pseudonyms(fusion, by) for fusion in result.fusions)
-                result = replace(result, fusions=fusions)
+                result = with_pseudonyms(result, by)
                 no_structures = _identifying(find_source(study, entry, needed=False))
             yield FusedCase(entry, run, result, state.regions(entry.id), no_structures)
         elif entry.id in items:

@@ -33,6 +33,11 @@ def _add_fuse_options(parser: Parser) -> None:
     parser.add_argument("--truth", nargs="+", type=Path, metavar="TRUTH",
                        help="true masks to compare with; writes evaluation.csv")  # fmt: skip
     add_masks(parser)
+    parser.add_argument("--program", nargs="+", action="extend", default=[], dest="programs",
+                       metavar="NAME",
+                       help="raters that are programs: the others are fused alone, and their consensus is "
+                            "combined with the programs as far as these predict the others or the "
+                            "truth")  # fmt: skip
     parser.add_argument("--cluster-raters", action="store_true",
                        help="cluster raters over the images by overlap and by shared consensus, for which "
                             "the mixture of consensuses is fitted to each image; writes rater_distances.csv "
@@ -157,6 +162,7 @@ MASKS: Kind = Kind(
             "fuse masks rater*.nii.gz -o results",
             "fuse masks rater*.nii.gz --image ct.nii.gz --truth true.nii.gz -o results",
             "fuse masks masks/ --naming {item}_{annotator} --algorithm staple -o results",
+            "fuse masks masks/ --program unet -o results",
         ),
         _add_fuse_options,
     ),

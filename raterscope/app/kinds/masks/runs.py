@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,58 +19,30 @@ from raterscope.algorithms.masks.calibration import (
 )
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import (
-    BoolArray,
     FloatArray,
     MaskFusion,
     Masks,
     MasksError,
-    Settled,
-    overlap,
 )
 from raterscope.algorithms.masks.distance import skipped_slices
 from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fuse, fuse_measured, report_on
 from raterscope.algorithms.masks.gold_cases import calibrate_with_truth
-from raterscope.algorithms.masks.grid import Grid, describe_slices
+from raterscope.algorithms.masks.grid import describe_slices
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app import outcome
+from raterscope.app.kinds.masks.case import MARGIN, Answer, Case, Inputs, crop_truth
+from raterscope.app.kinds.masks.programs import combine_programs, program_record
 from raterscope.app.outcome import Outcome
-from raterscope.app.review import Region, ReviewState, standing_names
+from raterscope.app.review import ReviewState, standing_names
 from raterscope.app.study import Study
 from raterscope.app.study.arrays import Fingerprint
 from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
-from raterscope.app.study.records import ImageEntry, MaskRecord
-
-MARGIN = 3.0
-"""mm about all masks that are fused: more than the distances' default clip."""
+from raterscope.app.study.records import ImageEntry
 
 _FUSED = 0.8  # share of a case's time, the rest is measuring
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
-    """The masks of one image as stored; assembled only while they are fused."""
-
-    name: str
-    grid: Grid
-    records: Mapping[str, Mapping[str, MaskRecord]]  # by structure
-    regions: Sequence[Region] = ()  # the expert's decisions
-    settled: Mapping[int, Settled] = field(default_factory=dict)  # by `Region.voxels`
-    # by structure: where the true outline is known. No consensus depends on it: it calibrates the probability
-    # of the true outline.
-    truth: Mapping[str, MaskRecord] = field(default_factory=dict)
-    weights: Mapping[str, float] = field(default_factory=dict)  # the reduced weights of annotators
-
-    def masks(self, structure: str, check: Callable[[], object] = lambda: None) -> Masks:
-        """Assemble the masks of a structure, with decisions held fixed; see `assemble`."""
-        return assemble(
-            self.records[structure], self.grid, structure, margin=MARGIN, regions=self.regions,
-            settled=self.settled, check=check,
-        ).with_weights(self.weights)  # fmt: skip
-
-
-Inputs = outcome.Inputs[Case]
 Draft = outcome.Draft[MaskFusion]
-Answer = outcome.Answer[MaskPlan, Inputs, CaseResult]
 
 
 def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs:
@@ -88,27 +60,30 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs
 
 
 def read_case(entry: ImageEntry, study: Study, state: ReviewState) -> Case | None:
-    """Read the masks on an image without those of excluded annotators; None if there are none."""
+    """Read the masks on an image without those of excluded annotators; None without any by a person."""
     image, regions = entry.id, state.regions(entry.id)
     marked = {
         mask_entry.structure: None
         for mask_entry in mask_entries(study, image)
         if mask_entry.annotator is not None
     }
-    records = {}
+    records, programs = {}, {}
     for structure in marked:
         masks = read_masks(study, image, structure)
         joined = standing_names(masks, state.aliases)
-        records[structure] = {
+        counted = {
             name: mask for name, mask in masks.items() if name not in state.excluded and name not in joined
         }
+        records[structure] = {name: mask for name, mask in counted.items() if name not in state.programs}
+        programs[structure] = {name: mask for name, mask in counted.items() if name in state.programs}
     records = {structure: raters for structure, raters in records.items() if raters}
     if not records:
         return None
     truths = {structure: read_masks(study, image, structure, truth=True) for structure in records}
     truth = {structure: true_masks["truth"] for structure, true_masks in truths.items() if true_masks}
     settled = settled_of(study, regions)
-    return Case(entry.name, entry.lattice, records, regions, settled, truth, state.weights)
+    programs = {structure: masks for structure, masks in programs.items() if masks and structure in records}
+    return Case(entry.name, entry.lattice, records, regions, settled, truth, state.weights, programs)
 
 
 def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
@@ -128,9 +103,13 @@ def fuse_inputs(
 ) -> Answer:
     """Fuse the cases one after the other, each on all processors. A failing case does not lose the others.
 
-    ``each(case, plan, watch)`` fuses one. The bands' multipliers are then estimated from all cases.
+    ``fuse_each(case, plan, watch)`` fuses one. The bands' multipliers are then estimated from all cases, and
+    the consensuses are combined with programs.
     """
-    return _pool_calibrations(outcome.one_by_one(inputs, plan, fuse_each, watch))
+    if not any(case.programs for case in inputs.given.values()):
+        return _pool_calibrations(outcome.one_by_one(inputs, plan, fuse_each, watch))
+    answer = _pool_calibrations(outcome.one_by_one(inputs, plan, fuse_each, part(watch, 0.0, 0.6)))
+    return combine_programs(answer, part(watch, 0.6, 1.0))
 
 
 def _pool_calibrations(answer: Answer) -> Answer:
@@ -160,15 +139,6 @@ def _pool_calibrations(answer: Answer) -> Answer:
         for name, case_outcome in answer.outcomes.items()
     }
     return replace(answer, outcomes=outcomes)
-
-
-def crop_truth(truth: MaskRecord, calibration: Calibration) -> BoolArray:
-    """Return a true outline on the calibrated part of the grid."""
-    out = np.zeros(calibration.ratio.shape, dtype=np.bool_)
-    own_part, truth_part = overlap(calibration.origin, out.shape, truth.origin, truth.values.shape)
-    if truth.values.size:
-        out[own_part] = truth.values[truth_part] > 0.5
-    return out
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
@@ -216,6 +186,8 @@ def case_record(ended: Outcome[CaseResult], case: Case) -> dict[str, Any]:
                 "calibration": _calibration_record(report),
             }
         )
+        if report.programs is not None:
+            structures[-1]["programs"] = program_record(report.programs)
         if (follows := followed_consensus(fusion)) is not None:
             structures[-1]["follows"] = follows
     return record | {"structures": structures}
@@ -285,6 +257,10 @@ def digest_of(cases: Iterable[Case]) -> str:
         for structure, record in sorted(case.truth.items()):
             fingerprint.texts("truth", structure, str(record.origin), str(record.values.shape))
             fingerprint.arrays(record.values)
+        for structure, programs in sorted(case.programs.items()):
+            for name, record in programs.items():
+                fingerprint.texts("program", structure, name, str(record.origin), str(record.values.shape))
+                fingerprint.arrays(record.values)
         weighed = [f"{name} {weight!r}" for name, weight in sorted(case.weights.items()) if weight < 1]
         if weighed:
             fingerprint.texts(*weighed)

@@ -80,15 +80,15 @@ def measure_variability(
 ) -> list[Variability]:
     """Measure the variability of volumes of each structure that two raters marked in two cases or more.
 
-    Excluded annotators are left out, and joined names are one rater. Of raters with different cases, those
-    are compared who have the most volumes together.
+    Excluded annotators and programs are left out, and joined names are one rater. Of raters with different
+    cases, those are compared who have the most volumes together.
     """
     by_unit: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
     state = fold(study.decisions())
     entries = [entry for entry in mask_entries(study) if not items or entry.image in items]
     for done, entry in enumerate(entries):
         watch(done / len(entries), "measuring volumes")
-        if entry.annotator is None or entry.annotator in state.excluded:
+        if entry.annotator is None or entry.annotator in state.apart:
             continue
         grid = study.image(entry.image).lattice
         if grid.uneven:
@@ -232,7 +232,7 @@ def measure_differences(
 ) -> list[OutlineDifferences]:
     """Measure the differences of all structures that two annotators marked.
 
-    Excluded annotators are left out, and joined names are one rater.
+    Excluded annotators and programs are left out, and joined names are one rater.
     """
     state = fold(study.decisions())
     marked = {entry.image for entry in mask_entries(study) if entry.annotator is not None}

@@ -125,7 +125,7 @@ class MaskEditing(MasksPart):
         """Return the raters' masks of the structure, and the consensus of others, by keys, in words."""
         scene, structure = self._session.scene, self._session.part
         others: dict[str, tuple[str, Piece | MaskRecord]] = {}
-        for rater, record in scene.masks.get(structure, {}).items():
+        for rater, record in scene.drawn(structure).items():
             others[f"rater {rater}"] = f"{rater}: {structure}", record
         for other in scene.structures if not self._session.blind else ():
             piece = None if other == structure else consensus_of(scene, other, self._reviewing.decisions())

@@ -15,6 +15,7 @@ from raterscope.algorithms.masks.method_comparison import MethodComparison
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.jobs import Job
+from raterscope.app.kinds.masks.case import Inputs
 from raterscope.app.kinds.masks.methods import (
     BASELINE,
     COLUMNS,
@@ -29,7 +30,7 @@ from raterscope.app.kinds.masks.methods import (
     methods_plans,
     store_methods,
 )
-from raterscope.app.kinds.masks.runs import Inputs, gather
+from raterscope.app.kinds.masks.runs import gather
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.masks.run_comparison import p_value_in_words, stacked
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart

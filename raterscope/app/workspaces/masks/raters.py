@@ -105,7 +105,7 @@ class Raters(MasksPart):
         self._screen.matrix.set_matrix(names, [numbers.get(name, 0) for name in names], agreement)
         self._names = set(names)
         self._show_tree(contents)
-        if self.current is not None and self.current not in scene.masks.get(structure, {}):
+        if self.current is not None and self.current not in scene.drawn(structure):
             self.choose(None)
         elif self.current is not None:
             self._mark()

@@ -218,7 +218,7 @@ class RegionReview(QObject):
     def take(self, rater: str) -> None:
         """Settle the region by the mask of one rater."""
         region = self.region
-        masks = self._session.scene.masks[self._session.part] if region is not None else {}
+        masks = self._session.scene.drawn(self._session.part) if region is not None else {}
         if region is None or rater not in masks or self.covers(region):
             self.message.emit("Select a disputed region first. Tab goes to the next.")
             return

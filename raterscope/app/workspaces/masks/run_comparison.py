@@ -59,7 +59,7 @@ class Plan:
     images: tuple[int, ...]  # cases that all runs include and that have a reference
     shared: int  # number of cases that all runs include
     truth: bool  # whether the reference is the truth, else the raters' vote
-    excluded: frozenset[str]  # raters without a vote
+    excluded: frozenset[str]  # raters without a vote: excluded ones and programs
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ def make_plan(runs: Sequence[int], study: Study, watch: Watch) -> Plan:
     watch(0.0, "looking for cases that all runs have")
     entries = tuple(study.runs.get(number) for number in runs)
     common = set.intersection(*(set(run.items) for run in entries)) if entries else set()
-    excluded = frozenset(fold(study.decisions()).excluded)
+    excluded = frozenset(fold(study.decisions()).apart)
     marked, true = set(), set()
     for mask in mask_entries(study):
         if mask.annotator is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -23,7 +23,7 @@ from raterscope.app.formats.volumes import find_volumes, load_volume
 from raterscope.app.review import Region, ReviewState, fold, known_voxels
 from raterscope.app.session import Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
-from raterscope.app.study.masks import mask_entries, read_masks, settled_of
+from raterscope.app.study.masks import mask_entries, read_masks, read_program_masks, settled_of
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.study.references import uneven_slices_note
 from raterscope.app.workspaces.navigation import missing_file_message
@@ -39,7 +39,7 @@ class Scene:
     image: ImageEntry
     path: Path | None
     missing: str  # why its file cannot be shown; empty otherwise
-    # by structure: masks that the run includes; without a run, all
+    # by structure: masks of raters that the run includes; without a run, all
     masks: Mapping[str, Mapping[str, MaskRecord]]
     truth: Mapping[str, MaskRecord]  # by structure
     run: RunEntry | None
@@ -50,6 +50,11 @@ class Scene:
     # by structure: annotators of the case who drew nothing of the structure, in an empty mask or without a
     # mask
     nothing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    programs: Mapping[str, Mapping[str, MaskRecord]] = field(default_factory=dict)  # by structure
+
+    def drawn(self, structure: str) -> Mapping[str, MaskRecord]:
+        """Return the masks of raters and programs of a structure."""
+        return {**self.masks.get(structure, {}), **self.programs.get(structure, {})}
 
     @property
     def item(self) -> ImageEntry:
@@ -113,10 +118,16 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     watch(0.0, "reading")
     entry = study.image(image)
     run_shown, result = study.shown.run_and_result(image, "masks", run)
+    state = fold(study.decisions())
     entries = mask_entries(study, image, run_shown)
     structures = dict.fromkeys(mask.structure for mask in entries if mask.annotator is not None)
     truths = dict.fromkeys(mask.structure for mask in entries if mask.annotator is None)
     masks = {name: read_masks(study, image, name, run_shown) for name in structures}
+    if run_shown is not None:
+        programs = {name: read_program_masks(study, image, name, run_shown) for name in structures}
+    else:
+        programs = {name: _of(state.programs, drawn) for name, drawn in masks.items()}
+        masks = {name: _of(drawn.keys() - state.programs, drawn) for name, drawn in masks.items()}
     return Scene(
         image=entry,
         path=study.locate(entry),
@@ -126,9 +137,14 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
         run=run_shown,
         result=result,
         votes={name: _votes(masks[name]) for name in structures},
-        settled=settled_of(study, fold(study.decisions()).regions(image)),
+        settled=settled_of(study, state.regions(image)),
         nothing={name: _nothing(name, masks) for name in structures},
+        programs=programs,
     )
+
+
+def _of(names: Set[str], masks: Mapping[str, MaskRecord]) -> dict[str, MaskRecord]:
+    return {name: mask for name, mask in masks.items() if name in names}
 
 
 def _nothing(structure: str, masks: Mapping[str, Mapping[str, MaskRecord]]) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ class SliceView(MasksPart):
     def go_to_structure(self) -> None:
         """Go to the middle of the structure, on the most disputed slice unless that is hidden."""
         scene, structure, consensus = self._session.scene, self._session.part, self._reviewing.consensus
-        records = [record for record in scene.masks.get(structure, {}).values() if record.values.size]
+        records = [record for record in scene.drawn(structure).values() if record.values.size]
         if consensus is None and not records:
             return
         at, row, column = _middle(records[0] if consensus is None else consensus)

@@ -77,7 +77,7 @@ class SurfaceModels(MasksPart):
         raters: Mapping[str, str] | None = None
         if not session.covered:
             numbers = self._document.numbers
-            raters = {name: rater_colour(numbers.get(name, 0)) for name in scene.masks.get(structure, {})}
+            raters = {name: rater_colour(numbers.get(name, 0)) for name in scene.drawn(structure)}
         request = (
             scene, structure, self._reviewing.edited, raters,
             self._maps.chosen, self._raters.current, self._raters.pair,
@@ -124,7 +124,7 @@ def _make_model(
         return None
     heat = None if raters is None else _heat_map(scene, structure, chosen, rater, pair)
     wireframes = []
-    masks = scene.masks.get(structure, {})
+    masks = scene.drawn(structure)
     for done, (name, colour) in enumerate((raters or {}).items()):
         step = part(watch, 0.5 + 0.5 * done / len(masks), 0.5 + 0.5 * (done + 1) / len(masks))
         record = masks[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from raterscope.app.workspaces.masks.scene import (
 from raterscope.text import count
 from raterscope.widgets.painting import rater_colour
 from raterscope.widgets.panels.region_panel import RegionEvidence, RegionVote
+from raterscope.widgets.panels.task_panel import PROGRAM
 from raterscope.widgets.tables.model_table import ModelRow
 from raterscope.widgets.tables.rater_table import RaterRow
 from raterscope.widgets.volume.scene import HeatMap, Outline, RegionBox
@@ -41,15 +43,19 @@ _CONSENSUS_WIDTH, _RATER_WIDTH, _CHOSEN_WIDTH = 2.2, 1.3, 2.0
 def outlines(
     scene: Scene, structure: str, consensus: Piece | None, numbers: Mapping[str, int], chosen: str | None
 ) -> list[Outline]:
-    """Return the raters' outlines in their colours, the consensus in white above them, the truth dashed."""
+    """Return the raters' outlines in their colours, the consensus in white above them.
+
+    Programs and the truth are dashed.
+    """
     outlines_drawn = []
-    for name, record in scene.masks.get(structure, {}).items():
+    programs = scene.programs.get(structure, {})
+    for name, record in scene.drawn(structure).items():
         if record.values.size:
-            number = numbers.get(name, 0)
+            number, is_program = numbers.get(name, 0), name in programs
             outlines_drawn.append(
                 Outline(
-                    name, name, rater_colour(number), record.values, record.origin,
-                    _CHOSEN_WIDTH if name == chosen else _RATER_WIDTH,
+                    name, f"{name}{PROGRAM}" if is_program else name, rater_colour(number), record.values,
+                    record.origin, _CHOSEN_WIDTH if name == chosen else _RATER_WIDTH, dashed=is_program,
                 )
             )  # fmt: skip
     truth = scene.truth.get(structure)
@@ -80,7 +86,7 @@ def rater_rows(
 ) -> list[RaterRow]:
     """Return a row for each rater: estimates of the model, and measures against the consensus.
 
-    Raters of the case who drew nothing of the structure are listed too.
+    Raters of the case who drew nothing of the structure are listed too, and then programs.
     """
     fusion, report = scene.fusion(structure), scene.report(structure)
     rows: list[RaterRow] = []
@@ -120,12 +126,37 @@ def rater_rows(
                  excluded_reason=excluded.get(name, ""), note=DREW_NOTHING)
         for name in nothing if name not in drawn
     ]  # fmt: skip
+    rows += _program_rows(scene, structure, numbers, excluded)
     names = {row.name for row in rows}
     rows += [
         RaterRow(numbers.get(name, 0), name, excluded=True, excluded_reason=reason)
         for name, reason in excluded.items()
         if name not in names and name in numbers and scene.run is not None and name in scene.run.excluded
     ]
+    return rows
+
+
+def _program_rows(
+    scene: Scene, structure: str, numbers: Mapping[str, int], excluded: Mapping[str, str]
+) -> list[RaterRow]:
+    """Return a row for each program: measures against the consensus, and how many raters it counts as."""
+    report = scene.report(structure)
+    weights = None if report is None else report.programs
+    rows = []
+    for name in scene.programs.get(structure, {}):
+        row = RaterRow(
+            numbers.get(name, 0), name, excluded=name in excluded, excluded_reason=excluded.get(name, ""),
+            note="program",
+        )  # fmt: skip
+        if report is not None and weights is not None and name in weights.names:
+            at = weights.names.index(name)
+            compared, near = report.programs_compared[at], float(weights.near[at])
+            row = replace(
+                row, dice=compared.dice, hausdorff95=compared.hausdorff_95, hausdorff=compared.hausdorff,
+                sensitivity=compared.sensitivity, specificity=compared.specificity,
+                counts_as=f"counts as {near:.1f} raters" if weights.used else "not used: no clear gain",
+            )  # fmt: skip
+        rows.append(row)
     return rows
 
 
@@ -280,7 +311,7 @@ def highest_tau(fusion: MaskFusion) -> float:
 
 def difference(scene: Scene, structure: str, first: str, second: str) -> HeatMap | None:
     """Return the difference of two raters: above 0 where only the first marks."""
-    masks = scene.masks.get(structure, {})
+    masks = scene.drawn(structure)
     if first not in masks or second not in masks or first == second:
         return None
     pair = [masks[first], masks[second]]
@@ -414,8 +445,10 @@ def _votes(
     inside = dispute.voxels()
     voxels = max(int(inside.sum()), 1)
     votes = []
-    for p, name in enumerate(names):
-        record = scene.masks[region.structure].get(name)
+    programs = scene.programs.get(region.structure, {})
+    drawn = scene.drawn(region.structure)
+    for p, name in enumerate((*names, *programs)):
+        record, is_program = drawn.get(name), p >= len(names)
         if record is None:
             continue
         marked = 0
@@ -433,9 +466,11 @@ def _votes(
                 values = values > 0.5
             marked = int(np.count_nonzero(np.logical_and(values, inside[in_region])))
         share = marked / voxels
-        away = dispute.away[p] if dispute.away else float("nan")
+        away = dispute.away[p] if dispute.away and not is_program else float("nan")
         if not dispute.away and p == dispute.leader:
             away = dispute.reach if p in dispute.beyond else -dispute.reach
         weight = dispute.weight if p == dispute.leader else float("nan")
-        votes.append(RegionVote(numbers.get(name, 0), name, share, away, weight, unit))
-    return tuple(sorted(votes, key=lambda vote: (-abs(np.nan_to_num(vote.distance_mm)), -vote.inside)))
+        votes.append(RegionVote(numbers.get(name, 0), name, share, away, weight, unit, is_program))
+    return tuple(
+        sorted(votes, key=lambda vote: (vote.program, -abs(np.nan_to_num(vote.distance_mm)), -vote.inside))
+    )

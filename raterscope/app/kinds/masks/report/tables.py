@@ -13,6 +13,7 @@ from raterscope.algorithms.annotators.similarity import RaterTree, cluster_rater
 from raterscope.algorithms.masks.calibration import LEVELS
 from raterscope.algorithms.masks.data import FloatArray
 from raterscope.algorithms.masks.disputes import Dispute, in_words
+from raterscope.algorithms.masks.fusion import Report
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.masks.annotators import BASES, CONSENSUS, agreements_of_runs, clusters_in_words
@@ -61,6 +62,11 @@ def raters_table(
     for p, name in enumerate(fusion.annotators):
         cell = _named(name, numbers, since=name in excluded, nothing=not figures.volumes[p])
         rows.append([cell, *(cells[p] for cells in columns.values())])
+    if report.programs is not None:
+        rows += [
+            _program_row(name, at, report, units, numbers, list(columns))
+            for at, name in enumerate(report.programs.names)
+        ]
     for name in figures.absent:
         rows.append([_named(name, numbers, nothing=True), *[NONE] * len(columns)])
     for name in figures.left_out:
@@ -78,6 +84,27 @@ def raters_table(
         f"spread: the standard deviation of that. Specificity is over the {_box(figures)}."
     )
     return Table("Raters against the consensus", ("Rater", *columns), rows, note)
+
+
+def _program_row(
+    name: str, at: int, report: Report, units: Units, numbers: Mapping[str, int], columns: Sequence[str]
+) -> list[Cell | str]:
+    """Compare a program with the consensus, and state how many raters it counts as."""
+    assert report.programs is not None
+    compared = report.programs_compared[at]
+    known = {
+        "Dice": share(compared.dice),
+        f"HD95, {units.length}": units.mm(compared.hausdorff_95),
+        f"HD, {units.length}": units.mm(compared.hausdorff),
+        "Sens.": share(compared.sensitivity),
+        "Spec.": share(compared.specificity),
+    }
+    counts = f"counts as {report.programs.near[at]:.1f} raters" if report.programs.used else "not used"
+    cell = _named(name, numbers)
+    return [
+        Cell(f"{cell.text} (program, {counts})", swatch=cell.swatch),
+        *(known.get(column, NONE) for column in columns),
+    ]
 
 
 def model_table(figures: StructureFigures, units: Units, numbers: Mapping[str, int]) -> Table | None:
