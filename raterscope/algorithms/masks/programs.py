@@ -16,7 +16,7 @@ c, o and k_i >= 0 have the highest posterior density given raters who are left o
 voxels: cases with a known true outline, and regions that the expert decided. If enough is known, only this
 counts. Each program has a k_i within the band in which raters differ, and a second elsewhere. The sum of all
 k_i is shrunk to 0, so that two copies of a program are worth what it is alone. A program that was made after
-one rater predicts this rater too well: a rater whom a program resembles twice as much as any other is not
+one rater predicts this rater too well: a rater that a program resembles twice as much as any other is not
 left out for a test, and a copy of a rater is not used.
 
 Programs are used only if they predict held-out cases, or parts of few cases, better than the raters alone do,
@@ -173,7 +173,7 @@ class Evidence:
     block: NDArray[np.int64]  # (N,): part of the case
     spread: float  # mm: standard deviation of the raters; NaN for a single rater
     side: float  # mm: of a pixel
-    imitated: tuple[str, ...]  # raters whom a program resembles too much
+    imitated: tuple[str, ...]  # raters that a program resembles too much
 
 
 def gather_evidence(
@@ -438,7 +438,7 @@ def _rows(cases: Sequence[Evidence], typical: float) -> tuple[_Rows, NDArray[np.
 
 
 def _resemblance(x: Float32Array, away: Float32Array) -> tuple[int, float]:
-    """Return the rater whom a program resembles most, and its distance as a share of that to the next."""
+    """Return the rater that a program resembles most, and its distance as a share of that to the next."""
     near = np.abs(x) < np.abs(away).max() / 2
     if len(away) < 2 or not near.any():
         return 0, 1.0
