@@ -204,9 +204,9 @@ def gather_evidence(
     spread = _spread(away, mean, clip)
     reach = _BAND * (spread if math.isfinite(spread) else _side(masks)) + _side(masks)
     near = np.abs(mean) < reach
-    for row in x:
+    for distance in x:
         with np.errstate(invalid="ignore"):
-            near |= (np.abs(row) < reach) | (np.sign(row) == -np.sign(mean))
+            near |= (np.abs(distance) < reach) | (np.sign(distance) == -np.sign(mean))
     known = np.full(cut.shape, OPEN, dtype=np.int8) if cut.known is None else cut.known.copy()
     if truth is not None:
         np.copyto(known, _into(truth, box, cut.shape), where=known == OPEN)
@@ -320,9 +320,9 @@ def combine(
         voxels = _Rows.alike(mean[block], away[block], people, scale)
         odds_after[block] = voxels.log_odds(after)
         change[block] = odds_after[block] - voxels.alone().log_odds(before)
-    free = np.isfinite(away).any(axis=1).reshape(cut.shape)
+    free: BoolArray = np.isfinite(away).any(axis=1).reshape(cut.shape)
     if cut.known is not None:
-        free &= cut.known == OPEN
+        free = free & (cut.known == OPEN)
     to, take = overlap(fusion.origin, fusion.shape, cut.origin, cut.shape)
     chance = fusion.probability[0].copy()
     odds = _log_odds(chance)
@@ -428,7 +428,7 @@ def _rows(cases: Sequence[Evidence], typical: float) -> tuple[_Rows, NDArray[np.
     columns: list[list[NDArray[Any]]] = []
     for case, own in zip(cases, parts, strict=True):
         usable = np.array([not known and name not in case.imitated for name in case.target] + [True])[case.of]
-        weight = np.full(len(usable), _CASE_VOXELS / max(1, np.count_nonzero(usable)))
+        weight = np.full(len(usable), _CASE_VOXELS / max(1, int(np.count_nonzero(usable))))
         scale = _another_spread(case.spread, case.raters, typical)
         values = (case.mean, case.away, case.raters, case.inside, weight, scale, own)
         columns.append([array[usable] for array in values])
@@ -479,7 +479,9 @@ def _sample(voxels: NDArray[np.int64]) -> NDArray[np.int64]:
 def _blocks(voxels: NDArray[np.int64], shape: tuple[int, int, int]) -> NDArray[np.int64]:
     """Cut the voxels of a case into `_PARTS` parts along the longest axis, equally many in each."""
     at = np.unravel_index(voxels, shape)[int(np.argmax(shape))]
-    edges = np.quantile(at, np.arange(1, _PARTS) / _PARTS) if len(at) else []
+    if not len(at):
+        return np.empty(0, dtype=np.int64)
+    edges = np.quantile(at, np.arange(1, _PARTS) / _PARTS)
     return np.searchsorted(edges, at, side="right").astype(np.int64)
 
 
