@@ -34,11 +34,14 @@ from raterscope.algorithms.labels.task_votes import (
     sort_by_task,
     task_spans,
 )
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Check, Watch, no_check, part, parts_of, run_parts, silent
 from raterscope.algorithms.settings import integer, number
 
 _TERMS = 1_000_000
 """Votes times classes times subtypes between two reports."""
+
+_AT_ONCE = 30_000
+"""Rates whose expectations are computed at once."""
 
 _MOST_ENTRIES = 100_000_000
 """Of the annotators' rates by subtype, and of the tasks' joint probabilities: 0.8 GB."""
@@ -221,7 +224,7 @@ def tempered_subtypes(
         add_counts(first, last, problem.by_task, result.joint, counts)
     problem.weigh(counts)
     voted = np.diff(votes.start) > 0
-    logs, rates, _ = _expected(problem, _sum_over(voted, result.joint), counts)
+    logs, rates, _ = _expected(problem, _sum_over(voted, result.joint), counts, no_check)
     answer, many = share.copy(), problem.votes_of_tasks
 
     def weigh(first: int, last: int) -> None:
@@ -328,8 +331,9 @@ def _run(
             add_counts(first, last, problem.by_task, joint, counts)
         problem.weigh(counts)
         watch(done, words)
-        logs, rates, bound = _expected(problem, _sum_over(voted, joint), counts)
-        parts = run_spans(spans, partial(update, logs, rates), partial(watch, done, words))
+        report = partial(watch, done, words)
+        logs, rates, bound = _expected(problem, _sum_over(voted, joint), counts, report)
+        parts = run_spans(spans, partial(update, logs, rates), report)
         updated = list(chain.from_iterable(parts))
         bound += sum(evidence for evidence, _ in updated)
         change = sum(moved for _, moved in updated)
@@ -349,15 +353,36 @@ def _sum_over(tasks: NDArray[np.bool_], joint: FloatArray) -> FloatArray:
 
 
 def _expected(
-    problem: _Problem, total: FloatArray, counts: FloatArray
+    problem: _Problem, total: FloatArray, counts: FloatArray, check: Check
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return the expected logarithms of shares and rates, and their part of the lower bound."""
     by_class = total.reshape(-1, problem.subtypes)
     share, bound = _dirichlet(problem.shares, by_class.sum(axis=1), axis=0)
     prior = np.full(by_class.shape, _SUBTYPE_STRENGTH / problem.subtypes)
     subtype, part_of = _dirichlet(prior, by_class, axis=1)
-    rates, rest = _dirichlet(problem.rates[None], counts, axis=1)
+    rates, rest = _expected_rates(problem.rates, counts, check)
     return (share[:, None] + subtype).ravel(), problem.weigh(rates), bound + part_of + rest
+
+
+def _expected_rates(prior: FloatArray, counts: FloatArray, check: Check) -> tuple[FloatArray, float]:
+    """Return what `_dirichlet` does along the outputs, (K, L, J M), for some annotators at a time."""
+    from scipy.special import digamma, gammaln
+
+    logs, terms = np.empty(counts.shape), np.empty(counts.shape)
+    rest = np.empty((len(counts), counts.shape[2]))
+    gamma, gamma_of_sum = gammaln(prior), gammaln(prior.sum(axis=0))
+
+    def fill(first: int, last: int) -> None:
+        seen, some, bound = counts[first:last], logs[first:last], terms[first:last]
+        alpha = prior + seen
+        total = alpha.sum(axis=1)
+        np.subtract(digamma(alpha), digamma(total)[:, None], out=some)
+        np.subtract(gammaln(alpha), gamma, out=bound)
+        bound -= seen * some
+        np.subtract(gammaln(total), gamma_of_sum, out=rest[first:last])
+
+    run_parts(fill, parts_of(len(counts), _AT_ONCE // prior.size), check)
+    return logs, float(terms.sum() - rest.sum())
 
 
 def _dirichlet(prior: FloatArray, counts: FloatArray, axis: int) -> tuple[FloatArray, float]:
