@@ -1,12 +1,13 @@
 """A real archive, started by the test."""
 
+import contextlib
 import json
+import random
 import shutil
 import socket
 import subprocess
 import time
 import urllib.request
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,17 @@ PLUGIN = Path("/usr/share/orthanc/plugins/libOrthancDicomWeb.so")
 
 
 def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    """Choose a port that no connection of another test takes before the archive does."""
+    ports = list(range(20_000, 32_000))  # below those that systems give to connections
+    random.shuffle(ports)
+    for port in ports:
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
-@contextmanager
+@contextlib.contextmanager
 def orthanc(folder, **settings):
     """Run an empty archive; its port of HTTP."""
     port = free_port()
