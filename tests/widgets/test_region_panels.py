@@ -126,14 +126,16 @@ def test_how_far_a_rater_draws_is_read_whole(panel):
     assert RegionVote(0, "a", 1.0, 123.4).direction() == "123 mm beyond"
 
 
-def test_the_list_of_raters_asks_for_their_room(panel):
+def test_the_list_of_raters_asks_for_their_room(panel, qtbot):
     lines = [RegionVote(number, f"rater {number}", 1.0) for number in range(7)]
-    panel.show()
     panel.show_region(region(votes=tuple(lines)))
-    QCoreApplication.sendPostedEvents()
-    panel.resize(360, panel.sizeHint().height())
-    QCoreApplication.sendPostedEvents()
-    assert panel._votes.verticalScrollBar().maximum() == 0
+
+    def has_room():
+        panel.resize(360, panel.sizeHint().height())
+        QCoreApplication.sendPostedEvents()
+        return panel._votes.verticalScrollBar().maximum() == 0
+
+    qtbot.waitUntil(has_room)
 
 
 def test_the_tool_in_use_is_lit(panel):
