@@ -27,6 +27,9 @@ from raterscope.algorithms.pairs.ranking import groups_of
 from raterscope.algorithms.progress import Watch, silent
 
 _MOST_TRIANGLES = 200_000
+_MOST_CELLS = 4_000_000
+"""Largest table of every two items in which comparisons are counted, as that is faster than sorting them."""
+
 _MOST_ITEMS = 3000
 _STEPS = 500
 _PRECISE = 1e-7
@@ -82,19 +85,19 @@ def consistency(pairs: Pairs, component: IndexArray, score: FloatArray, watch: W
 
 def _flows(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray, FloatArray]:
     """Return the compared pairs, the lower number first, with counts and the mean choice of it."""
-    from scipy.sparse import coo_array
-
     count = len(pairs.items)
     low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
     signed = np.where(pairs.left < pairs.right, pairs.choice, -pairs.choice)
-    tables = []
-    for value in (np.ones(len(pairs)), signed):
-        table = coo_array((value, (low, high)), shape=(count, count)).tocsr()
-        table.sum_duplicates()
-        tables.append(table)
-    counts, sums = tables
-    first = np.repeat(np.arange(count), np.diff(counts.indptr))
-    return first, counts.indices.astype(np.int64), counts.data, sums.data / counts.data
+    cell = low.astype(np.int64) * count + high
+    if count**2 > _MOST_CELLS:
+        compared, cell = np.unique(cell, return_inverse=True)
+        number = np.bincount(cell)
+    else:
+        number = np.bincount(cell, minlength=count**2)
+        compared = np.flatnonzero(number)
+    counts = number[number > 0].astype(np.float64)
+    first, second = np.divmod(compared, count)
+    return first, second, counts, np.bincount(cell, signed, len(number))[number > 0] / counts
 
 
 def _triangles(
