@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -52,13 +52,7 @@ class Watch(Protocol):
         """
 
 
-def silent(
-    fraction: float,
-    words: str,
-    *,
-    objective: float | None = None,
-    partial: Callable[[], object] | None = None,
-) -> None:
+def silent(fraction: float, words: str, **more: Any) -> None:
     """Ignore progress (the default watch)."""
 
 
@@ -79,14 +73,8 @@ def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
     75 % image 2: clustering
     """
 
-    def report(
-        fraction: float,
-        words: str,
-        *,
-        objective: float | None = None,
-        partial: Callable[[], object] | None = None,
-    ) -> None:
-        watch(start + (stop - start) * fraction, prefix + words, objective=objective, partial=partial)
+    def report(fraction: float, words: str, **more: Any) -> None:
+        watch(start + (stop - start) * fraction, prefix + words, **more)
 
     return report
 
@@ -114,16 +102,10 @@ def repeating(watch: Watch) -> tuple[Watch, Check]:
     """
     last = (0.0, "")
 
-    def report(
-        fraction: float,
-        words: str,
-        *,
-        objective: float | None = None,
-        partial: Callable[[], object] | None = None,
-    ) -> None:
+    def report(fraction: float, words: str, **more: Any) -> None:
         nonlocal last
         last = (fraction, words)
-        watch(fraction, words, objective=objective, partial=partial)
+        watch(fraction, words, **more)
 
     def check() -> None:
         watch(*last)
@@ -135,14 +117,9 @@ def wrapping(watch: Watch, wrap: Callable[[object], object]) -> Watch:
     """Return a watch that wraps partial results."""
 
     def report(
-        fraction: float,
-        words: str,
-        *,
-        objective: float | None = None,
-        partial: Callable[[], object] | None = None,
+        fraction: float, words: str, *, partial: Callable[[], object] | None = None, **more: Any
     ) -> None:
-        wrapped = None if partial is None else lambda: wrap(partial())
-        watch(fraction, words, objective=objective, partial=wrapped)
+        watch(fraction, words, partial=None if partial is None else lambda: wrap(partial()), **more)
 
     return report
 
@@ -150,13 +127,7 @@ def wrapping(watch: Watch, wrap: Callable[[object], object]) -> Watch:
 def without_partials(watch: Watch) -> Watch:
     """Return a watch without partial results, for steps whose partial results are not useful."""
 
-    def report(
-        fraction: float,
-        words: str,
-        *,
-        objective: float | None = None,
-        partial: Callable[[], object] | None = None,  # noqa: ARG001 - as every watch takes it
-    ) -> None:
+    def report(fraction: float, words: str, *, objective: float | None = None, **_more: Any) -> None:
         watch(fraction, words, objective=objective)
 
     return report
@@ -165,13 +136,7 @@ def without_partials(watch: Watch) -> Watch:
 def watch_until(stopped: threading.Event) -> Watch:
     """Return a watch for other threads, which raises `Cancelled` after the event."""
 
-    def watch(
-        fraction: float,  # noqa: ARG001
-        words: str,  # noqa: ARG001
-        *,
-        objective: float | None = None,  # noqa: ARG001
-        partial: Callable[[], object] | None = None,  # noqa: ARG001
-    ) -> None:
+    def watch(fraction: float, words: str, **_more: Any) -> None:  # noqa: ARG001 - as of every watch
         if stopped.is_set():
             raise Cancelled
 

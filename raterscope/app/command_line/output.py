@@ -54,14 +54,7 @@ class ProgressLine:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
 
-    def __call__(
-        self,
-        fraction: float,
-        words: str,
-        *,
-        objective: float | None = None,  # noqa: ARG002 - a terminal shows no curves
-        partial: Callable[[], object] | None = None,  # noqa: ARG002 - nor a partial result
-    ) -> None:
+    def __call__(self, fraction: float, words: str, **_more: Any) -> None:
         """Draw, at most ten times a second."""
         time_now = time.monotonic()
         if self._stream is None or time_now - self._drawn < _EVERY:

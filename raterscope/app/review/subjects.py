@@ -24,6 +24,14 @@ MOST_POINTS = 10_000
 _FEWEST = {"length": 2, "area": 3}
 
 
+class CompleteSubject:
+    """Subject whose fields are sufficient for each of its verbs."""
+
+    def refuse(self, _verb: str) -> str | None:
+        """Name the missing field for a verb; None if complete."""
+        return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScaleSubject:
     """Scale of an image: set it, or return to the file's."""
@@ -58,7 +66,7 @@ class ScaleSubject:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShapeSubject:
+class ShapeSubject(CompleteSubject):
     """A measured line or outline on an image: add, move, reshape or delete it.
 
     "move" shifts the whole shape, "reshape" some of its points. Both contain the new shape.
@@ -80,17 +88,13 @@ class ShapeSubject:
         if not all(math.isfinite(value) for point in self.points for value in point):
             raise ValueError("a point of a shape is not finite; expected finite numbers.")
 
-    def refuse(self, _verb: str) -> str | None:
-        """Name the missing field for a verb; None if complete."""
-        return None
-
     def in_words(self, verb: str) -> str:
         """Describe the decision: "measure area 3"."""
         return f"{verb} {self.shape} {self.number}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountingSubject:
+class CountingSubject(CompleteSubject):
     """Basis of parasite counts: counted cells, their density, or the film's thickness."""
 
     kind: ClassVar[str] = "clicks"
@@ -111,10 +115,6 @@ class CountingSubject:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"{name} of {value}; expected a number above 0.")
-
-    def refuse(self, _verb: str) -> str | None:
-        """Name the missing field for a verb; None if complete."""
-        return None
 
     def in_words(self, _verb: str) -> str:
         """Describe what was counted: "count 200 leukocytes, all images"."""
@@ -229,7 +229,7 @@ class SpotsSubject:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageSubject:
+class ImageSubject(CompleteSubject):
     """An image of clicks: set or remove its flag or control mark.
 
     A positive control is known to hold structures, a negative one to hold none.
@@ -241,10 +241,6 @@ class ImageSubject:
 
     name: str  # name of the image
 
-    def refuse(self, _verb: str) -> str | None:
-        """Name the missing field for a verb; None if complete."""
-        return None
-
     def in_words(self, verb: str) -> str:
         """Describe the decision: "flag the image", "mark as negative control"."""
         if verb == "uncontrol":
@@ -253,7 +249,7 @@ class ImageSubject:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightSubject:
+class WeightSubject(CompleteSubject):
     """Down-weight the decision's annotators in all kinds."""
 
     kind: ClassVar[str] = "clicks"
@@ -265,10 +261,6 @@ class WeightSubject:
     def __post_init__(self) -> None:
         if not 0 < self.weight < 1:
             raise ValueError(f"a weight of {self.weight}; expected a number above 0 and below 1.")
-
-    def refuse(self, _verb: str) -> str | None:
-        """Name the missing field for a verb; None if complete."""
-        return None
 
     def in_words(self, _verb: str) -> str:
         """Describe how they are weighted: "at ½"."""
@@ -387,7 +379,7 @@ class GoldSubject:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BiasSubject:
+class BiasSubject(CompleteSubject):
     """An annotator of pairs: flag or clear position bias, skip, or reopen for another decision."""
 
     kind: ClassVar[str] = "pairs"
@@ -396,17 +388,13 @@ class BiasSubject:
 
     annotator: str
 
-    def refuse(self, _verb: str) -> str | None:
-        """Name the missing field for a verb; None if complete."""
-        return None
-
     def in_words(self, verb: str) -> str:
         """Describe the decision: "flag annotator 70"."""
         return f"{verb} annotator {self.annotator}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupsSubject:
+class GroupsSubject(CompleteSubject):
     """Groups of all images, such as patients or slides; they replace those before."""
 
     kind: ClassVar[str] = ""  # images are of clicks or masks
@@ -415,10 +403,6 @@ class GroupsSubject:
     everywhere: ClassVar[bool] = True
 
     groups: dict[str, tuple[int, ...]]  # numbers of the images in the study; empty for no groups
-
-    def refuse(self, _verb: str) -> str | None:
-        """Name the missing field for a verb; None if complete."""
-        return None
 
     def in_words(self, _verb: str) -> str:
         """Describe the decision: "group 12 images in 3 groups"."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,16 +116,10 @@ def _with_case_words(watch: Watch, done: int, cases: int) -> Watch:
     """Return a watch that reports the number of the case."""
     step = part(watch, done / cases, (done + 1) / cases)
 
-    def tell(
-        fraction: float,
-        words: str,  # noqa: ARG001 - as every watch takes it
-        *,
-        objective: float | None = None,
-        partial: Callable[[], object] | None = None,
-    ) -> None:
-        step(fraction, f"measuring case {done + 1} of {cases}", objective=objective, partial=partial)
+    def report(fraction: float, words: str, **more: Any) -> None:  # noqa: ARG001 - as of every watch
+        step(fraction, f"measuring case {done + 1} of {cases}", **more)
 
-    return tell
+    return report
 
 
 def make_plan(runs: Sequence[int], study: Study, watch: Watch) -> Plan:
