@@ -79,6 +79,9 @@ class ServiceForm(QFormLayout):
         return self.address.text().strip(), self.certificates.text().strip()
 
 
+NOT_SEARCHED = "Enter the address, then press Search to list series."
+
+
 class PacsFetchDialog(QDialog):
     """Dialog to search and choose series; open it with ``open()`` and read `chosen` when accepted.
 
@@ -101,7 +104,7 @@ class PacsFetchDialog(QDialog):
         }
         self.search = QPushButton("Search")
         self.search.clicked.connect(self._search)
-        self.message = plain_label("", wrap=True, selectable=True)
+        self.message = plain_label(NOT_SEARCHED, "second", wrap=True, selectable=True)
         self._model: TextRowsModel[Any] = TextRowsModel(COLUMNS, "Patient", self, falling=False)
         self.table = row_view(self._model, QStyledItemDelegate(), "Series")
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)

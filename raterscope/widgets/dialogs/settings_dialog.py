@@ -77,13 +77,22 @@ class KeyTable(QWidget):
         self.editor.setAccessibleName("New key of the selected command")
         self.reset, self.reset_all = QPushButton("Reset"), QPushButton("Reset all")
         self._problem = plain_label("", "second", wrap=True)
+        self._nothing = plain_label("No matches", "second")
+        self._nothing.hide()
         for button in (self.reset, self.reset_all):
             button.setAutoDefault(False)
         keys = horizontal(
             plain_label("New key"), (self.editor, 1), self.reset, STRETCH, self.reset_all, spacing=8
         )
         vertical(
-            self.line, (self.table, 1), keys, self._problem, inside=self, margins=(0, 12, 0, 0), spacing=8
+            self.line,
+            self._nothing,
+            (self.table, 1),
+            keys,
+            self._problem,
+            inside=self,
+            margins=(0, 12, 0, 0),
+            spacing=8,
         )
         self.line.textChanged.connect(self._find)
         self.table.currentCellChanged.connect(self._on_row)
@@ -125,6 +134,10 @@ class KeyTable(QWidget):
         for row, binding in enumerate(self._bindings):
             words = f"{binding.words} {binding.where} {', '.join(self._keys[binding.command])}"
             self.table.setRowHidden(row, text.casefold().strip() not in words.casefold())
+        listed = [row for row in range(len(self._bindings)) if not self.table.isRowHidden(row)]
+        if self.table.currentRow() not in listed:  # the key of a command out of sight is not changed
+            self.table.setCurrentCell(listed[0] if listed else -1, 0)
+        self._nothing.setVisible(not listed)
 
     def _selected(self) -> KeyBinding | None:
         row = self.table.currentRow()

@@ -68,6 +68,12 @@ def test_the_list_is_searched_and_unreadable_settings_are_ignored(fused, qtbot):
     keys.line.setText("palette")
     shown = [row for row in range(keys.table.rowCount()) if not keys.table.isRowHidden(row)]
     assert [keys.table.item(row, 0).text() for row in shown] == ["Command palette"]
+    assert keys.table.currentRow() == shown[0]
+    keys.line.setText("no such command")
+    assert not keys.editor.isEnabled()
+    assert keys._nothing.isVisibleTo(keys)
+    keys.line.setText("")
+    assert not keys._nothing.isVisibleTo(keys)
     dialog.reject()
 
 

@@ -116,6 +116,7 @@ def test_no_connection_is_opened_before_search_is_pressed(window, qtbot, monkeyp
     monkeypatch.setattr("raterscope.app.window.pacs.connect", lambda *service: calls.append(service))
     dialog = ask(window, qtbot, "http://127.0.0.1:9/dicom-web")
     idle(window, qtbot)
+    assert "press Search" in dialog.message.text()
     dialog.reject()
     assert not calls
 
