@@ -98,7 +98,7 @@ class _VoteKind(LineKind[RegionVote]):
         sample = QRectF(box.left(), box.top(), 18, box.height())
         paint_rater(painter, sample, line.number)
         name = QRectF(box.left() + 26, box.top(), right - VERDICT - SHARE - box.left() - 34, box.height())
-        paint_words(painter, name, line.title, palette.text, elide=Qt.TextElideMode.ElideMiddle)
+        paint_words(painter, name, line.name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
         share = QRectF(right - VERDICT - SHARE, box.top(), SHARE, box.height())
         inside = line.inside >= 0.5
         tone = palette.text if inside else palette.third
@@ -106,7 +106,8 @@ class _VoteKind(LineKind[RegionVote]):
         hue = readable(rater_colour(line.number)).name()
         paint_bar(painter, QRectF(share.left() + 54, box.center().y() - 3, 32, 6), line.inside, hue)
         room = QRectF(right - VERDICT, box.top(), VERDICT, box.height())
-        paint_words(painter, room, line.direction(), palette.second, side=Qt.AlignmentFlag.AlignRight)
+        words = "program" if line.program else line.direction()
+        paint_words(painter, room, words, palette.second, side=Qt.AlignmentFlag.AlignRight)
 
 
 NARROWEST = 336
@@ -195,8 +196,9 @@ class RegionPanel(QWidget):
         theme.set_role(self._number, f"number-{tone}")
         self._unit.setText(f"{evidence.unit} disputed")
         self._place.setText(evidence.position)
-        inside = sum(vote.inside >= 0.5 for vote in evidence.votes)
-        self._tally.setText(f"{inside} of {count(len(evidence.votes), 'rater')} include it")
+        raters = [vote for vote in evidence.votes if not vote.program]
+        inside = sum(vote.inside >= 0.5 for vote in raters)
+        self._tally.setText(f"{inside} of {count(len(raters), 'rater')} include it")
         self._sentence.setText(evidence.sentence)
         self._sentence.setVisible(bool(evidence.sentence))
         self._votes.set_lines(evidence.votes)

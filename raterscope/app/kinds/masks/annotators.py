@@ -179,7 +179,7 @@ def courses(study: Study, names: Collection[str], watch: Watch) -> Sequence[Cour
     return [
         Course("masks", measure, tuple(places), "case", table[:, at])
         for at, measure in enumerate(_measures("mm" if calibrated else "px"))
-        if places
+        if np.isfinite(table[:, at, 0]).any()
     ]
 
 

@@ -328,7 +328,7 @@ class Exclusion(MasksPart):
     def _on_gathered(self, name: str, fused: FusedCase | None) -> None:
         if self._dialog is None:
             return
-        if fused is None or not any(name in raters for raters in fused.case.records.values()):
+        if fused is None or not any(fused.drew(structure, (name,)) for structure in fused.case.records):
             self._dialog.panel.show_unknown(NOT_IN_RUN)
             return
         job = self._jobs.start("Fusing without a rater", partial(fuse_without, fused, (name,)))
