@@ -36,6 +36,9 @@ STOPPED = "Stopped by you."
 ASKS = "The meaning of its columns is unknown."
 
 
+WITHOUT_PROGRAMS = "Marked programs take no part in watching; Fuse (F5) uses them."
+
+
 class LiveWatch(QObject):
     """Watch of one source, one step at a time: read, store, fuse, keep."""
 
@@ -134,7 +137,9 @@ class LiveWatch(QObject):
             self.changed.emit()
             self.columns_unknown.emit(following.wish, growth)
             return
-        words = " ".join(growth.notices)
+        contents = self._document.contents
+        programs = contents.review.programs if contents else ()
+        words = " ".join((*growth.notices, *([WITHOUT_PROGRAMS] if programs else [])))
         if words and words != self.notice:
             self.noticed.emit(words)
         self.notice = words

@@ -12,6 +12,7 @@ from raterscope.algorithms.clicks.stopping import count_changes
 from raterscope.app import importing
 from raterscope.app.kinds.clicks.live_source import LiveSource, WatchRequest
 from raterscope.app.kinds.clicks.live_watching import WatchPlan
+from raterscope.app.review import Decision
 from raterscope.app.study import Study, streams
 from raterscope.app.workspaces.clicks.spots import Settling, Summary
 from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog
@@ -155,6 +156,15 @@ def test_an_unknown_image_is_reported_and_nothing_is_lost(waiting, qtbot, tmp_pa
     waiting.workspace.stream.resume_requested.emit()
     live = stream_of(waiting).live
     qtbot.waitUntil(lambda: live.following is not None and len(live.following.watched) == 1, timeout=LONG)
+
+
+def test_watching_says_that_marked_programs_take_no_part(waiting, qtbot, tmp_path):
+    waiting.document.record(Decision(verb="program", annotators=("volunteer 0",)))
+    qtbot.waitUntil(lambda: bool(waiting.document.contents.review.programs))
+    append(tmp_path / "clicks.csv", HEADER + visit(0, "one.png") + visit(1, "one.png"))
+    stream_of(waiting).watch(tmp_path / "clicks.csv")
+    wait_for(waiting, qtbot, 1)
+    assert "Marked programs take no part" in stream_of(waiting).live.notice
 
 
 def test_closing_the_study_leaves_the_watch_in_peace(waiting, qtbot, tmp_path, images_only):
