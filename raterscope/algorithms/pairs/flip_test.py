@@ -35,7 +35,7 @@ from raterscope.algorithms.pairs.choice_model import (
 )
 from raterscope.algorithms.pairs.data import FloatArray, Pairs
 from raterscope.algorithms.pairs.ranking import starts_of, sum_by_owner, sum_sorted
-from raterscope.algorithms.progress import Watch, no_check, part, run_parts, silent
+from raterscope.algorithms.progress import Watch, part, silent
 
 _STEPS = 40
 _FARTHEST = 60.0
@@ -100,8 +100,9 @@ def _tilted_sums(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Sum means and variances of choices tilted by t, and the cumulants if wanted; (p,) each."""
     first, second, cumulant = np.zeros((3, len(t)))
-
-    def fill(begin: int, end: int) -> None:
+    begin = 0
+    while begin < len(t):
+        end = max(begin + 1, int(np.searchsorted(start, start[begin] + _ROWS, side="right")) - 1)
         owners, rows = slice(begin, end), slice(start[begin], start[end])
         bounds = start[begin : end + 1] - start[begin]
         likely, m, repeated = chance[rows], mean[rows], np.repeat(t[owners], np.diff(bounds))
@@ -111,19 +112,8 @@ def _tilted_sums(
         second[owners] = sum_sorted(bounds, 4 * tilted * (1 - tilted))
         if cumulants:
             cumulant[owners] = sum_sorted(bounds, np.log(total) + repeated * (1 - m))
-
-    run_parts(fill, _blocks(start), no_check)
-    return first, second, cumulant
-
-
-def _blocks(start: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Divide annotators into blocks of about `_ROWS` choices."""
-    blocks, begin = [], 0
-    while begin < len(start) - 1:
-        end = max(begin + 1, int(np.searchsorted(start, start[begin] + _ROWS, side="right")) - 1)
-        blocks.append((begin, end))
         begin = end
-    return blocks
+    return first, second, cumulant
 
 
 _LEVEL = 0.95
