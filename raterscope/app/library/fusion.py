@@ -37,6 +37,7 @@ from raterscope.app.kinds.labels.runs import fuse_inputs as fuse_questions
 from raterscope.app.kinds.masks.case import Answer as MaskAnswer
 from raterscope.app.kinds.masks.case import Case
 from raterscope.app.kinds.masks.case import Inputs as MaskInputs
+from raterscope.app.kinds.masks.programs import with_programs
 from raterscope.app.kinds.masks.runs import fuse_inputs as fuse_cases
 from raterscope.app.kinds.pairs.command import notices_of as pair_notices
 from raterscope.app.kinds.pairs.imports import group_by_question as group_pairs
@@ -128,6 +129,7 @@ def fuse_masks(
     *,
     spacing: Sequence[float] | None = None,
     algorithm: str | None = None,
+    programs: Sequence[str] = (),
     **settings: object,
 ) -> MaskResult:
     """Find the consensus of several annotators' masks of one image or volume.
@@ -142,6 +144,9 @@ def fuse_masks(
         Without it lengths are in pixels.
     algorithm : str, optional
         By default the recommended one. `raterscope fuse masks --list-settings` lists all.
+    programs : sequence of str, optional
+        Names of annotators that are programs. The others are fused alone; their consensus is combined with
+        the programs as far as these predict the others.
     **settings
         Settings of the algorithm.
 
@@ -170,7 +175,8 @@ def fuse_masks(
     with plain_errors():
         plan = MaskPlan.make(algorithm, _texts(settings))
         case, layout = _case_of(masks, spacing)
-        answer = fuse_cases(MaskInputs({case.name: 0}, {case.name: case}), plan)
+        cases = with_programs({case.name: case}, programs)
+        answer = fuse_cases(MaskInputs({case.name: 0}, cases, programs=tuple(sorted(programs))), plan)
     _refuse_failure(answer.outcomes)
     return mask_result(answer, {case.name: layout})
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
+import raterscope as rs
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import silent
@@ -205,6 +206,16 @@ def test_fusing_files_takes_programs_by_name(tmp_path, capsys):
     assert "there is no annotator vnet to use as a program" in capsys.readouterr().err
     assert command(*fuse, *RATERS, "unet", "-o", tmp_path / "no") != 0
     assert "only masks of programs" in capsys.readouterr().err
+
+
+def test_the_library_takes_programs_by_name():
+    masks, chance = drawn(4)
+    result = rs.fuse_masks({**masks, "unet": chance}, programs=["unet"])
+    frame = result.to_frame("annotators")
+    assert frame["annotator"].tolist() == [*RATERS, "unet"]
+    assert [int(value) for value in frame["program"]] == [0, 0, 0, 1]
+    with pytest.raises(rs.DataError, match="no annotator vnet to use as a program"):
+        rs.fuse_masks(masks, programs=["vnet"])
 
 
 def test_import_marks_a_program(tmp_path, capsys):
