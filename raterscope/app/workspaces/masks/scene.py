@@ -388,7 +388,8 @@ def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[in
         structures = case.get("structures", [])
         if number is not None and study.has_new_names:
             structures = _present(study, study.runs.get(number), entry.id, structures)
-        summaries[entry.id] = (len(raters.get(entry.id, ())), unit_of(entry.lattice), number, structures)
+        names = frozenset(raters.get(entry.id, ()))
+        summaries[entry.id] = (names, unit_of(entry.lattice), number, structures)
     return summaries
 
 
@@ -408,7 +409,8 @@ def summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
 def _summarize(image: int, result: Any, state: ReviewState) -> CaseSummary:
     if result is None:
         return CaseSummary(0, False, 0, 0, 0.0)
-    raters, unit, run, structures = result
+    names, unit, run, structures = result
+    raters = len(names - state.programs)
     if run is None:
         return CaseSummary(raters, False, 0, 0, 0.0, unit)
     decided = state.regions(image)

@@ -13,10 +13,10 @@ from raterscope.algorithms.progress import silent
 from raterscope.app.kinds.masks.annotators import agreement, evidence, preview
 from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.kinds.masks.variability import measure_differences, measure_variability
-from raterscope.app.review import Decision
+from raterscope.app.review import Decision, fold
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
-from raterscope.app.workspaces.masks.scene import read_scene
+from raterscope.app.workspaces.masks.scene import read_scene, read_summaries, summarize
 from raterscope.app.workspaces.masks.view import outlines, rater_rows
 from tests.app.commands import run as command
 from tests.app.kinds.masks.made import write
@@ -116,6 +116,12 @@ def test_a_program_is_no_person_in_agreement_and_variability(study):
     with_program = agreement(study, (), silent)[0].alpha
     study.record(Decision(verb="exclude", annotators=("unet",)))
     assert agreement(study, (), silent)[0].alpha == with_program
+
+
+def test_the_queue_counts_no_program_as_a_rater(study):
+    image = study.images()[1].id
+    summaries = read_summaries([image], study, silent)
+    assert summarize(image, summaries[image], fold(study.decisions())).raters == 3
 
 
 def test_undo_makes_it_a_rater_again(study):
