@@ -369,6 +369,11 @@ class WindowControl(QObject):
         """Modality of the volume; "CT" also if only its values look like that."""
         return self._choice.modality
 
+    @property
+    def possible(self) -> bool:
+        """Whether the volume has grey values, and so a window."""
+        return bool(self._choice.offered)
+
     def offer(self, values: NDArray[np.generic] | None, modality: str, window: Window | None) -> None:
         """Offer the windows of a volume, and show the one chosen before, or the usual one."""
         first = self._choice.offer(values, modality, window)

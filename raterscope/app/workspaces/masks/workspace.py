@@ -156,7 +156,7 @@ class MasksWorkspace(MasksScreen):
             ("Copy to the next slice", "N", partial(self.editing.copy_slice, 1)),
             ("Copy to the previous slice", "Shift+N", partial(self.editing.copy_slice, -1)),
             ("Next map", "D", self.maps.next_map),
-            ("Window width and level", "W", self.volume.type_window),
+            ("Window width and level", "W", self._type_window),
             ("Show or hide the crosshair", "C", self.volume.toggle_cross_hair),
             ("Next layout of the views", "L", self.volume.next_layout),
             ("Maximum intensity projection", "M", self.volume.next_slab),
@@ -419,6 +419,11 @@ class MasksWorkspace(MasksScreen):
         self.slice_view.show_edited()
         if chosen != "look":
             self.volume.setFocus()
+
+    def _type_window(self) -> None:
+        if not self.volume.windows.possible:
+            self.message.emit("There is no window to set: no grey values are loaded.")
+        self.volume.type_window()
 
     def _describe(self) -> None:
         self.structure_coding.start(self.core.item, self.session.part)

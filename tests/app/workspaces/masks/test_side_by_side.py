@@ -153,6 +153,14 @@ def test_empty_masks_are_not_compared(window, qtbot, masks_study):
     assert "needs two masks" in opened.status.message
 
 
+def test_a_case_of_masks_alone_is_compared_and_has_no_window(two_runs, qtbot):
+    go_to(two_runs, qtbot, "second")
+    compare(two_runs, qtbot)
+    assert titles(two_runs)[0].startswith("run 2: majority")
+    key(two_runs, qtbot, "W")
+    assert two_runs.status.message == "There is no window to set: no grey values are loaded."
+
+
 def test_a_picture_of_a_slice_names_both_sides(two_runs, qtbot):
     compare(two_runs, qtbot)
     view, scene = two_runs.workspace.volume.view("axial"), two_runs.workspace.volume._scene
