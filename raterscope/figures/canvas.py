@@ -196,7 +196,7 @@ class PixelCanvas(Canvas):
 
     @contextmanager
     def clipped(self, upper_left: Point, lower_right: Point) -> Iterator[None]:
-        """Draw what lies outside a rectangle along its edge, within the context."""
+        """Draw marks outside a rectangle along its edge, within the context."""
         before, self._clip = self._clip, (upper_left, lower_right)
         try:
             yield

@@ -171,7 +171,7 @@ class DensityLayer:
         return self._at(scale).highest if self._levels else 0.0
 
     def paint(self, painter: QPainter, scale: float, rect: QRectF) -> None:
-        """Paint what lies in `rect`."""
+        """Paint the part in `rect`."""
         if self._levels:
             level = self._at(scale)
             draw_part(painter, level.picture, level.box, scale, rect, smooth=True)
@@ -299,7 +299,7 @@ class CrowdLayer(QObject):
         return self._clicks.of(annotator, QRectF(left, top, right - left, bottom - top))
 
     def paint(self, painter: QPainter, scale: float, rect: QRectF, *, clicks: bool, density: bool) -> None:
-        """Paint what lies in `rect`: the clicks, if requested, and their density, if requested or needed."""
+        """Paint the clicks in `rect`, if requested, and their density, if requested or needed."""
         if density or (clicks and self.as_density):
             self._density.paint(painter, scale, rect)
         if clicks and not self.as_density:

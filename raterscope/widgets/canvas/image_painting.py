@@ -240,7 +240,7 @@ class WholePicture:
         return self._levels[level].scaled(width, height, Qt.AspectRatioMode.IgnoreAspectRatio, smooth)
 
     def paint(self, painter: QPainter, scale: float, rect: QRectF, enlarged: float, *, smooth: bool) -> None:
-        """Paint what lies in `rect`, `scale` units of the painter for one of the image's."""
+        """Paint the part in `rect`, `scale` units of the painter for one of the image's."""
         draw_part(painter, self._levels[self._level(enlarged)], self._extent, scale, rect, smooth=smooth)
 
     def _level(self, enlarged: float) -> int:
@@ -311,7 +311,7 @@ class TiledPicture:
         return QRectF(left, top, right - left, bottom - top)
 
     def paint(self, painter: QPainter, scale: float, rect: QRectF, enlarged: float, *, smooth: bool) -> None:
-        """Paint what lies in `rect`, `scale` units of the painter for one of the image's."""
+        """Paint the part in `rect`, `scale` units of the painter for one of the image's."""
         level = self._level(enlarged)
         visible = (rect.left(), rect.top(), rect.right(), rect.bottom())
         parts: dict[Key, QRectF] = {}
@@ -418,7 +418,7 @@ class ImageLayer(QObject):
         return None if self._picture is None else self._picture.thumbnail(width, height)
 
     def paint(self, painter: QPainter, scale: float, rect: QRectF, *, quickly: bool = False) -> None:
-        """Paint what lies in `rect`; quickly, pixels are not smoothed."""
+        """Paint the part in `rect`; quickly, pixels are not smoothed."""
         left, top, right, bottom = self.extent
         area = QRectF(left * scale, top * scale, (right - left) * scale, (bottom - top) * scale)
         if self._picture is None or self.by_tiles:

@@ -451,7 +451,7 @@ def _paint_cross(painter: QPainter, position: QPointF) -> None:
 
 
 def _paint_hint(painter: QPainter, viewport: Viewport, words: str) -> None:
-    """Paint what to do, above what stands on the lower edge."""
+    """Paint the hint, above the marks at the lower edge."""
     painter.save()
     frame = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font())

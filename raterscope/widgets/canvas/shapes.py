@@ -33,15 +33,15 @@ from raterscope.widgets.canvas.viewport import Viewport
 Points = NDArray[np.float64]
 
 REACH = 10.0
-"""Pixels of the screen from a grip within which it is taken hold of."""
+"""Largest distance from a grip at which a press grabs it, in pixels of the screen."""
 
 NEAR = 6.0
-"""Pixels of the screen from a line within which it is."""
+"""Largest distance from a line at which a press is on it, in pixels of the screen."""
 
 FAR_STEP = 10
 """Pixels of the image that an arrow with Shift moves a shape; without, one."""
 
-_WAYS = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)}
+_MOVES = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)}
 _STEPS = {Qt.Key.Key_Period: 1, Qt.Key.Key_Comma: -1}
 
 
@@ -110,7 +110,7 @@ class Shapes(QObject):
         self._canvas.update()
 
     def select(self, key: Hashable) -> None:
-        """Show one of them stronger, with what it can be held by; None shows none so."""
+        """Select a shape, which then shows its grips; None selects none."""
         if key != self._selected:
             self._finish()
             self._forget()
@@ -227,7 +227,7 @@ class Shapes(QObject):
         if isinstance(event, QKeyEvent) and kind == QEvent.Type.KeyPress:
             return self._on_key(event)
         if isinstance(event, QKeyEvent) and kind == QEvent.Type.KeyRelease and self._nudged:
-            if event.key() in _WAYS and not event.isAutoRepeat():
+            if event.key() in _MOVES and not event.isAutoRepeat():
                 self._finish()
             return True
         return False
@@ -307,9 +307,9 @@ class Shapes(QObject):
             return True
         if self._pressed is not None or not within([mark], self._canvas.viewport.visible):
             return False
-        if key in _WAYS:
+        if key in _MOVES:
             step = FAR_STEP if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
-            self._draft = self._moved(mark, np.array(_WAYS[Qt.Key(key)], dtype=float) * step)
+            self._draft = self._moved(mark, np.array(_MOVES[Qt.Key(key)], dtype=float) * step)
             self._nudged = True
         elif key in _STEPS:
             stops = [None, *self._grips(mark)]

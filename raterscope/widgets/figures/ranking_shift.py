@@ -332,7 +332,7 @@ MODES = {
 
 
 class RankingShift(FigurePanel):
-    """The rows with what stands above them: which item is chosen, how many swap, how they are drawn."""
+    """Rows of the ranking with a header: the chosen item, the number of swaps, and the legend."""
 
     item_chosen = Signal(int)
     # the item chosen before and the one that was added, or the two whose lines cross

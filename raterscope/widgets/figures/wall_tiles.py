@@ -364,7 +364,7 @@ class WallTiles(QAbstractScrollArea):
                 paint_focus_frame(painter, QRectF(QRect(QPoint(), self.room())), theme.current())
 
     def paint(self, painter: QPainter, top: int, bottom: int) -> None:
-        """Paint what lies between two heights of the room."""
+        """Paint the tiles between two heights."""
         painter.fillRect(0, top, self.room().width() + 1, bottom - top + 1, QColor(theme.current().window))
         grid = self._grid()
         begin = MARGIN - self.verticalScrollBar().value()

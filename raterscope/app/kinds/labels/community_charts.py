@@ -39,7 +39,7 @@ SHARES = (0.2, 0.4, 0.6, 0.8)
 """The moments before the last: shares of each annotator's history."""
 
 PARTS = 3
-"""So many moments of common tasks, each with as many votes more."""
+"""Number of moments of common tasks, with equal numbers of votes between them."""
 
 DAY = 86400.0
 
@@ -105,7 +105,7 @@ def follow_communities(
         moments, titles, caption = _moments_by_behaviour(labels, fusion, last, watch)
     else:
         moments, titles, caption = _moments_by_tasks(labels, fusion, mean, last, watch)
-    # Behaviour says which community goes on where that is what they are of; else it is alike for all.
+    # Communities by common tasks are matched by their members alone.
     matched = (
         moments
         if groups.basis == "behaviour"

@@ -49,7 +49,7 @@ _RATERS = (
     SimulatedRater("rater 7", bias=0.1),
 )
 _SCHOOL = ("rater 5", "rater 6", "rater 7")
-"""They count what lies ambiguously beside the structure as a part of it."""
+"""They count ambiguous tissue beside the structure as part of it."""
 
 _CASES = (
     ("prostate", 3, False), ("prostate", 4, True), ("prostate", 1, False), ("prostate", 5, False),
