@@ -156,6 +156,12 @@ def summary_of(answer: Answer, seconds: float) -> Iterator[str]:
         f"fused by {answer.plan.algorithm} in {seconds:.1f} s"
     )
     results = list(answer.fusions.items())
+    every = [report.programs for _, result in results for report in result.reports]
+    weights = [programs for programs in every if programs is not None]
+    if weights:
+        names = dict.fromkeys(name for programs in weights for name in programs.names)
+        used = "combined with the consensus" if any(w.used for w in weights) else "without effect"
+        yield f"{counted(len(names), 'program')} ({', '.join(plain(name, 40) for name in names)}), {used}"
     for name, result in results[:LISTED]:
         calibrated = answer.inputs.given[name].grid.calibrated
         for fusion, report in zip(result.fusions, result.reports, strict=True):

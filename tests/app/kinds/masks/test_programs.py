@@ -199,6 +199,7 @@ def test_fusing_files_takes_programs_by_name(tmp_path, capsys):
             files.append(write(tmp_path / f"c{case}_{name}.nii.gz", values))
     fuse = ("fuse", "masks", *files, "--naming", "{item}_{annotator}", "--program")
     assert command(*fuse, "unet", "-o", tmp_path / "out") == 0
+    assert "1 program (unet), combined with the consensus" in capsys.readouterr().out
     (record,) = json.loads((tmp_path / "out/c1/run.json").read_text())["images"]
     (structure,) = record["structures"]
     assert structure["raters"] == list(RATERS)
