@@ -47,6 +47,7 @@ def _restore(qapp, look) -> None:
     """Take off a theme that a test put on: a window is made in half of the time without a style sheet."""
     if look[:3] == _look(qapp)[:3]:
         return
+    _settle()  # otherwise all widgets of the test are styled once more
     kind, size, sheet, font, palette = look
     set_text_size(size)
     theme.apply_theme(qapp, kind)
