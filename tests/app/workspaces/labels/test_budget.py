@@ -59,7 +59,8 @@ def test_a_wrong_table_of_costs_keeps_the_budget(fused, qtbot, tmp_path):
     assert not workspace.active_learning._budget.prices
 
 
-def test_the_cost_is_measured_on_request(fused, qtbot):
+def test_the_cost_is_measured_on_request(fused, qtbot, monkeypatch):
+    monkeypatch.setattr("raterscope.algorithms.labels.vote_budget._ROUNDS", 3)  # it takes half of the time
     workspace = fused.workspace
     key(fused, qtbot, Qt.Key.Key_D)
     workspace.middle_tabs.setCurrentIndex(workspace.middle_tabs.count() - 1)
