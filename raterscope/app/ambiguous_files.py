@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,8 +26,8 @@ from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.formats.untrusted import check_shape
 
-MOST_DECODED = 64
-"""Images without compression that are looked into for masks."""
+MOST_DECODED = 64_000_000
+"""Bytes of images without compression that are looked into for masks; beyond, those named as masks."""
 
 _DENSE = 0.15
 """Bytes a pixel and channel: what takes more when it is compressed is a photograph."""
@@ -43,6 +44,10 @@ _GREY_WORDS = re.compile(
     r"(?<![a-z])(masks?|segs?|segmentations?|prob(abilit(y|ies))?s?)(?![a-z])", re.IGNORECASE
 )
 
+_PICTURE_WORDS = re.compile(
+    r"(?<![a-z])(images?|imgs?|raw|photos?|pictures?|originals?|inputs?)(tr|ts)?(?![a-z])", re.IGNORECASE
+)
+
 Shape = tuple[int, int, int]
 """Slices, rows and columns."""
 
@@ -54,6 +59,7 @@ class Resolved:
     images: list[Path] = field(default_factory=list)
     masks: list[Path] = field(default_factory=list)
     volumes: list[VolumeFile] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
 
 
 def resolve_voxels(
@@ -119,7 +125,9 @@ def resolve_pictures(
 ) -> Resolved:
     """Find the masks among plain images, and the volumes among TIFFs.
 
-    Greys are probabilities only if the file's name says so.
+    Greys are probabilities only if the file's name says so. Where the values of a file may be those of a mask
+    or of an image, the words of its name and folders decide; without any, it is a mask if an image of its
+    size is there.
 
     `anchors`: shapes of available images and volumes.
     `sure`: files that are certainly no masks.
@@ -132,6 +140,7 @@ def resolve_pictures(
         watch(0.5 * done / len(paths), f"looking at {plain(path.name)}")
         picture = _picture(sources.open(path))
         pictures.append(replace(picture, dense=True) if path in sure else picture)
+    named = _named_types(paths)
     count = Counter(picture.shape for picture in pictures)
     seen = {picture.shape for picture in pictures if picture.dense} | anchors
     candidates = [
@@ -140,26 +149,83 @@ def resolve_pictures(
         if not candidate.dense
         and (candidate.shape in seen or (not candidate.colours and (alone or count[candidate.shape] > 1)))
     ]
-    unpacked = [candidate for candidate in candidates if not candidate.packed]
-    if len(unpacked) > MOST_DECODED:
-        candidates = [candidate for candidate in candidates if candidate.packed]
-    holds = {}
+    if sum(candidate.path.stat().st_size for candidate in candidates if not candidate.packed) > MOST_DECODED:
+        candidates = [
+            candidate for candidate in candidates if candidate.packed or named[candidate.path] == "mask"
+        ]
+    holds, several = {}, set()
     for done, candidate in enumerate(candidates):
         watch(0.5 + 0.5 * done / len(candidates), f"looking into {plain(candidate.path.name)}")
-        holds[candidate.path] = _holds(sources.open(candidate.path))
+        source = sources.open(candidate.path)
+        holds[candidate.path] = _holds(source)
+        if holds[candidate.path] is None and not source.label_map().is_binary():
+            several.add(candidate.path)
     seen |= {candidate.shape for candidate in pictures if holds.get(candidate.path) is False}
-    settled = Resolved()
+    outlined = {strip_suffixes(path) for path, holds_mask in holds.items() if holds_mask is not False
+                and named[path] != "image"}  # fmt: skip
+    settled, doubtful, dark = Resolved(), list[Path](), list[Path]()
     for candidate in pictures:
-        is_mask = holds.get(candidate.path, False)
-        if is_mask or (
-            is_mask is None and (candidate.shape in seen or _MASK_WORDS.search(candidate.path.name))
-        ):
-            settled.masks.append(candidate.path)
+        path = candidate.path
+        is_mask = holds.get(path, False)
+        if is_mask and named[path] == "image" and strip_suffixes(path) in outlined:
+            is_mask = False
+            dark.append(path)
+        elif is_mask is None:
+            is_mask = named[path] == "mask" or (named[path] is None and candidate.shape in seen)
+            if named[path] is None and path in several:
+                doubtful.append(path)
+        if is_mask:
+            settled.masks.append(path)
         elif candidate.shape[0] > 1:
-            settled.volumes += find_volumes(sources.open(candidate.path))
+            settled.volumes += find_volumes(sources.open(path))
         else:
-            settled.images.append(candidate.path)
+            settled.images.append(path)
+    settled.notices += _explain_doubtful(doubtful, set(settled.masks))
+    if dark:
+        settled.notices.append(
+            f"Imported as images for the name of the folder, though they could be masks: {list_names(dark)}. "
+            "Import them with the kind masks if they are."
+        )
     return settled
+
+
+def _named_types(paths: Sequence[Path]) -> dict[Path, str | None]:
+    """Return "mask" or "image" by the words of a file's name, else of its folders, the nearest first.
+
+    Folders that all files share are not considered, nor the word image in the name of a file.
+    """
+    shared = os.path.commonpath([path.parent for path in paths]) if paths else ""
+    level = len(Path(shared).parts)
+    types: dict[Path, str | None] = {}
+    for path in paths:
+        folders = reversed(path.parent.parts[level:])
+        types[path] = "mask" if _MASK_WORDS.search(path.name) else None
+        for folder in folders if types[path] is None else ():
+            if _MASK_WORDS.search(folder):
+                types[path] = "mask"
+            elif _PICTURE_WORDS.search(folder):
+                types[path] = "image"
+            if types[path] is not None:
+                break
+    return types
+
+
+def _explain_doubtful(doubtful: Sequence[Path], masks: Collection[Path]) -> list[str]:
+    """Name the files with few greys of which neither values nor names show what they are."""
+    read_as = (("masks", [path for path in doubtful if path in masks], "images", "image"),
+               ("images", [path for path in doubtful if path not in masks], "masks", "masks"))  # fmt: skip
+    return [
+        f"Imported as {taken}, though few greys may also be {other}: {list_names(paths)}. "
+        f"Import them with the kind {kind} if they are."
+        for taken, paths, other, kind in read_as
+        if paths
+    ]
+
+
+def list_names(paths: Sequence[Path]) -> str:
+    """List the first names of files and count the others."""
+    names = ", ".join(plain(path.name, 40) for path in paths[:3])
+    return names + (f" and {len(paths) - 3:,} more" if len(paths) > 3 else "")
 
 
 def _holds(source: Source) -> bool | None:

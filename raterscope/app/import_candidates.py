@@ -137,6 +137,7 @@ class ImportCandidates:
         self.images += settled.images
         self.masks += settled.masks
         self.add_volumes(settled.volumes)
+        self.notices += settled.notices
 
 
 def sort_files(paths: Sequence[Path], kind: str | None = None, watch: Watch = silent) -> ImportCandidates:
@@ -182,8 +183,9 @@ def resolve_ambiguous(
     """Decide the type of ambiguous files by the files that came with them.
 
     A plain image is a mask if its pixels look like one, and there is another image or volume of its size, or
-    no other file. It is never a mask if it has the name of a task or item, or if it alone has the name of an
-    image with clicks. Photographs are not decoded.
+    no other file. If its pixels leave a doubt, the words of its name and folders decide, and a notice names
+    it where there are none. It is never a mask if it has the name of a task or item, or if it alone has the
+    name of an image with clicks. Photographs are not decoded.
 
     `shapes`: (slices, rows, columns) of images that are available already. `tasks`: names of tasks and items
     that annotators judged, and of the picture files named for them. `clicked`: names of images that

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
+from raterscope.app.ambiguous_files import list_names
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
 from raterscope.app.formats.pairs import explain_assumed_kind
@@ -462,11 +463,12 @@ def _left_in_words(left: Sequence[Path]) -> list[str]:
     tables_left = [path for path in left if path.suffix.casefold() in TABLES[:-1]]
     if tables_left:
         sentences.append(
-            f"Not read, as their headers leave a doubt: {_listed(tables_left)}; import what you need by name."
+            f"Not read, as their headers leave a doubt: {list_names(tables_left)}; "
+            "import what you need by name."
         )
     others = [path for path in left if path not in tables_left]
     if others:
-        sentences.append(f"Skipped, because they contain nothing to import: {_listed(others)}.")
+        sentences.append(f"Skipped, because they contain nothing to import: {list_names(others)}.")
     return sentences
 
 
@@ -495,11 +497,6 @@ def _in_words(reports: Sequence[str], placement: Placement) -> list[str]:
         f" by {counted(len(raters), 'annotator')}{f', {true:,} of them the truth' if true else ''}."
     )
     return [words, *odd]
-
-
-def _listed(paths: Sequence[Path]) -> str:
-    names = ", ".join(plain(path.name, 40) for path in paths[:3])
-    return names + (f" and {len(paths) - 3:,} more" if len(paths) > 3 else "")
 
 
 def _more(refused: Sequence[object]) -> list[str]:

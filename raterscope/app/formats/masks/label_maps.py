@@ -111,6 +111,10 @@ class LabelMap:
         changes = steps[steps > 0]
         return bool(len(changes) and (changes == 1).mean() > _NEXT_LEVEL)
 
+    def is_binary(self) -> bool:
+        """Return whether there is only a value beside 0."""
+        return bool(((self.values == 0) | (self.values == self.values.max(initial=0))).all())
+
     def has_greys(self) -> bool:
         """Return whether an image has the greys of a photograph: many, which differ between neighbours.
 
