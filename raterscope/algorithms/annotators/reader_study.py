@@ -97,7 +97,8 @@ def reader_variance(values: ArrayLike, case: ArrayLike, reader: ArrayLike) -> Re
     Notes
     -----
     Intervals of standard deviations: the chi-squared distribution whose degrees of freedom match the variance
-    of the estimate by the curvature of the likelihood, [satterthwaite1946]_.
+    of the estimate by the curvature of the likelihood, [satterthwaite1946]_. With less than one degree of
+    freedom, as where few readers hardly differ, there is no interval: NaN.
 
     Examples
     --------
@@ -226,12 +227,13 @@ def _with_interval(square: float, spread: float, unit: float) -> Coefficient:
     value = math.sqrt(square) * unit
     if math.sqrt(square) <= _NONE:
         return Coefficient(0.0, math.nan, math.nan)
-    if not spread > 0:
+    freedom = 2 * square**2 / spread if spread > 0 else 0.0
+    if freedom < 1:  # the upper end would be beyond any use
         return Coefficient(value, math.nan, math.nan)
-    freedom = 2 * square**2 / spread
-    low, high = (value * math.sqrt(freedom / (2 * float(scipy.special.gammaincinv(freedom / 2, share))))
-                 for share in (_UPPER, 1 - _UPPER))  # fmt: skip
-    return Coefficient(value, low, high)
+    upper, lower = (
+        2 * float(scipy.special.gammaincinv(freedom / 2, share)) for share in (_UPPER, 1 - _UPPER)
+    )
+    return Coefficient(value, value * math.sqrt(freedom / upper), value * math.sqrt(freedom / lower))
 
 
 FloatArray = NDArray[np.float64]

@@ -106,6 +106,17 @@ def test_tests_of_readers_are_those_of_pingouin():
     assert adjusted == pytest.approx([0.64, 0.012, 0.64, 0.162, 0.0015])
 
 
+@pytest.mark.parametrize("seed", [6, 40, 126])
+def test_few_readers_that_hardly_differ_have_no_interval_rather_than_an_absurd_one(seed):
+    """Satterthwaite's upper end was above 1e37 times the largest value, or a division by zero."""
+    rng = np.random.default_rng(seed)
+    case, reader = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4)
+    values = np.round(2 * rng.normal(0, 1, 4)[case] + rng.normal(0, 0.5, 12), 1)
+    fit = reader_variance(values, case, reader)
+    for part in (fit.case, fit.reader, fit.error):
+        assert np.isnan(part.high) or part.low <= part.value <= part.high < 100 * np.ptp(values)
+
+
 def test_the_interval_of_a_mean_over_pairs_counts_readers():
     names, rng = "abcdef", np.random.default_rng(0)
     inside, narrow = [], []
