@@ -26,6 +26,7 @@ from raterscope.app.review import (
     ImageSubject,
     NameSubject,
     RegionSubject,
+    RegistrationSubject,
     SampleSubject,
     SpotOf,
     SpotsSubject,
@@ -152,7 +153,7 @@ class _Reader:
                 raise _Problem(refusal)
             weight = WeightSubject(weight=self._number("weight", row)) if verb == "weigh" else None
             return Decision(**common, annotators=names, subject=weight)
-        if verb in (*SampleSubject.verbs, *GroupsSubject.verbs):
+        if verb in (*SampleSubject.verbs, *GroupsSubject.verbs, *RegistrationSubject.verbs):
             raise _Problem(f"to {verb} {_HELD_BACK}")
         if verb in NameSubject.verbs:
             return self._renaming(kind, row, common)

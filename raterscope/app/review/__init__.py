@@ -53,6 +53,7 @@ from raterscope.app.review.subjects import (
     GroupsSubject,
     ImageSubject,
     RegionSubject,
+    RegistrationSubject,
     ScaleSubject,
     ShapeSubject,
     SpotOf,
@@ -63,7 +64,13 @@ from raterscope.app.review.subjects import (
     TaskSubject,
     WeightSubject,
 )
-from raterscope.app.review.tasks import DecidedTask, Region, described_structures, known_voxels
+from raterscope.app.review.tasks import (
+    DecidedTask,
+    Region,
+    described_structures,
+    known_voxels,
+    registered_series,
+)
 
 __all__ = [
     "LONG_ENOUGH",
@@ -88,6 +95,7 @@ __all__ = [
     "Names",
     "Region",
     "RegionSubject",
+    "RegistrationSubject",
     "ReviewState",
     "ReviewedKind",
     "SampleProgress",
@@ -126,6 +134,7 @@ __all__ = [
     "read_measures",
     "read_sample",
     "redo",
+    "registered_series",
     "reviewed",
     "standing_names",
     "target_of",

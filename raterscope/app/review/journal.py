@@ -33,6 +33,7 @@ from raterscope.app.review.subjects import (
     GroupsSubject,
     OfClicks,
     RegionSubject,
+    RegistrationSubject,
     ScaleSubject,
     ShapeSubject,
     StructureSubject,
@@ -90,7 +91,7 @@ REVIEWED: dict[str, ReviewedKind] = {
     kind.name: kind
     for kind in (
         ReviewedKind("clicks", SpotsOfImage, get_args(OfClicks)),
-        ReviewedKind("masks", RegionsOfImage, (RegionSubject, StructureSubject)),
+        ReviewedKind("masks", RegionsOfImage, (RegionSubject, StructureSubject, RegistrationSubject)),
         ReviewedKind("labels", TasksOfQuestion, (TaskSubject, GoldSubject)),
         ReviewedKind("pairs", BiasesOfQuestion, (BiasSubject,)),
     )
@@ -116,7 +117,10 @@ _OF_ANNOTATORS = ("exclude", "weigh", "include")
 _OF_FLAGS = ("mark", "unmark")
 _OF_PROGRAMS = ("program", "person")
 _OF_NAMES = ("join", "separate")
-_SINGLE = (ScaleSubject, ShapeSubject, CountingSubject, StructureSubject, SampleSubject, GroupsSubject)
+_SINGLE = (
+    ScaleSubject, ShapeSubject, CountingSubject, StructureSubject, RegistrationSubject, SampleSubject,
+    GroupsSubject,
+)  # fmt: skip
 """Subjects that `DecidedItem` does not read: of each the last decision is in effect."""
 
 
@@ -350,7 +354,7 @@ class ReviewState:
 
     @cached_property
     def _last_on_single(self) -> frozenset[int]:
-        """The last decision on each scale, shape, count, structure and sample, and on groups."""
+        """The last decision on each scale, shape, count, structure, series and sample, and on groups."""
         last: dict[tuple[object, ...], int] = {}
         for decision in self._by_id.values():
             subject = decision.subject
@@ -361,6 +365,9 @@ class ReviewState:
                 continue
             if isinstance(subject, StructureSubject):
                 last[subject.form, subject.structure] = decision.id
+                continue
+            if isinstance(subject, RegistrationSubject):
+                last[subject.form, decision.item, subject.series] = decision.id
                 continue
             if isinstance(subject, SampleSubject):
                 last[subject.form, subject.of] = decision.id

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
 
+from raterscope.algorithms.masks.registration import RigidMotion
 from raterscope.app.coding import Coding
 from raterscope.app.errors import counted
 from raterscope.app.review.comments import CommentSubject
@@ -337,6 +338,34 @@ class StructureSubject:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RegistrationSubject:
+    """A second series of a case: move it onto the case, or return to the positions in its file."""
+
+    kind: ClassVar[str] = "masks"
+    form: ClassVar[str] = "registration"
+    verbs: ClassVar[tuple[str, ...]] = ("register", "unregister")
+
+    series: int  # the series' number in the study
+    name: str  # name of the series
+    motion: RigidMotion = field(default_factory=RigidMotion)
+    information: float | None = None  # mutual information, nats; None for typed values
+    overlap: float | None = None  # share of the smaller volume within the other
+
+    def refuse(self, _verb: str) -> str | None:
+        """Name the missing field for a verb; None if complete."""
+        return None
+
+    def in_words(self, verb: str) -> str:
+        """Describe the decision: "register PET: shift 6.2 mm, rotation 4.1°"."""
+        if verb == "unregister":
+            return f"take the position of {self.name} from the file"
+        how = "" if self.information is not None else ", typed"
+        motion = self.motion
+        words = f"shift {motion.translation:.1f} mm, rotation {motion.angle:.1f}°"
+        return f"register {self.name}: {words}{how}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class TaskSubject:
     """A task of a question: set its true class, skip it, or reopen it for another decision."""
 
@@ -419,6 +448,7 @@ Subject = (
     OfClicks
     | RegionSubject
     | StructureSubject
+    | RegistrationSubject
     | TaskSubject
     | GoldSubject
     | BiasSubject

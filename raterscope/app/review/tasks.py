@@ -21,6 +21,7 @@ from raterscope.app.review.subjects import (
     BiasSubject,
     GoldSubject,
     RegionSubject,
+    RegistrationSubject,
     StructureSubject,
     TaskSubject,
 )
@@ -214,6 +215,20 @@ def described_structures(decisions: Sequence[Decision], state: ReviewState) -> d
         names.get(decision.subject.structure, decision.subject.structure): decision.subject.coding
         for decision in decisions
         if isinstance(decision.subject, StructureSubject) and state.in_effect(decision.id)
+    }
+
+
+def registered_series(
+    decisions: Sequence[Decision], state: ReviewState, case: int
+) -> dict[int, RegistrationSubject]:
+    """Return the registrations in effect of a case's second series, by the number of the series."""
+    return {
+        decision.subject.series: decision.subject
+        for decision in decisions
+        if isinstance(decision.subject, RegistrationSubject)
+        and decision.item == case
+        and decision.verb == "register"
+        and state.in_effect(decision.id)
     }
 
 

@@ -25,6 +25,7 @@ from raterscope.app.review import (
     ImageSubject,
     Region,
     RegionSubject,
+    RegistrationSubject,
     ScaleSubject,
     Spot,
     SpotSubject,
@@ -245,6 +246,8 @@ def _verdicts(decision: Decision) -> Iterator[tuple[tuple[str, int | None, str],
         yield ("clicks", decision.item, "flag" if "flag" in verb else "control mark"), verb
     elif isinstance(subject, StructureSubject):
         yield ("masks", None, f"coding of {subject.structure}"), subject.in_words(verb)
+    elif isinstance(subject, RegistrationSubject):
+        yield ("masks", decision.item, f"registration of {subject.name}"), subject.in_words(verb)
     elif isinstance(subject, GroupsSubject):
         yield ("", None, "groups of images"), f"{subject.in_words(verb)}: {', '.join(subject.groups)}"
     elif isinstance(subject, (ScaleSubject, CountingSubject)):

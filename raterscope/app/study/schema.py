@@ -94,7 +94,7 @@ and no ``questions``, ``votes`` and ``pictures``. Later versions added ``streams
 ``contents`` (14), classes of clicks in marks, results and decisions (15), the verbs sample, close, mark and
 unmark (16), gold and ungold (17), tasks of pairs and intervals of ranks in objects (18), comments in the
 journal (19), the verbs program and person with class probabilities in votes (20), new names of structures
-and classes in the journal (21), and groups of images in the journal (22).
+and classes in the journal (21), and groups of images and registrations in the journal (22).
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """

@@ -145,9 +145,9 @@ class MapBar(QWidget):
             self.structure.setCurrentIndex(max(self.structure.findText(selected), 0))
         self._make_room()
 
-    def choose_map(self, name: str) -> None:
-        """Choose a map."""
-        self.map.setCurrentIndex(self.map.findData(name))
+    def choose_map(self, name: str | int) -> None:
+        """Choose a map by its name, or a series by its number."""
+        self.map.setCurrentIndex(max(self.map.findData(name), 0))
 
     def set_series(self, names: Mapping[int, str]) -> None:
         """Offer other series of the patient after the maps, by their numbers in the study."""

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import product
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.calibration import TWO_RATERS
-from raterscope.algorithms.masks.grid import Grid, describe_slices
-from raterscope.algorithms.progress import Watch, part
+from raterscope.algorithms.masks.grid import describe_slices
+from raterscope.algorithms.masks.registration import RigidMotion
+from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import plain
-from raterscope.app.formats.volumes.resampling import resample
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import ImageEntry
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.raters import Raters
 from raterscope.app.workspaces.masks.region_review import RegionReview
-from raterscope.app.workspaces.masks.scene import DisputedRegion, LoadedVolume, Piece, Scene, load_pixels
+from raterscope.app.workspaces.masks.scene import DisputedRegion, LoadedVolume, Piece, Scene
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
+from raterscope.app.workspaces.masks.second_series import (
+    checkered,
+    find_series,
+    motions_of,
+    read_series,
+)
 from raterscope.app.workspaces.navigation import PixelLoader, locate_image
 from raterscope.widgets.volume.scene import HeatMap, Outline
 
@@ -41,8 +45,9 @@ class SliceView(MasksPart):
         self._reviewing, self._raters = reviewing, raters
         self._volume, self._maps = core.screen.volume, core.screen.maps
         self._task = LatestTask()
-        self._series: tuple[int, int, HeatMap] | None = None
-        """Case, number and map of the series that was resampled last."""
+        self._series: tuple[int, int, RigidMotion, HeatMap] | None = None
+        """Case, number, motion and map of the series that was resampled last."""
+        self._checkered = False
         self.other_outlines: Callable[[], list[Outline] | None] = lambda: None
         """Returns outlines to draw instead of the raters'; None for the raters'."""
         loader.pixels.connect(self._on_pixels)
@@ -62,6 +67,7 @@ class SliceView(MasksPart):
         core.session.view_changed.connect(self._on_view)
         core.session.cleared.connect(self._clear)
         core.document.changed.connect(self._on_document)
+        core.document.decided.connect(self._on_decided)
 
     def begin(self, scene: Scene) -> None:
         """Clear the volume of the previous case."""
@@ -75,9 +81,20 @@ class SliceView(MasksPart):
         if self._session.scene is not None:
             self._list_series(self._session.scene)
 
+    @while_shown
+    def _on_decided(self) -> None:
+        """Show a series where it was registered, or where it is again after undo."""
+        before = self._maps.series
+        self._list_series(self._session.scene)
+        if before is not None:
+            self._show_map()
+
     def _list_series(self, scene: Scene) -> None:
         contents = self._document.contents
-        series = find_series(contents.images, scene.image) if contents is not None else []
+        series = []
+        if contents is not None:
+            motions = motions_of(contents, scene.image.id)
+            series = find_series(contents.images, scene.image, motions)
         self._maps.set_series({entry.id: f"series {entry.name}" for entry in series})
 
     def _clear(self) -> None:
@@ -218,28 +235,63 @@ class SliceView(MasksPart):
         job = self._jobs.start("Making a map", partial(_make_map, *request), quiet=True)
         self._task.follow(job, self._on_map)
 
+    def show_series(self, number: int) -> None:
+        """Show a second series over the case."""
+        if self._maps.series == number:
+            self._show_map()
+        self._maps.choose_map(number)
+
+    @while_shown
+    def toggle_checkerboard(self) -> None:
+        """Show the second series and the case in the fields of a checkerboard, or the series everywhere."""
+        if self._maps.series is None:
+            self._screen.message.emit("Choose a second series in the list of maps first.")
+            return
+        self._checkered = not self._checkered
+        self._show_map()
+
     def _show_series(self, number: int, scene: Scene) -> None:
         contents = self._document.contents
         entry = None if contents is None else contents.image(number)
         if entry is None:
             return
-        if self._series is not None and self._series[:2] == (scene.image.id, number):
-            self._volume.set_heat_map(self._series[2])
+        motion = motions_of(contents, scene.image.id).get(number, RigidMotion())
+        if self._series is not None and self._series[:3] == (scene.image.id, number, motion):
+            self._draw_series(self._series[3], scene)
             return
         job = self._document.ask("Looking for a series", partial(locate_image, entry))
-        self._task.follow(job, partial(self._on_located, entry, scene))
+        self._task.follow(job, partial(self._on_located, entry, scene, motion))
 
-    def _on_located(self, entry: ImageEntry, scene: Scene, path: Path | None) -> None:
+    def _on_located(self, entry: ImageEntry, scene: Scene, motion: RigidMotion, path: Path | None) -> None:
         if path is None:
             self._on_map((None, f"The file of {plain(entry.name)} was not found."))
             return
-        work = partial(read_series, entry, path, scene.image.lattice)
+        work = partial(read_series, entry, path, scene.image.lattice, motion=motion)
         job = self._jobs.start(f"Resampling {plain(entry.name)}", work)
-        self._task.follow(job, partial(self._on_series, entry, scene), failed=self._screen.refused.emit)
+        done = partial(self._on_series, entry, scene, motion)
+        self._task.follow(job, done, failed=self._screen.refused.emit)
 
-    def _on_series(self, entry: ImageEntry, scene: Scene, heat_map: HeatMap) -> None:
-        self._series = scene.image.id, entry.id, heat_map
-        self._on_map((heat_map, "Placed by the positions in the files. Check that both series fit."))
+    def _on_series(self, entry: ImageEntry, scene: Scene, motion: RigidMotion, heat_map: HeatMap) -> None:
+        self._series = scene.image.id, entry.id, motion, heat_map
+        self._draw_series(heat_map, scene)
+        if motion == RigidMotion():
+            words = "Placed by the positions in the files. Check that both series fit."
+        else:
+            words = (
+                f"Registered: shift {motion.translation:.1f} mm, rotation {motion.angle:.1f}°. "
+                "Check that both series fit."
+            )
+        self._screen.message.emit(words)
+
+    def _draw_series(self, heat_map: HeatMap, scene: Scene) -> None:
+        if not self._checkered:
+            self._on_map((heat_map, ""))
+            return
+        work = partial(checkered, heat_map, scene.image.lattice)
+        self._task.follow(self._jobs.start("Making a checkerboard", work, quiet=True), self._on_checkered)
+
+    def _on_checkered(self, heat_map: HeatMap) -> None:
+        self._on_map((heat_map, ""))
 
     def _on_map(self, answer: tuple[HeatMap | None, str]) -> None:
         heat_map, reason = answer
@@ -291,53 +343,3 @@ def _make_map(
 def _middle(piece: Piece | MaskRecord) -> tuple[int, int, int]:
     middle = np.add(piece.origin, np.array(piece.values.shape) // 2)
     return int(middle[0]), int(middle[1]), int(middle[2])
-
-
-SHARED = 0.3
-"""Least share of the smaller volume's extent that two series of one patient have in common."""
-_BRIGHTEST = 99.8
-
-
-def find_series(images: Sequence[ImageEntry], case: ImageEntry) -> list[ImageEntry]:
-    """Find the other volumes of the study that lie at the position of a case."""
-    return [
-        image
-        for image in images
-        if image.id != case.id
-        and image.grid is not None
-        and case.grid is not None
-        and shared_extent(image.grid, case.grid) >= SHARED
-    ]
-
-
-def shared_extent(first: Grid, second: Grid) -> float:
-    """Return the share of the smaller volume's box, along the patient's axes, that both have in common."""
-    if not (first.calibrated and second.calibrated) or first.flat or second.flat:
-        return 0.0
-    (low, high), (other_low, other_high) = _box(first), _box(second)
-    shared = np.minimum(high, other_high) - np.maximum(low, other_low)
-    smaller = min(np.prod(high - low), np.prod(other_high - other_low))
-    return float(np.prod(np.maximum(shared, 0.0)) / smaller)
-
-
-def _box(grid: Grid) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    ends = [(-0.5, size - 0.5) for size in grid.shape]
-    corners = grid.to_patient(np.array(list(product(*ends))))
-    return corners.min(axis=0), corners.max(axis=0)
-
-
-def read_series(entry: ImageEntry, path: Path, grid: Grid, watch: Watch) -> HeatMap:
-    """Read a series and resample it to a grid, as a map from 0 to its brightest values.
-
-    Values below 0 are shown as 0.
-    """
-    volume = load_pixels(entry, path, part(watch, 0.0, 0.5)).volume
-    values = volume.values if volume.values.ndim == 3 else volume.values.mean(axis=-1)
-    watch(0.5, "resampling")
-    positive = np.maximum(np.nan_to_num(values.astype(np.float32)), 0.0)
-    sample = positive.ravel()[:: max(1, positive.size // 200_000)]
-    high = float(np.percentile(sample[sample > 0], _BRIGHTEST)) if (sample > 0).any() else 1.0
-    shown = np.rint(np.minimum(positive / high, 1.0) * 255).astype(np.uint8)
-    resampled = resample(shown, volume.grid, grid)
-    words = " ".join(dict.fromkeys(part for part in (entry.modality, plain(entry.name)) if part))
-    return HeatMap(resampled, (0, 0, 0), 0.0, high, "doubt", words, high / 255)

@@ -33,6 +33,7 @@ from raterscope.app.workspaces.masks.scene import (
     summarize,
 )
 from raterscope.app.workspaces.masks.screen import BOUND, MasksCore, MasksScreen
+from raterscope.app.workspaces.masks.second_series import SeriesRegistration
 from raterscope.app.workspaces.masks.side_by_side import SideBySide
 from raterscope.app.workspaces.masks.slice_view import SliceView
 from raterscope.app.workspaces.masks.surface_view import SurfaceModels
@@ -91,6 +92,7 @@ class MasksWorkspace(MasksScreen):
         self.editing = MaskEditing(core, self.reviewing)
         self.alternative_view = Alternatives(self.alternatives, self)
         self.slice_view = SliceView(core, self.reviewing, self.raters, self.loader)
+        self.registration = SeriesRegistration(core)
         self.side_by_side = SideBySide(core, self.reviewing, self.raters)
         self.surface_models = SurfaceModels(core, self.reviewing, self.raters)
         self.renaming = Renaming(core, lambda: self.session.part if self.session.shown else "")
@@ -133,6 +135,7 @@ class MasksWorkspace(MasksScreen):
         self.renaming.renamed.connect(self._on_renamed)
         self.structure_coding.refused.connect(self.message)
         self.volume.measured.connect(self.message)
+        self.registration.stored.connect(self.slice_view.show_series)
         self.runs.ended.connect(self.slice_view.show_consensus)
         self.runs.ended.connect(self._show_run_trace)
 
@@ -156,6 +159,8 @@ class MasksWorkspace(MasksScreen):
             ("Copy to the next slice", "N", partial(self.editing.copy_slice, 1)),
             ("Copy to the previous slice", "Shift+N", partial(self.editing.copy_slice, -1)),
             ("Next map", "D", self.maps.next_map),
+            ("Register second series…", "", self.registration.start),
+            ("Checkerboard of case and second series", "", self.slice_view.toggle_checkerboard),
             ("Window width and level", "W", self._type_window),
             ("Show or hide the crosshair", "C", self.volume.toggle_cross_hair),
             ("Next layout of the views", "L", self.volume.next_layout),

@@ -1,14 +1,21 @@
-"""A second series is found by its position, resampled, and shown over the case."""
+"""A second series is found by its position, registered, resampled, and shown over the case."""
+
+import sys
 
 import nibabel
 import numpy as np
 import pytest
+from PySide6.QtCore import Qt
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.progress import silent
+from raterscope.algorithms.masks.registration import centre_of
+from raterscope.algorithms.progress import RefusedError, silent
+from raterscope.app.kinds.masks.second_series import WORKING_VOXELS, prepare, register_series
 from raterscope.app.study import ImageEntry
-from raterscope.app.workspaces.masks.slice_view import find_series, read_series, shared_extent
+from raterscope.app.workspaces.masks.second_series import find_series, read_series, shared_extent
+from raterscope.widgets.dialogs.registration_dialog import RegistrationDialog
 from tests.app.driving import idle
+from tests.app.workspaces.masks.driving import go_to
 
 COARSE = Grid((10, 16, 16), (4.0, 0, 0, 10, 0, 4.0, 0, -20, 0, 0, 6.0, 5))
 FINE = Grid((30, 32, 32), (2.0, 0, 0, 9, 0, 2.0, 0, -21, 0, 0, 2.0, 3))
@@ -56,3 +63,105 @@ def test_a_series_imported_beside_the_case_on_screen_is_offered_at_once(fused_ma
     fused_masks.open_paths([tmp_path / "pet.nii.gz"])
     idle(fused_masks, qtbot)
     assert fused_masks.workspace.maps.map.count() == before + 1
+
+
+def save_series(folder, case, shift):
+    """Write the case's own tissue, moved along x, as a second series."""
+    volume = nibabel.load(folder / "first.nii.gz")
+    affine = volume.affine.copy()
+    affine[0, 3] -= shift
+    nibabel.save(nibabel.Nifti1Image(np.asarray(volume.dataobj), affine), folder / "second_series.nii.gz")
+    return folder / "second_series.nii.gz"
+
+
+@pytest.fixture
+def with_series(fused_masks, qtbot, tmp_path):
+    """The fused window with a second series 300 mm away: another frame of reference."""
+    case = fused_masks.workspace.session.scene.image
+    fused_masks.open_paths([save_series(tmp_path, case, 300.0)])
+    idle(fused_masks, qtbot)
+    go_to(fused_masks, qtbot, "first")
+    return fused_masks
+
+
+def dialog_of(window):
+    (dialog,) = (widget for widget in window.findChildren(RegistrationDialog) if widget.isVisible())
+    return dialog
+
+
+def offered(window):
+    return [window.workspace.maps.map.itemText(row) for row in range(window.workspace.maps.map.count())]
+
+
+def test_typed_values_move_a_series_and_undo_returns_it(with_series, qtbot):
+    workspace = with_series.workspace
+    assert not any("second_series" in words for words in offered(with_series))
+    workspace.registration.start()
+    dialog = dialog_of(with_series)
+    assert "As the files have it" in dialog.position.text()
+    dialog.shift[0].setValue(-300)
+    qtbot.mouseClick(dialog.applying, Qt.MouseButton.LeftButton)
+    idle(with_series, qtbot)
+    assert dialog.position.text().startswith("Moved by 300.0 mm and rotated by 0.0°, as typed; 100 %")
+    assert workspace.maps.series is not None
+    heat = workspace.volume._scene.heat
+    case = workspace.volume._scene.values
+    assert np.corrcoef(heat.values.ravel(), np.maximum(case, 0).ravel())[0, 1] > 0.99
+    workspace.slice_view.toggle_checkerboard()
+    idle(with_series, qtbot)
+    fields = workspace.volume._scene.heat.values
+    assert 0.3 < (fields == heat.values)[heat.values > 0].mean() < 0.7
+    with_series.document.undo()
+    idle(with_series, qtbot)
+    assert workspace.maps.series is None
+    assert workspace.volume._scene.heat is None
+    assert not dialog.resetting.isEnabled()
+    dialog.close()
+
+
+def test_a_series_in_another_frame_is_registered_and_reset(with_series, qtbot):
+    pytest.importorskip("SimpleITK")
+    workspace = with_series.workspace
+    workspace.registration.start()
+    qtbot.mouseClick(dialog_of(with_series).registering, Qt.MouseButton.LeftButton)
+    idle(with_series, qtbot)
+    workspace.registration.start()
+    dialog = dialog_of(with_series)
+    assert "mutual information" in dialog.position.text()
+    assert dialog.shift[0].value() == pytest.approx(-300, abs=0.3)
+    assert workspace.maps.series == dialog.series
+    qtbot.mouseClick(dialog.resetting, Qt.MouseButton.LeftButton)
+    idle(with_series, qtbot)
+    assert dialog.shift[0].value() == 0
+    assert workspace.maps.series is None
+    dialog.close()
+
+
+def test_without_simpleitk_the_message_names_what_installs_it(with_series, qtbot, monkeypatch):
+    monkeypatch.setitem(sys.modules, "SimpleITK", None)
+    refusals = []
+    with_series.workspace.refused.connect(refusals.append)
+    with_series.workspace.registration.start()
+    qtbot.mouseClick(dialog_of(with_series).registering, Qt.MouseButton.LeftButton)
+    idle(with_series, qtbot)
+    assert refusals
+    assert "raterscope[registration]" in refusals[0]
+    assert with_series.workspace.maps.series is None
+
+
+def test_volumes_are_prepared_within_limits():
+    values = np.random.default_rng(0).integers(-1000, 2000, (40, 300, 300)).astype(np.int16)
+    grid = Grid.plain(values.shape, (2.0, 0.5, 0.5), calibrated=True)
+    smaller, its_grid = prepare(values, grid)
+    assert smaller.size <= WORKING_VOXELS
+    assert smaller.shape == its_grid.shape
+    assert centre_of(its_grid) == pytest.approx(centre_of(grid), abs=0.5)
+    assert smaller.min() == 0
+
+
+def test_a_flat_image_and_unknown_positions_are_refused():
+    values = np.zeros((10, 16, 16), dtype=np.float32)
+    with pytest.raises(RefusedError, match="The series has 1 x 16 x 16 voxels"):
+        register_series(values, COARSE, values[:1], COARSE.part((0, 0, 0), (1, 16, 16)), silent)
+    with pytest.raises(RefusedError, match="position of the case's voxels are unknown"):
+        register_series(values, Grid.plain(values.shape), values, COARSE, silent)

@@ -1,0 +1,293 @@
+"""Rigid registration of two volumes: motions, the search by mutual information, and signs of failure.
+
+References
+----------
+.. [mattes2003] D. Mattes, D. R. Haynor, H. Vesselle, T. K. Lewellen and W. Eubank, "PET-CT image registration
+   in the chest using free-form deformations", IEEE Transactions on Medical Imaging 22 (2003) 120-128,
+   doi:10.1109/TMI.2003.809072.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, part
+
+Triple = tuple[float, float, float]
+
+FEWEST = 4
+"""Least number of voxels along each axis."""
+
+LEAST_OVERLAP = 0.3
+"""Share of the smaller volume that must lie within the other."""
+
+LEAST_INFORMATION = 0.1
+"""Mutual information, nats, below which two volumes have next to nothing in common."""
+
+_BINS = 32
+_SAMPLES = 30_000
+_SHRINK = (4, 2, 1)
+_ITERATIONS = 80
+_SAME_START = 1.0
+"""Distance, mm, below which two starts are the same."""
+
+
+@dataclass(frozen=True)
+class RigidMotion:
+    """A rotation about a centre, then a shift, in the patient's millimetres.
+
+    Axes are those of DICOM: x to the left, y to the back, z to the head. The rotation is about x first, then
+    y, then z, through `centre`.
+    """
+
+    shift: Triple = (0.0, 0.0, 0.0)  # mm
+    rotation: Triple = (0.0, 0.0, 0.0)  # degrees
+    centre: Triple = (0.0, 0.0, 0.0)  # mm
+
+    def __post_init__(self) -> None:
+        for name in ("shift", "rotation", "centre"):
+            values = tuple(float(value) for value in getattr(self, name))
+            if len(values) != 3 or not all(map(math.isfinite, values)):
+                raise ValueError(f"{name} of a motion is {values}; expected three finite numbers.")
+            object.__setattr__(self, name, values)
+
+    @classmethod
+    def from_matrix(cls, matrix: NDArray[np.floating], centre: Triple) -> RigidMotion:
+        """Split a rigid (4, 4) matrix into shift and rotation about a centre.
+
+        Examples
+        --------
+        >>> motion = RigidMotion((1, 2, 3), (10, -20, 30), (50, 60, 70))
+        >>> again = RigidMotion.from_matrix(motion.matrix, motion.centre)
+        >>> bool(np.allclose(again.rotation, motion.rotation) and np.allclose(again.shift, motion.shift))
+        True
+        """
+        turn = np.asarray(matrix, dtype=float)[:3, :3]
+        about_y = math.asin(float(np.clip(-turn[2, 0], -1.0, 1.0)))
+        about_x = math.atan2(float(turn[2, 1]), float(turn[2, 2]))
+        about_z = math.atan2(float(turn[1, 0]), float(turn[0, 0]))
+        x, y, z = np.degrees([about_x, about_y, about_z]).tolist()
+        middle = np.array(centre)
+        shift = turn @ middle + np.asarray(matrix, dtype=float)[:3, 3] - middle
+        return cls((float(shift[0]), float(shift[1]), float(shift[2])), (x, y, z), centre)
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """(4, 4): maps positions (x, y, z, 1) before the motion to those after it."""
+        (cx, cy, cz), (sx, sy, sz) = np.cos(np.radians(self.rotation)), np.sin(np.radians(self.rotation))
+        about_x = np.array([[1, 0, 0], [0, cx, -sx], [0, sx, cx]])
+        about_y = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
+        about_z = np.array([[cz, -sz, 0], [sz, cz, 0], [0, 0, 1]])
+        matrix = np.eye(4)
+        matrix[:3, :3] = about_z @ about_y @ about_x
+        middle = np.array(self.centre)
+        matrix[:3, 3] = middle + np.array(self.shift) - matrix[:3, :3] @ middle
+        return matrix
+
+    @property
+    def translation(self) -> float:
+        """Length of the shift, mm."""
+        return math.hypot(*self.shift)
+
+    @property
+    def angle(self) -> float:
+        """Angle of the whole rotation, degrees."""
+        cosine = (float(np.trace(self.matrix[:3, :3])) - 1) / 2
+        return math.degrees(math.acos(min(1.0, max(-1.0, cosine))))
+
+    def move(self, grid: Grid) -> Grid:
+        """Return the grid of the moved voxels."""
+        return Grid.from_matrix(
+            grid.shape, self.matrix @ grid.matrix, calibrated=grid.calibrated,
+            slice_offsets=grid.slice_offsets,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Registration:
+    """Result of a registration."""
+
+    motion: RigidMotion  # moves the series onto the case
+    information: float  # Mattes mutual information, nats
+    before: float  # the same as the files have the series; 0 without overlap
+    overlap: float  # share of the smaller volume within the other
+    converged: bool
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Reasons to believe that the registration failed; empty if there is none."""
+        problems = []
+        if self.overlap < LEAST_OVERLAP:
+            problems.append(f"only {100 * self.overlap:.0f} % of the smaller volume overlaps")
+        if self.information < LEAST_INFORMATION:
+            problems.append(f"mutual information is only {self.information:.2f}")
+        if self.information < self.before:
+            problems.append("mutual information is lower than before")
+        if not self.converged:
+            problems.append("the search did not converge")
+        return tuple(problems)
+
+
+def centre_of(grid: Grid) -> Triple:
+    """Return the middle of a grid's voxels, mm."""
+    x, y, z = grid.to_patient((np.array(grid.shape, dtype=float) - 1) / 2).tolist()
+    return x, y, z
+
+
+def register(
+    case: NDArray[np.float32], case_grid: Grid, series: NDArray[np.float32], series_grid: Grid, watch: Watch
+) -> Registration:
+    """Find the rigid motion that moves a series onto a case, by Mattes mutual information [mattes2003]_.
+
+    The search starts from the positions in the files and from the aligned centres, each from coarse to fine;
+    the better result counts. Random numbers have a fixed seed. Raises `RefusedError` for volumes that cannot
+    be registered, and `ModuleNotFoundError` without SimpleITK.
+
+    `case`, `series`: values on grids with even slices and right angles. Memory and time grow with their size.
+    """
+    import SimpleITK
+
+    for values, noun in ((case, "case"), (series, "series")):
+        _check(values, noun)
+    fixed, moving = _image(SimpleITK, case, case_grid), _image(SimpleITK, series, series_grid)
+    offset = np.subtract(centre_of(series_grid), centre_of(case_grid))
+    starts = [np.zeros(3)] if np.linalg.norm(offset) < _SAME_START else [np.zeros(3), offset]
+    search = _Search(SimpleITK, fixed, moving, centre_of(case_grid))
+    before, _ = search.measure(np.eye(4))
+    results = []
+    for number, start in enumerate(starts):
+        step = part(watch, number / len(starts), (number + 1) / len(starts))
+        transform = search.run(start, step)
+        if transform is None:
+            continue
+        matrix, converged = transform
+        information, _ = search.measure(matrix)
+        motion = RigidMotion.from_matrix(np.linalg.inv(matrix), centre_of(series_grid))
+        overlap = overlap_of(case_grid, motion.move(series_grid))
+        results.append(Registration(motion, information, before, overlap, converged))
+    if not results:
+        raise RefusedError(
+            "The volumes do not overlap, or have nothing in common. Type a shift and a rotation near the "
+            "right position, or choose another series."
+        )
+    return max(results, key=lambda result: (result.overlap >= LEAST_OVERLAP, result.information))
+
+
+def overlap_of(first: Grid, second: Grid) -> float:
+    """Return the share of the smaller volume that lies within the other."""
+    smaller, larger = sorted((first, second), key=lambda grid: float(np.prod([*grid.shape, *grid.spacing])))
+    steps = [np.linspace(-0.5, size - 0.5, 2 * _PROBES + 1)[1::2] for size in smaller.shape]
+    index = np.stack(np.meshgrid(*steps, indexing="ij"), axis=-1).reshape(-1, 3)
+    there = larger.to_index(smaller.to_patient(index))
+    inside = (there >= -0.5) & (there <= np.array(larger.shape) - 0.5)
+    return float(inside.all(axis=1).mean())
+
+
+_PROBES = 16
+"""Positions along each axis that measure the overlap."""
+
+
+def _check(values: NDArray[np.float32], noun: str) -> None:
+    if values.ndim != 3 or min(values.shape) < FEWEST:
+        sizes = " x ".join(map(str, values.shape))
+        raise RefusedError(
+            f"The {noun} has {sizes} voxels; expected a volume of {FEWEST} or more along each axis."
+        )
+    if not np.isfinite(values).all():
+        raise RefusedError(f"The {noun} has values that are not finite; expected finite numbers.")
+    if values.min() == values.max():
+        raise RefusedError(f"The {noun} has the same value everywhere, so that nothing can be registered.")
+
+
+def _image(itk: Any, values: NDArray[np.float32], grid: Grid) -> Any:
+    image = itk.GetImageFromArray(np.ascontiguousarray(values, dtype=np.float32))
+    spacing = np.linalg.norm(grid.matrix[:3, :3], axis=0)
+    image.SetSpacing(spacing.tolist())
+    image.SetOrigin(grid.matrix[:3, 3].tolist())
+    image.SetDirection((grid.matrix[:3, :3] / spacing).ravel().tolist())
+    return image
+
+
+class _Search:
+    """Searches of the transform from the case to the series, in the terms of SimpleITK (`itk`)."""
+
+    def __init__(self, itk: Any, fixed: Any, moving: Any, centre: Triple) -> None:
+        self._itk, self._fixed, self._moving, self._centre = itk, fixed, moving, centre
+
+    def measure(self, matrix: NDArray[np.float64]) -> tuple[float, bool]:
+        """Return the mutual information at a transform, and whether the volumes overlap at all."""
+        transform = self._itk.AffineTransform(3)
+        transform.SetMatrix(matrix[:3, :3].ravel().tolist())
+        transform.SetTranslation(matrix[:3, 3].tolist())
+        method = self._method(_SHRINK[-1:])
+        method.SetInitialTransform(transform)
+        try:
+            return -float(method.MetricEvaluate(self._fixed, self._moving)), True
+        except RuntimeError:  # all samples are outside of the other volume
+            return 0.0, False
+
+    def run(self, shift: NDArray[np.float64], watch: Watch) -> tuple[NDArray[np.float64], bool] | None:
+        """Search from a shift; return the transform and whether it converged, None without overlap."""
+        transform = self._itk.Euler3DTransform()
+        transform.SetCenter(self._centre)
+        transform.SetTranslation(shift.tolist())
+        method = self._method(_SHRINK)
+        method.SetOptimizerAsRegularStepGradientDescent(
+            learningRate=4.0, minStep=0.01, numberOfIterations=_ITERATIONS, relaxationFactor=0.6
+        )
+        method.SetOptimizerScalesFromPhysicalShift()
+        method.SetInitialTransform(transform, inPlace=True)
+        cancelled: list[Cancelled] = []
+
+        def report() -> None:
+            level, step = method.GetCurrentLevel(), method.GetOptimizerIteration()
+            fraction = (level + step / _ITERATIONS) / len(_SHRINK)
+            try:
+                words = f"registering, level {level + 1} of {len(_SHRINK)}"
+                watch(min(fraction, 1.0), words, objective=-float(method.GetMetricValue()))
+            except Cancelled as stop:  # an exception does not pass through SimpleITK
+                cancelled.append(stop)
+                method.StopRegistration()
+
+        method.AddCommand(self._itk.sitkIterationEvent, report)
+        method.AddCommand(self._itk.sitkMultiResolutionIterationEvent, report)
+        try:
+            method.Execute(self._fixed, self._moving)
+        except RuntimeError:
+            if cancelled:
+                raise cancelled[0] from None
+            return None
+        if cancelled:
+            raise cancelled[0]
+        turn = np.array(transform.GetMatrix()).reshape(3, 3)
+        matrix = np.eye(4)
+        matrix[:3, :3] = turn
+        matrix[:3, 3] = np.array(transform.TransformPoint((0.0, 0.0, 0.0)))
+        return matrix, method.GetOptimizerIteration() < _ITERATIONS - 1
+
+    def _method(self, shrink: tuple[int, ...]) -> Any:
+        """Make a registration with the metric, the samples and the levels."""
+        method = self._itk.ImageRegistrationMethod()
+        method.SetNumberOfThreads(1)  # sums of several threads differ from run to run
+        method.SetMetricAsMattesMutualInformation(_BINS)
+        method.SetInterpolator(self._itk.sitkLinear)
+        size = self._fixed.GetSize()
+        spacing = max(self._fixed.GetSpacing())
+        factors = [max(1, min(factor, min(size) // FEWEST)) for factor in shrink]
+        voxels = [float(np.prod(size)) / factor**3 for factor in factors]
+        method.SetMetricSamplingStrategy(method.RANDOM)
+        method.SetMetricSamplingPercentagePerLevel([min(1.0, _SAMPLES / number) for number in voxels], _SEED)
+        method.SetShrinkFactorsPerLevel(factors)
+        method.SetSmoothingSigmasPerLevel([spacing * (factor - 1) / 2 for factor in shrink])
+        method.SmoothingSigmasAreSpecifiedInPhysicalUnitsOn()
+        return method
+
+
+_SEED = 1
+"""Seed of the samples; 0 would be the time."""

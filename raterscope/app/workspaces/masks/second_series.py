@@ -1,0 +1,271 @@
+"""A second series over the case: which there are, how they are shown, and their registration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import Signal
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.registration import Registration, RigidMotion, centre_of, overlap_of
+from raterscope.algorithms.progress import Watch, part
+from raterscope.app.contents import Contents
+from raterscope.app.errors import plain
+from raterscope.app.formats.volumes.resampling import resample
+from raterscope.app.kinds.masks.second_series import check_installed, register_series
+from raterscope.app.review import Decision, RegistrationSubject, registered_series
+from raterscope.app.session import LatestTask, while_shown
+from raterscope.app.study import ImageEntry, Study
+from raterscope.app.workspaces.masks.scene import Scene, load_pixels
+from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
+from raterscope.app.workspaces.navigation import locate_image
+from raterscope.widgets.dialogs.registration_dialog import RegistrationDialog
+from raterscope.widgets.volume.scene import HeatMap
+
+SHARED = 0.3
+"""Least share of the smaller volume's extent that two series of one patient have in common."""
+_BRIGHTEST = 99.8
+
+
+_FIELDS = 8
+"""Fields of the checkerboard along the longest side of a volume."""
+
+
+def find_series(
+    images: Sequence[ImageEntry], case: ImageEntry, motions: Mapping[int, RigidMotion] | None = None
+) -> list[ImageEntry]:
+    """Find the other volumes of the study that lie at the position of a case, or were registered with it."""
+    registered = motions or {}
+    return [
+        image
+        for image in images
+        if image.id != case.id
+        and image.grid is not None
+        and case.grid is not None
+        and (image.id in registered or shared_extent(image.grid, case.grid) >= SHARED)
+    ]
+
+
+def motions_of(contents: Contents | None, case: int) -> dict[int, RigidMotion]:
+    """Return the motions of the registered series of a case, by their numbers in the study."""
+    if contents is None:
+        return {}
+    registered = registered_series(contents.decisions, contents.review, case)
+    return {number: subject.motion for number, subject in registered.items()}
+
+
+def shared_extent(first: Grid, second: Grid) -> float:
+    """Return the share of the smaller volume's box, along the patient's axes, that both have in common."""
+    if not (first.calibrated and second.calibrated) or first.flat or second.flat:
+        return 0.0
+    (low, high), (other_low, other_high) = _box(first), _box(second)
+    shared = np.minimum(high, other_high) - np.maximum(low, other_low)
+    smaller = min(np.prod(high - low), np.prod(other_high - other_low))
+    return float(np.prod(np.maximum(shared, 0.0)) / smaller)
+
+
+def _box(grid: Grid) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ends = [(-0.5, size - 0.5) for size in grid.shape]
+    corners = grid.to_patient(np.array(list(product(*ends))))
+    return corners.min(axis=0), corners.max(axis=0)
+
+
+def read_series(
+    entry: ImageEntry, path: Path, grid: Grid, watch: Watch, motion: RigidMotion | None = None
+) -> HeatMap:
+    """Read a series and resample it to a grid, as a map from 0 to its brightest values.
+
+    Values below 0 are shown as 0. `motion`: moves the series onto the grid's volume.
+    """
+    volume = load_pixels(entry, path, part(watch, 0.0, 0.5)).volume
+    values = volume.values if volume.values.ndim == 3 else volume.values.mean(axis=-1)
+    watch(0.5, "resampling")
+    positive = np.maximum(np.nan_to_num(values.astype(np.float32)), 0.0)
+    sample = positive.ravel()[:: max(1, positive.size // 200_000)]
+    high = float(np.percentile(sample[sample > 0], _BRIGHTEST)) if (sample > 0).any() else 1.0
+    shown = np.rint(np.minimum(positive / high, 1.0) * 255).astype(np.uint8)
+    resampled = resample(shown, volume.grid if motion is None else motion.move(volume.grid), grid)
+    words = " ".join(dict.fromkeys(part for part in (entry.modality, plain(entry.name)) if part))
+    return HeatMap(resampled, (0, 0, 0), 0.0, high, "doubt", words, high / 255)
+
+
+def checkered(heat_map: HeatMap, grid: Grid, _watch: Watch) -> HeatMap:
+    """Keep a map in every second field of a checkerboard of cubes; elsewhere the case is seen."""
+    sides = np.multiply(grid.shape, grid.spacing)
+    fields = [
+        np.arange(size) * spacing // (sides.max() / _FIELDS)
+        for size, spacing in zip(grid.shape, grid.spacing, strict=True)
+    ]
+    down, along, across = (field.astype(np.int8) for field in fields)
+    values = heat_map.values.copy()
+    for number, layer in enumerate(values):
+        layer[(down[number] + along[:, None] + across) % 2 == 1] = 0
+    return replace(heat_map, values=values)
+
+
+class SeriesRegistration(MasksPart):
+    """Registration of a second series with the case: by SimpleITK or by typed values, as a decision."""
+
+    stored = Signal(int)  # number of the series whose position was decided
+
+    def __init__(self, core: MasksCore) -> None:
+        super().__init__(core)
+        self._task = LatestTask()
+        self._dialog: RegistrationDialog | None = None
+        core.session.scene_changed.connect(self._on_scene)
+        core.session.cleared.connect(self._leave)
+        core.document.decided.connect(self._show_present)
+
+    def _on_scene(self, scene: Scene) -> None:
+        previous = self._session.previous
+        if previous is None or previous.image.id != scene.image.id:
+            self._leave()
+
+    def _leave(self) -> None:
+        self._task.cancel()
+        if self._dialog is not None:
+            self._dialog.close()
+
+    @while_shown
+    def start(self) -> None:
+        """Ask for a series, and offer to register it or to type its position."""
+        contents, case = self._document.contents, self._session.scene.image
+        if contents is None or case.grid is None or not case.grid.calibrated:
+            self._screen.message.emit("The size and position of this case's voxels are unknown.")
+            return
+        near = {entry.id for entry in find_series(contents.images, case)}
+        others = [
+            entry for entry in contents.images
+            if entry.id != case.id and entry.path and entry.grid is not None
+            and entry.grid.calibrated and not entry.grid.flat
+        ]  # fmt: skip
+        if not others:
+            self._screen.message.emit("The study has no other volume. Import the second series first.")
+            return
+        others.sort(key=lambda entry: (entry.id not in near, entry.name))
+        if self._dialog is not None:
+            self._dialog.close()
+        shown = self._screen.maps.series
+        names = {entry.id: plain(entry.name) for entry in others}
+        dialog = self._dialog = RegistrationDialog(plain(case.name), names, shown, self._screen)
+        dialog.series_chosen.connect(self._show_present)
+        dialog.register_requested.connect(self._register)
+        dialog.apply_requested.connect(self._apply)
+        dialog.reset_requested.connect(self._reset)
+        dialog.finished.connect(self._on_closed)
+        self._show_present()
+        dialog.show()
+
+    def _on_closed(self) -> None:
+        self._dialog = None
+
+    @while_shown
+    def _show_present(self) -> None:
+        """Show the present position of the chosen series in the dialog."""
+        contents, dialog = self._document.contents, self._dialog
+        if dialog is None or contents is None:
+            return
+        subjects = registered_series(contents.decisions, contents.review, self._session.scene.image.id)
+        subject = subjects.get(dialog.series)
+        if subject is None:
+            dialog.show_motion((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), "As the files have it.", moved=False)
+        else:
+            motion = subject.motion
+            dialog.show_motion(motion.shift, motion.rotation, describe(subject), moved=True)
+
+    def _entry(self, series: int) -> ImageEntry | None:
+        return None if self._document.contents is None else self._document.contents.image(series)
+
+    @while_shown
+    def _apply(self, series: int, shift: tuple[float, ...], rotation: tuple[float, ...]) -> None:
+        entry, case = self._entry(series), self._session.scene.image
+        if entry is None:
+            return
+        (x, y, z), (about_x, about_y, about_z) = shift, rotation
+        motion = RigidMotion((x, y, z), (about_x, about_y, about_z), centre_of(entry.lattice))
+        overlap = overlap_of(case.lattice, motion.move(entry.lattice))
+        self._store("register", entry, case.id, motion, None, overlap)
+
+    @while_shown
+    def _reset(self, series: int) -> None:
+        entry = self._entry(series)
+        if entry is not None:
+            self._store("unregister", entry, self._session.scene.image.id, RigidMotion(), None, None)
+
+    def _store(
+        self, verb: str, entry: ImageEntry, case: int, motion: RigidMotion,
+        information: float | None, overlap: float | None,
+    ) -> None:  # fmt: skip
+        subject = RegistrationSubject(
+            series=entry.id, name=plain(entry.name), motion=motion, information=information, overlap=overlap
+        )
+        job = self._document.record(Decision(verb=verb, item=case, subject=subject))
+        job.finished.connect(lambda _: self.stored.emit(entry.id))
+
+    @while_shown
+    def _register(self, series: int) -> None:
+        entry, scene = self._entry(series), self._session.scene
+        if entry is None:
+            return
+        job = self._document.ask("Looking for a series", partial(_locate_both, scene.image, entry))
+        self._task.follow(job, partial(self._on_located, entry, scene))
+
+    def _on_located(self, entry: ImageEntry, scene: Scene, paths: tuple[Path | None, Path | None]) -> None:
+        case_path, path = paths
+        if case_path is None or path is None:
+            missing = scene.image if case_path is None else entry
+            self._screen.refused.emit(f"The file of {plain(missing.name)} was not found.")
+            return
+        motion = motions_of(self._document.contents, scene.image.id).get(entry.id, RigidMotion())
+        work = partial(_register, (scene.image, case_path), (entry, path), motion)
+        job = self._jobs.start(f"Registering {plain(entry.name)}", work)
+        done = partial(self._on_registered, entry, scene)
+        self._task.follow(job, done, failed=self._screen.refused.emit)
+
+    def _on_registered(self, entry: ImageEntry, scene: Scene, result: Registration) -> None:
+        if result.problems:
+            self._screen.refused.emit(
+                f"Registration of {plain(entry.name)} failed: {', and '.join(result.problems)}. "
+                "Its position is unchanged. Type a shift and a rotation near the right ones, then try again."
+            )
+            return
+        self._store("register", entry, scene.image.id, result.motion, result.information, result.overlap)
+
+
+def describe(subject: RegistrationSubject) -> str:
+    """Describe a registration: shift, rotation, mutual information and overlap."""
+    motion = subject.motion
+    words = f"Moved by {motion.translation:.1f} mm and rotated by {motion.angle:.1f}°"
+    if subject.information is None:
+        words += ", as typed"
+    else:
+        words += f"; mutual information {subject.information:.2f}"
+    if subject.overlap is not None:
+        words += f"; {100 * subject.overlap:.0f} % of the smaller volume overlaps"
+    return f"{words}."
+
+
+def _locate_both(
+    case: ImageEntry, series: ImageEntry, study: Study, watch: Watch
+) -> tuple[Path | None, Path | None]:
+    return locate_image(case, study, watch), locate_image(series, study, watch)
+
+
+def _register(
+    case: tuple[ImageEntry, Path], series: tuple[ImageEntry, Path], present: RigidMotion, watch: Watch
+) -> Registration:
+    """Read two volumes and register them, from the present position of the series on."""
+    check_installed()
+    fixed = load_pixels(*case, part(watch, 0.0, 0.1)).volume
+    moving = load_pixels(*series, part(watch, 0.1, 0.2)).volume
+    result = register_series(
+        fixed.values, fixed.grid, moving.values, present.move(moving.grid), part(watch, 0.2, 1.0)
+    )
+    matrix = result.motion.matrix @ present.matrix
+    return replace(result, motion=RigidMotion.from_matrix(matrix, centre_of(moving.grid)))

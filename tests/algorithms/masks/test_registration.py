@@ -1,0 +1,141 @@
+"""A moved volume is registered; what cannot be registered is refused or reported as failed."""
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.registration import (
+    Registration,
+    RigidMotion,
+    centre_of,
+    overlap_of,
+    register,
+)
+from raterscope.algorithms.progress import Cancelled, RefusedError, silent
+
+pytest.importorskip("SimpleITK")
+
+GRID = Grid((24, 32, 32), (2.0, 0, 0, -40, 0, 2.0, 0, 10, 0, 0, 3.0, -60))
+TRUTH = RigidMotion((6, -4, 5), (4, -6, 8), centre_of(GRID))
+
+
+def tissue(grid, motion=None):
+    """Sample five blobs, moved, at the voxels of a grid."""
+    rng = np.random.default_rng(5)
+    back = np.linalg.inv((motion or RigidMotion()).matrix)
+    index = np.moveaxis(np.indices(grid.shape, dtype=float), 0, -1)
+    position = grid.to_patient(index) @ back[:3, :3].T + back[:3, 3]
+    values = np.zeros(grid.shape)
+    for number in range(5):
+        centre = np.array(centre_of(GRID)) + rng.uniform(-14, 14, 3)
+        away = np.square((position - centre) / rng.uniform(6, 12, 3)).sum(axis=-1)
+        values += (number + 1) * np.exp(-away / 2)
+    return (100 * values).astype(np.float32)
+
+
+def errors(motion):
+    """Return how far landmarks are from their true positions after a registration, mm."""
+    steps = np.array([[a, b, c] for a in (6, 12, 18) for b in (8, 16, 24) for c in (8, 16, 24)], dtype=float)
+    landmarks = GRID.to_patient(steps)
+    whole = motion.matrix @ np.linalg.inv(TRUTH.matrix)
+    return np.linalg.norm(landmarks @ whole[:3, :3].T + whole[:3, 3] - landmarks, axis=1)
+
+
+@pytest.fixture(scope="module")
+def case():
+    return tissue(GRID)
+
+
+@pytest.fixture(scope="module")
+def moved():
+    """The same tissue in another position: the registration is the truth."""
+    return tissue(GRID, RigidMotion.from_matrix(np.linalg.inv(TRUTH.matrix), TRUTH.centre))
+
+
+@pytest.mark.parametrize("contrast", ["same", "inverted"])
+def test_landmarks_of_a_moved_volume_return_within_a_third_of_a_voxel(case, moved, contrast):
+    noise = np.random.default_rng(1).normal(0, 5, moved.shape).astype(np.float32)
+    series = (moved if contrast == "same" else moved.max() - moved) + noise
+    result = register(case, GRID, series, GRID, silent)
+    assert errors(RigidMotion()).mean() > 5
+    assert errors(result.motion).max() < 0.7
+    assert result.problems == ()
+    assert result.information > result.before
+
+
+def test_a_series_in_another_frame_of_reference_is_registered_from_the_centres(case, moved):
+    away = RigidMotion((900, -400, 300), (0, 0, 0))
+    result = register(case, GRID, moved, away.move(GRID), silent)
+    assert result.before == 0
+    assert errors(RigidMotion.from_matrix(result.motion.matrix @ away.matrix, TRUTH.centre)).max() < 0.7
+
+
+def test_a_repeated_search_gives_the_same_motion(case, moved):
+    first, second = (register(case, GRID, moved, GRID, silent) for _ in range(2))
+    assert np.abs(first.motion.matrix - second.motion.matrix).max() < 1e-6
+
+
+def test_noise_is_reported_as_failed(case):
+    noise = np.random.default_rng(2).normal(0, 1, GRID.shape).astype(np.float32)
+    problems = register(case, GRID, noise, GRID, silent).problems
+    assert any(problem.startswith("mutual information is only") for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("result", "problem"),
+    [
+        (Registration(RigidMotion(), 0.8, 0.1, 0.12, True), "only 12 % of the smaller volume overlaps"),
+        (Registration(RigidMotion(), 0.03, 0.01, 0.9, True), "mutual information is only 0.03"),
+        (Registration(RigidMotion(), 0.5, 0.6, 0.9, True), "mutual information is lower than before"),
+        (Registration(RigidMotion(), 0.5, 0.1, 0.9, False), "the search did not converge"),
+    ],
+)
+def test_each_failure_is_named(result, problem):
+    assert result.problems == (problem,)
+
+
+def test_bad_volumes_are_refused(case):
+    constant = np.full(GRID.shape, 7, dtype=np.float32)
+    with pytest.raises(RefusedError, match="The series has the same value everywhere"):
+        register(case, GRID, constant, GRID, silent)
+    with pytest.raises(RefusedError, match="The series has 1 x 32 x 32 voxels"):
+        register(case, GRID, case[:1], GRID.part((0, 0, 0), (1, 32, 32)), silent)
+    endless = case.copy()
+    endless[0, 0, 0] = np.inf
+    with pytest.raises(RefusedError, match="The case has values that are not finite"):
+        register(endless, GRID, case, GRID, silent)
+
+
+def test_it_is_cancelled_while_it_searches(case, moved):
+    def cancel(_fraction, words, **_):
+        if "level 2" in words:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        register(case, GRID, moved, GRID, cancel)
+
+
+def test_a_motion_turns_about_its_centre_and_then_shifts():
+    motion = RigidMotion((1, 2, 3), (0, 0, 90), (10, 20, 30))
+    assert motion.matrix @ [10, 20, 30, 1] == pytest.approx([11, 22, 33, 1])
+    assert motion.matrix @ [11, 20, 30, 1] == pytest.approx([11, 23, 33, 1])
+    assert motion.angle == pytest.approx(90)
+    assert motion.translation == pytest.approx(np.sqrt(14))
+
+
+def test_an_uneven_grid_keeps_its_slices_when_it_is_moved():
+    grid = Grid((3, 4, 4), slice_offsets=(0.0, 1.0, 4.0))
+    moved = RigidMotion((5, 0, 0), (90, 0, 0)).move(grid)
+    assert moved.to_patient(np.array([2.0, 0, 0])) == pytest.approx([5, -4, 0])
+
+
+def test_overlap_is_a_share_of_the_smaller_volume():
+    half = GRID.part((0, 0, 0), (12, 32, 32))
+    assert overlap_of(GRID, half) == overlap_of(half, GRID) == 1
+    assert overlap_of(RigidMotion((0, 0, 18.0)).move(half), half) == pytest.approx(0.5)
+    assert overlap_of(RigidMotion((500, 0, 0)).move(half), half) == 0
+
+
+def test_a_motion_that_is_not_finite_is_refused():
+    with pytest.raises(ValueError, match="expected three finite numbers"):
+        RigidMotion((0, np.nan, 0))
