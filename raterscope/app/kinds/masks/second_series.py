@@ -42,18 +42,17 @@ def register_series(
     Large volumes are averaged over blocks, and uneven or tilted slices are resampled, so that memory and
     time are limited. Raises `RefusedError` for volumes that cannot be registered.
     """
-    prepared: list[Any] = []
-    for number, (values, grid, noun) in enumerate(
-        ((case, case_grid, "case"), (series, series_grid, "series"))
-    ):
-        watch(0.1 * number, "preparing")
+    for grid, noun in ((case_grid, "case"), (series_grid, "series")):
         if min(grid.shape) < FEWEST:
             sizes = " x ".join(map(str, grid.shape))
             raise RefusedError(f"The {noun} has {sizes} voxels; expected {FEWEST} or more along each axis.")
         if not grid.calibrated:
             raise RefusedError(f"The size and position of the {noun}'s voxels are unknown.")
-        prepared += prepare(values, grid)
-    return register(*prepared, part(watch, 0.2, 1.0))
+    watch(0.0, "preparing the case")
+    fixed, fixed_grid = prepare(case, case_grid)
+    watch(0.1, "preparing the series")
+    moving, moving_grid = prepare(series, series_grid)
+    return register(fixed, fixed_grid, moving, moving_grid, part(watch, 0.2, 1.0))
 
 
 def prepare(values: NDArray[Any], grid: Grid) -> tuple[NDArray[np.float32], Grid]:
