@@ -402,6 +402,9 @@ _MOST_COMMON = 30
 
 _ANNOTATOR = re.compile(rf"({'|'.join(COLUMN_NAMES['annotator'].split())})[ _-]?(\d+|[a-z])", re.IGNORECASE)
 
+_ANSWER = re.compile(r"answer[ _-]?(\d+|[a-z])|response[ _-]?\d+", re.IGNORECASE)
+"""Columns of votes or questions, although a table of pairs names the texts of its sides in the same way."""
+
 _SUMMARY = re.compile(
     r"(consensus|majority|mode|median|mean|average)([ _-]?(label|vote|answer))?", re.IGNORECASE
 )
@@ -436,7 +439,7 @@ def _assumed_columns(table: Table) -> dict[str, str]:
         return fields
     assigned = assign_columns(table, _NEEDED[:2], [name for name in _WANTED if name != "question"], None)
     others = [name for name in table.header if name not in assigned.values()]
-    questions = [name for name in others if not is_usual(name) and _holds_few_answers(table, name)]
+    questions = [name for name in others if not _has_meaning(name) and _holds_few_answers(table, name)]
     fields = dict.fromkeys(others, "ignore") | {name: field for field, name in assigned.items()}
     return fields | dict.fromkeys(questions, "label") if questions else {}
 
@@ -448,6 +451,11 @@ def _assumption(columns: Sequence[str], meaning: str) -> str:
     return f"Each of these columns is read as {meaning}: {names}{more}."
 
 
+def _has_meaning(name: str) -> bool:
+    """Return whether a column's usual name excludes that it holds answers of its own."""
+    return is_usual(name) and _ANSWER.fullmatch(name.strip()) is None
+
+
 def _holds_few_answers(table: Table, name: str) -> bool:
     answers = {cell.strip() for cell in table.column(name)} - {""}
     return 1 < len(answers) <= min(_MOST_COMMON, len(table) // 2)
@@ -455,7 +463,7 @@ def _holds_few_answers(table: Table, name: str) -> bool:
 
 def _hold_same_answers(table: Table, columns: Sequence[str]) -> bool:
     """Return whether columns without a usual name hold few answers, nearly the same in each."""
-    if any(is_usual(name) for name in columns):
+    if any(_has_meaning(name) for name in columns):
         return False
     answers = [{cell.strip() for cell in table.column(name)} - {""} for name in columns]
     together = set().union(*answers)

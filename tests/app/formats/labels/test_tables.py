@@ -288,6 +288,15 @@ def test_a_wide_table_has_truths_and_summaries_beside_its_annotators(file: Path)
     assert {annotator for _, annotator, _ in votes(table_of(named))} == {"alice", "bob"}
 
 
+@pytest.mark.parametrize(
+    "header", ["answer1,answer2", "answer_1,answer_2", "Answer A,Answer B", "response1,response2"]
+)
+def test_numbered_answers_are_votes_although_pairs_have_such_columns(file: Path, header: str) -> None:
+    rows = "a,yes,no\nb,no,no\nc,yes,yes\nd,no,yes\n"
+    table = table_of(written(file, f"task,{header}\n{rows}"))
+    assert {annotator for _, annotator, _ in votes(table)} == set(header.split(","))
+
+
 def test_columns_are_told_to_be_annotators(file: Path) -> None:
     path = written(file, "case,blurred,dark\na,yes,no\n")
     assert find_labels(path) is None
