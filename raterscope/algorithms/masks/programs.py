@@ -333,7 +333,8 @@ def combine(
         combined[to] += np.where(free[take], change.reshape(cut.shape)[take], 0.0)
     moved = combined != odds
     chance[moved] = 1 / (1 + np.exp(-combined[moved]))
-    mask = fusion.mask[0] ^ ((odds > 0) != (combined > 0))
+    # Where the odds keep their sign, the method's own rule for the mask holds, also for equal votes.
+    mask = np.where(np.sign(odds) != np.sign(combined), combined > 0, fusion.mask[0])
     return replace(fusion, mask=mask[None], probability=chance[None])
 
 

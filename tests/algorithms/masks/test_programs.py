@@ -175,3 +175,14 @@ def test_the_words_name_programs_and_what_they_count_as():
     assert useless.in_words().startswith("The consensus does not include the program unet")
     single, _, _ = combined(crowd(1, outline_good))
     assert "this needs two raters" in single.in_words()
+
+
+def test_a_program_decides_voxels_with_equal_votes():
+    cases = crowd(2, outline_good)
+    _, before, after = combined(cases, plan=MaskPlan.make("majority", {"ties": "in"}))
+    moved = 0
+    for one, two in zip(before, after, strict=True):
+        tied = (one.probability == 0.5) & (two.probability != 0.5)
+        np.testing.assert_array_equal(two.mask[tied], two.probability[tied] > 0.5)
+        moved += int(tied.sum())
+    assert moved
