@@ -491,6 +491,32 @@ def run_in_description(dataset: Any) -> str:
     return "" if match is None else match[1]
 
 
+_GENERAL = re.compile(
+    r"(raterscope|rt[ _-]?struct(ure)?s?|rt[ _-]?ss|structure[ _-]?sets?|segmentations?|segs?|unknown|"
+    r"none|default|unnamed|research)?[ _-]*\d*",
+    re.IGNORECASE,
+)
+_ORIGINS = (
+    ("ReviewerName", "reviewer"),
+    ("StructureSetLabel", "structure set label"),
+    ("StructureSetName", "structure set name"),
+    ("SeriesDescription", "series description"),
+)
+
+
+def origins_of(dataset: Any) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a DICOM file that may name its annotator, except general words, and the series."""
+    origins = []
+    for keyword, words in _ORIGINS:
+        name = text_of(str(dataset.get(keyword) or "").replace("^", " ")).strip()
+        if not _GENERAL.fullmatch(name):
+            origins.append((words, name))
+    number = dataset.get("SeriesNumber")
+    if number is not None:
+        origins.append(("series number", f"series {int(number)}"))
+    return tuple(origins)
+
+
 def notices_of_run(run: str) -> tuple[str, ...]:
     """Return the notice that a file with the result of a run is no rater's."""
     if not run:

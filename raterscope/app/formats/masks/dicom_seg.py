@@ -18,6 +18,7 @@ from raterscope.app.formats.masks.collector import (
     find_series_volume,
     make_mask,
     notices_of_run,
+    origins_of,
     refuse_total,
     run_in_description,
 )
@@ -309,7 +310,7 @@ def _table(
         coding = segment_coding(segment)
         masks.append(make_mask(annotator, item or None, label, grid, values, (low, 0, 0), coding))
     run = run_in_description(dataset)
-    return MaskTable(path, tuple(masks), notices_of_run(run), run)
+    return MaskTable(path, tuple(masks), notices_of_run(run), run, origins_of(dataset))
 
 
 _STEPS = 255

@@ -30,6 +30,7 @@ from raterscope.app.formats.masks.collector import (
     find_series_volume,
     missing_series_error,
     notices_of_run,
+    origins_of,
     refuse_total,
     run_in_description,
 )
@@ -188,7 +189,7 @@ def _read(
     if left_out:
         messages.append(f"Skipped: {', '.join(f'{words} {n:,}' for words, n in left_out.items())}.")
     run = run_in_description(dataset)
-    return MaskTable(path, tuple(masks), (*messages, *notices_of_run(run)), run)
+    return MaskTable(path, tuple(masks), (*messages, *notices_of_run(run)), run, origins_of(dataset))
 
 
 _MOVED = "moved"

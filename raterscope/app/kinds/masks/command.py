@@ -52,6 +52,7 @@ from raterscope.app.kinds.masks.imports import (
     Placement,
     assign_raters,
     explain_change_of_grid,
+    explain_derived,
     list_sites,
     place_masks,
     prepare_mask,
@@ -209,7 +210,13 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
     return (
         placement,
         tables,
-        [*notices, *placement.notices, *lot.notices, *(f"left out: {error}" for error in refused)],
+        [
+            *notices,
+            *explain_derived(attributed),
+            *placement.notices,
+            *lot.notices,
+            *(f"left out: {error}" for error in refused),
+        ],
     )
 
 

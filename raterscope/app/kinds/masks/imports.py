@@ -7,7 +7,7 @@ unasked; only the order and directions of its axes are adapted.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -46,6 +46,7 @@ class AttributedMask:
     item: str | None  # the image, as the file names it
     hint: str | None  # the image, as the names of the files let guess
     mask: RaterMask
+    origin: str = ""  # the field of the file that serves as the annotator's name; empty for all others
 
 
 def assign_raters(
@@ -61,8 +62,9 @@ def assign_raters(
     """Determine the rater of every mask.
 
     Names given by hand come first, then those of a given pattern, those in a file, and those guessed from all
-    file names. If several files name the same annotator for the same structure, as files of one program do,
-    the file names come first. A file with the name truth, gt or gold holds the truth. Raises
+    file names. A DICOM file without any gets the name of its structure set or series, which must differ
+    between files. If several files name the same annotator for the same structure, as files of one program
+    do, the file names come first. A file with the name truth, gt or gold holds the truth. Raises
     `UnknownAnnotators` for a mask without rater. Raises `InputError` if two files hold the same annotator's
     mask of the same structure on the same image.
 
@@ -80,6 +82,7 @@ def assign_raters(
     if annotator is None:
         by_name = {table.path for table in tables} if naming else _signed_alike(tables)
     attributed: list[AttributedMask] = []
+    derived = _derive_raters(tables, names, by_name)
     unnamed: dict[Path, str] = {}
     for table in tables:
         if table.run and not (truth or annotator or assigned.get(table.path)):
@@ -98,14 +101,77 @@ def assign_raters(
             if table.path in by_name:
                 in_order.reverse()
             rater = TRUTH_WORD if truth else assigned.get(table.path) or in_order[0] or in_order[1]
+            origin = ""
+            by_hand_or_file = assigned.get(table.path) or (stated.annotator and table.path not in by_name)
+            if table.path in derived and not (truth or naming or by_hand_or_file):
+                origin, rater = derived[table.path]
             if rater is None:
                 unnamed.setdefault(table.path, strip_suffixes(table.path))
             structure = stated.structure or name.structure or NAMELESS
             owner = None if rater is None or is_truth(rater) else rater
-            attributed.append(AttributedMask(table.path, owner, structure, mask.item, name.item, mask))
+            attributed.append(
+                AttributedMask(table.path, owner, structure, mask.item, name.item, mask, origin)
+            )
     if unnamed:
         raise UnknownAnnotators(tuple(unnamed), unnamed)
     return attributed
+
+
+def _derive_raters(
+    tables: Sequence[MaskTable], names: Mapping[Path, NameParts], alike: Collection[Path]
+) -> dict[Path, tuple[str, str]]:
+    """Return field and name, by file, for DICOM files of which neither content nor name gives a rater.
+
+    All take the same field: the first that every file has, and that differs between files of one image; or
+    else each its most telling field. A letter or a number in the names of files is no rater.
+
+    `alike`: files of one program, which name the same annotator.
+    """
+    unnamed = [
+        table
+        for table in tables
+        if table.origins
+        and not table.run
+        and (table.path in alike or any(mask.annotator is None for mask in table.masks))
+        and len(re.findall(r"[^\W\d_]", names.get(table.path, NameParts()).annotator or "")) < 2
+    ]
+    if not unnamed:
+        return {}
+    images = [next((mask.item for mask in table.masks), None) for table in unnamed]
+    fields = [field_ for field_, _ in unnamed[0].origins]
+    choices: list[Sequence[tuple[str, str | None]]] = [
+        [(field_, dict(table.origins).get(field_)) for table in unnamed] for field_ in fields
+    ]
+    choices.append([table.origins[0] for table in unnamed])
+    for choice in choices:
+        distinct = {(image, name) for image, (_, name) in zip(images, choice, strict=True) if name}
+        if len(distinct) == len(unnamed):
+            return {
+                table.path: (field_, name)
+                for table, (field_, name) in zip(unnamed, choice, strict=True)
+                if name
+            }
+    return {}
+
+
+def explain_derived(masks: Sequence[AttributedMask]) -> list[str]:
+    """Name the raters that were derived from fields of DICOM files, for a notice."""
+    fields: dict[str, dict[Path, str]] = {}
+    for mask in masks:
+        if mask.origin and mask.annotator is not None:
+            fields.setdefault(mask.origin, {})[mask.file] = mask.annotator
+    sentences = []
+    for field_, raters in fields.items():
+        subject = (
+            f"{plain(next(iter(raters)).name)} names" if len(raters) == 1 else f"{len(raters):,} files name"
+        )
+        shown = list(dict.fromkeys(plain(name, 40) for name in raters.values()))
+        listed = ", ".join(shown[:4]) + (f" and {len(shown) - 4:,} more" if len(shown) > 4 else "")
+        sentences.append(
+            f"{subject} no annotator; the {field_} is taken as the name: {listed}. "
+            "Give another in the preview, or by --annotator or --naming."
+        )
+    return sentences
 
 
 def _signed_alike(tables: Sequence[MaskTable]) -> set[Path]:

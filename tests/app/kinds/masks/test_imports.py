@@ -1,6 +1,7 @@
 """Volumes and masks into a study: what files are, who drew them, on which image."""
 
 import numpy as np
+import pydicom
 import pytest
 import SimpleITK
 import tifffile
@@ -492,3 +493,56 @@ def test_a_given_pattern_precedes_the_name_in_the_file(import_files, tmp_path):
     path = segmented(tmp_path / "ct_anna.dcm", volume, [Structure("node", box(1, 4, 5, 15, 5, 15))])
     import_files(tmp_path / "ct", path, "--naming", "{item}_{annotator}")
     assert {annotator for _, annotator, _ in marks(tmp_path)} == {"anna"}
+
+
+def edited(path, **tags):
+    """Set DICOM tags of a file."""
+    dataset = pydicom.dcmread(path)
+    for keyword, value in tags.items():
+        setattr(dataset, keyword, value)
+    dataset.save_as(path)
+    return path
+
+
+@pytest.mark.parametrize("algorithm", ["MANUAL", "SEMIAUTOMATIC"])
+@pytest.mark.parametrize(
+    ("descriptions", "raters"),
+    [
+        (("Reading A. Able", "Reading B. Baker"), {"Reading A. Able", "Reading B. Baker"}),
+        (("Lung", "Lung"), {"series 4", "series 5"}),
+        (("Segmentation", "Segmentation"), {"series 4", "series 5"}),
+    ],
+)
+def test_segmentations_without_creator_are_named_after_their_series(
+    import_files, tmp_path, descriptions, raters, algorithm
+):
+    volume = a_patient(tmp_path / "ct")
+    for number, (description, last) in enumerate(zip(descriptions, (15, 16), strict=True)):
+        path = tmp_path / "ct" / f"seg_{'ab'[number]}.dcm"
+        segmented(path, volume, [Structure("node", box(1, 4, 5, 15, 5, last))])
+        (segment,) = pydicom.dcmread(path).SegmentSequence
+        segment.SegmentAlgorithmType = algorithm
+        edited(
+            path, ContentCreatorName="", SeriesDescription=description, SeriesNumber=4 + number,
+            SegmentSequence=[segment],
+        )  # fmt: skip
+    output = import_files(tmp_path / "ct")
+    assert "2 files name no annotator" in output
+    assert {annotator for _, annotator, _ in marks(tmp_path)} == raters
+
+
+@pytest.mark.parametrize(
+    ("tags", "name"),
+    [
+        ({"StructureSetLabel": "Plan Adler"}, "Plan Adler"),
+        ({"StructureSetLabel": "RTSTRUCT", "SeriesDescription": "Second read"}, "Second read"),
+        ({"StructureSetLabel": "RTSTRUCT", "SeriesDescription": ""}, "series 910"),
+    ],
+)
+def test_contours_of_a_single_file_get_a_derived_name(import_files, tmp_path, tags, name):
+    volume = a_patient(tmp_path / "ct")
+    path = segmented(tmp_path / "plan.dcm", volume, [Structure("node", box(1, 4, 5, 15, 5, 15))], "rtstruct")
+    edited(path, OperatorsName="", StructureSetName="", **{"SeriesDescription": "", **tags})
+    output = import_files(tmp_path / "ct", path)
+    assert "plan.dcm names no annotator" in output
+    assert {annotator for _, annotator, _ in marks(tmp_path)} == {name}
