@@ -105,7 +105,11 @@ def _annotation(shape: Any, item: str) -> Annotation:
         return Annotation("tags", field, answers=(label,))
     noun = _NOUNS.get(shape.tag, f"{text_of(shape.tag)}s")
     drawn = _shape(shape)
-    return Annotation(noun, field, () if drawn is None else (drawn,), label)
+    attributes = {
+        text_of(attribute.get("name", "")): text_of(attribute.text or "")
+        for attribute in shape.iterfind("attribute")
+    }
+    return Annotation(noun, field, () if drawn is None else (drawn,), label, attributes=attributes)
 
 
 def _shape(shape: Any) -> Shape | None:

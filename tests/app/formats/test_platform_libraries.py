@@ -3,6 +3,7 @@
 import csv
 import json
 from collections import Counter
+from shutil import copy
 
 import numpy as np
 import pytest
@@ -95,6 +96,21 @@ def test_datumaro_reads_keypoints_and_its_cvat_file_comes_back(smears, tmp_path)
     names = [clicks.images[image].removesuffix(".png") for image in clicks.image]
     back = sorted(zip(names, clicks.x, clicks.y, strict=True))
     np.testing.assert_allclose([entry[1:] for entry in back], positions, atol=0.01)
+
+
+def test_datumaro_reads_points_of_cvat(smears, tmp_path):
+    datumaro = pytest.importorskip("datumaro")
+    (tmp_path / "cvat" / "images").mkdir(parents=True)  # datumaro refuses the file without its images
+    with Study.open(smears) as study:
+        for entry in study.images():
+            copy(smears.parent / entry.path, tmp_path / "cvat" / "images" / entry.name)
+    file = tmp_path / "cvat" / "annotations.xml"
+    assert run("export", smears, "--what", "detections", "--format", "cvat", "-o", file) == 0
+    dataset = datumaro.Dataset.import_from(str(tmp_path / "cvat"), "cvat")
+    read_back = sorted((item.id, *points.points) for item in dataset for points in item.annotations)
+    expected = detections_of(smears, tmp_path)
+    assert [name for name, _, _ in read_back] == [name for name, _, _ in expected]
+    np.testing.assert_allclose([p[1:] for p in read_back], [e[1:] for e in expected], atol=0.01)
 
 
 def test_datumaro_reads_the_boxes_of_a_yolo_set(smears, tmp_path):

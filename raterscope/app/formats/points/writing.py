@@ -1,4 +1,4 @@
-"""Export of detections: GeoJSON for QuPath, keypoints of COCO, point layers of napari."""
+"""Export of detections: GeoJSON for QuPath, keypoints of COCO, points of CVAT, point layers of napari."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from raterscope.app.formats.output_files import open_text_output, write_table
 from raterscope.app.formats.points.collector import STATES
@@ -113,6 +114,65 @@ def write_coco(path: Path, images: Sequence[ImageDetections]) -> Path:
         ],
     }
     return _write(path, content)
+
+
+_CVAT_ATTRIBUTES = ("state", "cluster", "votes", "posterior")
+
+
+def write_cvat(path: Path, images: Sequence[ImageDetections]) -> Path:
+    """Write the detections of images as points of CVAT for images 1.1, with a label for each class.
+
+    State, cluster, votes and posterior are attributes of the labels, as text; those without a value are
+    empty. The source of accepted and added detections is manual, of all others auto. Raises `InputError` if
+    it cannot be written.
+    """
+    root = ElementTree.Element("annotations")
+    ElementTree.SubElement(root, "version").text = "1.1"
+    labels = ElementTree.SubElement(
+        ElementTree.SubElement(ElementTree.SubElement(root, "meta"), "task"), "labels"
+    )
+    names = {detection.label or _NAME for image in images for detection in image.detections} or {_NAME}
+    for name in sorted(names, key=str.casefold):
+        label = _add_texts(labels, "label", {"name": name, "type": "points"})
+        attributes = ElementTree.SubElement(label, "attributes")
+        for attribute in _CVAT_ATTRIBUTES:
+            described = {"name": attribute, "mutable": "False", "input_type": "text"}
+            _add_texts(attributes, "attribute", {**described, "default_value": "", "values": ""})
+    for number, image in enumerate(images):
+        sides = {"width": f"{math.ceil(image.width)}", "height": f"{math.ceil(image.height)}"}
+        element = ElementTree.SubElement(
+            root, "image", {"id": f"{number}", "name": _printable(image.name), **sides}
+        )
+        for detection in image.detections:
+            points = ElementTree.SubElement(
+                element, "points",
+                {
+                    "label": _printable(detection.label or _NAME),
+                    "source": "manual" if detection.state in _CERTAIN else "auto",
+                    "occluded": "0", "points": f"{detection.x:.10g},{detection.y:.10g}", "z_order": "0",
+                },
+            )  # fmt: skip
+            for attribute in _CVAT_ATTRIBUTES:
+                value = getattr(detection, attribute)
+                text = "" if value is None else f"{value:.6g}" if isinstance(value, float) else f"{value}"
+                ElementTree.SubElement(points, "attribute", {"name": attribute}).text = text
+    ElementTree.indent(root)
+    with open_text_output(path) as file:
+        file.write('<?xml version="1.0" encoding="utf-8"?>\n')
+        file.write(ElementTree.tostring(root, encoding="unicode") + "\n")
+    return path
+
+
+def _add_texts(parent: ElementTree.Element, tag: str, texts: Mapping[str, str]) -> ElementTree.Element:
+    element = ElementTree.SubElement(parent, tag)
+    for name, text in texts.items():
+        ElementTree.SubElement(element, name).text = _printable(text)
+    return element
+
+
+def _printable(text: str) -> str:
+    """Replace characters that XML cannot hold."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def _described(images: Sequence[ImageDetections]) -> str:

@@ -33,6 +33,7 @@ from raterscope.app.formats.points.writing import (
     Detection,
     ImageDetections,
     write_coco,
+    write_cvat,
     write_geojson,
     write_layer,
 )
@@ -310,6 +311,9 @@ _X, _Y, _DETECTED = (DETECTIONS.index(name) for name in ("x", "y", "detected"))
 _WRITERS = {"geojson": write_geojson, "napari": write_layer}
 """Formats that hold one image a file."""
 
+_WRITERS_OF_ALL = {"coco": write_coco, "cvat": write_cvat}
+"""Formats that hold all images in a file."""
+
 
 def export_detections(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
     """Write the detections of a study, of each image those of the run shown; see `exports.Writer`.
@@ -328,8 +332,8 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
             all_rows = [(*row[:score], *row[score + 1 :]) for row in all_rows]
         return [write_table(request.path, header, all_rows)]
     images = read_detections(study, request, part(watch, 0.0, 0.5))
-    if request.format == "coco":
-        return [write_coco(request.path, images)]
+    if request.format in _WRITERS_OF_ALL:
+        return [_WRITERS_OF_ALL[request.format](request.path, images)]
     if request.format == "napari":  # which opens no layer without points
         images = [image for image in images if image.detections]
     if not images:

@@ -5,6 +5,7 @@ import json
 import uuid
 from collections import Counter
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import Study
 
 SPOTS = ((30.0, 40.0), (90.0, 40.0), (60.0, 120.0), (150.0, 60.0))
-FORMATS = {"geojson": ".geojson", "coco": ".json", "napari": ".csv"}
+FORMATS = {"geojson": ".geojson", "coco": ".json", "cvat": ".xml", "napari": ".csv"}
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +100,37 @@ def test_geojson_opens_as_geometries_and_as_qupath_reads_it(leave, detected, tmp
             assert all(isinstance(value, str) for value in properties_found["metadata"].values())
     assert points_of == detected
     assert states == {"undecided": 5, "accepted": 1, "skipped": 1, "added": 1}
+
+
+def test_cvat_holds_points_with_declared_labels_and_attributes(leave, detected):
+    (path,) = leave("cvat")
+    root = ElementTree.parse(path).getroot()
+    assert root.findtext("version") == "1.1"
+    declared = {
+        label.findtext("name"): [attribute.findtext("name") for attribute in label.iter("attribute")]
+        for label in root.find("meta/task/labels")
+    }
+    points_of, sources = {}, Counter()
+    for image in root.iterfind("image"):
+        assert (image.get("width"), image.get("height")) == ("200", "180")
+        for points in image.iterfind("points"):
+            x, y = points.get("points").split(",")
+            points_of.setdefault(image.get("name"), []).append((float(x), float(y)))
+            names = [attribute.get("name") for attribute in points.iterfind("attribute")]
+            assert names == declared[points.get("label")]
+            sources[points.get("source")] += 1
+    assert sources == {"manual": 2, "auto": 6}
+    for name, expected in detected.items():
+        np.testing.assert_allclose(points_of[name], expected, atol=0.006)
+
+
+def test_detections_in_a_file_of_cvat_are_recognised_as_truth(leave, fused, tmp_path, capsys):
+    (path,) = leave("cvat")
+    images = map(str, sorted(fused.parent.glob("*.png")))
+    assert main(["import", str(tmp_path / "new.rscope"), *images, path]) == 0
+    assert (
+        "detections exported from Raterscope, which were imported as ground truth" in capsys.readouterr().out
+    )
 
 
 def test_coco_opens_in_its_own_reader(leave, detected, capsys):
