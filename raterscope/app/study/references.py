@@ -115,12 +115,15 @@ def add_file(
 ) -> ImageEntry:
     """Add an image file within the present transaction.
 
-    The same content under the same name is the same image. An entry with only a size gets its file. Another
-    image of the same name is distinguished by its folder.
+    The same content under the same name, with its folder or without, is the same image. An entry with only a
+    size gets its file. Another image of the same name is distinguished by its folder.
     """
+    short = file.path.name
+    for known in (file.name, short, f"{file.path.resolve().parent.name}/{short}"):
+        entry = names.find(known)
+        if entry is not None and _is_same_file(entry, file.path, digest):
+            return entry
     existing = names.find(file.name)
-    if existing is not None and _is_same_file(existing, file.path, digest):
-        return existing
     if existing is not None and existing.path is None:
         refuse_other_size(file, existing)
         connection.execute("UPDATE images SET pixel_size = ? WHERE id = ?", (file.pixel_size, existing.id))

@@ -215,6 +215,16 @@ def test_two_images_of_one_name_are_distinguished_by_their_folder(study: Study, 
     assert [entry.name for entry in entries] == ["a.png", "tuesday/a.png"]
 
 
+@pytest.mark.parametrize("order", [("monday/", ""), ("", "monday/")])
+def test_an_image_is_known_with_its_folder_or_without(
+    study: Study, tmp_path: Path, order: tuple[str, str]
+) -> None:
+    image = read_image(a_picture(tmp_path / "monday" / "a.png"))
+    first, again = (study.add_images([replace(image, name=f"{folder}a.png")]) for folder in order)
+    assert [entry.id for entry in again] == [entry.id for entry in first]
+    assert len(study.images()) == 1
+
+
 def test_an_image_that_moved_is_looked_for_beside_the_study(study: Study, tmp_path: Path) -> None:
     path = a_picture(tmp_path / "far" / "a.png")
     (entry,) = study.add_images([read_image(path)])
