@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zipfile
+import zlib
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats.untrusted import most_unpacked
 
 WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
 _LARGEST_FILE, _LARGEST_UNPACKED = 64 << 20, 512 << 20
+_MOST_CELLS = 1 << 24
+"""Cells of a sheet with the empty ones between them, all of which are in memory."""
+
+_PART, _LONGEST_REFERENCE = 1 << 20, 64
+_REFERENCE = re.compile(rb"""\br\s*=\s*["']([A-Z]{0,3})([0-9]{1,7})["']""")
+"""Row or cell in a sheet of Excel, such as r="12" or r="AB12"."""
 
 
 def read_sheet(path: Path) -> io.BytesIO:
@@ -27,7 +35,10 @@ def read_sheet(path: Path) -> io.BytesIO:
     try:
         workbook = python_calamine.load_workbook(path)
         for name in workbook.sheet_names:
-            rows = workbook.get_sheet_by_name(name).to_python(skip_empty_area=False)
+            sheet = workbook.get_sheet_by_name(name)
+            if sheet.end is not None:
+                _refuse_extent(path, sheet.end[0] + 1, sheet.end[1] + 1)
+            rows = sheet.to_python(skip_empty_area=False)
             if rows:
                 return _as_csv(rows)
     except python_calamine.PasswordError:
@@ -50,6 +61,48 @@ def _refuse_large(path: Path) -> None:
         raise InputError("is a damaged spreadsheet; save it again, or as CSV", file=path) from error
     if unpacked > min(_LARGEST_UNPACKED, most_unpacked(size)):
         raise InputError(f"unpacks to {unpacked >> 20} MB; save the table as CSV", file=path)
+    _refuse_scattered(path)
+
+
+def _refuse_scattered(path: Path) -> None:
+    """Refuse a sheet with cells so far apart that the process would end when the reader allocates it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            sheets = [name for name in archive.namelist() if "sharedstrings" not in name.casefold()]
+            for name in sheets:
+                with archive.open(name) as stream:
+                    _refuse_extent(path, *_extent(stream))
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise InputError("is a damaged spreadsheet; save it again, or as CSV", file=path) from error
+
+
+def _extent(stream: IO[bytes]) -> tuple[int, int]:
+    """Return the last row and column that a sheet of Excel names; 0 if it names none."""
+    rows = columns = 0
+    rest = b""
+    while part := stream.read(_PART):
+        text = rest + part
+        for letters, row in set(_REFERENCE.findall(text)):
+            rows = max(rows, int(row))
+            columns = max(columns, _column_number(letters))
+        rest = text[-_LONGEST_REFERENCE:]
+    return rows, columns
+
+
+def _column_number(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - ord("A") + 1
+    return number
+
+
+def _refuse_extent(path: Path, rows: int, columns: int) -> None:
+    if rows * columns > _MOST_CELLS:
+        raise InputError(
+            f"has {rows:,} rows and {columns:,} columns with the empty ones between cells; delete the cells "
+            "far from the table, or save it as CSV",
+            file=path,
+        )
 
 
 def _as_csv(rows: list[list[Any]]) -> io.BytesIO:

@@ -7,7 +7,7 @@ import openpyxl
 import pytest
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats import read
+from raterscope.app.formats import read, workbooks
 from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.tables import read_table
 
@@ -66,3 +66,39 @@ def test_damaged_empty_and_unbounded_files_are_refused(tmp_path):
         archive.writestr("xl/worksheets/sheet1.xml", b" " * (600 << 20))
     with pytest.raises(InputError, match="unpacks to 600 MB"):
         read_table(bomb)
+
+
+def test_cells_far_apart_are_refused_before_the_sheet_is_allocated(tmp_path):
+    book = openpyxl.Workbook()
+    book.active["A1"], book.active["XFD1048576"] = 1, 2
+    book.save(tmp_path / "far.xlsx")
+    with pytest.raises(
+        InputError, match=r"has 1,048,576 rows and 16,384 columns .* delete the cells far from"
+    ):
+        read_table(tmp_path / "far.xlsx")
+
+
+def test_a_sheet_of_opendocument_is_read_within_the_limit_of_cells(tmp_path, monkeypatch):
+    names = "urn:oasis:names:tc:opendocument:xmlns"
+    cells = "".join(
+        f'<table:table-cell office:value-type="string"><text:p>{text}</text:p></table:table-cell>'
+        for text in ("task", "label")
+    )
+    path = tmp_path / "a.ods"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("META-INF/manifest.xml", "<manifest/>")
+        archive.writestr(
+            "content.xml",
+            f'<office:document-content xmlns:office="{names}:office:1.0" xmlns:table="{names}:table:1.0" '
+            f'xmlns:text="{names}:text:1.0"><office:body><office:spreadsheet><table:table table:name="S">'
+            f'<table:table-row table:number-rows-repeated="3">{cells}</table:table-row>'
+            "</table:table></office:spreadsheet></office:body></office:document-content>",
+        )
+    table = read_table(path)
+    assert (table.header, [list(column) for column in table.columns]) == (
+        ("task", "label"), [["task"] * 2, ["label"] * 2],
+    )  # fmt: skip
+    monkeypatch.setattr(workbooks, "_MOST_CELLS", 5)
+    with pytest.raises(InputError, match="has 3 rows and 2 columns"):
+        read_table(path)
