@@ -147,6 +147,7 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
     def _on_replaced(self) -> None:
         self.runs.forget()
         self.screen.forget_study()
+        self.screen.queue.filter.clear()
         self.navigation.reset()
         self._on_changed()
 

@@ -1,6 +1,7 @@
 """Main window: studies, files, menus, messages."""
 
 import csv
+import shutil
 import subprocess
 import sys
 import threading
@@ -165,6 +166,15 @@ def test_a_study_that_is_open_elsewhere_is_refused_and_the_present_one_stays(ope
     assert "other.rscope" in opened.notice.text
     assert opened.document.contents.path.name == "small.rscope"
     other_study.close()
+
+
+def test_the_filter_of_one_study_does_not_hide_the_items_of_the_next(opened, qtbot, study_file):
+    opened.workspace.queue.filter.setText("nothing is called this")
+    other = study_file.with_stem("other")
+    shutil.copy(study_file, other)
+    opened.open_paths([other])
+    qtbot.waitUntil(lambda: opened.document.contents.path == other)
+    assert opened.workspace.queue.filter.text() == ""
 
 
 def test_a_damaged_study_is_reported(window, qtbot, tmp_path):
