@@ -10,7 +10,7 @@ References
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,20 @@ LEAST_OVERLAP = 0.3
 LEAST_INFORMATION = 0.1
 """Mutual information, nats, below which two volumes have next to nothing in common."""
 
+CLEAR = 0.9
+"""Share of the mutual information that another position must not exceed."""
+
+_TURNS = (-90.0, -40.0, 40.0, 90.0, 180.0)
+"""Degrees about each axis from which the search starts too."""
+
+_NEAR = 5.0
+"""Millimetres and degrees within which two transforms are the same position."""
+
+_CANDIDATES = 3
 _BINS = 32
 _SAMPLES = 30_000
 _SHRINK = (4, 2, 1)
 _ITERATIONS = 80
-_SAME_START = 1.0
-"""Distance, mm, below which two starts are the same."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +126,7 @@ class Registration:
     before: float  # the same as the files have the series; 0 without overlap
     overlap: float  # share of the smaller volume within the other
     converged: bool
+    rival: float = 0.0  # mutual information of the next best other position
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -129,6 +138,8 @@ class Registration:
             problems.append(f"mutual information is only {self.information:.2f}")
         if self.information < self.before:
             problems.append("mutual information is lower than before")
+        if self.rival > CLEAR * self.information:
+            problems.append("another position fits nearly as well")
         if not self.converged:
             problems.append("the search did not converge")
         return tuple(problems)
@@ -145,9 +156,10 @@ def register(
 ) -> Registration:
     """Find the rigid motion that moves a series onto a case, by Mattes mutual information [mattes2003]_.
 
-    The search starts from the positions in the files and from the aligned centres, each from coarse to fine;
-    the better result counts. Random numbers have a fixed seed. Raises `RefusedError` for volumes that cannot
-    be registered, and `ModuleNotFoundError` without SimpleITK.
+    Short searches on coarse volumes start from the positions in the files, and from aligned centres in
+    several rotations. The best three are refined from coarse to fine; the best result counts. Random numbers
+    have a fixed seed. Raises `RefusedError` for volumes that cannot be registered, and `ModuleNotFoundError`
+    without SimpleITK.
 
     `case`, `series`: values on grids with even slices and right angles. Memory and time grow with their size.
     """
@@ -156,27 +168,58 @@ def register(
     for values, noun in ((case, "case"), (series, "series")):
         _check(values, noun)
     fixed, moving = _image(SimpleITK, case, case_grid), _image(SimpleITK, series, series_grid)
-    offset = np.subtract(centre_of(series_grid), centre_of(case_grid))
-    starts = [np.zeros(3)] if np.linalg.norm(offset) < _SAME_START else [np.zeros(3), offset]
     search = _Search(SimpleITK, fixed, moving, centre_of(case_grid))
-    before, _ = search.measure(np.eye(4))
-    results = []
-    for number, start in enumerate(starts):
-        step = part(watch, number / len(starts), (number + 1) / len(starts))
-        transform = search.run(start, step)
-        if transform is None:
-            continue
-        matrix, converged = transform
-        information, _ = search.measure(matrix)
+    before = search.measure(np.eye(4))
+
+    def result_of(matrix: NDArray[np.float64], converged: bool, information: float) -> Registration:
         motion = RigidMotion.from_matrix(np.linalg.inv(matrix), centre_of(series_grid))
         overlap = overlap_of(case_grid, motion.move(series_grid))
-        results.append(Registration(motion, information, before, overlap, converged))
+        return Registration(motion, information, before, overlap, converged)
+
+    offset = np.subtract(centre_of(series_grid), centre_of(case_grid))
+    brief = search.try_starts(_starts(offset, centre_of(case_grid)), part(watch, 0.0, 0.3))
+    candidates = _distinct(_best_first([result_of(*answer) for answer in brief]))[:_CANDIDATES]
+    results = []
+    for number, candidate in enumerate(candidates):
+        ends = number / len(candidates), (number + 1) / len(candidates)
+        answer = search.run(np.linalg.inv(candidate.motion.matrix), part(part(watch, 0.3, 1.0), *ends))
+        if answer is not None:
+            results.append(result_of(*answer))
     if not results:
         raise RefusedError(
             "The volumes do not overlap, or have nothing in common. Type a shift and a rotation near the "
             "right position, or choose another series."
         )
-    return max(results, key=lambda result: (result.overlap >= LEAST_OVERLAP, result.information))
+    best, *others = _distinct(_best_first(results))
+    return replace(best, rival=max((other.information for other in others), default=0.0))
+
+
+def _starts(offset: NDArray[np.float64], centre: Triple) -> list[NDArray[np.float64]]:
+    """Return the transforms to start from: the files' positions, and aligned centres in several rotations."""
+    starts = [np.eye(4)]
+    shift = float(offset[0]), float(offset[1]), float(offset[2])
+    turns = [(0.0, 0.0, 0.0)]
+    for angle in _TURNS:
+        turns += [(angle, 0.0, 0.0), (0.0, angle, 0.0), (0.0, 0.0, angle)]
+    return starts + [RigidMotion(shift, turn, centre).matrix for turn in turns]
+
+
+def _best_first(results: list[Registration]) -> list[Registration]:
+    """Sort results by their mutual information; those with little overlap are last."""
+    return sorted(
+        results, key=lambda result: (result.overlap >= LEAST_OVERLAP, result.information), reverse=True
+    )
+
+
+def _distinct(results: list[Registration]) -> list[Registration]:
+    """Keep the first result at each position."""
+    kept: list[Registration] = []
+    for result in results:
+        differences = [np.linalg.inv(other.motion.matrix) @ result.motion.matrix for other in kept]
+        moves = [RigidMotion.from_matrix(difference, result.motion.centre) for difference in differences]
+        if all(move.translation >= _NEAR or move.angle >= _NEAR for move in moves):
+            kept.append(result)
+    return kept
 
 
 def overlap_of(first: Grid, second: Grid) -> float:
@@ -214,30 +257,52 @@ def _image(itk: Any, values: NDArray[np.float32], grid: Grid) -> Any:
     return image
 
 
+Answer = tuple[NDArray[np.float64], bool, float]
+"""A transform from the case to the series, whether the search converged, and the mutual information."""
+
+
 class _Search:
     """Searches of the transform from the case to the series, in the terms of SimpleITK (`itk`)."""
 
     def __init__(self, itk: Any, fixed: Any, moving: Any, centre: Triple) -> None:
         self._itk, self._fixed, self._moving, self._centre = itk, fixed, moving, centre
 
-    def measure(self, matrix: NDArray[np.float64]) -> tuple[float, bool]:
-        """Return the mutual information at a transform, and whether the volumes overlap at all."""
+    def try_starts(self, starts: list[NDArray[np.float64]], watch: Watch) -> list[Answer]:
+        """Search briefly from each start on coarse volumes; leave out those without overlap."""
+        coarse = _Search(self._itk, self._coarse(self._fixed), self._coarse(self._moving), self._centre)
+        answers = []
+        for number, start in enumerate(starts):
+            ends = number / len(starts), (number + 1) / len(starts)
+            step = part(watch, *ends, f"start {number + 1} of {len(starts)}, ")
+            answers.append(coarse.run(start, step, levels=(1,)))
+        return [answer for answer in answers if answer is not None]
+
+    def _coarse(self, image: Any) -> Any:
+        factors = [max(1, min(_SHRINK[0], size // (2 * FEWEST))) for size in image.GetSize()]
+        return self._itk.BinShrink(image, factors)
+
+    def measure(self, matrix: NDArray[np.float64]) -> float:
+        """Return the mutual information at a transform; 0 without overlap."""
         transform = self._itk.AffineTransform(3)
         transform.SetMatrix(matrix[:3, :3].ravel().tolist())
         transform.SetTranslation(matrix[:3, 3].tolist())
         method = self._method(_SHRINK[-1:])
         method.SetInitialTransform(transform)
         try:
-            return -float(method.MetricEvaluate(self._fixed, self._moving)), True
+            return -float(method.MetricEvaluate(self._fixed, self._moving))
         except RuntimeError:  # all samples are outside of the other volume
-            return 0.0, False
+            return 0.0
 
-    def run(self, shift: NDArray[np.float64], watch: Watch) -> tuple[NDArray[np.float64], bool] | None:
-        """Search from a shift; return the transform and whether it converged, None without overlap."""
+    def run(
+        self, start: NDArray[np.float64], watch: Watch, levels: tuple[int, ...] = _SHRINK
+    ) -> Answer | None:
+        """Search from a transform; return the answer, None without overlap."""
         transform = self._itk.Euler3DTransform()
         transform.SetCenter(self._centre)
-        transform.SetTranslation(shift.tolist())
-        method = self._method(_SHRINK)
+        transform.SetMatrix(start[:3, :3].ravel().tolist())
+        middle = np.array([*self._centre, 1.0])
+        transform.SetTranslation(((start @ middle) - middle)[:3].tolist())
+        method = self._method(levels)
         method.SetOptimizerAsRegularStepGradientDescent(
             learningRate=4.0, minStep=0.01, numberOfIterations=_ITERATIONS, relaxationFactor=0.6
         )
@@ -247,9 +312,9 @@ class _Search:
 
         def report() -> None:
             level, step = method.GetCurrentLevel(), method.GetOptimizerIteration()
-            fraction = (level + step / _ITERATIONS) / len(_SHRINK)
+            fraction = (level + step / _ITERATIONS) / len(levels)
             try:
-                words = f"registering, level {level + 1} of {len(_SHRINK)}"
+                words = f"level {level + 1} of {len(levels)}"
                 watch(min(fraction, 1.0), words, objective=-float(method.GetMetricValue()))
             except Cancelled as stop:  # an exception does not pass through SimpleITK
                 cancelled.append(stop)
@@ -269,7 +334,7 @@ class _Search:
         matrix = np.eye(4)
         matrix[:3, :3] = turn
         matrix[:3, 3] = np.array(transform.TransformPoint((0.0, 0.0, 0.0)))
-        return matrix, method.GetOptimizerIteration() < _ITERATIONS - 1
+        return matrix, method.GetOptimizerIteration() < _ITERATIONS - 1, self.measure(matrix)
 
     def _method(self, shrink: tuple[int, ...]) -> Any:
         """Make a registration with the metric, the samples and the levels."""

@@ -54,10 +54,10 @@ class RegistrationDialog(QDialog):
         theme.set_role(self.registering, "primary")
         self.applying = _button("Apply values", self._on_apply)
         self.resetting = _button("Reset position", self._on_reset)
-        close = _button("Cancel", self.reject)
+        close = _button("Close", self.reject)
         vertical(
             plain_label(f"Move a series onto {case}", "title", wrap=True), self.series_box, self.position, 4,
-            values, 8, horizontal(self.resetting, STRETCH, close, self.applying, self.registering),
+            values, 8, horizontal(self.resetting, STRETCH, close, self.applying, self.registering, spacing=8),
             inside=self, margins=(16, 16, 16, 16), spacing=8,
         )  # fmt: skip
         self.registering.setDefault(True)
@@ -73,6 +73,7 @@ class RegistrationDialog(QDialog):
             editor = QDoubleSpinBox()
             editor.setRange(-largest, largest)
             editor.setDecimals(2)
+            editor.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
             editor.setSuffix(unit)
             about = axis.partition(",")[0]
             editor.setAccessibleName(f"Rotation about {about}" if noun == "Rotation" else f"Shift {axis}")

@@ -70,6 +70,12 @@ def test_a_series_in_another_frame_of_reference_is_registered_from_the_centres(c
     assert errors(RigidMotion.from_matrix(result.motion.matrix @ away.matrix, TRUTH.centre)).max() < 0.7
 
 
+def test_a_series_that_lies_upside_down_is_registered(case, moved):
+    turned = RigidMotion((0, 0, 0), (180, 0, 0), centre_of(GRID))
+    result = register(case, GRID, moved, turned.move(GRID), silent)
+    assert errors(RigidMotion.from_matrix(result.motion.matrix @ turned.matrix, TRUTH.centre)).max() < 0.7
+
+
 def test_a_repeated_search_gives_the_same_motion(case, moved):
     first, second = (register(case, GRID, moved, GRID, silent) for _ in range(2))
     assert np.abs(first.motion.matrix - second.motion.matrix).max() < 1e-6
@@ -88,6 +94,7 @@ def test_noise_is_reported_as_failed(case):
         (Registration(RigidMotion(), 0.03, 0.01, 0.9, True), "mutual information is only 0.03"),
         (Registration(RigidMotion(), 0.5, 0.6, 0.9, True), "mutual information is lower than before"),
         (Registration(RigidMotion(), 0.5, 0.1, 0.9, False), "the search did not converge"),
+        (Registration(RigidMotion(), 0.5, 0.1, 0.9, True, 0.47), "another position fits nearly as well"),
     ],
 )
 def test_each_failure_is_named(result, problem):
