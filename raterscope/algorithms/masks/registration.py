@@ -27,7 +27,7 @@ FEWEST = 4
 LEAST_OVERLAP = 0.3
 """Share of the smaller volume that must lie within the other."""
 
-LEAST_INFORMATION = 0.1
+LEAST_INFORMATION = 0.2
 """Mutual information, nats, below which two volumes have next to nothing in common."""
 
 CLEAR = 0.9
@@ -182,7 +182,8 @@ def register(
     results = []
     for number, candidate in enumerate(candidates):
         ends = number / len(candidates), (number + 1) / len(candidates)
-        answer = search.run(np.linalg.inv(candidate.motion.matrix), part(part(watch, 0.3, 1.0), *ends))
+        start = np.asarray(np.linalg.inv(candidate.motion.matrix), dtype=np.float64)
+        answer = search.run(start, part(part(watch, 0.3, 1.0), *ends))
         if answer is not None:
             results.append(result_of(*answer))
     if not results:
