@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.calibration import Calibration
-from raterscope.algorithms.masks.data import BoolArray, Masks, Settled, overlap
+from raterscope.algorithms.masks.data import BoolArray, Box, Masks, Settled, overlap
 from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app import outcome
@@ -48,10 +50,15 @@ Inputs = outcome.Inputs[Case]
 Answer = outcome.Answer[MaskPlan, Inputs, CaseResult]
 
 
+def on_box(mask: MaskRecord, origin: Box, shape: Box) -> NDArray[Any]:
+    """Return a mask on a part of the image."""
+    out = np.zeros(shape, dtype=mask.values.dtype)
+    if mask.values.size:
+        to, take = overlap(origin, shape, mask.origin, mask.values.shape)
+        out[to] = mask.values[take]
+    return out
+
+
 def crop_truth(truth: MaskRecord, calibration: Calibration) -> BoolArray:
     """Return a true outline on the calibrated part of the grid."""
-    out = np.zeros(calibration.ratio.shape, dtype=np.bool_)
-    own_part, truth_part = overlap(calibration.origin, out.shape, truth.origin, truth.values.shape)
-    if truth.values.size:
-        out[own_part] = truth.values[truth_part] > 0.5
-    return out
+    return on_box(truth, calibration.origin, calibration.ratio.shape) > 0.5

@@ -6,10 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from raterscope.algorithms.masks.data import Box, MaskFusion, Masks, overlap
+from raterscope.algorithms.masks.data import MaskFusion, Masks
 from raterscope.algorithms.masks.fusion import CaseResult, Report, report_on
 from raterscope.algorithms.masks.metrics import compare
 from raterscope.algorithms.masks.programs import (
@@ -22,7 +19,7 @@ from raterscope.algorithms.masks.programs import (
 )
 from raterscope.algorithms.progress import Watch, part, steps_of
 from raterscope.app.errors import InputError, refuse_unknown
-from raterscope.app.kinds.masks.case import Answer, Case
+from raterscope.app.kinds.masks.case import Answer, Case, on_box
 from raterscope.app.outcome import finite_or_none
 from raterscope.app.study.records import MaskRecord
 
@@ -80,7 +77,7 @@ def _combine_structure(answer: Answer, structure: str, watch: Watch) -> Answer:
         masks = case.masks(structure)
         present = {program.name: program for program in _programs(case, structure, masks)}
         truth = case.truth.get(structure)
-        known = None if truth is None else _on_box(truth, masks.origin, masks.shape) > 0.5
+        known = None if truth is None else on_box(truth, masks.origin, masks.shape) > 0.5
         gathered = gather_evidence(masks, [present.get(name) for name in names], known, step)
         evidence += [] if gathered is None else [gathered]
     weights = weigh(names, evidence, part(watch, _GATHERED, 0.5))
@@ -108,7 +105,7 @@ def _combine_case(
     fusion = replace(fusion, notices=(*fusion.notices, own.in_words()))
     compared = tuple(
         compare(
-            _on_box(record, fusion.origin, fusion.shape) > 0.5,
+            on_box(record, fusion.origin, fusion.shape) > 0.5,
             fusion.mask[0],
             case.grid.spacing,
             fusion.positions,
@@ -144,13 +141,4 @@ def program_record(weights: ProgramWeights) -> dict[str, Any]:
 def _programs(case: Case, structure: str, masks: Masks) -> list[Program]:
     """Return the programs of a case on the grid of the raters' masks."""
     records: Mapping[str, MaskRecord] = case.programs.get(structure, {})
-    return [Program(name, _on_box(record, masks.origin, masks.shape)) for name, record in records.items()]
-
-
-def _on_box(record: MaskRecord, origin: Box, shape: Box) -> NDArray[Any]:
-    """Return a mask on a part of the image."""
-    out = np.zeros(shape, dtype=record.values.dtype)
-    if record.values.size:
-        to, take = overlap(origin, shape, record.origin, record.values.shape)
-        out[to] = record.values[take]
-    return out
+    return [Program(name, on_box(record, masks.origin, masks.shape)) for name, record in records.items()]
