@@ -1,4 +1,4 @@
-"""Two runs, raters or maps of the structure under review, left and right of a movable divider."""
+"""Two runs, raters, programs or maps of a structure, left and right of a movable divider."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from raterscope.app.workspaces.masks.scene import Piece, Scene, consensus_of
 from raterscope.app.workspaces.masks.screen import MAPS, MasksCore, MasksPart
 from raterscope.app.workspaces.run_history import run_title
 from raterscope.widgets.divider import Side
+from raterscope.widgets.panels.task_panel import PROGRAM
 from raterscope.widgets.volume.scene import HeatMap, Layers, Outline
 
 COMPARED_MAPS = ("disagreement", "doubt", "another", "truth", "uncertainty", "probability")
@@ -86,11 +87,9 @@ class SideBySide(MasksPart):
         """Return in words what a side can show of the structure."""
         contents, scene, structure = self._document.contents, self._session.scene, self._session.part
         choices = {} if contents is None else _runs(contents, scene)
-        nothing = scene.nothing.get(structure, ())
-        choices |= {
-            (RATER, name): f"{name}, {view.DREW_NOTHING}" if name in nothing else name
-            for name in scene.masks.get(structure, {})
-        }
+        about = dict.fromkeys(scene.nothing.get(structure, ()), f", {view.DREW_NOTHING}")
+        about |= dict.fromkeys(scene.programs.get(structure, {}), PROGRAM)
+        choices |= {(RATER, name): f"{name}{about.get(name, '')}" for name in scene.drawn(structure)}
         if structure in scene.truth:
             choices[TRUTH, ""] = view.TRUTH
         return choices | {(MAP, name): f"map: {MAPS[name]}" for name in COMPARED_MAPS}

@@ -82,6 +82,20 @@ def test_m_makes_a_rater_a_program_and_a_rater_again(opened, qtbot):
     assert rows(opened)["unet"].note == ""
 
 
+def test_a_program_can_be_compared_side_by_side(opened, qtbot):
+    mark(opened, qtbot)
+    fuse(opened, qtbot)
+    key(opened, qtbot, "V", Qt.KeyboardModifier.ShiftModifier)
+    volume = opened.workspace.volume
+    chip = volume.divider.chips[1]
+    next(action for action in chip.menu.actions() if action.text() == "unet (program)").trigger()
+    idle(opened, qtbot)
+    (outline,) = volume._scene.sides[1].outlines
+    assert outline.dashed
+    assert outline.values is opened.workspace.session.scene.programs["organ"]["unet"].values
+    grab(opened, "side_by_side")
+
+
 def test_excluding_a_program_previews_the_raters_alone(opened, qtbot):
     mark(opened, qtbot)
     fuse(opened, qtbot)
