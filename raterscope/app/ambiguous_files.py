@@ -184,7 +184,7 @@ def resolve_pictures(
     if dark:
         settled.notices.append(
             f"Imported as images for the name of the folder, though they could be masks: {list_names(dark)}. "
-            "Import them with the kind masks if they are."
+            "If they are, import them with --kind masks."
         )
     return settled
 
@@ -216,7 +216,7 @@ def _explain_doubtful(doubtful: Sequence[Path], masks: Collection[Path]) -> list
                ("images", [path for path in doubtful if path not in masks], "masks", "masks"))  # fmt: skip
     return [
         f"Imported as {taken}, though few greys may also be {other}: {list_names(paths)}. "
-        f"Import them with the kind {kind} if they are."
+        f"If they are, import them with --kind {kind}."
         for taken, paths, other, kind in read_as
         if paths
     ]
