@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 
+from raterscope.algorithms.masks.registration import RigidMotion
 from raterscope.app.coding import Coding
 from raterscope.app.review import (
     BiasSubject,
     Decision,
+    RegistrationSubject,
     ScaleSubject,
     StructureSubject,
     TaskSubject,
     fold,
+    registered_series,
     undo,
 )
 from tests.app.review.decisions import a_region, added, journal, on, settle, weigh
@@ -96,3 +99,21 @@ def test_the_journal_read_on_tells_the_same_as_read_at_once() -> None:
     for count in range(1, len(recorded) + 1):
         state = fold(recorded[:count], state)
         assert [state.standing(decision.id) for decision in recorded[:count]] == standings(recorded[:count])
+
+
+def test_the_last_registration_of_each_series_is_in_effect():
+    def register(number, case, series, shift, verb="register"):
+        subject = RegistrationSubject(series=series, name="PET", motion=RigidMotion((shift, 0, 0)))
+        return Decision(verb=verb, id=number, item=case, subject=subject)
+
+    journal = [register(1, 1, 7, 5), register(2, 1, 8, 6), register(3, 1, 7, 9), register(4, 2, 7, 1)]
+    state = fold(journal)
+    assert [state.standing(number) for number in (1, 2, 3, 4)] == [
+        "superseded", "in effect", "in effect", "in effect",
+    ]  # fmt: skip
+    shifts = {series: kept.motion.shift[0] for series, kept in registered_series(journal, state, 1).items()}
+    assert shifts == {7: 9, 8: 6}
+    journal.append(register(5, 1, 7, 0, "unregister"))
+    assert set(registered_series(journal, fold(journal), 1)) == {8}
+    journal.append(Decision(verb="undo", id=6, undoes=5))
+    assert set(registered_series(journal, fold(journal), 1)) == {7, 8}

@@ -171,13 +171,11 @@ class SeriesRegistration(MasksPart):
         contents, dialog = self._document.contents, self._dialog
         if dialog is None or contents is None:
             return
-        subjects = registered_series(contents.decisions, contents.review, self._session.scene.image.id)
-        subject = subjects.get(dialog.series)
-        if subject is None:
-            dialog.show_motion((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), "As the files have it.", moved=False)
-        else:
-            motion = subject.motion
-            dialog.show_motion(motion.shift, motion.rotation, describe(subject), moved=True)
+        case, series = self._session.scene.image.id, dialog.series
+        motion = motions_of(contents, case).get(series)
+        words = describe_position(contents, case, series)
+        shown = motion or RigidMotion()
+        dialog.show_motion(shown.shift, shown.rotation, words, moved=motion is not None)
 
     def _entry(self, series: int) -> ImageEntry | None:
         return None if self._document.contents is None else self._document.contents.image(series)
@@ -238,8 +236,12 @@ class SeriesRegistration(MasksPart):
         self._store("register", entry, scene.image.id, result.motion, result.information, result.overlap)
 
 
-def describe(subject: RegistrationSubject) -> str:
-    """Describe a registration: shift, rotation, mutual information and overlap."""
+def describe_position(contents: Contents | None, case: int, series: int) -> str:
+    """Describe the position of a series: shift, rotation, mutual information and overlap."""
+    registered = {} if contents is None else registered_series(contents.decisions, contents.review, case)
+    subject = registered.get(series)
+    if subject is None:
+        return "Placed by the positions in the files."
     motion = subject.motion
     words = f"Moved by {motion.translation:.1f} mm and rotated by {motion.angle:.1f}°"
     if subject.information is None:

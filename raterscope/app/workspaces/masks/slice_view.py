@@ -23,6 +23,7 @@ from raterscope.app.workspaces.masks.scene import DisputedRegion, LoadedVolume, 
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.app.workspaces.masks.second_series import (
     checkered,
+    describe_position,
     find_series,
     motions_of,
     read_series,
@@ -274,14 +275,8 @@ class SliceView(MasksPart):
     def _on_series(self, entry: ImageEntry, scene: Scene, motion: RigidMotion, heat_map: HeatMap) -> None:
         self._series = scene.image.id, entry.id, motion, heat_map
         self._draw_series(heat_map, scene)
-        if motion == RigidMotion():
-            words = "Placed by the positions in the files. Check that both series fit."
-        else:
-            words = (
-                f"Registered: shift {motion.translation:.1f} mm, rotation {motion.angle:.1f}°. "
-                "Check that both series fit."
-            )
-        self._screen.message.emit(words)
+        position = describe_position(self._document.contents, scene.image.id, entry.id)
+        self._screen.message.emit(f"{position} Check that both series fit.")
 
     def _draw_series(self, heat_map: HeatMap, scene: Scene) -> None:
         if not self._checkered:

@@ -98,7 +98,7 @@ def test_typed_values_move_a_series_and_undo_returns_it(with_series, qtbot):
     assert not any("second_series" in words for words in offered(with_series))
     workspace.registration.start()
     dialog = dialog_of(with_series)
-    assert "As the files have it" in dialog.position.text()
+    assert "Placed by the positions in the files" in dialog.position.text()
     dialog.shift[0].setValue(-300)
     qtbot.mouseClick(dialog.applying, Qt.MouseButton.LeftButton)
     idle(with_series, qtbot)
@@ -165,3 +165,24 @@ def test_a_flat_image_and_unknown_positions_are_refused():
         register_series(values, COARSE, values[:1], COARSE.part((0, 0, 0), (1, 16, 16)), silent)
     with pytest.raises(RefusedError, match="position of the case's voxels are unknown"):
         register_series(values, Grid.plain(values.shape), values, COARSE, silent)
+
+
+def test_a_failed_registration_is_named_and_changes_nothing(fused_masks, qtbot, tmp_path):
+    pytest.importorskip("SimpleITK")
+    case = fused_masks.workspace.session.scene.image
+    affine = np.diag([-1.0, -1, 1, 1]) @ case.grid.matrix
+    noise = np.random.default_rng(4).normal(500, 50, case.grid.shape[::-1]).astype(np.float32)
+    nibabel.save(nibabel.Nifti1Image(noise, affine), tmp_path / "noise.nii.gz")
+    fused_masks.open_paths([tmp_path / "noise.nii.gz"])
+    idle(fused_masks, qtbot)
+    go_to(fused_masks, qtbot, "first")
+    refusals = []
+    fused_masks.workspace.refused.connect(refusals.append)
+    before = fused_masks.document.contents.decisions
+    fused_masks.workspace.registration.start()
+    qtbot.mouseClick(dialog_of(fused_masks).registering, Qt.MouseButton.LeftButton)
+    idle(fused_masks, qtbot)
+    (refusal,) = refusals
+    assert "failed: mutual information is only" in refusal
+    assert "Its position is unchanged." in refusal
+    assert fused_masks.document.contents.decisions == before
