@@ -271,6 +271,11 @@ def _is_mark(word: str) -> bool:
     return _MARK.fullmatch(word.replace(" ", "")) is not None
 
 
+def _are_structures(columns: Sequence[Sequence[str]]) -> bool:
+    """Return whether all words are names of structures; also without any words."""
+    return all(tg263_name(word) for words in columns for word in words)
+
+
 def _has_number(word: str) -> bool:
     return any(letter.isdigit() for letter in word)
 
@@ -298,7 +303,7 @@ def _roles(columns: Sequence[Sequence[str]]) -> dict[int, str]:
     # A case may have pieces: patient and slice, training01_02, a date. What follows them is the structure.
     if items and "annotator" in role.values():
         role |= {at: "item" for at in numbered if at not in role and at <= items[-1]}
-    elif len(items) < len(varying):
+    elif not _are_structures([columns[at] for at in varying if at not in items]):
         role |= dict.fromkeys(items, "item")
     assign("item", items)
     if len(varying) > 1:

@@ -118,6 +118,16 @@ def test_folders_count_where_the_pattern_has_them() -> None:
             ["2021-03-01_JS.nii", "2021-03-01_MK.nii", "2021-04-02_JS.nii", "2021-04-02_MK.nii"],
             [(f"{day}", rater, None) for day in ("03_01", "04_02") for rater in ("JS", "MK")],
         ),
+        (
+            [f"im1_p{k}_{organ}.png" for k in (1, 2) for organ in ("liver", "spleen")]
+            + ["im2_p1_liver.png", "im2_p1_spleen.png"],
+            [("im1", f"p{k}", organ) for k in (1, 2) for organ in ("liver", "spleen")]
+            + [("im2", "p1", "liver"), ("im2", "p1", "spleen")],
+        ),
+        (
+            ["p1_s1_anna.png", "p1_s2_ben.png", "p2_s1_anna.png"],
+            [("p1_s1", "anna", None), ("p1_s2", "ben", None), ("p2_s1", "anna", None)],
+        ),
         ([], []),
     ],
 )
