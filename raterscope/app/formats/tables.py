@@ -81,7 +81,7 @@ COLUMN_NAMES = {
     "label": "label answer response class category rating judgment judgement annotation vote choice decision "
     "value grade labels score tags tag topics categories chosenlabel chosencategory",
     "truth": "truth gold goldlabel labelgold goldenlabel truelabel groundtruth gt correct correctlabel "
-    "correctanswer reference golden expert expertlabel truecategory trueclass final finallabel adjudicated",
+    "correctanswer reference golden expert expertlabel truecategory trueclass adjudicated",
     "score": "score scores confidence conf probability prob likelihood",
     "class": "class classname classlabel category categoryname label labelname tool toollabel toolname stage "
     "species type celltype objecttype",

@@ -409,6 +409,8 @@ _SUMMARY = re.compile(
     r"(consensus|majority|mode|median|mean|average)([ _-]?(label|vote|answer))?", re.IGNORECASE
 )
 
+_FINAL = re.compile(r"final([ _-]?(label|vote|answer))?", re.IGNORECASE)
+
 
 def find_annotator_columns(table: Table, mapping: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Find the columns of annotators: named by hand, several such as "rater 1", or with the same answers.
@@ -420,7 +422,7 @@ def find_annotator_columns(table: Table, mapping: Mapping[str, str] | None = Non
     if by_hand or mapping:
         return by_hand
     try:
-        column = assign_columns(table, ("task",), ("truth",), None)
+        column = _assign_wide_columns(table, {})
     except UnknownColumns:
         return ()
     others = tuple(name for name in table.header if name not in column.values())
@@ -429,6 +431,16 @@ def find_annotator_columns(table: Table, mapping: Mapping[str, str] | None = Non
         return named
     others = tuple(name for name in others if not _SUMMARY.fullmatch(name.strip()))
     return others if len(others) > 1 and _hold_same_answers(table, others) else ()
+
+
+def _assign_wide_columns(table: Table, by_hand: Mapping[str, str]) -> dict[str, str]:
+    """Assign the columns beside those of annotators. Only here a column "final" is the truth.
+
+    With a row per vote it may hold what each annotator answered last.
+    """
+    column = assign_columns(table, ("task",), ("truth", "picture"), by_hand)
+    final = [name for name in table.header if name not in by_hand and _FINAL.fullmatch(name.strip())]
+    return {"truth": final[0], **column} if final else column
 
 
 def _assumed_columns(table: Table) -> dict[str, str]:
@@ -481,7 +493,7 @@ def read_wide_table(
     """
     annotators = find_annotator_columns(table, mapping)
     by_hand = {name: "ignore" if field == VOTES else field for name, field in (mapping or {}).items()}
-    column = assign_columns(table, ("task",), ("truth", "picture"), by_hand)
+    column = _assign_wide_columns(table, by_hand)
     faults = Faults(table)
     tasks = read_names(table, column["task"], faults)
     faults.refuse()

@@ -297,6 +297,13 @@ def test_numbered_answers_are_votes_although_pairs_have_such_columns(file: Path,
     assert {annotator for _, annotator, _ in votes(table)} == set(header.split(","))
 
 
+def test_the_final_answer_of_each_annotator_is_no_truth(file: Path) -> None:
+    path = written(file, "task,annotator,label,final\na,kim,x,x\na,lee,x,y\nb,kim,y,y\n")
+    (table,) = read_labels(path)
+    assert isinstance(table, LabelTable)
+    assert votes(table) == [("a", "kim", "x"), ("a", "lee", "x"), ("b", "kim", "y")]
+
+
 def test_columns_are_told_to_be_annotators(file: Path) -> None:
     path = written(file, "case,blurred,dark\na,yes,no\n")
     assert find_labels(path) is None
