@@ -18,6 +18,7 @@ from raterscope.app.exports import REPORTS, Provenance, provenance_of_report
 from raterscope.app.formats.records import READING_SUFFIX
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision
+from raterscope.app.session import LatestTask
 from raterscope.app.simulation.setups import SETUPS, Setup
 from raterscope.app.study import Study, groups
 from raterscope.app.window import preferences
@@ -131,6 +132,8 @@ class FileActions(QObject):
         self._document = document
         self._importer = importer
         self._window = window
+        self._grouping = LatestTask()
+        document.replaced.connect(self._grouping.cancel)
 
     def open_paths(self, paths: Sequence[Path]) -> None:
         """Open files that were dropped or named on the command line: a study, images, tables."""
@@ -265,8 +268,9 @@ class FileActions(QObject):
                 )
             if dialog.groups == ALONE or source:
                 work = partial(_make_grouping, None if dialog.groups == ALONE else Path(source))
-                job = self._document.ask("Reading groups", work, quiet=False)
-                job.finished.connect(self._on_groups)
+                self._grouping.follow(
+                    self._document.ask("Reading groups", work, quiet=False), self._on_groups
+                )
 
         dialog.accepted.connect(go_on)
         dialog.open()

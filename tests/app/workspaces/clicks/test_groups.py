@@ -18,11 +18,15 @@ def opened(window, qtbot, study_file, study_fused):
     return open_study(window, qtbot, study_file)
 
 
-def choose(window, qtbot, row):
+def request(window, row):
     window.files.group_images()
     dialog = window.findChildren(GroupsDialog)[-1]
     dialog.grouping.setCurrentIndex(row)
     dialog.accept()
+
+
+def choose(window, qtbot, row):
+    request(window, row)
     idle(window, qtbot)
 
 
@@ -81,6 +85,17 @@ def test_groups_are_undone_and_redone(opened, qtbot, tmp_path, monkeypatch):
     for _ in range(2):
         press(opened, qtbot, Qt.Key.Key_Y, Qt.KeyboardModifier.ControlModifier)
     assert queue.group.itemText(1) == "B"
+
+
+def test_groups_of_a_study_that_was_left_are_not_recorded_in_the_next(opened, qtbot, tmp_path):
+    other = tmp_path / "other.rscope"
+    other.write_bytes(opened.document.contents.path.read_bytes())
+    request(opened, 1)
+    opened.document.leave()
+    open_study(opened, qtbot, other)
+    assert opened.document.contents.path == other
+    assert not opened.document.contents.decisions
+    assert opened.document.contents.groups == {}
 
 
 @pytest.mark.parametrize(
