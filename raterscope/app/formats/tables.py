@@ -48,14 +48,17 @@ _ITEMS = (
     "item object id name model generator system candidate player stimulus option image picture img photo "
     "sample task text sentence output response answer"
 )
-"""Things that are compared, the likeliest names of columns first, as in model_a, img_left or output_1."""
+"""Things that are compared, the likeliest names of columns first, as in model_a or img_left."""
+
+_NUMBERED_ITEMS = "item object id model generator stimulus option image picture img text output"
+"""Those that numbers distinguish, as in output_1; "answer 1" and "candidate 1" are rather votes."""
 
 _POSITIONS = "coord coordinate pos position center centre c click point loc location px pixel pixels"
 
 
-def _sided(*sides: str) -> str:
+def _sided(items: str, *sides: str) -> str:
     """List the names of columns for one side of a pair."""
-    return " ".join(name for item in _ITEMS.split() for side in sides for name in (side + item, item + side))
+    return " ".join(name for item in items.split() for side in sides for name in (side + item, item + side))
 
 
 def _positioned(axis: str) -> str:
@@ -91,8 +94,8 @@ COLUMN_NAMES = {
     "file",
     "width": "width imagewidth naturalwidth",
     "height": "height imageheight naturalheight",
-    "left": f"left a {_sided('left', 'a', '1')} first firstitem itemi",
-    "right": f"right b {_sided('right', 'b', '2')} second seconditem itemj",
+    "left": f"left a {_sided(_ITEMS, 'left', 'a')} {_sided(_NUMBERED_ITEMS, '1')} first firstitem itemi",
+    "right": f"right b {_sided(_ITEMS, 'right', 'b')} {_sided(_NUMBERED_ITEMS, '2')} second seconditem itemj",
     "choice": "choice winner preferred preference chosen selected label answer response vote decision "
     "judgment judgement verdict result outcome value score rating y",
     "winner": "winner won better preferreditem chosen",
