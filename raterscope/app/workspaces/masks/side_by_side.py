@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from raterscope.algorithms.masks.fusion import CaseResult
 from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Contents
+from raterscope.app.review import Region
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.workspaces.masks import view
@@ -149,36 +150,35 @@ class SideBySide(MasksPart):
         colours, chosen = self._document.numbers, self._raters.current
         drawn = {outline.key: outline for outline in view.outlines(scene, structure, None, colours, chosen)}
         shown = None if scene.run is None else scene.run.id
-        outlines: list[tuple[Outline, ...]] = []
-        for side, (kind, name) in enumerate(self._chosen):
-            outline = None
+        sides: list[tuple[Callable[[], Outline | None], str]] = []
+        for kind, name in self._chosen:
+            outline: Callable[[], Outline | None] = partial(_consensus, None)
             if kind == RUN and int(name) == shown:
-                outline = _consensus(self._reviewing.consensus)
+                outline = partial(_consensus, self._reviewing.consensus)
             elif kind == RUN and int(name) in self._results:
                 run, result = self._results[int(name)]
-                outline = _consensus(consensus_of(replace(scene, run=run, result=result), structure, regions))
+                outline = partial(_fused, replace(scene, run=run, result=result), structure, regions)
             elif kind != MAP:
-                outline = drawn.get(name or f"\n{view.TRUTH}")
-            own = () if outline is None else (replace(outline, key=f"\nside {side}"),)
-            outlines.append(own)
-        maps = tuple(name if kind == MAP else "none" for kind, name in self._chosen)
-        work = partial(_make_maps, scene, structure, maps)
-        job = self._jobs.start("Making maps", work, quiet=True)
-        self._task.follow(job, partial(self._on_maps, outlines), failed=self._on_failed)
+                outline = partial(drawn.get, name or f"\n{view.TRUTH}")
+            sides.append((outline, name if kind == MAP else "none"))
+        job = self._jobs.start("Making maps", partial(_make_sides, scene, structure, sides), quiet=True)
+        self._task.follow(job, self._on_made, failed=self._on_failed)
 
-    def _on_maps(
-        self, outlines: list[tuple[Outline, ...]], made: tuple[tuple[HeatMap | None, str], ...]
-    ) -> None:
+    def _on_made(self, made: Sequence[tuple[Outline | None, HeatMap | None, str]]) -> None:
         if self._chosen is None:
             return
         words = self._choices()
         choices = tuple((f"{kind} {name}", title) for (kind, name), title in words.items())
         left, right = (
-            Layers(words.get(choice, choice[1]), own, heat)
-            for choice, own, (heat, _) in zip(self._chosen, outlines, made, strict=True)
+            Layers(
+                words.get(choice, choice[1]),
+                () if outline is None else (replace(outline, key=f"\nside {side}"),),
+                heat,
+            )
+            for side, (choice, (outline, heat, _)) in enumerate(zip(self._chosen, made, strict=True))
         )
         self._volume.set_sides((Side(left.title, choices), Side(right.title, choices)), (left, right))
-        reason = next((reason for _, reason in made if reason), "")
+        reason = next((reason for *_, reason in made if reason), "")
         if reason:
             self._screen.message.emit(reason)
 
@@ -207,8 +207,13 @@ def _read(image: int, runs: tuple[int, ...], study: Study, watch: Watch) -> Resu
     return results
 
 
-def _make_maps(
-    scene: Scene, structure: str, names: tuple[str, ...], watch: Watch
-) -> tuple[tuple[HeatMap | None, str], ...]:
+def _fused(scene: Scene, structure: str, regions: list[Region]) -> Outline | None:
+    return _consensus(consensus_of(scene, structure, regions))
+
+
+def _make_sides(
+    scene: Scene, structure: str, sides: Sequence[tuple[Callable[[], Outline | None], str]], watch: Watch
+) -> list[tuple[Outline | None, HeatMap | None, str]]:
+    """Make the outline and the map of each side, and return why a map cannot be shown."""
     watch(0.0, "making maps")
-    return tuple(view.heat_map(scene, structure, name, None, None) for name in names)
+    return [(outline(), *view.heat_map(scene, structure, name, None, None)) for outline, name in sides]
