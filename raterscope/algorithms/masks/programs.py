@@ -332,7 +332,7 @@ def combine(
     else:
         combined[to] += np.where(free[take], change.reshape(cut.shape)[take], 0.0)
     moved = combined != odds
-    chance[moved] = 1 / (1 + np.exp(-combined[moved]))
+    chance[moved] = 1 / (1 + np.exp(np.clip(-combined[moved], -50, 50)))
     # Where the odds keep their sign, the method's own rule for the mask holds, also for equal votes.
     mask = np.where(np.sign(odds) != np.sign(combined), combined > 0, fusion.mask[0])
     return replace(fusion, mask=mask[None], probability=chance[None])
