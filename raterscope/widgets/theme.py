@@ -78,6 +78,8 @@ QLineEdit, QPlainTextEdit, QTextEdit, QComboBox, QAbstractSpinBox {{ background:
     placeholder-text-color: {t.third}; }}
 QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QComboBox:focus, QAbstractSpinBox:focus {{
     border-color: {t.accent}; }}
+QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {{ width: 0; border: none; }}
+QAbstractSpinBox:disabled {{ color: {t.third}; background: transparent; }}
 QLineEdit[wrong="true"] {{ border-color: {t.rejected}; }}
 QLineEdit:disabled, QComboBox:disabled {{ color: {t.third}; background: transparent; }}
 QComboBox::drop-down {{ border: none; width: 24px; }}

@@ -235,7 +235,6 @@ def _number(name: str, least: int, most: int) -> QSpinBox:
     editor.setAccessibleName(name)
     editor.setRange(least, most)
     editor.setGroupSeparatorShown(True)
-    editor.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
     let_wheel_pass(editor)
     return editor
 

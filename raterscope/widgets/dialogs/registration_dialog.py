@@ -73,7 +73,6 @@ class RegistrationDialog(QDialog):
             editor = QDoubleSpinBox()
             editor.setRange(-largest, largest)
             editor.setDecimals(2)
-            editor.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
             editor.setSuffix(unit)
             about = axis.partition(",")[0]
             editor.setAccessibleName(f"Rotation about {about}" if noun == "Rotation" else f"Shift {axis}")

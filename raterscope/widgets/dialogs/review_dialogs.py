@@ -137,7 +137,6 @@ class ScaleDialog(QDialog):
         self.number.setRange(0.0, 1e6)
         self.number.setDecimals(3)
         self.number.setSpecialValueText(" ")
-        self.number.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
         self.number.setAccessibleName("Length of the line")
         self.unit = QComboBox()
         self.unit.addItems(list(UNITS))

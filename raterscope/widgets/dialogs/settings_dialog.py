@@ -215,7 +215,6 @@ class SettingsDialog(QDialog):
         self.text_percent.setRange(round(100 * SMALLEST), round(100 * LARGEST))
         self.text_percent.setSingleStep(_STEP)
         self.text_percent.setSuffix(" %")
-        self.text_percent.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
         self.text_percent.setValue(settings.text_percent)
         self.expert = QLineEdit(settings.expert)
         self.expert.setMaxLength(_LONGEST_NAME)

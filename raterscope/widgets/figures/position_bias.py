@@ -536,7 +536,6 @@ class KnockoffBars(FigurePanel):
         first.addWidget(self.draw)
         first.addWidget(self._rate)
         first.addWidget(self._flagged)
-        self.draw.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
         self.draw.setToolTip("Which draw of knockoffs is shown (Up and Down)")
         page = QWidget()
         vertical(first, (self.figure, 1), inside=page, spacing=4)

@@ -157,7 +157,6 @@ class _ChannelRow(QWidget):
         for box, words in ((self.low, "Black"), (self.high, "White"), (self.gamma, "Gamma")):
             box.setAccessibleName(f"{words} of {values.name}")
             box.setKeyboardTracking(False)
-            box.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
             set_lengths(box, width=60)
         for box in (self.low, self.high):
             box.setDecimals(digits)

@@ -324,7 +324,6 @@ def _field(field: _Field) -> QDoubleSpinBox:
     box.setGroupSeparatorShown(True)
     box.setSpecialValueText(field.nothing)
     box.setSuffix(field.suffix)
-    box.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
     box.setKeyboardTracking(False)
     set_lengths(box, minimumWidth=NARROWEST)
     box.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)

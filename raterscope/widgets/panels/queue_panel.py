@@ -131,7 +131,6 @@ class QueuePanel(QueueFrame):
             self.choice.addItem(item_filter.words, item_filter.key)
         self.many = QSpinBox()
         self.many.setRange(0, MOST)
-        self.many.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
         set_lengths(self.many, width=NUMBER_WIDTH)
         self.many.setAccessibleName("More than")
         let_wheel_pass(self.many)

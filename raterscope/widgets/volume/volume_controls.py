@@ -301,7 +301,6 @@ class WindowEntry(QWidget):
         for box, words in ((self.width_box, "Window width"), (self.level_box, "Window level")):
             box.setAccessibleName(words)
             box.setToolTip(plain_tip(words))
-            box.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
             box.setKeyboardTracking(False)
             box.valueChanged.connect(self._on_value)
             set_lengths(box, width=84)

@@ -73,7 +73,6 @@ class RunComparison(ClicksPanel):
         self.radius.setDecimals(1)
         self.radius.setValue(RADIUS)
         self.radius.setSuffix(" px")
-        self.radius.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
         self.radius.setKeyboardTracking(False)
         set_lengths(self.radius, width=76)
         self.radius.setToolTip(
