@@ -407,7 +407,7 @@ class WorkspaceLayout(QWidget):
         cramped = self.width() < NARROW * size or self.height() < LOW * size
         if cramped != self._cramped:
             self._set_cramped(cramped)
-            QTimer.singleShot(0, self, self._fit_bottom)  # once its parts have the size of their new text
+            QTimer.singleShot(0, self, self._fit_sides)  # once their parts have the size of their new text
             if cramped and self.isVisible():
                 self.message.emit("F2 to F4 show the folded panels.")
 
@@ -469,6 +469,10 @@ class WorkspaceLayout(QWidget):
         """Return the bottom's height in a low window, which its parts need at least."""
         low = round(LOW_BOTTOM_SHARE * sum(self.middle.sizes()) * max(1.0, text_size()))
         return max(low, self.bottom.minimumSizeHint().height())
+
+    def _fit_sides(self) -> None:
+        for splitter in self._sides:
+            self._resize_side(splitter, self._normal_sizes[splitter])
 
     def _fit_bottom(self) -> None:
         if not self._is_new:
