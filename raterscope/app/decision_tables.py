@@ -102,7 +102,7 @@ class _Reader:
             wrong = f"unknown column {unknown[0]}" if unknown else "the column verb is missing"
             self.problems.append(f"{wrong}; expected some of {', '.join(DECISIONS)}")
         self._columns = {name: table.columns[at] for at, name in enumerate(header)}
-        self._images = ImageNames(study.images())
+        self._images = ImageNames(study.images(), study.path.parent)
         self._questions = {(kind, name.casefold()): item for (kind, item), name in study.names().items()}
         self._annotators = set(study.annotators())
         self._new_names: set[str] = set()

@@ -509,7 +509,7 @@ def _numbers(study: Study, sites: Sequence[Site], added: Sequence[ImageEntry]) -
     """Return the number of every site in the study: new ones are `added`, in their order."""
     counts = iter(added)
     numbers = []
-    names = ImageNames(study.images())
+    names = ImageNames(study.images(), study.path.parent)
     for site in sites:
         if site.number is not None:
             numbers.append(site.number)

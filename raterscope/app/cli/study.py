@@ -347,7 +347,7 @@ def report(options: argparse.Namespace) -> int:
     with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
         item = question = None
         if options.item is not None:
-            entry = ImageNames(study.images()).find(options.item)
+            entry = ImageNames(study.images(), study.path.parent).find(options.item)
             questions = {
                 entry.name.casefold(): entry.id
                 for kind in KINDS.values()

@@ -31,7 +31,7 @@ def select_items(
         if not numbers:
             raise InputError(f"holds no {kind}; `raterscope import` reads them", file=study.path)
         return [entry for entry in entries if entry.id in numbers]
-    names = ImageNames(entries)
+    names = ImageNames(entries, study.path.parent)
     named: dict[int, ImageEntry] = {}
     for item in items:
         entry = names.find(item)

@@ -47,7 +47,7 @@ def read_groups(
                 "holds no groups; `raterscope import --groups TABLE` stores them", file=study.path
             )
         return _sorted(stored), []
-    images = ImageNames(entries)
+    images = ImageNames(entries, study.path.parent)
     group_of: dict[int, str] = {}
     for line, name, group in _read_rows(source, "image", column):
         entry = images.find(name)

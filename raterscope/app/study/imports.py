@@ -59,15 +59,16 @@ def assign_images(
     entries: list[ImageEntry | None] = []
     unknown: list[int] = []
     resized: list[str] = []
-    for index, name in enumerate(table.images):
-        entry, size = names.find(name), table.extents.get(index)
+    added = ImageNames(())
+    for index, (name, known) in enumerate(zip(table.images, names.find_each(table.images), strict=True)):
+        entry, size = known or added.find(name), table.extents.get(index)
         if entry is None:
             known_size = size or extent
             if known_size is None:
                 unknown.append(index)
             else:
                 entry = add(name, *known_size)
-                names.add(entry)
+                added.add(entry)
         elif entry is not None and size is not None and size != (entry.width, entry.height):
             resized.append(name)
         entries.append(entry)

@@ -263,7 +263,7 @@ def link_pictures(study: Study, watch: Watch = silent) -> int:
         entries = [entry for entry in read_image_entries(connection, study.path) if entry.grid is None]
         marked = {image for (image,) in connection.execute("SELECT DISTINCT image FROM marks")}
     able = [entry for entry in entries if entry.id not in marked and entry.path is not None]
-    names = ImageNames(able)
+    names = ImageNames(able, study.path.parent)
     links: list[tuple[int, str, int]] = []
     named = (
         (entry.id, study.vote_set(entry.id).tasks, study.vote_set(entry.id).pictures)

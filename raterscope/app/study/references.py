@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from raterscope.algorithms.masks.grid import Grid
@@ -21,12 +22,16 @@ from raterscope.app.study.rows import GRID, IMAGE, grid_row, image_of
 class ImageNames:
     """Lookup of images by the names that tables use.
 
-    By its full name, else without folders and capitals, else without the suffix too.
+    By its full name, else without folders and capitals, else without the suffix too. Of several images with
+    such a name, that in the folder which the name states.
+
+    `folder`: the folder that stored paths are relative to.
     """
 
-    def __init__(self, entries: Iterable[ImageEntry]) -> None:
+    def __init__(self, entries: Iterable[ImageEntry], folder: Path | None = None) -> None:
         self._exact: dict[str, ImageEntry] = {}
-        self._loose: dict[str, ImageEntry | None] = {}
+        self._loose: dict[str, dict[int, ImageEntry]] = {}
+        self._folder = folder
         for entry in entries:
             self.add(entry)
 
@@ -34,12 +39,52 @@ class ImageNames:
         """Add an image."""
         self._exact[entry.name] = entry
         for key in {_base(entry.name), _stem(entry.name)}:
-            earlier = self._loose.get(key, entry)
-            self._loose[key] = entry if earlier is not None and earlier.id == entry.id else None
+            self._loose.setdefault(key, {})[entry.id] = entry
 
     def find(self, name: str) -> ImageEntry | None:
         """Find an image; None without a match or with several."""
-        return self._exact.get(name) or self._loose.get(_base(name)) or self._loose.get(_stem(name))
+        if name in self._exact:
+            return self._exact[name]
+        entries = [*(self._loose.get(_base(name)) or self._loose.get(_stem(name)) or {}).values()]
+        if len(entries) < 2:
+            return entries[0] if entries else None
+        shared = [self._shared_folders(name, entry) for entry in entries]
+        most = max(shared)
+        return entries[shared.index(most)] if most and shared.count(most) == 1 else None
+
+    def find_each(self, names: Sequence[str]) -> list[ImageEntry | None]:
+        """Find the images of names that stand in one table.
+
+        If one name states the folder of its image, names with other folders are of other images.
+        """
+        found = [self.find(name) for name in names]
+        places: dict[int, list[int]] = {}
+        for place, entry in enumerate(found):
+            if entry is not None:
+                places.setdefault(entry.id, []).append(place)
+        for same in places.values() if len(places) < len(names) else ():
+            entry = found[same[0]]
+            if len(same) > 1 and entry is not None:
+                shared = [self._shared_folders(names[place], entry) for place in same]
+                for place, count in zip(same, shared, strict=True):
+                    if not count and any(shared) and _folders(names[place]):
+                        found[place] = None
+        return found
+
+    def _shared_folders(self, name: str, entry: ImageEntry) -> int:
+        """Return how many folders of a name, from the last one, are those of an image or of its name."""
+        path = str((self._folder or Path()) / (entry.path or ""))
+        return max(_count_shared(_folders(name), _folders(text)) for text in (entry.name, path))
+
+
+def _folders(name: str) -> list[str]:
+    """Return the folders in a name or path, the last one first, case-folded."""
+    return name.replace("\\", "/").rstrip("/").casefold().split("/")[-2::-1]
+
+
+def _count_shared(names: Sequence[str], others: Sequence[str]) -> int:
+    pairs = zip(names, others, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def stored_path(path: Path, study: Path) -> str:

@@ -264,7 +264,7 @@ class Study:
         digests = digest_of_images(files, watch)
         added = []
         with self.change():
-            names = ImageNames(self.images())
+            names = ImageNames(self.images(), self.path.parent)
             for file, digest in zip(files, digests, strict=True):
                 entry = add(self._connection, self.path, file, digest, names)
                 names.add(entry)
@@ -443,7 +443,7 @@ class Study:
         """Store a table within the present transaction; for the modules of this package."""
         kind = kind_of(table)
         self.forget_annotators()
-        names = ImageNames(self.images())
+        names = ImageNames(self.images(), self.path.parent)
         add = partial(add_size, connection, self.path)
         entries, notices = assign_images(table, names, add, extent, skip_unknown)
         present = partial(read_marks, connection, self.path, kind=kind)

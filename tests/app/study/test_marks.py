@@ -225,6 +225,24 @@ def test_an_image_is_known_with_its_folder_or_without(
     assert len(study.images()) == 1
 
 
+def test_a_name_with_a_folder_means_the_image_in_that_folder(study: Study, tmp_path: Path) -> None:
+    for folder, shade in (("B", 1), ("A", 2)):  # B's is "a.png", as it came first
+        path = a_picture(tmp_path / folder / "a.png", shade=shade)
+        study.add_images([replace(read_image(path), name="a.png" if folder == "B" else "A/a.png")])
+    table = replace(a_table(4, ("A/a.png", "B\\A.PNG", "b/a")), extents={})
+    study.add_clicks(table, skip_unknown=True)
+    assert [len(study.clicks(entry.id)) for entry in study.images()] == [120, 60]
+    summary = study.add_clicks(replace(table, images=("B/a.png", "C/a.png", "A/a.png")), skip_unknown=True)
+    assert "(60 skipped, on images that the study does not have" in summary.in_words()
+
+
+def test_clicks_of_a_folder_that_is_not_in_the_study_are_skipped(study: Study, tmp_path: Path) -> None:
+    study.add_images([read_image(a_picture(tmp_path / "B" / "a.png"))])
+    table = a_table(4, ("A/a.png", "B/a.png", "a.png", "C:\\x\\B\\a.png"))
+    study.add_clicks(replace(table, extents={}), skip_unknown=True)
+    assert [len(study.clicks(entry.id)) for entry in study.images()] == [180]
+
+
 def test_an_image_that_moved_is_looked_for_beside_the_study(study: Study, tmp_path: Path) -> None:
     path = a_picture(tmp_path / "far" / "a.png")
     (entry,) = study.add_images([read_image(path)])

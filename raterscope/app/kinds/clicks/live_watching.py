@@ -506,7 +506,7 @@ def export_retirement(study: Study, request: Request, watch: Watch = silent) -> 
     """
     settings = StoppingSettings()
     entries = [entry for entry in study.items()["clicks"] if not request.items or entry.id in request.items]
-    images = ImageNames(study.images())
+    images = ImageNames(study.images(), study.path.parent)
     subjects = {
         image.id: subject
         for name, subject in study.settings.subjects().items()
