@@ -24,7 +24,7 @@ LONGEST_CELL = LONGEST_LINE = 16 << 20
 _DELIMITERS = (",", ";", "\t", "|")
 _BATCH = 10_000
 _GZIP = b"\x1f\x8b"
-_PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
+_PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp")
 
 csv.field_size_limit(LONGEST_CELL)
 
@@ -137,7 +137,9 @@ def decode_text(data: bytes, path: Path, *, is_complete: bool = True) -> str:
 
 def not_text_error(path: Path) -> InputError:
     """Return the error for a file that is no text."""
-    problem = "is neither text nor an image of a known format; expected a table (CSV), or PNG, JPEG or TIFF"
+    from raterscope.app.formats.sources import IMAGES_IN_WORDS
+
+    problem = f"is neither text nor an image of a known format; expected a table (CSV), or {IMAGES_IN_WORDS}"
     return InputError(problem, file=path)
 
 

@@ -1,4 +1,6 @@
-"""Images: PNG, JPEG and TIFF of 8 and 16 bit, grey and colour.
+"""Images: PNG, JPEG and TIFF of 8 and 16 bit, BMP and GIF, grey and colour.
+
+Of an animated GIF the first picture is read.
 
 The size that a file claims is checked before a pixel is decoded: a few hundred bytes can claim a gigabyte.
 """
@@ -19,6 +21,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from PIL.BmpImagePlugin import BmpImageFile
+from PIL.GifImagePlugin import GifImageFile
+from PIL.ImageFile import ImageFile as ImageFileReader
 from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 
@@ -26,7 +31,15 @@ from raterscope.algorithms.image_display import COLOUR, GREY, ChannelPlane, Colo
 from raterscope.app.errors import InputError
 from raterscope.app.formats.png import Chunks, read_chunks
 from raterscope.app.formats.records import ImageFile, refuse_special
-from raterscope.app.formats.sources import IMAGES, SNIFFED, File, Source, image_kind, open_source
+from raterscope.app.formats.sources import (
+    IMAGES,
+    IMAGES_IN_WORDS,
+    SNIFFED,
+    File,
+    Source,
+    image_kind,
+    open_source,
+)
 from raterscope.app.formats.tiff_pages import find_channels, find_levels, find_page_stack, tiff_orientation
 from raterscope.app.formats.untrusted import input_errors, open_file
 
@@ -54,7 +67,7 @@ logging.getLogger("tifffile").setLevel(logging.CRITICAL)
 
 
 def detect_image_format(path: Path, file: BinaryIO | None = None) -> str:
-    """Detect PNG, JPEG or TIFF by a file's first bytes, read from `file` if it is open already.
+    """Detect the format of an image by its first bytes, read from `file` if it is open already.
 
     Raises `InputError` for any other file, and for an empty one.
     """
@@ -66,7 +79,7 @@ def detect_image_format(path: Path, file: BinaryIO | None = None) -> str:
         raise InputError("is empty; expected an image", file=path)
     kind = image_kind(start)
     if not kind:
-        raise InputError("is not an image of a known format; expected PNG, JPEG or TIFF", file=path)
+        raise InputError(f"is not an image; expected {IMAGES_IN_WORDS}", file=path)
     return kind
 
 
@@ -93,13 +106,18 @@ def _too_large(most: int) -> str:
     return f"claims more than {most // 1_000_000} million pixels; {instead}"
 
 
+_READERS: dict[str, type[ImageFileReader]] = {
+    "PNG": PngImageFile, "JPEG": JpegImageFile, "BMP": BmpImageFile, "GIF": GifImageFile
+}  # fmt: skip
+
+
 def open_image(path: Path | BinaryIO, kind: str) -> Image.Image:
-    """Read the header of a PNG or JPEG of any size; `Image.open` would refuse large ones."""
-    return PngImageFile(path) if kind == "PNG" else JpegImageFile(path)
+    """Read the header of an image of any size but a TIFF; `Image.open` would refuse large ones."""
+    return _READERS[kind](path)
 
 
 def read_orientation(image: Image.Image, chunks: Chunks | None = None) -> int:
-    """Read the EXIF orientation of a PNG or JPEG, 1 to 8, before its pixels are read."""
+    """Read the EXIF orientation of an image but a TIFF, 1 to 8, before its pixels are read."""
     try:
         if isinstance(image, PngImageFile):
             # Pillow would decode all of a PNG to find EXIF after the pixels.
@@ -125,7 +143,8 @@ def decode_pixels(image: Image.Image) -> NDArray[Any]:
     """Decode an image to grey or RGB, its transparency dropped."""
     if image.mode.startswith(("I", "F")):
         return np.asarray(image)
-    grey = image.mode in ("1", "L", "LA", "La")
+    palette = np.reshape((image.mode == "P" and image.getpalette()) or [0, 1, 2], (-1, 3))
+    grey = image.mode in ("1", "L", "LA", "La") or bool((palette == palette[:, :1]).all())
     return np.asarray(image.convert("L" if grey else "RGB"))
 
 
@@ -258,7 +277,7 @@ class ImageHead:
 
 
 def is_image(file: File) -> bool:
-    """Return whether a file is a PNG, JPEG or TIFF, by its first bytes."""
+    """Return whether a file is an image, by its first bytes."""
     try:
         return open_source(file).format in IMAGES
     except InputError:
@@ -268,7 +287,7 @@ def is_image(file: File) -> bool:
 def read_image(file: File) -> ImageFile:
     """Read the header of an image; the size is that after its orientation is applied.
 
-    Raises `InputError` for a file that is not PNG, JPEG or TIFF, is damaged, or claims more than 400 million
+    Raises `InputError` for a file that is no image of `IMAGES`, is damaged, or claims more than 400 million
     pixels and is not a pyramid.
     """
     if isinstance(file, Source):
@@ -302,6 +321,7 @@ def read_image_head(path: Path, file: BinaryIO | None = None, *, pages: bool = F
             with open_image(stream, kind) as image:
                 (columns, rows), turn = image.size, read_orientation(image, chunks)
                 channels = 1 if image.mode == "P" else len(image.getbands())
+                is_compressed = kind != "BMP"
             check_pixel_count(path, columns, rows, most=LARGEST)
     width, height = (rows, columns) if turn >= 5 else (columns, rows)
     image_file = ImageFile(path.name, path, width, height, pixel_size, digest)

@@ -31,12 +31,16 @@ if TYPE_CHECKING:
     from raterscope.app.formats.volumes.voxel_files import VoxelHead
 
 
-Format = Literal["PNG", "JPEG", "TIFF", "DICOM", "NIfTI", "NRRD", "MetaImage", "Parquet", "Spreadsheet", ""]
+Format = Literal[
+    "PNG", "JPEG", "TIFF", "BMP", "GIF", "DICOM", "NIfTI", "NRRD", "MetaImage", "Parquet", "Spreadsheet", "",
+]  # fmt: skip
 
 SNIFFED = 4096
 """Bytes by which a format is detected."""
 
-IMAGES = ("PNG", "JPEG", "TIFF")
+IMAGES = ("PNG", "JPEG", "TIFF", "BMP", "GIF")
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif")
+IMAGES_IN_WORDS = "PNG, JPEG, TIFF, BMP or GIF"
 VOXELS = ("NIfTI", "NRRD", "MetaImage")
 
 _NAMES: dict[Format, tuple[str, ...]] = {
@@ -52,6 +56,8 @@ _SIGNATURES: dict[bytes, Format] = {
     b"MM\x00*": "TIFF",
     b"II+\x00": "TIFF",
     b"MM\x00+": "TIFF",
+    b"GIF87a": "GIF",
+    b"GIF89a": "GIF",
     b"NRRD000": "NRRD",
     b"ObjectType": "MetaImage",
     b"PAR1": "Parquet",
@@ -70,7 +76,7 @@ def format_of(path: Path, start: bytes) -> Format:
 
 
 def image_kind(start: bytes) -> Format:
-    """Detect PNG, JPEG or TIFF; empty for any other file."""
+    """Detect the format of an image; empty for any other file."""
     format_name = _by_signature(start)
     return format_name if format_name in IMAGES else ""
 
@@ -87,6 +93,8 @@ def is_dicom_start(start: bytes) -> bool:
 
 
 def _by_signature(start: bytes) -> Format:
+    if start.startswith(b"BM") and start[6:10] == bytes(4):  # two reserved numbers; no text has them
+        return "BMP"
     return next((name for signature, name in _SIGNATURES.items() if start.startswith(signature)), "")
 
 
@@ -157,7 +165,7 @@ class Source:
         return self._format
 
     def image(self) -> ImageHead:
-        """Read the header of a PNG, JPEG or TIFF.
+        """Read the header of an image.
 
         Raises `InputError` for any other file, and a damaged one; the same error each time.
         """

@@ -30,6 +30,7 @@ from raterscope.app.formats.annotations import (
     Remarks,
 )
 from raterscope.app.formats.labels.collector import join_choices
+from raterscope.app.formats.sources import IMAGE_SUFFIXES
 from raterscope.app.formats.tables import FARTHEST, Faults, Table
 from raterscope.app.formats.untrusted import answer_text, decode_json, entries, text_of
 
@@ -39,7 +40,6 @@ _OTHER_SHAPE = {
     "x_center", "y_center", "x_rotate", "x_start", "x_end", "vertices", "xRadius",
 }  # fmt: skip
 _NAME_KEYS = ("filename", "imagename", "image", "file", "name", "imagefile")
-_IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".bmp")
 _MOST_TASKS = 10_000
 _DEEPEST = 8
 _MOST_FRAMES = 1000
@@ -310,7 +310,7 @@ def name_subject(text: str, subject: str) -> str:
         if isinstance(value, str) and 0 < len(value.strip()) <= 200
     }
     by_key = next((texts[key] for key in _NAME_KEYS if key in texts), None)
-    by_suffix = next((value for value in texts.values() if value.casefold().endswith(_IMAGE_SUFFIXES)), None)
+    by_suffix = next((value for value in texts.values() if value.casefold().endswith(IMAGE_SUFFIXES)), None)
     return PurePath(by_key or by_suffix or subject).name or subject
 
 

@@ -29,7 +29,7 @@ from raterscope.app.formats.records import (
     VolumeFile,
 )
 from raterscope.app.formats.sounds import find_media, media_kind
-from raterscope.app.formats.sources import IMAGES, Source
+from raterscope.app.formats.sources import IMAGE_SUFFIXES, IMAGES, Source
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.reader_studies.assignment import (
@@ -56,7 +56,6 @@ from raterscope.app.study.vote_sets import ComparisonSet
 MOST_PICTURES = 4
 """Pictures of a task."""
 
-_PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
 _EXPECTED_ANSWERS = "expected columns such as prompt, response_a and response_b, or pictures of the items"
 _EXPECTED = (
     "expected a column task and columns such as text, prompt, response, html or markdown, or with pictures"
@@ -217,7 +216,7 @@ def _case(path: Path, task: str, contents: dict[str, str], picture: Path | None)
 
 
 def _names_picture(text: str) -> bool:
-    return text.casefold().endswith(_PICTURES) and "\n" not in text and "://" not in text
+    return text.casefold().endswith(IMAGE_SUFFIXES) and "\n" not in text and "://" not in text
 
 
 def _contents_of_table(source: Source, watch: Watch) -> dict[str, dict[str, str]]:

@@ -105,8 +105,8 @@ def _existing(paths: Sequence[Path], watch: Watch) -> dict[Path, bool]:
 
 OPENED = f"Studies and reading files (*.rscope *{READING_SUFFIX})"
 INPUTS = (
-    "Images, volumes, points, masks and tables (*.png *.jpg *.jpeg *.tif *.tiff *.bmp *.nii *.nii.gz *.nrrd "
-    "*.nhdr *.mha *.mhd *.dcm *.json *.geojson *.xml *.csv *.tsv *.txt *.parquet *.xlsx *.xls *.ods);;"
+    "Images, volumes, points, masks and tables (*.png *.jpg *.jpeg *.tif *.tiff *.bmp *.gif *.nii *.nii.gz "
+    "*.nrrd *.nhdr *.mha *.mhd *.dcm *.json *.geojson *.xml *.csv *.tsv *.txt *.parquet *.xlsx *.xls *.ods);;"
     "All files (*)"
 )
 

@@ -23,7 +23,7 @@ SAMPLES = (
     SampleOffer("pairs", "Paired comparisons", "Items compared two by two"),
 )
 FORMATS = (
-    ("Images", "PNG, JPEG, TIFF, OME-TIFF, whole slides"),
+    ("Images", "PNG, JPEG, TIFF, OME-TIFF, BMP, GIF, whole slides"),
     ("Volumes", "DICOM folders, NIfTI, NRRD, MetaImage, OME-Zarr"),
     ("Clicks", "CSV, XLSX, Parquet, JSON lines, Zooniverse, QuPath, COCO, CVAT, Label Studio, labelme, "
                "napari, ImageJ"),

@@ -52,11 +52,11 @@ def refusal(path: Path) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("suffix", ["png", "tif"])
+@pytest.mark.parametrize("suffix", ["png", "tif", "bmp", "gif"])
 def test_colour_and_grey_come_back_exactly(tmp_path: Path, pixels: np.ndarray, suffix: str) -> None:
     for name, array in (("colour", pixels), ("grey", pixels[..., 0])):
         path = tmp_path / f"{name}.{suffix}"
-        if suffix == "png":
+        if suffix != "tif":
             Image.fromarray(array).save(path)
         else:
             tifffile.imwrite(path, array)
@@ -274,8 +274,10 @@ def test_a_size_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
     for name, data, words in (
-        ("a.txt", b"annotator,image", "is not an image of a known format; expected PNG, JPEG or TIFF"),
-        ("a.gif", b"GIF89a" + bytes(100), "is not an image of a known format"),
+        ("a.txt", b"annotator,image", "is not an image; expected PNG, JPEG, TIFF, BMP or GIF"),
+        ("a.csv", b"BMI,age\n25.3,61\n", "is not an image"),
+        ("a.gif", b"GIF89a" + bytes(100), "damaged"),
+        ("a.bmp", b"BM" + bytes(100), "damaged"),
         ("a.png", b"", "is empty"),
         ("b.png", b"\x89PNG\r\n\x1a\n", "damaged"),
         ("c.tif", b"II*\0" + bytes(100), "damaged"),

@@ -296,7 +296,7 @@ def test_the_first_bad_line_is_named_and_the_others_are_counted(file: Path) -> N
         (b'annotator,image,x,y\nann,"a,1,2\n' + b"ann,a,1,2\n" * 2_000_000, "line 2: the line is too long"),
         (b"a" * 20_000_000, "the line is too long"),
         (b"annotator,image,x,y\n" + b"a," * 10_000_000, "line 2: the line is too long"),
-        (b"GIF89a\x01\x00\x01\x00\x80" + bytes(100), "expected a table (CSV), or PNG, JPEG or TIFF"),
+        (b"GIF89a\x01\x00\x01\x00\x80" + bytes(100), "or PNG, JPEG, TIFF, BMP or GIF"),
     ],
 )  # fmt: skip
 def test_what_is_no_table_is_refused(file: Path, data: bytes, words: str) -> None:

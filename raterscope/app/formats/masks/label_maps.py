@@ -45,7 +45,7 @@ _BAND = 256
 """Rows of one band."""
 
 _VOXEL_SUFFIXES = (".nii", ".nii.gz", ".hdr", ".nrrd", ".nhdr", ".mha", ".mhd")
-_IMAGE_SUFFIXES = (".png", ".tif", ".tiff", ".bmp")
+_IMAGE_SUFFIXES = (".png", ".tif", ".tiff", ".bmp", ".gif")
 
 
 def is_voxel_file(path: Path) -> bool:
@@ -314,8 +314,8 @@ def _pixels(path: Path) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
         if path.suffix.casefold() in (".tif", ".tiff"):
             pages = _tiff_pages(path, file)
         else:
-            if not image_kind(file.read(SNIFFED)) and path.suffix.casefold() != ".bmp":
-                raise InputError("is not a PNG, BMP or TIFF image", file=path)
+            if not image_kind(file.read(SNIFFED)):
+                raise InputError("is not a PNG, BMP, GIF or TIFF image", file=path)
             coloured = _png_colours(path, file)
             if coloured is not None:
                 return coloured
@@ -383,7 +383,7 @@ def _png_colours(path: Path, file: BinaryIO) -> tuple[NDArray[Any], NDArray[np.u
     from raterscope.app.formats.pyramids.flat import png_form, png_rows
 
     file.seek(0)
-    with Image.open(file, formats=("PNG", "BMP")) as image:
+    with Image.open(file, formats=("PNG", "BMP", "GIF")) as image:
         width, height, kind, mode = *image.size, image.format, image.mode
     _refuse_large(path, width * height, MOST_PIXELS)
     form = png_form(file) if kind == "PNG" and mode in ("RGB", "RGBA") else None
@@ -436,7 +436,7 @@ def _pillow(path: Path, file: BinaryIO) -> NDArray[Any]:
     from PIL import Image
 
     file.seek(0)
-    with Image.open(file, formats=("PNG", "BMP")) as image:
+    with Image.open(file, formats=("PNG", "BMP", "GIF")) as image:
         if image.mode in ("RGB", "RGBA"):
             _refuse_large(path, image.width * image.height, MOST_PIXELS // 4)
             colours = np.empty((1, image.height, image.width, 3), dtype=np.uint8)

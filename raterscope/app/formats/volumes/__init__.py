@@ -103,7 +103,7 @@ def _describe_file(source: Source) -> VolumeFile:
         return image_file(source)
     raise InputError(
         "is not an image or volume of a known format; expected DICOM, NIfTI, NRRD, MetaImage, TIFF, PNG, "
-        "JPEG",
+        "JPEG, BMP, GIF",
         file=source.path,
     )
 
@@ -138,7 +138,7 @@ def walk_files(folder: Path, watch: Watch) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith(".")) if depth < DEEPEST else []
         for name in sorted(names):
             path = Path(directory) / name
-            if name.startswith(".") or path.suffix.casefold() == STUDY_SUFFIX or not path.is_file():
+            if name.startswith(".") or path.suffix.casefold().startswith(STUDY_SUFFIX) or not path.is_file():
                 continue
             count += 1
             if count > MOST_FILES:

@@ -34,7 +34,7 @@ _MOST_PAGES = 100_000
 
 
 def image_file(file: File) -> VolumeFile:
-    """Describe a PNG, a JPEG or a TIFF as a volume of one slice, or of the pages of a TIFF.
+    """Describe an image as a volume of one slice, or of the pages of a TIFF.
 
     An image has no position in a patient, but a TIFF of ImageJ or OME may contain the size of a voxel. Raises
     `InputError` for any other file, a damaged one, and one that claims more than 2^30 voxels, or 179 million
@@ -122,7 +122,7 @@ def _plane(path: Path) -> NDArray[Any]:
     from PIL import Image
 
     read_image(path)  # checks the claimed size
-    with file_errors(path), Image.open(path, formats=("PNG", "JPEG")) as image:
+    with file_errors(path), Image.open(path, formats=("PNG", "JPEG", "BMP", "GIF")) as image:
         if image.mode.startswith("I") and image.getexif().get(0x0112, 1) == 1:
             return np.asarray(image).copy()
     return load_image(path)

@@ -35,7 +35,7 @@ from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
 from raterscope.app.formats.points import has_points, read_points
 from raterscope.app.formats.points.tables import read_scores
-from raterscope.app.formats.sources import Source, Sources
+from raterscope.app.formats.sources import IMAGE_SUFFIXES, IMAGES_IN_WORDS, Source, Sources
 from raterscope.app.kinds.clicks.evaluation import (
     crowd_sizes_in_words,
     evaluate_outcomes,
@@ -57,7 +57,6 @@ from raterscope.app.outcome import Outcome, successful
 from raterscope.app.study import Study, digest_of
 from raterscope.app.workers import Workers, processors
 
-_PICTURES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
 _TRUE_FIELDS = {"image", "x", "y"}
 _LONG = 2_000_000
 """Bytes of clicks from which processes start while they are read: some 60,000 clicks, seconds of work."""
@@ -323,8 +322,8 @@ def _expanded(paths: Sequence[Path]) -> list[Path]:
         if not path.is_dir():
             files.append(path)
             continue
-        pictures = sorted(entry for entry in path.iterdir() if entry.suffix.lower() in _PICTURES)
+        pictures = sorted(entry for entry in path.iterdir() if entry.suffix.lower() in IMAGE_SUFFIXES)
         if not pictures:
-            raise InputError("is a folder without PNG, JPEG or TIFF images", file=path)
+            raise InputError(f"is a folder without images; expected {IMAGES_IN_WORDS}", file=path)
         files += pictures
     return files
