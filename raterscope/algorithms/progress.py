@@ -153,8 +153,17 @@ def parts_of(count: int, size: int) -> list[tuple[int, int]]:
     return [(begin, min(begin + size, count)) for begin in range(0, count, size)]
 
 
-def run_parts(work: Callable[[int, int], object], parts: Sequence[tuple[int, int]], check: Check) -> None:
-    """Call ``work(begin, end)`` for every part, in several threads, and `check` after each.
+_FRESH = 0.05
+"""Seconds between two calls of a check or watch while other threads work."""
+
+
+def run_parts(
+    work: Callable[[int, int], T],
+    parts: Sequence[tuple[int, int]],
+    check: Check,
+    stop: Callable[[], None] | None = None,
+) -> list[T]:
+    """Call ``work(begin, end)`` for every part, in several threads; return the results in order.
 
     Parameters
     ----------
@@ -162,34 +171,44 @@ def run_parts(work: Callable[[int, int], object], parts: Sequence[tuple[int, int
         Runs without the interpreter's lock, and writes nothing that other parts read or write.
     parts : sequence of (begin, end)
     check : Check
-        Called in this thread only.
+        Called in this thread only: first, and several times a second; with one thread before each part.
+    stop : callable, optional
+        Called if the check or a part raises, to end the parts that still run.
 
     Examples
     --------
     >>> squares = [0] * 5
     >>> def work(begin, end):
     ...     squares[begin:end] = [n * n for n in range(begin, end)]
+    ...     return end - begin
     >>> run_parts(work, parts_of(5, 2), no_check)
+    [2, 2, 1]
     >>> squares
     [0, 1, 4, 9, 16]
     """
-    from concurrent.futures import ThreadPoolExecutor
-
+    results: list[T] = []
     if min(THREADS, len(parts)) < 2:
         for begin, end in parts:
-            work(begin, end)
             check()
-        return
+            results.append(work(begin, end))
+        return results
+    from concurrent.futures import ThreadPoolExecutor, wait
+
+    check()
     with ThreadPoolExecutor(min(THREADS, len(parts))) as pool:
         try:
             for waiting in [pool.submit(work, begin, end) for begin, end in parts]:
-                waiting.result()
-                check()
+                while not waiting.done():
+                    check()
+                    wait([waiting], _FRESH)
+                results.append(waiting.result())
+        except BaseException:
+            if stop is not None:
+                stop()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-_FRESH = 0.05
+    return results
 
 
 def wait_watching(

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, FloatArray, IndexArray, LabelFusion, Labels, distinct
-from raterscope.algorithms.labels.task_votes import run_spans
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, run_parts, silent
 
 _LEAST = 1e-6
 """Minimum information gain of a vote, in bits."""
@@ -299,7 +298,7 @@ def _rank_annotators(
         gain[span] = np.take_along_axis(value, order, axis=1)
 
     spans = tuple((span.start, span.stop) for span in _spans(len(tasks), cells))
-    run_spans(spans, rank, partial(watch, 0.0, "trying annotators"))
+    run_parts(rank, spans, partial(watch, 0.0, "trying annotators"))
     return annotator, gain
 
 

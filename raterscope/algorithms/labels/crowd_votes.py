@@ -23,14 +23,12 @@ from raterscope.algorithms.labels.data import (
 )
 from raterscope.algorithms.labels.ordinal import OrdinalTypes, class_positions, is_ordinal, ordinal_types
 from raterscope.algorithms.labels.task_votes import (
-    Result,
     class_shares,
     class_votes,
-    run_spans,
     sort_by_task,
     task_spans,
 )
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.progress import T, Watch, parts_of, run_parts
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -183,33 +181,26 @@ def smoothed_vote(labels: Labels, crowd: Crowd, watch: Watch) -> FloatArray:
     return keep_to_sets(vote, crowd.known, crowd.sets)
 
 
-def run_parts(
-    parts: tuple[Spans, ...], run: Callable[[int, int, int], Result], report: Callable[[], None]
-) -> list[Result]:
+def run_by_part(
+    parts: tuple[Spans, ...], run: Callable[[int, int, int], T], report: Callable[[], None]
+) -> list[T]:
     """Run a kernel on the spans of each part, several parts at a time; return the results in order.
 
     `run`: takes the number of the part, the first task, and the one after the last.
     `report`: called several times a second; it may raise.
     """
-    stopped = Event()
-
-    def run_part(at: int, _: int) -> list[Result]:
-        return [run(at, *span) for span in parts[at] if not stopped.is_set()]
-
-    def stop() -> None:
-        try:
-            report()
-        except BaseException:
-            stopped.set()  # the other parts end with their span
-            raise
-
     if len(parts) == 1:
         results = []
         for span in parts[0]:
             report()
             results.append(run(0, *span))
         return results
-    done = run_spans(tuple((at, at + 1) for at in range(len(parts))), run_part, stop)
+    stopped = Event()  # the other parts end with their span
+
+    def run_part(at: int, _: int) -> list[T]:
+        return [run(at, *span) for span in parts[at] if not stopped.is_set()]
+
+    done = run_parts(run_part, parts_of(len(parts), 1), report, stopped.set)
     return list(chain.from_iterable(done))
 
 
@@ -222,5 +213,5 @@ def count_votes_of(crowd: Crowd, posterior: FloatArray, report: Callable[[], Non
     def count(at: int, first: int, last: int) -> None:
         count_pairs(first, last, crowd.by_task, posterior, counts[at])
 
-    run_parts(crowd.parts, count, report)
+    run_by_part(crowd.parts, count, report)
     return crowd.weigh(counts)

@@ -30,7 +30,6 @@ from raterscope.algorithms.labels.result import convergence_notices, count_confu
 from raterscope.algorithms.labels.task_votes import (
     TaskVotes,
     class_shares,
-    run_spans,
     sort_by_task,
     task_spans,
 )
@@ -233,7 +232,7 @@ def tempered_subtypes(
                 low, high, problem.by_task, _FEW_SUBTYPES, prior, rates, correlation, answer, many
             )  # fmt: skip
 
-    run_spans(spans, weigh, partial(watch, 0.95, "weighting correlated votes"))
+    run_parts(weigh, spans, partial(watch, 0.95, "weighting correlated votes"))
     fixed = np.flatnonzero((votes.known > OPEN) & voted)
     for first in range(0, len(fixed), _HELD):
         watch(0.95, "weighting correlated votes")
@@ -333,7 +332,7 @@ def _run(
         watch(done, words)
         report = partial(watch, done, words)
         logs, rates, bound = _expected(problem, _sum_over(voted, joint), counts, report)
-        parts = run_spans(spans, partial(update, logs, rates), report)
+        parts = run_parts(partial(update, logs, rates), spans, report)
         updated = list(chain.from_iterable(parts))
         bound += sum(evidence for evidence, _ in updated)
         change = sum(moved for _, moved in updated)

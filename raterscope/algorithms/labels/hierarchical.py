@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.crowd_votes import TERMS, Crowd, count_votes_of, run_parts
+from raterscope.algorithms.labels.crowd_votes import TERMS, Crowd, count_votes_of, run_by_part
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelTrace
 from raterscope.algorithms.labels.ordinal import FREE_ROUNDS, OrdinalAnnotators
-from raterscope.algorithms.labels.task_votes import run_spans, task_spans
-from raterscope.algorithms.progress import Watch, part
+from raterscope.algorithms.labels.task_votes import task_spans
+from raterscope.algorithms.progress import Watch, part, run_parts
 
 _LEAST_OF_LARGE = 3
 """Rounds over all tasks of a large crowd."""
@@ -216,7 +216,7 @@ class _Rounds:
                 for low, high, shares in crowd.split(first, last, fit.shares)
             ]  # fmt: skip
 
-        spans = run_parts(crowd.parts, update, partial(watch, 0.0, self.words))
+        spans = run_by_part(crowd.parts, update, partial(watch, 0.0, self.words))
         updated = list(chain.from_iterable(spans))
         mean = sum(change for change, _ in updated) / self._tasks
         return crowd.weigh(counts), mean, max((change for _, change in updated), default=0.0)
@@ -386,7 +386,7 @@ def tempered_posteriors(
         for low, high, shares in crowd.split(first, last, fit.shares):
             temper(low, high, crowd.by_task, model, shares, effects, posterior, answers, crowd.weights)
 
-    run_spans(crowd.spans, weigh, partial(watch, 0.0, "weighting correlated votes"))
+    run_parts(weigh, crowd.spans, partial(watch, 0.0, "weighting correlated votes"))
     return answers
 
 
@@ -424,7 +424,7 @@ def predictive_scores(
 
     spans = task_spans(ends, TERMS // posterior.shape[1] // len(correlations))
     report = partial(watch, 0.0, "estimating the correlation of votes")
-    return np.asarray(np.sum(run_spans(spans, score, report), axis=0))
+    return np.asarray(np.sum(run_parts(score, spans, report), axis=0))
 
 
 def task_scores(crowd: Crowd, fit: Fit, posterior: FloatArray, correlation: float) -> FloatArray:

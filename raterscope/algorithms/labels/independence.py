@@ -22,6 +22,7 @@ References
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from threading import Event
 
 import numpy as np
@@ -31,8 +32,8 @@ from raterscope.algorithms.labels.crowd_votes import smoothed_vote, sort_votes
 from raterscope.algorithms.labels.data import FloatArray, Labels
 from raterscope.algorithms.labels.hierarchical import Fit, dawid_skene, predictive_scores
 from raterscope.algorithms.labels.mixed_membership import mixed_membership
-from raterscope.algorithms.labels.task_votes import class_votes, run_spans
-from raterscope.algorithms.progress import Watch, part, silent, watch_until
+from raterscope.algorithms.labels.task_votes import class_votes
+from raterscope.algorithms.progress import Watch, part, parts_of, run_parts, silent, watch_until
 
 PRIOR = 0.2
 """Prior probability of annotators who do not err alike: none of ten public crowds had them for certain.
@@ -101,17 +102,13 @@ def independence(
         for _ in range(_SIMULATED)
     ]
     stopped = Event()
-
-    def report() -> None:
-        try:
-            watch(0.2, "simulated crowds: fitting")
-        except BaseException:
-            stopped.set()  # the threads end at their next report
-            raise
-
     end_if_stopped = watch_until(stopped)
-    spans = tuple((index, index + 1) for index in range(len(drawn)))
-    values = np.array(run_spans(spans, lambda index, _: fitted(drawn[index], end_if_stopped)[0], report))
+
+    def fit_again(index: int, _: int) -> FloatArray:
+        return fitted(drawn[index], end_if_stopped)[0]
+
+    report = partial(watch, 0.2, "simulated crowds: fitting")
+    values = np.array(run_parts(fit_again, parts_of(len(drawn), 1), report, stopped.set))
     gain, agreement = (
         _likelihoods(*of)
         for of in zip(measured.tolist(), values[:_SIMULATED].T, values[_SIMULATED:].T, strict=True)

@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.crowd_votes import Crowd, count_votes_of, run_parts
+from raterscope.algorithms.labels.crowd_votes import Crowd, count_votes_of, run_by_part
 from raterscope.algorithms.labels.data import OPEN, FloatArray, keep_to_sets
 from raterscope.algorithms.labels.hierarchical import Fit, empty_fit, estimate_priors
 from raterscope.algorithms.progress import Watch
@@ -98,7 +98,7 @@ def mixed_membership(
         # Each part knows the changes of the others after the round ([newman2009]_).
         above, below = fit.tables(crowd, np.float64)
         tables = [(above, below), *((above.copy(), below.copy()) for _ in range(1, parts))]
-        moved = sum(run_parts(crowd.parts, partial(sweep, tables, prior), partial(watch, done, words)))
+        moved = sum(run_by_part(crowd.parts, partial(sweep, tables, prior), partial(watch, done, words)))
         base, strength = fit.base.astype(np.float64), fit.strength
         fit.counts = sum(top for top, _ in tables) - parts * strength * base - (parts - 1) * fit.counts
         fit.rows = sum(bottom for _, bottom in tables) - parts * strength - (parts - 1) * fit.rows
@@ -130,5 +130,7 @@ def _shares(crowd: Crowd, posterior: NDArray[np.float32], report: Callable[[], N
     from raterscope.algorithms.labels._membership_kernels import spread
 
     share = np.empty((len(crowd.pair), posterior.shape[1]), dtype=np.float32)
-    run_parts(crowd.parts, lambda _, first, last: spread(first, last, crowd.start, posterior, share), report)
+    run_by_part(
+        crowd.parts, lambda _, first, last: spread(first, last, crowd.start, posterior, share), report
+    )
     return share

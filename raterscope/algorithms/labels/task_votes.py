@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -26,9 +25,6 @@ _MOST_ENTRIES = 300_000_000
 
 _PIECE = 2_000_000
 """Votes between two reports."""
-
-_THREADS = min(4, os.cpu_count() or 1)
-_SECONDS = 0.05  # between two reports while threads compute
 
 Result = TypeVar("Result")
 
@@ -60,34 +56,6 @@ def task_spans(start: NDArray[np.int64], votes: int) -> tuple[tuple[int, int], .
         return ()
     ends = (np.flatnonzero(np.diff(start[1:] // max(1, votes), append=-1)) + 1).tolist()
     return tuple(zip([0, *ends[:-1]], ends, strict=True))
-
-
-def run_spans(
-    spans: tuple[tuple[int, int], ...], run: Callable[[int, int], Result], report: Callable[[], None]
-) -> list[Result]:
-    """Run a kernel on independent spans of tasks, several at a time; return the results in order.
-
-    `run`: takes the first task and the one after the last. It releases the GIL while it computes.
-    `report`: called before each round of spans and several times a second; it may raise.
-    """
-    if len(spans) < 2 or _THREADS == 1:
-        results = []
-        for first, last in spans:
-            report()
-            results.append(run(first, last))
-        return results
-    from concurrent.futures import ThreadPoolExecutor, wait
-
-    results = []
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for begin in range(0, len(spans), _THREADS):
-            report()
-            for waiting in [pool.submit(run, *span) for span in spans[begin : begin + _THREADS]]:
-                while not waiting.done():
-                    report()
-                    wait([waiting], _SECONDS)
-                results.append(waiting.result())
-    return results
 
 
 def sort_by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:

@@ -8,7 +8,6 @@ steps.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -23,11 +22,10 @@ from numpy.typing import NDArray
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
 from raterscope.algorithms.pairs.linear_algebra import cholesky, invert_definite
 from raterscope.algorithms.pairs.ranking import MOST_LINKED, components, cross_table, groups_of
-from raterscope.algorithms.progress import Watch, silent, wait_watching
+from raterscope.algorithms.progress import THREADS, Watch, silent, wait_watching
 
 _PLACES = 600
 _EVENTS_AT_ONCE = 32
-_THREADS = min(4, os.cpu_count() or 1)
 _FRESH = 0.05
 _NONE = np.zeros(0)
 
@@ -113,7 +111,7 @@ class Exact:
         result = np.zeros(pulls.shape)
         gram, gap = np.ascontiguousarray(gram), np.ascontiguousarray(gap)
         memory: Queue[FloatArray] = Queue()
-        for _ in range(min(_THREADS, len(pulls))):
+        for _ in range(min(THREADS, len(pulls))):
             memory.put(np.empty((pulls.shape[1], pulls.shape[1])))
         ended = Event()
 
@@ -127,7 +125,7 @@ class Exact:
             result[k] = state.entry
             memory.put(factor)
 
-        with ThreadPoolExecutor(_THREADS) as pool:
+        with ThreadPoolExecutor(THREADS) as pool:
             try:
                 waiting = {pool.submit(draw, k) for k in range(len(pulls))}
                 while waiting:
