@@ -144,16 +144,16 @@ def measure_course(
         return None
     if rates is None:
         last, rows = course.states[-1], _places(course)
-        hits = _share(last.yes[:, known] @ true, last.asked[:, known] @ true)
-        alarms = _share(last.yes[:, known] @ ~true, last.asked[:, known] @ ~true)
+        hits = _share(last.yes[:, known] @ true, last.decided[:, known] @ true)
+        alarms = _share(last.yes[:, known] @ ~true, last.decided[:, known] @ ~true)
         rates = hits[rows], 1 - alarms[rows], float(true.mean())
     *by_annotator, prevalence = rates
     methods = (*course.estimated, "majority", "map")
     scores = np.empty((len(methods), len(course.at), known.sum()))
     scores[: len(course.estimated)] = course.posterior[:, :, known]
     for step, state in enumerate(course.states):
-        yes, asked = state.yes.sum(axis=0), state.asked.sum(axis=0)
-        scores[-2, step] = np.where(asked > 0, yes / np.maximum(asked, 1), 0.5)[known]
+        yes, decided = state.yes.sum(axis=0), state.decided.sum(axis=0)
+        scores[-2, step] = np.where(decided > 0, yes / np.maximum(decided, 1), 0.5)[known]
         joined = course.order[: len(state.yes)]
         sensitivity, specificity = (np.nan_to_num(rate[joined], nan=0.5) for rate in by_annotator)
         scores[-1, step] = map_rule(state, sensitivity, specificity, prevalence)[known]
@@ -234,12 +234,12 @@ def _course(
     low, high = np.full((2, *shape[1:]), np.nan), np.full((2, *shape[1:]), np.nan)
     for step, every in enumerate(states):
         joined = order[: len(every[0].yes)]
-        decided = every[0].asked.sum(axis=1) > 0
+        active = every[0].decided.sum(axis=1) > 0
         for row, state in enumerate(every):
-            sensitivity[row, step, joined[decided]] = state.sensitivity[decided]
-            specificity[row, step, joined[decided]] = state.specificity[decided]
+            sensitivity[row, step, joined[active]] = state.sensitivity[active]
+            specificity[row, step, joined[active]] = state.specificity[active]
         for row, ends in enumerate(_intervals(every[0], settings)):
-            low[row, step, joined[decided]], high[row, step, joined[decided]] = ends[:, decided]
+            low[row, step, joined[active]], high[row, step, joined[active]] = ends[:, active]
     return DecisionCourse(
         repeated=repeated,
         at=np.asarray(at, dtype=np.int64),
@@ -260,8 +260,8 @@ def _intervals(state: DecisionState, settings: DecisionSettings) -> tuple[FloatA
     votes = 1.0 if settings.as_printed else settings.strength
     right = 0.5 if settings.as_printed else settings.strength * settings.expected_rate
     intervals = []
-    for weight, answers in ((state.posterior, state.yes), (1 - state.posterior, state.asked - state.yes)):
-        hits, total = answers @ weight + right, state.asked @ weight + votes
+    for weight, answers in ((state.posterior, state.yes), (1 - state.posterior, state.decided - state.yes)):
+        hits, total = answers @ weight + right, state.decided @ weight + votes
         complement = np.maximum(total - hits, 1e-9)
         intervals.append(
             np.array([betaincinv(np.maximum(hits, 1e-9), complement, end) for end in (_LOW, _HIGH)])

@@ -2,7 +2,7 @@
 
 Annotators decide for each of M clusters whether it is a structure. In chapter 3 the same R annotators decide
 again at every step; in chapter 5 annotators join one after the other and decide once. EM needs only how often
-each annotator was asked about each cluster, and how often the answer was yes. A step therefore costs the same
+each annotator decided on each cluster, and how often the answer was yes. A step therefore costs the same
 after any number of steps. Batch EM, from the start to convergence, and the MAP rule, with known rates, are
 for comparison.
 
@@ -58,9 +58,9 @@ class DecisionState:
     specificity: FloatArray
     prevalence: float  # share of clusters that are structures
     posterior: FloatArray  # (M,): probability that the cluster is a structure, given all decisions
-    # yes, asked: (R, M): number of yes decisions, and of all decisions, of each annotator on each cluster
+    # yes, decided: (R, M): number of yes decisions, and of all decisions, of each annotator on each cluster
     yes: FloatArray
-    asked: FloatArray
+    decided: FloatArray
 
 
 def initial_state(annotators: int, clusters: int) -> DecisionState:
@@ -74,8 +74,8 @@ def recursive_em(
 ) -> DecisionState:
     """Add one decision of every annotator on every cluster, by one EM iteration (thesis, Algorithm 4).
 
-    `decisions`: (R, M), 1 for a structure, 0 for none, NaN where the annotator was not asked. Raises
-    `ClicksError` for another shape or other values.
+    `decisions`: (R, M), 1 for a structure, 0 for none, NaN without a decision. Raises `ClicksError`
+    for another shape or other values.
     """
     return _step(_count(state, decisions), settings or DecisionSettings())
 
@@ -89,15 +89,15 @@ def admit_annotators(
     from the share of yes decisions.
 
     `state`: state of R annotators and M clusters.
-    `decisions`: (K, M), decisions of the newcomers: 1 for a structure, 0 for none, NaN where the annotator
-        was not asked.
+    `decisions`: (K, M), decisions of the newcomers: 1 for a structure, 0 for none, NaN without
+        a decision.
     The new state has R + K annotators, the newcomers last.
     Raises `ClicksError` for another number of clusters or other values.
     """
     settings = settings or DecisionSettings()
     newcomers = np.shape(decisions)[0] if np.ndim(decisions) == 2 else 0
     arrived = _count(initial_state(newcomers, len(state.posterior)), decisions)
-    sensitivity, specificity, _ = _maximise(arrived.yes, arrived.asked, state.posterior, settings)
+    sensitivity, specificity, _ = _maximise(arrived.yes, arrived.decided, state.posterior, settings)
     return _step(
         replace(
             state,
@@ -105,7 +105,7 @@ def admit_annotators(
             sensitivity=np.append(state.sensitivity, sensitivity),
             specificity=np.append(state.specificity, specificity),
             yes=np.concatenate([state.yes, arrived.yes]),
-            asked=np.concatenate([state.asked, arrived.asked]),
+            decided=np.concatenate([state.decided, arrived.decided]),
         ),
         settings,
     )
@@ -120,8 +120,8 @@ def incremental_newton(
     which is too large for few decisions: a full first step would move rates to their bounds, from where they
     hardly return.
 
-    `decisions`: (R, M), 1 for a structure, 0 for none, NaN where the annotator was not asked. Raises
-    `ClicksError` for another shape or other values.
+    `decisions`: (R, M), 1 for a structure, 0 for none, NaN without a decision. Raises `ClicksError`
+    for another shape or other values.
     """
     settings = settings or DecisionSettings()
     state = _count(state, decisions)
@@ -131,13 +131,13 @@ def incremental_newton(
     mu = _off_edges(state.prevalence)
     present = _posterior(state)
     right, votes = _prior(settings)
-    count = state.asked.sum(axis=1)
+    count = state.decided.sum(axis=1)
     estimates = []
     for probability, answers, old, share in (
         (present, state.yes, state.sensitivity, mu),
-        (1 - present, state.asked - state.yes, state.specificity, 1 - mu),
+        (1 - present, state.decided - state.yes, state.specificity, 1 - mu),
     ):
-        slope = answers @ probability + right - old * (state.asked @ probability + votes)
+        slope = answers @ probability + right - old * (state.decided @ probability + votes)
         weight = share * count + votes
         estimates.append(
             _off_edges(old + rate * np.divide(slope, weight, out=np.zeros_like(old), where=weight > 0))
@@ -208,10 +208,10 @@ def _count(state: DecisionState, decisions: ArrayLike) -> DecisionState:
         raise ClicksError(
             f"decisions have the shape {answers.shape}; expected annotators by clusters, {state.yes.shape}."
         )
-    asked = ~np.isnan(answers)
-    if not np.isin(answers[asked], (0.0, 1.0)).all():
-        raise ClicksError("a decision is neither 0 nor 1; expected one of them, or NaN for not asked.")
-    return replace(state, step=state.step + 1, yes=state.yes + (answers == 1), asked=state.asked + asked)
+    decided = state.decided + ~np.isnan(answers)
+    if not (np.isnan(answers) | np.isin(answers, (0.0, 1.0))).all():
+        raise ClicksError("a decision is neither 0 nor 1; expected one of them, or NaN without a decision.")
+    return replace(state, step=state.step + 1, yes=state.yes + (answers == 1), decided=decided)
 
 
 def _step(state: DecisionState, settings: DecisionSettings) -> DecisionState:
@@ -227,15 +227,15 @@ def _step(state: DecisionState, settings: DecisionSettings) -> DecisionState:
 def _iterate(state: DecisionState, settings: DecisionSettings) -> DecisionState:
     present = _posterior(state)
     return replace(
-        _with_rates(state, _maximise(state.yes, state.asked, present, settings)), posterior=present
+        _with_rates(state, _maximise(state.yes, state.decided, present, settings)), posterior=present
     )
 
 
 def _restart(state: DecisionState, settings: DecisionSettings) -> DecisionState:
     """Estimate the rates from the share of yes decisions; one half without decisions."""
-    yes, asked = state.yes.sum(axis=0), state.asked.sum(axis=0)
-    share = np.divide(yes, asked, out=np.full(len(asked), 0.5), where=asked > 0)
-    return _with_rates(state, _maximise(state.yes, state.asked, share, settings))
+    yes, decided = state.yes.sum(axis=0), state.decided.sum(axis=0)
+    share = np.divide(yes, decided, out=np.full(len(decided), 0.5), where=decided > 0)
+    return _with_rates(state, _maximise(state.yes, state.decided, share, settings))
 
 
 def _with_rates(state: DecisionState, rates: tuple[FloatArray, FloatArray, float]) -> DecisionState:
@@ -249,13 +249,13 @@ def _prior(settings: DecisionSettings) -> tuple[float, float]:
 
 
 def _maximise(
-    yes: FloatArray, asked: FloatArray, present: FloatArray, settings: DecisionSettings
+    yes: FloatArray, decided: FloatArray, present: FloatArray, settings: DecisionSettings
 ) -> tuple[FloatArray, FloatArray, float]:
     """Run an M step (thesis, eqs. 3.14-3.16) with the prior's votes; one half for 0/0."""
     right, votes = _prior(settings)
     rates = []
-    for weight, answers in ((present, yes), (1 - present, asked - yes)):
-        total = asked @ weight + votes
+    for weight, answers in ((present, yes), (1 - present, decided - yes)):
+        total = decided @ weight + votes
         rates.append(
             np.divide(answers @ weight + right, total, out=np.full(len(total), 0.5), where=total > 0)
         )
@@ -275,7 +275,7 @@ def _logs(state: DecisionState) -> tuple[FloatArray, FloatArray]:
     sensitivity, specificity, mu = (
         _off_edges(rate) for rate in (state.sensitivity, state.specificity, state.prevalence)
     )
-    no = state.asked - state.yes
+    no = state.decided - state.yes
     present = np.log(mu) + np.log(sensitivity) @ state.yes + np.log1p(-sensitivity) @ no
     absent = np.log1p(-mu) + np.log1p(-specificity) @ state.yes + np.log(specificity) @ no
     return present, absent

@@ -326,21 +326,21 @@ def _shapes(
         surface = np.flatnonzero(surface_of(mask, check))
         shapes.append(Shape(int(np.count_nonzero(mask)), surface))
     marked = np.zeros(masks[0].shape, dtype=np.bool_)
-    asked = np.zeros(marked.size, dtype=np.bool_)
+    needed = np.zeros(marked.size, dtype=np.bool_)
     measured = np.empty(marked.size, dtype=np.float32)
     for number, shape in enumerate(shapes):
         check = partial(watch, 0.3 + 0.7 * number / len(masks), "measuring the distances of surfaces")
         check()
         others = [p + q - number for p, q in pairs if number in (p, q)]
         for other in others:
-            asked[shapes[other].surface] = True
-        voxels = np.flatnonzero(asked)  # surfaces share voxels, and each is measured once
+            needed[shapes[other].surface] = True
+        voxels = np.flatnonzero(needed)  # surfaces share voxels, and each is measured once
         marked.ravel()[shape.surface] = True
         measured[voxels] = distance_at(marked, voxels, spacing, positions, check)
         for other in others:
             shapes[other].away[number] = measured[shapes[other].surface]
         marked.ravel()[shape.surface] = False
-        asked[voxels] = False
+        needed[voxels] = False
     return shapes
 
 

@@ -235,7 +235,7 @@ def test_who_is_not_asked_says_nothing(method):
     assert with_absent.sensitivity[:5] == pytest.approx(state.sensitivity)
     answers[:, 0, :4] = np.nan
     part = after(method, answers)
-    assert part.asked[0].tolist() == [0] * 4 + [6] * 4
+    assert part.decided[0].tolist() == [0] * 4 + [6] * 4
     assert not np.allclose(part.posterior, state.posterior)
 
 

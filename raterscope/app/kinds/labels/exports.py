@@ -30,11 +30,9 @@ from raterscope.app.formats.labels.writing import (
     write_votes,
 )
 from raterscope.app.formats.output_files import format_number, write_table
-from raterscope.app.kinds.labels.assignments import ASSIGNMENTS, Budget, assign, assignment_rows, read_budget
 from raterscope.app.kinds.labels.community_charts import GroupedAnswer
-from raterscope.app.kinds.labels.cost import COST, cost_rows, measure_cost
-from raterscope.app.kinds.labels.cross_validation import cross_validate, write_charts, write_curves
 from raterscope.app.kinds.labels.decision_rates import follow_question, write_rates, write_rates_chart
+from raterscope.app.kinds.labels.evaluation import cross_validate, write_charts, write_curves
 from raterscope.app.kinds.labels.fusion_tables import (
     NEXT_VOTES,
     accuracies,
@@ -55,6 +53,16 @@ from raterscope.app.kinds.labels.variability import (
     tag_columns,
     tag_rows,
     write_tag_agreement,
+)
+from raterscope.app.kinds.labels.vote_budget import (
+    ASSIGNMENTS,
+    COST,
+    Budget,
+    assign,
+    assignment_rows,
+    cost_rows,
+    measure_cost,
+    read_budget,
 )
 from raterscope.app.page.variability import COLUMNS, statistic_rows
 from raterscope.app.review import ReviewState, fold

@@ -27,14 +27,14 @@ from raterscope.app.formats.labels.writing import (
 )
 from raterscope.app.formats.output_files import format_number, remove_file, write_record, write_table
 from raterscope.app.kinds.labels.community_charts import CHART_FILES, GroupedAnswer, write_all
-from raterscope.app.kinds.labels.cross_validation import (
-    ROC_FILES,
-    write_folded,
-)
 from raterscope.app.kinds.labels.decision_rates import (
     RATES_FILES,
     DecisionRates,
     write_rates_files,
+)
+from raterscope.app.kinds.labels.evaluation import (
+    ROC_FILES,
+    write_folded,
 )
 from raterscope.app.kinds.labels.runs import (
     Answer,

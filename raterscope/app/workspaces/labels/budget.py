@@ -15,9 +15,18 @@ from raterscope.algorithms.labels.data import ClassArray
 from raterscope.algorithms.labels.vote_budget import BudgetSettings, CostSettings
 from raterscope.algorithms.progress import Watch
 from raterscope.app.jobs import Job
-from raterscope.app.kinds.labels.assignments import Assignments, Budget, assign, read_prices, stored_budget
-from raterscope.app.kinds.labels.cost import Cost, cost_in_words, enough_in_words, measure_cost
 from raterscope.app.kinds.labels.runs import plan_of, unseen_truths
+from raterscope.app.kinds.labels.vote_budget import (
+    Assignments,
+    Budget,
+    Cost,
+    assign,
+    cost_in_words,
+    enough_in_words,
+    measure_cost,
+    read_prices,
+    stored_budget,
+)
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import Study
 from raterscope.app.workspaces.labels import view

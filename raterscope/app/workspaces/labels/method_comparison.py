@@ -20,8 +20,8 @@ from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job
-from raterscope.app.kinds.labels.cross_validation import StoredFolds, cross_validate, load_folds, store_folds
 from raterscope.app.kinds.labels.decision_rates import ERRORS, ROWS, follow_class_decisions, series_of
+from raterscope.app.kinds.labels.evaluation import StoredFolds, cross_validate, load_folds, store_folds
 from raterscope.app.kinds.labels.runs import Question, plan_of, read_truths, unseen_truths
 from raterscope.app.review import fold
 from raterscope.app.session import LatestTask, while_shown

@@ -13,7 +13,7 @@ from raterscope.algorithms.simulation.label_crowds import simulate_labels, stagi
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats.labels.programs import read_program
-from raterscope.app.kinds.labels.cross_validation import cross_validate
+from raterscope.app.kinds.labels.evaluation import cross_validate
 from raterscope.app.kinds.labels.runs import Question
 
 

@@ -29,14 +29,13 @@ from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.kinds.labels.community_charts import GroupedAnswer
-from raterscope.app.kinds.labels.cost import measure_cost
-from raterscope.app.kinds.labels.cross_validation import cross_validate, load_folds
 from raterscope.app.kinds.labels.decision_rates import (
     DecisionRates,
     follow_question,
     rates_charts,
     rates_keys,
 )
+from raterscope.app.kinds.labels.evaluation import cross_validate, load_folds
 from raterscope.app.kinds.labels.exports import DecidedAnswer, apply_decisions
 from raterscope.app.kinds.labels.fusion_tables import accuracies
 from raterscope.app.kinds.labels.report.tables import (
@@ -68,6 +67,7 @@ from raterscope.app.kinds.labels.variability import (
     tag_agreement_table,
     variability_section,
 )
+from raterscope.app.kinds.labels.vote_budget import measure_cost
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch
 from raterscope.app.page.pictures import draw_lines, draw_rates, drawing, photograph
 from raterscope.app.page.units import named, run_in_words, significant

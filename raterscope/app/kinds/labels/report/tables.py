@@ -19,10 +19,10 @@ from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, mean_area
 from raterscope.app.assessment import DISPUTED, disputed_tasks, matters_in_words
 from raterscope.app.errors import counted, plain
-from raterscope.app.kinds.labels.cost import Cost, cost_in_words
-from raterscope.app.kinds.labels.cross_validation import area_in_words, curve_chart, curve_keys
+from raterscope.app.kinds.labels.evaluation import area_in_words, curve_chart, curve_keys
 from raterscope.app.kinds.labels.exports import DecidedAnswer
 from raterscope.app.kinds.labels.runs import VOTE, Answered, Groups
+from raterscope.app.kinds.labels.vote_budget import Cost, cost_in_words
 from raterscope.app.page.contents import Block, Cell, Gallery, Notices, Swatch, Table
 from raterscope.app.page.pictures import drawing
 from raterscope.app.page.units import NONE, named, p_value, share, signed, significant

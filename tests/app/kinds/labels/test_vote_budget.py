@@ -9,7 +9,7 @@ import pytest
 
 from raterscope.algorithms.labels.active_learning import OPEN, NextVotes
 from raterscope.app.cli.program import main
-from raterscope.app.kinds.labels.assignments import Assignments, Budget, read_prices, stored_budget
+from raterscope.app.kinds.labels.vote_budget import Assignments, Budget, read_prices, stored_budget
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
 
