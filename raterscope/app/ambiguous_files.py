@@ -328,6 +328,7 @@ def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NamePar
     for file, name in compare_names(true).items():
         raters = not others and len(true) > 1 and name.annotator is not None
         parts_by_file[file] = name if raters else name._replace(annotator=TRUTH_WORD)
+    parts_by_file |= _cases_in_folders(parts_by_file, images)
     called = {tuple(words_of(image)): image for image in reversed(images)}
     begun = {words[:n] for words in called for n in range(1, len(words))}
     for file in files:
@@ -340,6 +341,22 @@ def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NamePar
             name = parts_by_file.get(file, NameParts())
             parts_by_file[file] = NameParts(stem, name.annotator, _structure_beside(stem, name))
     return parts_by_file | of_bids
+
+
+def _cases_in_folders(names: Mapping[Path, NameParts], images: Sequence[str]) -> dict[Path, NameParts]:
+    """Return other parts for files whose folders, taken for annotators, are named like images or theirs."""
+    image_of: dict[str, list[str]] = {}
+    for image in images:
+        folder = image.rpartition("/")[0].rpartition("/")[2] or strip_suffixes(Path(image))
+        image_of.setdefault(folder.casefold(), []).append(image)
+    files = [file for file, name in names.items() if name.item and name.annotator == file.parent.name]
+    cases = [image_of.get(file.parent.name.casefold(), []) for file in files]
+    if any(len(case) != 1 for case in cases):
+        return {}
+    return {
+        file: names[file]._replace(item=image, annotator=names[file].item)
+        for file, (image,) in zip(files, cases, strict=True)
+    }
 
 
 def _structure_beside(image: str, name: NameParts) -> str | None:

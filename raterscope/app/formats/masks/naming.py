@@ -204,15 +204,16 @@ def compare_names(paths: Iterable[Path]) -> dict[Path, NameParts]:
             break
         shared += 1
     pieces = {path: _pieces(path, shared) for path in files}
+    folders = len(files[0].parent.parts) - shared if files else 0
     if len({len(row) for row in pieces.values()}) > 1:
         parsed = {path: _parse_words(row) for path, row in pieces.items()}
         if all(name.annotator for name in parsed.values()) or not _are_crossed(files, shared):
             return parsed
-        pieces = {path: [_without_idle(path.parent.name), strip_suffixes(path)] for path in files}
+        folders, pieces = 1, {path: [_without_idle(path.parent.name), strip_suffixes(path)] for path in files}
     columns = [column for column in zip(*pieces.values(), strict=True) if column]
     if not columns:
         return {}
-    role = _roles(columns)
+    role = _roles(columns, folders)
     return {path: _parts(row, role) for path, row in pieces.items()}
 
 
@@ -276,12 +277,18 @@ def _are_structures(columns: Sequence[Sequence[str]]) -> bool:
     return all(tg263_name(word) for words in columns for word in words)
 
 
+def _is_crossed(columns: Sequence[Sequence[str]], at: int) -> bool:
+    """Return whether each word of a column stands with all that stands beside any of them."""
+    beside = set(zip(*(column for other, column in enumerate(columns) if other != at), strict=True))
+    return len(beside) * len(set(columns[at])) <= len(columns[at])
+
+
 def _has_number(word: str) -> bool:
     return any(letter.isdigit() for letter in word)
 
 
-def _roles(columns: Sequence[Sequence[str]]) -> dict[int, str]:
-    """Assign roles to the columns of pieces."""
+def _roles(columns: Sequence[Sequence[str]], folders: int) -> dict[int, str]:
+    """Assign roles to the columns of pieces, the first of which are folders."""
     role: dict[int, str] = {}
     varying = [at for at, column in enumerate(columns) if len(set(column)) > 1]
     idle = {at for at, column in enumerate(columns) if all(word.casefold() in _IDLE for word in column)}
@@ -296,9 +303,18 @@ def _roles(columns: Sequence[Sequence[str]]) -> dict[int, str]:
     all_columns = range(len(columns))
     assign("annotator", (at for at in all_columns if all(map(_is_person, columns[at]))))
     numbered = [at for at in varying if all(map(_has_number, columns[at]))]
-    marks = [at for at in numbered if all(map(_is_mark, columns[at]))]
-    if len(marks) < len(numbered):
-        assign("annotator", marks)
+    marks = [at for at in all_columns if all(map(_is_mark, columns[at]))]
+    words = [
+        at
+        for at in varying
+        if not any(map(_has_number, columns[at])) and not _are_structures([columns[at]])
+        if at >= folders or (not set(numbered).issubset(marks) and _is_crossed(columns, at))
+    ]
+    if any(at >= folders for at in marks):  # label1_anna is the first structure by anna
+        assign("annotator", words)
+        assign("structure", marks if words else ())
+    if not set(numbered).issubset(marks):
+        assign("annotator", (at for at in marks if at in varying))
     items = [at for at in varying if at not in role and all(map(_is_item, columns[at]))]
     # A case may have pieces: patient and slice, training01_02, a date. What follows them is the structure.
     if items and "annotator" in role.values():

@@ -125,6 +125,14 @@ def test_folders_count_where_the_pattern_has_them() -> None:
             + [("im2", "p1", "liver"), ("im2", "p1", "spleen")],
         ),
         (
+            [f"img{k}_label{n}_{who}.png" for k in (1, 2) for n in (1, 2) for who in ("anna", "ben")],
+            [(f"img{k}", who, f"label{n}") for k in (1, 2) for n in (1, 2) for who in ("anna", "ben")],
+        ),
+        (
+            [f"{who}/img{k}_label{n}.png" for who in ("anna", "ben") for k in (1, 2) for n in (1, 2)],
+            [(f"img{k}", who, f"label{n}") for who in ("anna", "ben") for k in (1, 2) for n in (1, 2)],
+        ),
+        (
             ["p1_s1_anna.png", "p1_s2_ben.png", "p2_s1_anna.png"],
             [("p1_s1", "anna", None), ("p1_s2", "ben", None), ("p2_s1", "anna", None)],
         ),
@@ -146,6 +154,16 @@ def test_image_names_tell_images_from_raters(layout: str) -> None:
     for file, (rater, image) in files.items():
         assert (names[file].item or "").removesuffix(".png") == image
         assert names[file].annotator == rater
+
+
+@pytest.mark.parametrize("images", [["A.png", "B.png"], ["A/image.png", "B/image.png"]])
+def test_folders_named_like_images_are_cases(images: list[str]) -> None:
+    files = [Path(f"{case}/annotation_{number}.png") for case in "AB" for number in (1, 2)]
+    names = names_by(files, images)
+    assert [(name.item, name.annotator) for name in names.values()] == [
+        (image, f"annotation {number}") for image in images for number in (1, 2)
+    ]
+    assert names_by(files, ["1.png", "2.png"])[files[0]].annotator == "A"
 
 
 @pytest.mark.parametrize(
