@@ -24,7 +24,7 @@ from raterscope.app.formats.records import (
     VolumeFile,
 )
 from raterscope.app.formats.sources import Sources
-from raterscope.app.formats.workbooks import WORKBOOKS
+from raterscope.app.formats.workbooks import WORKBOOKS, explain_other_sheets
 from raterscope.app.import_candidates import ImportCandidates, OtherFiles, classify_files, resolve_ambiguous
 from raterscope.app.kinds.clicks.imports import assign_annotators, read_point_files
 from raterscope.app.kinds.labels.imports import (
@@ -220,6 +220,7 @@ def read_files(
         notices=(
             *candidates.notices,
             *ambiguous,
+            *_other_sheets(candidates),
             *_assumed_in_words(assumed),
             *_fused_in_words(attributed),
             *explain_derived(attributed),
@@ -274,6 +275,13 @@ def _ambiguous_tables(candidates: ImportCandidates, mappings: Mapping[Path, Mapp
         return []
     tables = [path for path in (*candidates.labels, *candidates.pairs) if path.suffix.casefold() in TABLES]
     notes = (explain_assumed_kind(candidates.sources.open(path)) for path in tables if path not in mappings)
+    return [words for words in notes if words]
+
+
+def _other_sheets(candidates: ImportCandidates) -> list[str]:
+    """Name the sheets of spreadsheets that were not read."""
+    files = (*candidates.tables, *candidates.labels, *candidates.pairs, *candidates.rankings)
+    notes = (explain_other_sheets(path) for path in files if path.suffix.casefold() in WORKBOOKS)
     return [words for words in notes if words]
 
 

@@ -7,11 +7,13 @@ import io
 import re
 import zipfile
 import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.untrusted import most_unpacked
 
 WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
@@ -25,27 +27,69 @@ _REFERENCE = re.compile(rb"""\br\s*=\s*["']([A-Z]{0,3})([0-9]{1,7})["']""")
 
 
 def read_sheet(path: Path) -> io.BytesIO:
-    """Read the first sheet with rows, as CSV in UTF-8 with a line for each row of the sheet.
+    """Read the table of a spreadsheet, as CSV in UTF-8 with a line for each row of its sheet.
 
-    Raises `InputError` for a damaged, encrypted, empty or too large file.
+    It is the first sheet with two rows and two columns, or else the first with any. Raises `InputError` for a
+    damaged, encrypted, empty or too large file.
     """
+    with _errors(path):
+        return _as_csv(_choose(path, _sheets(path)).to_python(skip_empty_area=False))
+
+
+def explain_other_sheets(path: Path) -> str:
+    """Name the visible sheets that `read_sheet` does not read; empty if there are none."""
+    with _errors(path):
+        sheets = list(_sheets(path))
+    read = _choose(path, sheets)
+    others = [sheet for sheet in sheets if sheet is not read]
+    if not others:
+        return ""
+    names = ", ".join(f'"{plain(sheet.name, 40)}"' for sheet in others[:5])
+    more = f" and {len(others) - 5:,} more" if len(others) > 5 else ""
+    return (
+        f'{plain(path.name)}: only the sheet "{plain(read.name, 40)}" was read, not {names}{more}. To import '
+        "another sheet, save it as a file."
+    )
+
+
+def _choose(path: Path, sheets: Iterable[Any]) -> Any:
+    """Return the first sheet with two rows and columns, or else the first."""
+    first = None
+    for sheet in sheets:
+        if min(sheet.height, sheet.width) > 1:
+            return sheet
+        first = first or sheet
+    if first is None:
+        raise InputError("is empty; expected a table", file=path)
+    return first
+
+
+def _sheets(path: Path) -> Iterator[Any]:
+    """Yield the visible sheets with cells."""
     import python_calamine
 
     _refuse_large(path)
+    workbook = python_calamine.load_workbook(path)
+    visible = python_calamine.SheetVisibleEnum.Visible
+    shown = [sheet.name for sheet in workbook.sheets_metadata if sheet.visible == visible]
+    for name in shown or workbook.sheet_names:
+        sheet = workbook.get_sheet_by_name(name)
+        if sheet.end is not None:
+            _refuse_extent(path, sheet.end[0] + 1, sheet.end[1] + 1)
+            yield sheet
+
+
+@contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    """Convert the exceptions of the reader to an InputError."""
+    import python_calamine
+
     try:
-        workbook = python_calamine.load_workbook(path)
-        for name in workbook.sheet_names:
-            sheet = workbook.get_sheet_by_name(name)
-            if sheet.end is not None:
-                _refuse_extent(path, sheet.end[0] + 1, sheet.end[1] + 1)
-            rows = sheet.to_python(skip_empty_area=False)
-            if rows:
-                return _as_csv(rows)
+        yield
     except python_calamine.PasswordError:
         raise InputError("is protected by a password; save it without one", file=path) from None
     except (python_calamine.CalamineError, OSError, ValueError) as error:
         raise InputError("is a damaged spreadsheet; save it again, or as CSV", file=path) from error
-    raise InputError("is empty; expected a table", file=path)
 
 
 def _refuse_large(path: Path) -> None:

@@ -10,6 +10,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats import read, workbooks
 from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.tables import read_table
+from raterscope.app.importing import read_files
 
 
 def workbook(path, *sheets):
@@ -46,6 +47,22 @@ def test_votes_and_clicks_are_read_from_the_first_sheet_with_rows(tmp_path):
     assert [table.outputs[label] for label in table.label] == ["yes", "no"]
     clicks = read(workbook(tmp_path / "clicks.xlsx", [["user", "image", "x", "y"], ["kim", "s.png", 3, 4.5]]))
     assert (clicks.annotators, clicks.x.tolist(), clicks.y.tolist()) == (("kim",), [3.0], [4.5])
+
+
+def test_the_sheet_with_a_table_is_read_and_the_others_are_named(tmp_path):
+    clicks = [["annotator", "image", "x", "y"], ["kim", "s.png", 3, 4]]
+    book = openpyxl.load_workbook(
+        workbook(tmp_path / "a.xlsx", [["Clicks of May"], ["by Kim"]], clicks, clicks)
+    )
+    book.create_sheet("hidden").append(["a", "b"])
+    book["hidden"].sheet_state = "hidden"
+    book.save(tmp_path / "a.xlsx")
+    readings = read_files([tmp_path / "a.xlsx"])
+    assert [len(table) for table in readings.clicks] == [1]
+    (notice,) = readings.notices
+    assert notice.startswith('a.xlsx: only the sheet "sheet 1" was read, not "sheet 0", "sheet 2". ')
+    workbook(tmp_path / "a.xlsx", clicks)
+    assert read_files([tmp_path / "a.xlsx"]).notices == ()
 
 
 def test_a_bad_cell_is_named_by_its_row_in_the_sheet(tmp_path):
