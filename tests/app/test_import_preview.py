@@ -7,8 +7,7 @@ from PIL import Image
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats.sources import Source
-from raterscope.app.import_names import change_names, parse_changes
-from raterscope.app.import_preview import preview_readings
+from raterscope.app.import_preview import change_names, parse_changes, preview_readings
 from raterscope.app.importing import read_files
 from raterscope.app.kinds.masks.imports import MaskOptions
 from raterscope.app.study import Study

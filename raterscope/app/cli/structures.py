@@ -10,7 +10,7 @@ from raterscope.app.coding import ROLES, Code, Coding
 from raterscope.app.command_line.output import one_line
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.terminology import CATEGORIES, LATERALITIES, find_code, usual_category
-from raterscope.app.import_names import parse_changes
+from raterscope.app.import_preview import parse_changes
 from raterscope.app.kinds.masks.exports import coding_source, known_coding
 from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.study import Study

@@ -39,14 +39,16 @@ from raterscope.app.formats.output_files import check_writable, write_table
 from raterscope.app.formats.points import has_points
 from raterscope.app.formats.remote import fetch, is_address, is_zarr
 from raterscope.app.formats.sources import Sources
-from raterscope.app.import_names import (
+from raterscope.app.import_preview import (
+    ImportPreview,
     NameChanges,
     change_names,
+    describe,
     mark_programs,
     parse_changes,
+    preview_readings,
     refuse_unknown,
 )
-from raterscope.app.import_preview import ImportPreview, describe, preview_readings
 from raterscope.app.importing import Readings
 from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.labels.imports import tasks_of

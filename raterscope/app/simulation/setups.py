@@ -27,10 +27,10 @@ _SEED = "Another number draws another realization; the same number gives the sam
 _SCENARIO = "of the scenario"
 
 _count = partial(integer, minimum=1, maximum=_MOST)
-_clicks = partial(integer, minimum=1, maximum=10_000)
+_small_count = partial(integer, minimum=1, maximum=10_000)
 _rate = partial(number, minimum=0.001, maximum=0.999)
 _share = partial(number, minimum=0.0, maximum=1.0)
-_large = partial(integer, minimum=1, maximum=1_000_000)
+_large_count = partial(integer, minimum=1, maximum=1_000_000)
 _pixels = partial(integer, minimum=32, maximum=2000)
 _seed = partial(integer, label="Seed", help=_SEED, minimum=0, maximum=2**31 - 1)
 
@@ -42,8 +42,10 @@ class OverlappingSettings(Settings):
     annotators: int = _count(
         51, "Annotators", "Number of annotators R. OEM-DEM paper, section 3.1: 11, 21, 25, 31, 41, 51."
     )
-    fewest: int = _clicks(16, "Fewest clicks", "Of an annotator, at least. OEM-DEM paper, section 3.1: 16.")
-    most: int = _clicks(24, "Most clicks", "Of an annotator, at most. OEM-DEM paper, section 3.1: 24.")
+    fewest: int = _small_count(
+        16, "Fewest clicks", "Of an annotator, at least. OEM-DEM paper, section 3.1: 16."
+    )
+    most: int = _small_count(24, "Most clicks", "Of an annotator, at most. OEM-DEM paper, section 3.1: 24.")
     scale: float = number(
         200.0, "Scale",
         "Pixels for a unit of length. The paper's area is [1, 4] x [0, 5] in units that it does not name; "
@@ -58,9 +60,9 @@ class SeparatedSettings(Settings):
     """Fifteen components that lie apart (thesis, section 2.3)."""
 
     annotators: int = _count(20, "Annotators", "Number of annotators R. Thesis, section 2.3: 20 and 50.")
-    components: int = _clicks(15, "Components", "Number of components M. Thesis, section 2.3: 15.")
-    fewest: int = _clicks(13, "Fewest clicks", "Of an annotator, at least. Thesis, section 2.3: 13.")
-    most: int = _clicks(17, "Most clicks", "Of an annotator, at most. Thesis, section 2.3: 17.")
+    components: int = _small_count(15, "Components", "Number of components M. Thesis, section 2.3: 15.")
+    fewest: int = _small_count(13, "Fewest clicks", "Of an annotator, at least. Thesis, section 2.3: 13.")
+    most: int = _small_count(17, "Most clicks", "Of an annotator, at most. Thesis, section 2.3: 17.")
     side: float = number(
         1000.0, "Side", "Width and height of the image. Thesis, section 2.3: 1000.",
         unit="px", minimum=1.0, maximum=1e5,
@@ -116,7 +118,7 @@ class StreamSettings(Settings):
             "joining-third": "annotators join, third scenario",
         },
     )  # fmt: skip
-    times: int = _clicks(
+    times: int = _small_count(
         30, "Time steps",
         "Decisions of each annotator on each cluster, where all decide again. Thesis, section 3.4: "
         "converged at t = 30.",
@@ -180,9 +182,11 @@ class ProstateSettings(Settings):
 class CrowdSettings(Settings):
     """A crowd in five communities that scores -1, 1 or 3 (dynamic combination paper, sections 4 and 5)."""
 
-    tasks: int = _large(963, "Tasks", "Candidates. Dynamic combination paper, section 4: 963.", minimum=2)
-    annotators: int = _large(1705, "Annotators", "Dynamic combination paper, section 4: 1705.")
-    fewest: int = _large(
+    tasks: int = _large_count(
+        963, "Tasks", "Candidates. Dynamic combination paper, section 4: 963.", minimum=2
+    )
+    annotators: int = _large_count(1705, "Annotators", "Dynamic combination paper, section 4: 1705.")
+    fewest: int = _large_count(
         8, "Fewest votes",
         "Votes of an annotator, at least. With the tail 2.04 a crowd of 1705 gives about 26,558 votes on "
         "963 tasks, as in section 11 of the dynamic combination paper, which does not state how they are "
@@ -232,9 +236,9 @@ class BiasSettings(Settings):
 class TextsSettings(Settings):
     """Short opinions that annotators sort into three classes."""
 
-    texts: int = _large(5000, "Texts", "Number of texts.")
+    texts: int = _large_count(5000, "Texts", "Number of texts.")
     annotators: int = _count(15, "Annotators", "The last one answers at random.", minimum=2)
-    votes: int = _clicks(3, "Votes", "Of each text, by different annotators.")
+    votes: int = _small_count(3, "Votes", "Of each text, by different annotators.")
     seed: int = _seed(1)
 
 
@@ -242,9 +246,9 @@ class TextsSettings(Settings):
 class SpeciesSettings(Settings):
     """Thirty species in a hierarchy, such as bird/owl/tawny."""
 
-    tasks: int = _large(2000, "Photographs", "Number of photographs.")
+    tasks: int = _large_count(2000, "Photographs", "Number of photographs.")
     annotators: int = _count(200, "Annotators", "Their accuracies follow a Beta distribution.", minimum=2)
-    votes: int = _clicks(10, "Votes", "Of each photograph, by different annotators.")
+    votes: int = _small_count(10, "Votes", "Of each photograph, by different annotators.")
     seed: int = _seed(1)
 
 
@@ -253,7 +257,7 @@ class LargeCrowdSettings(Settings):
     """Very many annotators with a few votes each; ten votes a task."""
 
     annotators: int = _count(20_000, "Annotators", "One in ten answers at random.", minimum=10)
-    votes: int = _clicks(3, "Votes", "Of each annotator.")
+    votes: int = _small_count(3, "Votes", "Of each annotator.")
     seed: int = _seed(1)
 
 
@@ -261,7 +265,7 @@ class LargeCrowdSettings(Settings):
 class CopiersSettings(Settings):
     """Annotators, some of which copy the answers of another."""
 
-    tasks: int = _large(600, "Tasks", "Every annotator labels all of them.")
+    tasks: int = _large_count(600, "Tasks", "Every annotator labels all of them.")
     annotators: int = _count(25, "Annotators", "With the copiers.", minimum=2)
     copiers: int = _count(5, "Copiers", "Their answers are those of the first of them in 95 % of tasks.")
     seed: int = _seed(1)
@@ -271,9 +275,9 @@ class CopiersSettings(Settings):
 class GradesSettings(Settings):
     """Grades from 1 to 5 with thresholds and noise of each annotator."""
 
-    tasks: int = _large(1000, "Tasks", "Number of graded tasks.")
+    tasks: int = _large_count(1000, "Tasks", "Number of graded tasks.")
     annotators: int = _count(20, "Annotators", "Some grade higher, some lower.", minimum=2)
-    votes: int = _clicks(6, "Votes", "Of each task, by different annotators.")
+    votes: int = _small_count(6, "Votes", "Of each task, by different annotators.")
     seed: int = _seed(1)
 
 
@@ -281,9 +285,9 @@ class GradesSettings(Settings):
 class QuestionsSettings(Settings):
     """Three questions on each photograph."""
 
-    tasks: int = _large(800, "Photographs", "Number of photographs.")
+    tasks: int = _large_count(800, "Photographs", "Number of photographs.")
     annotators: int = _count(20, "Annotators", "They answer all questions on a photograph.", minimum=2)
-    votes: int = _clicks(5, "Votes", "Of each photograph, by different annotators.")
+    votes: int = _small_count(5, "Votes", "Of each photograph, by different annotators.")
     seed: int = _seed(1)
 
 
@@ -293,7 +297,7 @@ class JudgesSettings(Settings):
 
     judges: int = _count(30, "Judges", "Language models or persons.")
     always_a: int = _count(4, "Always A", "Judges who always choose the first answer.", minimum=0)
-    prompts: int = _clicks(60, "Prompts", "Each judge compares two answers to each, in both orders.")
+    prompts: int = _small_count(60, "Prompts", "Each judge compares two answers to each, in both orders.")
     seed: int = _seed(1)
 
 
@@ -429,7 +433,7 @@ class Drawn:
     truth: tuple[Path, ...] = ()  # the truth that can be imported, and compared with by `fuse --truth`
     # other ground truth: of annotators, of components, of the order of items
     other_truth: tuple[Path, ...] = ()
-    radius: float | None = None  # how far a detection may lie from a true place, pixels
+    radius: float | None = None  # largest distance of a detection from a true position, pixels
     # by output: classes of the outputs, where they differ from the outputs
     classes: Mapping[str, str] = field(default_factory=dict)
     structure: str | None = None  # structure that the masks show

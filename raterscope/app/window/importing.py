@@ -31,8 +31,14 @@ from raterscope.app.formats.records import LabelTable
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.tables import COLUMN_NAMES, Table, assign_columns
 from raterscope.app.formats.volumes.resampling import OtherGrid
-from raterscope.app.import_names import NAME_KINDS, NameChanges, NameKind, change_names
-from raterscope.app.import_preview import ImportPreview, preview_readings
+from raterscope.app.import_preview import (
+    NAME_KINDS,
+    ImportPreview,
+    NameChanges,
+    NameKind,
+    change_names,
+    preview_readings,
+)
 from raterscope.app.importing import Readings, TableLayout, read_files, store
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.labels.imports import tasks_of

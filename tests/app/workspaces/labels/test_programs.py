@@ -11,7 +11,7 @@ from raterscope.algorithms.progress import silent
 from raterscope.app.annotators.table import read_annotators
 from raterscope.app.errors import InputError
 from raterscope.app.formats.labels import read_labels
-from raterscope.app.import_names import change_names, mark_programs, parse_changes
+from raterscope.app.import_preview import change_names, mark_programs, parse_changes
 from raterscope.app.importing import read_files
 from raterscope.app.kinds.labels.annotators import preview
 from raterscope.app.kinds.labels.runs import fuse_inputs, gather, keep
