@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 MOST_DECIMALS = 3
 STEPS = 70
@@ -83,6 +84,12 @@ def count(number: int, singular: str = "", many: str = "") -> str:
     """Write a whole number, with its noun where one is given: "1,048 clicks"."""
     words = singular if number == 1 else (many or (singular + "s" if singular else ""))
     return f"{number:,}" + (f" {words}" if words else "")
+
+
+def listed(parts: Sequence[str], most: int) -> str:
+    """Join the first parts of a list, and count the others: "a, b and 3 more"."""
+    more = f" and {len(parts) - most:,} more" if len(parts) > most else ""
+    return ", ".join(parts[:most]) + more
 
 
 def part_of_one(weight: float) -> str:

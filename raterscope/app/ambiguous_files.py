@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats.images import MOST_PIXELS
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
 from raterscope.app.formats.masks.naming import (
@@ -224,8 +224,7 @@ def _explain_doubtful(doubtful: Sequence[Path], masks: Collection[Path]) -> list
 
 def list_names(paths: Sequence[Path]) -> str:
     """List the first names of files and count the others."""
-    names = ", ".join(plain(path.name, 40) for path in paths[:3])
-    return names + (f" and {len(paths) - 3:,} more" if len(paths) > 3 else "")
+    return plain_names((path.name for path in paths), 3, 40)
 
 
 def _holds(source: Source) -> bool | None:

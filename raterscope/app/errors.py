@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from raterscope.text import listed
+
 _LONGEST = 80
 
 _EXTRAS = {
@@ -72,9 +74,9 @@ def refuse_unknown(names: Iterable[str], known: Iterable[str], act: str) -> None
     present = dict.fromkeys(known)
     for name in names:
         if name not in present:
-            some = ", ".join(plain(known_name, 30) for known_name in list(present)[:8])
-            more = f" and {len(present) - 8:,} more" if len(present) > 8 else ""
-            raise InputError(f"there is no annotator {plain(name)} to {act}; expected one of {some}{more}")
+            raise InputError(
+                f"there is no annotator {plain(name)} to {act}; expected one of {plain_names(present)}"
+            )
 
 
 def missing_package(error: Exception) -> str | None:
@@ -95,6 +97,11 @@ def missing_package(error: Exception) -> str | None:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: "1 click", "1,048 clicks"."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def plain_names(names: Iterable[object], most: int = 8, longest: int = 30) -> str:
+    """Make a list of untrusted names safe within a sentence: the first ones, and the number of others."""
+    return listed([plain(name, longest) for name in names], most)
 
 
 def plain(text: object, longest: int = _LONGEST) -> str:

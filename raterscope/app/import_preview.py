@@ -29,6 +29,7 @@ from raterscope.app.importing import Readings, TableLayout, explain_skipped
 from raterscope.app.kinds.clicks.imports import index_names
 from raterscope.app.kinds.masks.imports import AttributedMask, Placement, list_sites, place_masks
 from raterscope.app.study.records import ImageEntry
+from raterscope.text import listed
 
 NameKind = Literal["annotator", "structure", "class"]
 NAME_KINDS: tuple[NameKind, ...] = ("annotator", "structure", "class")
@@ -341,8 +342,7 @@ def _plural(kind: str) -> str:
 
 
 def _listed(names: Mapping[str, int]) -> str:
-    words = ", ".join(f"{plain(name, 40)} ({count:,})" for name, count in list(names.items())[:_LISTED])
-    return words + (f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else "")
+    return listed([f"{plain(name, 40)} ({count:,})" for name, count in names.items()], _LISTED)
 
 
 def _contents(readings: Readings, placement: Placement) -> Iterable[str]:

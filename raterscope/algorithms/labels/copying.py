@@ -11,7 +11,7 @@ from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Lab
 from raterscope.algorithms.labels.task_votes import LastAnswers
 from raterscope.algorithms.labels.tempering import is_modelled
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.text import percent
+from raterscope.text import listed, percent
 
 _LEAST_PARTNERS = 4
 """Minimum number of annotators with common tasks for estimating an annotator's skill."""
@@ -294,10 +294,9 @@ def copying_in_words(copying: Copying, labels: Labels) -> tuple[str, ...]:
     for members in copying.groups():
         in_group = np.isin(copying.pairs[:, 0], members)
         total = float(copying.common[in_group].sum())
-        names = ", ".join(labels.annotators[annotator] for annotator in members[:_NAMED])
-        more = f" and {len(members) - _NAMED:,} more" if len(members) > _NAMED else ""
+        names = listed([labels.annotators[annotator] for annotator in members], _NAMED)
         sentences.append(
-            f"{len(members):,} annotators may copy from each other: {names}{more};"
+            f"{len(members):,} annotators may copy from each other: {names};"
             f" {percent(copying.same[in_group].sum() / total)} of their labels are the same,"
             f" {percent(copying.expected[in_group].sum() / total)} expected."
             + (f" {_OUTVOTED}" if copying.outvoting else "")

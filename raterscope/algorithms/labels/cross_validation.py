@@ -75,7 +75,7 @@ def deal_folds(
             " is measured while another is held fixed."
         )
     fold = _folds(truth, judged, min(folds, len(judged)), seed)
-    known = np.full(len(labels.tasks), OPEN, dtype=np.int16) if labels.known is None else labels.known.copy()
+    known = labels.known_classes()
     known[judged] = truth[judged]
     return fold, known
 

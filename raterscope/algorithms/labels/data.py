@@ -172,7 +172,7 @@ class Labels:
         >>> restricted.known.tolist(), restricted.sets.tolist()
         ([-2, 2, -1], [[True, True, False]])
         """
-        known = np.full(len(self.tasks), OPEN, np.int16) if self.known is None else self.known.copy()
+        known = self.known_classes()
         before = () if self.sets is None else map(np.flatnonzero, self.sets)
         rows = {tuple(chosen.tolist()): row for row, chosen in enumerate(before)}
         for task, listed in classes.items():
@@ -194,6 +194,11 @@ class Labels:
     def votes_of_tasks(self) -> NDArray[np.int64]:
         """Count the votes of every task, (N,)."""
         return np.bincount(self.task, minlength=len(self.tasks))
+
+    def known_classes(self) -> ClassArray:
+        """Return the known class of every task, (N,), as a new array; `OPEN` where it is not known."""
+        known = np.full(len(self.tasks), OPEN) if self.known is None else self.known
+        return known.astype(np.int16)
 
     def votes_of_annotators(self) -> NDArray[np.int64]:
         """Count the votes of every annotator, (K,)."""

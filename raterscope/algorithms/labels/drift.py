@@ -16,7 +16,7 @@ from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.rates import credible, estimate_rates
 from raterscope.algorithms.labels.task_votes import LastAnswers
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.text import percent
+from raterscope.text import listed, percent
 
 RIGHT = -1
 """In place of a class: the annotator's accuracy changed."""
@@ -421,16 +421,15 @@ def changes_in_words(results: Constancy, labels: Labels) -> tuple[str, ...]:
     if not len(named):
         return ()
     tested = int(np.isfinite(results.p).sum())
-    listed = [
+    words = [
         f"{labels.annotators[k]} (vote {results.step[k] + 1:,}: right {results.before[k]:.2f} before,"
         f" {results.after[k]:.2f} after)"
-        for k in named[:_NAMED].tolist()
+        for k in named.tolist()
     ]
-    more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
     return (
         f"{len(named):,} of {tested:,} annotators changed over their votes (p < {FALSE_ALARMS:g} each, so"
         f" that {percent(FALSE_ALARMS)} of those who did not change are listed too):"
-        f" {', '.join(listed)}{more}.",
+        f" {listed(words, _NAMED)}.",
     )
 
 

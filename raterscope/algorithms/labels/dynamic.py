@@ -210,7 +210,7 @@ def _steps_of(labels: Labels) -> _Steps:
     task, label = labels.task[vote], labels.label[vote]
     many = labels.votes_of_annotators()
     order = np.argsort(-many, kind="stable")
-    known = np.full(len(labels.tasks), OPEN, dtype=np.int16) if labels.known is None else labels.known
+    known = labels.known_classes()
     return _Steps(
         np.concatenate([[0], np.cumsum(many)]),
         order[: int((many > 0).sum())],

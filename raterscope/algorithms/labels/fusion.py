@@ -67,7 +67,7 @@ def unvoted_tasks(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
         above = np.bincount(labels.task, meant > label, minlength=tasks) > 0
         voted |= above & (np.bincount(labels.task, meant < label, minlength=tasks) > 0)
     named = np.bincount(labels.task, meant != OPEN, minlength=tasks) > 0
-    return np.flatnonzero(named & ~voted & (fusion.known == OPEN) & (_known(labels) == OPEN))
+    return np.flatnonzero(named & ~voted & (fusion.known == OPEN) & (labels.known_classes() == OPEN))
 
 
 def exclude_unvoted(labels: Labels, fusion: LabelFusion) -> LabelFusion:
@@ -378,14 +378,15 @@ def fuse(
     use = plan.about.truths if truth is not None and bool((truth != OPEN).any()) else "measure"
     grouped = plan.about.communities != "no" and has_own_matrices(labels)
     step = part(watch, 0.0, _FUSED) if grouped else watch
+    known = labels.known_classes()
     if truth is not None:
-        truth = np.where(_known(labels) == OPEN, truth, OPEN).astype(np.int16)
+        truth = np.where(known == OPEN, truth, OPEN).astype(np.int16)
     if truth is not None and use == "folds":
         crossed = cross_validate(labels, truth, lambda folded, w: run(folded, plan, w), watch=step)
-        fusion = replace(crossed.fusion, posterior=crossed.posterior, known=np.maximum(_known(labels), OPEN))
+        fusion = replace(crossed.fusion, posterior=crossed.posterior, known=np.maximum(known, OPEN))
     elif truth is not None and use == "hold":
-        known = np.where(_known(labels) == OPEN, truth, _known(labels)).astype(np.int16)
-        fusion = run(replace(labels, known=known), plan, step)
+        held = np.where(known == OPEN, truth, known).astype(np.int16)
+        fusion = run(replace(labels, known=held), plan, step)
     else:
         fusion = run(labels, plan, step)
     voters = [labels.annotators[at] for at in np.flatnonzero(labels.votes_of_annotators()).tolist()]
@@ -424,9 +425,3 @@ def _has_prior(settings: Settings) -> bool:
     return isinstance(settings, PriorSettings) and (
         settings.prior_strength is not None or settings.prior_accuracy is not None
     )
-
-
-def _known(labels: Labels) -> ClassArray:
-    if labels.known is not None:
-        return labels.known
-    return np.full(len(labels.tasks), OPEN, dtype=np.int16)

@@ -157,7 +157,7 @@ def _begin(labels: Labels, votes: _Votes, watch: Watch) -> _Chain:
     from raterscope.algorithms.labels._ibcc_kernels import place
 
     classes, outputs, annotators = len(labels.classes), len(labels.outputs), len(labels.annotators)
-    known = np.full(len(labels.tasks), OPEN, dtype=np.int16) if labels.known is None else labels.known
+    known = labels.known_classes()
     present = np.diff(votes.start) > 0
     tasks = np.flatnonzero(present & (known <= OPEN))
     vote = shares_of_votes(labels, part(watch, 0.0, 0.5)).argmax(axis=1)

@@ -23,6 +23,7 @@ from raterscope.algorithms.labels.data import (
 )
 from raterscope.algorithms.labels.programs import ProgramWeights
 from raterscope.algorithms.labels.task_votes import weighted_counts
+from raterscope.text import count, listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +127,7 @@ def convergence_notices(trace: LabelTrace) -> list[str]:
     if trace.converged:
         return []
     return [
-        f"Did not converge in {_many(len(trace.change), 'iteration', 'iterations')}: a task's probabilities"
+        f"Did not converge in {count(len(trace.change), 'iteration', 'iterations')}: a task's probabilities"
         f" still changed by {trace.change[-1]:.2g}."
     ]
 
@@ -139,13 +140,13 @@ def _missing_notices(labels: Labels, voteless: int, silent: int) -> list[str]:
     if voteless:
         rest = "" if silent == voteless else f", {voteless - silent:,} of them with a known class"
         sentences.append(
-            f"{_many(voteless, 'task has', 'tasks have')} no votes{rest};"
+            f"{count(voteless, 'task has', 'tasks have')} no votes{rest};"
             " without either, a task gets the classes' shares as probabilities."
         )
     present = labels.votes_of_annotators() > 0
     mute = len(present) - int(present.sum()) - len(labels.aliases)
     if mute:
-        sentences.append(f"{_many(mute, 'annotator has', 'annotators have')} no votes that count.")
+        sentences.append(f"{count(mute, 'annotator has', 'annotators have')} no votes that count.")
     if present.sum() == 1:
         sentences.append("Only one annotator voted: the accuracy of the votes cannot be estimated.")
     assert labels.meaning is not None
@@ -154,10 +155,7 @@ def _missing_notices(labels: Labels, voteless: int, silent: int) -> list[str]:
         meant = np.concatenate([meant, labels.known])
     unnamed = [name for j, name in enumerate(labels.classes) if j not in meant]
     if unnamed and len(labels.classes) > 1:
-        shown = ", ".join(unnamed[:5]) + (f" and {len(unnamed) - 5:,} more" if len(unnamed) > 5 else "")
-        sentences.append(f"No vote stands for {_many(len(unnamed), 'class', 'classes')}: {shown}.")
+        sentences.append(
+            f"No vote stands for {count(len(unnamed), 'class', 'classes')}: {listed(unnamed, 5)}."
+        )
     return sentences
-
-
-def _many(count: int, singular: str, more: str) -> str:
-    return f"{count:,} {singular if count == 1 else more}"

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import (
     IMPOSSIBLE,
-    OPEN,
     FloatArray,
     Labels,
     LabelsError,
@@ -84,7 +83,7 @@ def sort_by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
         watch(0.5 + 0.5 * first / len(labels), "sorting the votes")
         part = slice(first, last)
         place_votes(labels.task[part], labels.annotator[part], labels.label[part], outputs, slot, pair)
-    known = np.full(tasks, OPEN, dtype=np.int16) if labels.known is None else labels.known
+    known = labels.known_classes()
     return TaskVotes(start, pair, known, annotators, classes, outputs, labels.sets)
 
 

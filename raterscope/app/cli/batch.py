@@ -20,7 +20,7 @@ from raterscope.app.batch.running import run_cases, shard, to_do
 from raterscope.app.batch.task import CaseRecord, write_text
 from raterscope.app.command_line.arguments import UsageError
 from raterscope.app.command_line.output import ProgressLine, make_folder, one_line
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import counted, plain_names
 from raterscope.app.formats.output_files import write_table
 from raterscope.app.outcome import versions
 from raterscope.app.workers import processors
@@ -140,10 +140,9 @@ def gather(options: argparse.Namespace) -> int:
     new = "" if gathered.added == done else f", {gathered.added:,} of them new"
     print(f"{done:,} of {counted(len(gathered.cases), 'case')} are in {options.output}{new}")
     if gathered.changed:
-        few = ", ".join(plain(name, 40) for name in gathered.changed[:_MOST])
-        more = f" and {len(gathered.changed) - _MOST:,} more" if len(gathered.changed) > _MOST else ""
+        names = plain_names(gathered.changed, _MOST, 40)
         print(
-            f"note: {few}{more} changed after being gathered; the study keeps the earlier results. "
+            f"note: {names} changed after being gathered; the study keeps the earlier results. "
             "Gather into a new study to take the new ones.",
             file=sys.stderr,
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from raterscope.app.ambiguous_files import UnknownAnnotators
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.volumes.resampling import OtherGrid
 from raterscope.app.study import ImageEntry, Study
@@ -54,9 +54,8 @@ def _questions(study: Study, items: Sequence[str], kind: str) -> Sequence[Item]:
 
 
 def _unknown(study: Study, noun: str, item: str, entries: Sequence[Item]) -> InputError:
-    examples = ", ".join(plain(entry.name, 40) for entry in entries[:5])
-    more = f" and {len(entries) - 5:,} more" if len(entries) > 5 else ""
-    return InputError(f"holds no {noun} {plain(item)}; it holds {examples}{more}", file=study.path)
+    examples = plain_names((entry.name for entry in entries), 5, 40)
+    return InputError(f"holds no {noun} {plain(item)}; it holds {examples}", file=study.path)
 
 
 class Named(Protocol):

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.library.inputs import DataError, plain_errors
 from raterscope.app.reader_studies.assignment import locate_picture
 from raterscope.app.reader_studies.collected_marks import draw_strokes, pack_stroke
@@ -154,7 +154,9 @@ class OpenReading:
         with self._marking(position, "labels", "pairs"):
             name = self._only(question, tuple(self.questions), "question")
             if answer not in self.questions[name]:
-                raise InputError(f"{plain(answer)} is no answer; expected {_listed(self.questions[name])}")
+                raise InputError(
+                    f"{plain(answer)} is no answer; expected {plain_names(self.questions[name])}"
+                )
             self._file.record(position, "answer", {"question": name, "answer": answer})
 
     def complete(self, position: int) -> None:
@@ -207,9 +209,5 @@ class OpenReading:
         if name is None and len(names) == 1:
             return names[0]
         if name not in names:
-            raise InputError(f"name the {noun}: one of {_listed(names)}")
+            raise InputError(f"name the {noun}: one of {plain_names(names)}")
         return name
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(plain(name, 30) for name in names[:8])

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from raterscope.algorithms.clicks.robustness import run_notices
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, counted, plain, plain_names
 from raterscope.app.exports import Request, write_export
 from raterscope.app.formats.labels.columns import clean_name
 from raterscope.app.kinds.kind import Kind
@@ -122,7 +122,7 @@ class OpenStudy:
             of = next(name for name in kinds or tuple(KINDS) if name in chosen.kinds)
             names = {entry.name: entry.id for entry in KINDS[of].items(self._study)}
             if item is not None and item not in names:
-                raise InputError(f"there is no {KINDS[of].item} {plain(item)}; expected {_listed(names)}")
+                raise InputError(f"there is no {KINDS[of].item} {plain(item)}; expected {plain_names(names)}")
             if chosen.by_question and item is None and len(names) > 1:
                 frames = {name: self._export(chosen, (number,), run) for name, number in names.items()}
                 return stack_frames(frames, "question")
@@ -156,7 +156,7 @@ class OpenStudy:
             unknown = [name for name in items if name not in names]
             if unknown or not names:
                 raise InputError(
-                    f"there is no {record.item} {plain(unknown[0])}; expected {_listed(names)}"
+                    f"there is no {record.item} {plain(unknown[0])}; expected {plain_names(names)}"
                     if unknown
                     else f"the study has no {kind}"
                 )
@@ -219,8 +219,3 @@ class OpenStudy:
 
 def _watch(*_progress: object, **_details: object) -> None:
     """Ignore progress."""
-
-
-def _listed(names: Sequence[str] | dict[str, int]) -> str:
-    listed = ", ".join(plain(name, 30) for name in list(names)[:8])
-    return listed + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")

@@ -24,7 +24,7 @@ import msgspec
 
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.image_display import ChannelDisplay, Displays
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import counted, plain, plain_names
 from raterscope.app.review import Names, ReviewState, View, differ, fold
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.kinds import STORED
@@ -177,9 +177,8 @@ class ShownRuns:
         left_out |= {name for name in weighed if previous.weights.get(name) != current.weights.get(name)}
         names = sorted(left_out)
         if names:
-            few = ", ".join(plain(name, 40) for name in names[:3])
-            more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-            reasons.append(f"other annotators are excluded or down-weighted now ({few}{more})")
+            few = plain_names(names, 3, 40)
+            reasons.append(f"other annotators are excluded or down-weighted now ({few})")
         if previous.programs != current.programs:
             reasons.append("other annotators are marked as programs now")
         if previous.aliases != current.aliases:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, counted, plain, plain_names
 from raterscope.app.formats import dialects
 from raterscope.app.formats.labels.collector import VoteCollector, no_label_notice, order_outputs
 from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_columns
@@ -458,9 +458,7 @@ def _assumed_columns(table: Table) -> dict[str, str]:
 
 def _assumption(columns: Sequence[str], meaning: str) -> str:
     """Return a notice on columns that were understood without their usual names."""
-    names = ", ".join(plain(name, 30) for name in columns[:4])
-    more = f" and {len(columns) - 4:,} more" if len(columns) > 4 else ""
-    return f"Each of these columns is read as {meaning}: {names}{more}."
+    return f"Each of these columns is read as {meaning}: {plain_names(columns, 4)}."
 
 
 def _has_meaning(name: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import counted, plain, plain_names
 from raterscope.app.formats.labels.collector import (
     JOINT_NOTICE,
     MOST_OUTPUTS,
@@ -196,11 +196,10 @@ class _Tags:
 
     def notice(self, question: str, empty: int) -> str:
         """Describe what was understood, in sentences; `empty` votes have no tag."""
-        names = ", ".join(plain(tag, 20) for tag in self.tags[:4])
-        more = f" and {len(self.tags) - 4:,} more" if len(self.tags) > 4 else ""
+        names = plain_names(self.tags, 4, 20)
         of = f" of the question {plain(question, 40)}" if question else ""
         verb = "is fused" if len(self.tags) == 1 else "are fused one by one"
-        words = f"{counted(len(self.tags), 'tag')}{of} {verb}: {names}{more}."
+        words = f"{counted(len(self.tags), 'tag')}{of} {verb}: {names}."
         words += f" {counted(empty, 'vote')} without a tag: every tag is absent." if empty else ""
         if self.skipped:
             words += f" The {counted(self.skipped, 'rarest tag')} beyond {MOST_TAGS} were skipped."

@@ -72,7 +72,7 @@ from raterscope.app.kinds.labels.runs import (
 from raterscope.app.memory import release_freed_memory
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study
-from raterscope.text import percent
+from raterscope.text import listed, percent
 
 _OF_FILES = {
     "truth": "--truth",
@@ -282,7 +282,7 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
     doubtful = int((fusion.posterior.max(axis=1) < _DOUBTFUL).sum())
     held_count = int((fusion.known != OPEN).sum())
     words = [
-        f"expected shares: {_few(shares)}",
+        f"expected shares: {listed(shares, 8)}",
         f"{counted(doubtful, 'task')} disputed (< {percent(_DOUBTFUL)})",
     ]
     yield "; ".join(words + ([f"{counted(held_count, 'truth')} held fixed"] if held_count else []))
@@ -294,7 +294,7 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
         sizes = groups.communities.sizes().tolist()
         parts = [f"{plain(name)} ({size:,})" for name, size in zip(groups.names, sizes, strict=True)]
         community_count = "1 community" if len(parts) == 1 else f"{len(parts)} communities"
-        yield f"{community_count} of annotators: {_few(parts)}"
+        yield f"{community_count} of annotators: {listed(parts, 8)}"
     for method, assessment in judged.items():
         area = f"AUC {assessment.area:.3f}, " if math.isfinite(assessment.area) else ""
         yield (
@@ -302,10 +302,6 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
             f"{assessment.accuracy:.3f} ({assessment.accuracy_low:.3f} to {assessment.accuracy_high:.3f}), "
             f"{area}log loss {assessment.log_loss:.3f}, calibration error {assessment.calibration.error:.3f}"
         )
-
-
-def _few(parts: list[str]) -> str:
-    return ", ".join(parts[:8]) + (f" and {len(parts) - 8:,} more" if len(parts) > 8 else "")
 
 
 def plan_texts(options: argparse.Namespace) -> dict[str, str]:

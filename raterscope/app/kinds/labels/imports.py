@@ -14,7 +14,7 @@ import numpy as np
 
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.progress import Watch, silent, steps_of
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, counted, plain, plain_names
 from raterscope.app.formats.labels import FIELDS, TAGS, read_labels, split_tags
 from raterscope.app.formats.labels.tag_sets import set_of_tag, tag_questions, truths_of_tags, votes_of_tags
 from raterscope.app.formats.pairs import read_pairs
@@ -102,17 +102,19 @@ class LabelInterpretation:
         except ValueError:
             raise InputError(
                 f"the prior has {_shape(self.prior)}; expected {len(scheme.classes)} of {len(scheme.outputs)}"
-                f" numbers above 0: a row for each of {_listed(scheme.classes)}, a number for each of "
-                f"{_listed(scheme.outputs)}"
+                f" numbers above 0: a row for each of {plain_names(scheme.classes)}, a number for each of "
+                f"{plain_names(scheme.outputs)}"
             ) from None
 
     def _standing(self, scheme: Scheme) -> Scheme:
         meaning = list(scheme.meaning)
         for output, true in self.stands:
             if output not in scheme.outputs:
-                raise InputError(f"{plain(output)} is no output; expected one of {_listed(scheme.outputs)}")
+                raise InputError(
+                    f"{plain(output)} is no output; expected one of {plain_names(scheme.outputs)}"
+                )
             if true and true not in scheme.classes:
-                raise InputError(f"{plain(true)} is no class; expected one of {_listed(scheme.classes)}")
+                raise InputError(f"{plain(true)} is no class; expected one of {plain_names(scheme.classes)}")
             meaning[scheme.outputs.index(output)] = scheme.classes.index(true) if true else OPEN
         return replace(scheme, meaning=tuple(meaning))
 
@@ -233,11 +235,6 @@ def _refuse_unexpected(names: Sequence[str], expected: Sequence[str], problem: s
     unexpected = next((name for name in names if name not in expected), None)
     if unexpected is not None:
         raise InputError(f"{plain(unexpected)} {problem}")
-
-
-def _listed(names: Sequence[str]) -> str:
-    listed = ", ".join(plain(name, 30) for name in names[:8])
-    return listed + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
 
 
 def _shape(prior: Sequence[Sequence[float]]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from raterscope.algorithms.masks.grid import Grid, plane_grid
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.ambiguous_files import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.collector import crop
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
@@ -165,10 +165,9 @@ def explain_derived(masks: Sequence[AttributedMask]) -> list[str]:
         subject = (
             f"{plain(next(iter(raters)).name)} names" if len(raters) == 1 else f"{len(raters):,} files name"
         )
-        shown = list(dict.fromkeys(plain(name, 40) for name in raters.values()))
-        listed = ", ".join(shown[:4]) + (f" and {len(shown) - 4:,} more" if len(shown) > 4 else "")
+        names = plain_names(dict.fromkeys(raters.values()), 4, 40)
         sentences.append(
-            f"{subject} no annotator; the {field_} is taken as the name: {listed}. "
+            f"{subject} no annotator; the {field_} is taken as the name: {names}. "
             "Give another in the preview, or by --annotator or --naming."
         )
     return sentences
@@ -396,10 +395,9 @@ def _nearness(folder: Path, other: Path | None) -> tuple[int, int]:
 
 
 def _ambiguous_image(mask: AttributedMask, sites: Sequence[Site]) -> InputError:
-    names = ", ".join(plain(site.name, 40) for site in sites[:3])
-    more = f" and {len(sites) - 3:,} more" if len(sites) > 3 else ""
+    names = plain_names((site.name for site in sites), 3, 40)
     return InputError(
-        f"fits several images ({names}{more}); name the image in the file's name, or import one at a time",
+        f"fits several images ({names}); name the image in the file's name, or import one at a time",
         file=mask.file,
     )
 

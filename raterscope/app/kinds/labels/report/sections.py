@@ -76,13 +76,14 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import labels_of_voters, pictures_of
 from raterscope.app.study.records import QuestionEntry
 from raterscope.figures.drawing import LINES, image_of, paper_line
+from raterscope.text import listed
 
 _SIDE = 260  # pixels of a thumbnail's longer side
 _LARGEST = 1 << 26
 """Bytes of a file that is worth a thumbnail."""
 
 _MOST_DISPUTED, _LEAST_DOUBT = 20, 0.01
-_MOST_THUMBNAILS = 12
+_MOST_THUMBNAILS, _MOST_CLASSES = 12, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,8 +290,8 @@ def _facts(answered_question: AnsweredQuestion) -> Facts:
     facts = [
         ("Votes", f"{counted(len(labels), 'vote')} by {counted(people, 'annotator')}; {spread}"),
         ("Tasks", f"{len(labels.tasks):,}, {decided or 'none'} of them decided"),
-        ("Labels given", _few(stands)),
-        ("Expected shares of the classes", _few(shares)),
+        ("Labels given", listed(stands, _MOST_CLASSES)),
+        ("Expected shares of the classes", listed(shares, _MOST_CLASSES)),
     ]
     held_count = int((fusion.known != OPEN).sum())
     truth_count = int((question.truth != OPEN).sum())
@@ -312,10 +313,6 @@ def _facts(answered_question: AnsweredQuestion) -> Facts:
 
 def _standing(output: str, true: str) -> str:
     return named(output) if output == true else f"{named(output)} (for {named(true)})"
-
-
-def _few(parts: Sequence[str]) -> str:
-    return ", ".join(parts[:12]) + (f" and {len(parts) - 12:,} more" if len(parts) > 12 else "")
 
 
 def _curves(question: AnsweredQuestion) -> Gallery:
@@ -361,8 +358,8 @@ def _prototypes(answered: Answered, groups: Groups) -> list[Block]:
         title = f"Community {at + 1}: {plain(name, 60)}"
         pictures.append(draw_rates(groups.communities.prototype[at], title, members))
     note = (
-        f"Rows, from the top: true class ({_few(list(map(named, fusion.classes)))}). "
-        f"Columns, from the left: answer ({_few(list(map(named, fusion.outputs)))})."
+        f"Rows, from the top: true class ({listed(list(map(named, fusion.classes)), _MOST_CLASSES)}). "
+        f"Columns, from the left: answer ({listed(list(map(named, fusion.outputs)), _MOST_CLASSES)})."
     )
     return [Gallery("Prototypes of the communities", pictures, (), note)]
 
