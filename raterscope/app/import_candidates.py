@@ -21,6 +21,7 @@ from raterscope.app.formats.points.tables import holds_scores
 from raterscope.app.formats.records import VolumeFile, refuse_special
 from raterscope.app.formats.sources import IMAGES, Source, Sources, may_hold_annotations
 from raterscope.app.formats.tables import find_columns
+from raterscope.app.formats.volumes.dicom_headers import NoImageError
 from raterscope.app.formats.workbooks import WORKBOOKS
 from raterscope.text import natural
 
@@ -164,11 +165,18 @@ def classify_files(
     """Classify each file as far as its own content decides; see `sort_files`."""
     sources = Sources() if sources is None else sources
     candidates = ImportCandidates(tuple(paths), kind, sources=sources, readers=readers)
+    reports: list[NoImageError] = []  # folders of reports or plans, fetched with the images of a PACS
     for path, step in steps_of(watch, paths):
-        if path.is_dir():
-            _sort_folder(path, kind, candidates, step)
-        else:
+        if not path.is_dir():
             _sort_file(path, kind, candidates, step)
+            continue
+        try:
+            _sort_folder(path, kind, candidates, step)
+        except NoImageError as error:
+            reports.append(error)
+    if reports and not _count(candidates):
+        raise reports[0]
+    candidates.notices += [f"Skipped: {str(error).rstrip('.')}." for error in reports]
     (candidates.points if candidates.points else candidates.masks).extend(candidates.bare)
     return candidates
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +15,6 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.document import Document
-from raterscope.app.errors import counted
 from raterscope.app.exports import Provenance, Request, provenance, write_export
 from raterscope.app.formats.remote.archives import (
     Archive,
@@ -33,7 +33,11 @@ from raterscope.app.window import preferences
 if TYPE_CHECKING:
     from raterscope.widgets.dialogs.pacs_dialogs import PacsFetchDialog, PacsStoreDialog
 
-_FORMAT = "dicom-seg"
+_FORMATS = {
+    "dicom-seg": "Segmentation (SEG)",
+    "rtstruct": "Contours (RTSTRUCT)",
+    "dicom-sr": "Report of volume and agreement (SR), with the segmentation (SEG)",
+}
 _KEYS = ("pacs_address", "pacs_certificates")
 """Names of the preferences of the latest service."""
 
@@ -103,7 +107,7 @@ class PacsTransfer(QObject):
             )
             return
         export = find_export("consensus", ["masks"])
-        request = Request(export.what, _FORMAT, contents.path, (image.id,))
+        request = Request(export.what, "dicom-seg", contents.path, (image.id,))
         job = self._document.ask("Reading runs", lambda study, _: provenance(export, study, request))
         job.finished.connect(partial(self._confirm_store, request, image.name))
 
@@ -117,12 +121,15 @@ class PacsTransfer(QObject):
             self.refused.emit(f"{name} has no consensus yet. Press Fuse (F5).")
             return
         title = f"Store the consensus of {name}: {origin.in_words()}"
-        dialog = PacsStoreDialog(title, origin.outdated, *_latest_service(), _access(), self._window)
+        dialog = PacsStoreDialog(
+            title, origin.outdated, _FORMATS, *_latest_service(), _access(), self._window
+        )
         dialog.accepted.connect(partial(self._store, request, dialog))
         dialog.open()
 
     def _store(self, request: Request, dialog: PacsStoreDialog) -> None:
         service = dialog.form.service
+        request = replace(request, format=dialog.format.currentData())
         job = self._document.read_beside("Storing in the PACS", partial(_store, service, request))
         job.finished.connect(lambda _: _remember_service(service))
         self._follow(job, self.message.emit)
@@ -168,9 +175,9 @@ def _fetch(service: tuple[str, str], series: Sequence[Series], folder: Path, wat
 def _store(service: tuple[str, str], request: Request, study: Study, watch: Watch) -> str:
     archive = _archive(service)
     with TemporaryDirectory() as folder:
-        filled = Request(request.what, request.format, Path(folder) / "consensus_seg.dcm", request.items)
+        filled = replace(request, path=Path(folder) / "consensus.dcm")
         export = find_export(request.what, ["masks"])
         written = write_export(export, study, filled, part(watch, 0.0, 0.5))
         files = [file for file in written.files if file.suffix == ".dcm"]
         store_files(archive, files, part(watch, 0.5, 1.0))
-    return f"Stored the consensus in the PACS: {counted(len(files), 'file')}."
+    return f"Stored the consensus in the PACS: {_FORMATS[request.format]}."

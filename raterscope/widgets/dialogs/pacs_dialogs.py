@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from raterscope.widgets.dialogs.parts import FolderField, lay_out
 from raterscope.widgets.layouts import horizontal
-from raterscope.widgets.parts import plain_label
+from raterscope.widgets.parts import ChoiceBox, plain_label
 from raterscope.widgets.tables.rows import TextRowsModel, row_view
 from raterscope.widgets.theme import set_lengths, set_role
 
@@ -40,7 +40,7 @@ _ABOUT_FETCH = (
     "Nothing is sent before you press Search."
 )
 _ABOUT_STORE = (
-    "The segmentation is stored with its patient and study. It names the raters' run and your decisions."
+    "The consensus is stored with its patient and study. It names the raters' run and your decisions."
 )
 _DIMSE_ACCESS = "The PACS must know the AE title RATERSCOPE, or another one: ?calling=AET in the address."
 
@@ -176,16 +176,21 @@ class PacsStoreDialog(QDialog):
     """Dialog to confirm storing a consensus; open it with ``open()`` and read `form.service` when accepted.
 
     `title`: case and run. `warnings`: reasons why the result is outdated.
+    `formats`: names of the formats to choose from, by key.
     """
 
     def __init__(
-        self, title: str, warnings: Sequence[str], address: str, certificates: str, access: str,
-        parent: QWidget | None = None,
+        self, title: str, warnings: Sequence[str], formats: Mapping[str, str], address: str,
+        certificates: str, access: str, parent: QWidget | None = None,
     ) -> None:  # fmt: skip
         super().__init__(parent)
         self.setWindowTitle("Store the consensus in PACS")
         set_lengths(self, minimumWidth=760)
         self.form = ServiceForm(address, certificates, access)
+        self.format = ChoiceBox()
+        for key, name in formats.items():
+            self.format.addItem(name, key)
+        self.form.addRow("Store as", self.format)
         warning = plain_label("\n".join(warnings), "disputed", wrap=True)
         warning.setVisible(bool(warnings))
         self.accepting = lay_out(

@@ -8,6 +8,7 @@ from raterscope.algorithms.progress import Cancelled
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.terminology import Structure
 from raterscope.app.formats.remote import archives, dicomweb
+from raterscope.app.import_candidates import classify_files
 from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.pacs_dialogs import PacsFetchDialog, PacsStoreDialog
@@ -67,15 +68,23 @@ def test_series_are_fetched_and_imported_and_their_consensus_is_stored(filled, w
     with Study.open(path) as study:
         keep(fuse_inputs(gather([1], study), MaskPlan.make("majority")), study)
     open_study(window, qtbot, path)
-    trigger(window, "Store the consensus in PACS…")
-    store = dialog_of(window, qtbot, PacsStoreDialog)
-    assert store.form.service[0] == filled
-    store.accept()
-    qtbot.waitUntil(lambda: "Stored the consensus" in window.status.message, timeout=LONG)
-    idle(window, qtbot)
-    stored = archives.find_series(archives.connect(filled), {"Modality": "SEG"})
-    assert len(stored) == 4
+    for number in range(3):
+        trigger(window, "Store the consensus in PACS…")
+        store = dialog_of(window, qtbot, PacsStoreDialog)
+        assert store.form.service[0] == filled
+        store.format.setCurrentIndex(number)
+        words = f"Stored the consensus in the PACS: {store.format.currentText()}"
+        store.accept()
+        qtbot.waitUntil(lambda words=words: words in window.status.message, timeout=LONG)
+        idle(window, qtbot)
+    stored = archives.find_series(archives.connect(filled), {})
+    assert stored[0].modality == "CT"  # what is fetched first names the new study
+    assert sorted(entry.modality for entry in stored) == ["CT", "RTSTRUCT", *["SEG"] * 5, "SR"]
     assert {entry.patient for entry in stored} == {"PID-4711"}
+    fetched = archives.fetch_all(archives.connect(filled), stored, tmp_path / "again")
+    candidates = classify_files(list(fetched))
+    assert len(candidates.volumes) == 1
+    assert any("is a report and holds no image" in notice for notice in candidates.notices)
 
 
 def test_half_a_series_is_removed_when_fetching_is_cancelled(filled, window, qtbot, tmp_path, monkeypatch):
@@ -103,7 +112,7 @@ def test_half_a_series_is_removed_when_fetching_is_cancelled(filled, window, qtb
 def test_a_wrong_password_and_a_wrong_address_are_sentences_in_the_dialog(filled, window, qtbot, monkeypatch):
     monkeypatch.setenv(dicomweb.AUTHORIZATION, "Basic d3Jvbmc6d3Jvbmc=")
     dialog = ask(window, qtbot, filled)
-    assert "asks who you are (status 401)" in search(dialog, qtbot)
+    assert "does not accept the password or token" in search(dialog, qtbot)
     dialog.form.address.setText("http://127.0.0.1:9/dicom-web")
     assert "127.0.0.1:9: does not answer" in search(dialog, qtbot)
     dialog.form.address.setText("archive")

@@ -6,6 +6,8 @@ Only the command `raterscope pacs` and the dialogs of a PACS open a connection. 
 
 from __future__ import annotations
 
+import socket
+import ssl
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -22,6 +24,7 @@ from raterscope.app.formats.output_files import file_name_part, open_output
 MOST_SERIES = 1000
 MOST_INSTANCES = 50_000
 _DRAWN = ("SEG", "RTSTRUCT")
+_NO_IMAGES = (*_DRAWN, "SR", "RTPLAN", "RTDOSE", "PR", "KO", "ANN")  # listed last: images name the new study
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,11 @@ def connect(address: str, certificates: Path | None = None) -> Archive:
     """
     if certificates is not None and not certificates.is_file():
         raise InputError("does not exist; expected certificates as PEM", file=certificates)
+    if certificates is not None:
+        try:
+            ssl.create_default_context(cafile=certificates)
+        except ssl.SSLError as error:
+            raise InputError("holds no certificates as PEM", file=certificates) from error
     if urlsplit(address).scheme in ("dicom", "dicoms"):
         from raterscope.app.formats.remote.dimse import DimseArchive
 
@@ -79,10 +87,27 @@ def find_series(archive: Archive, filters: Mapping[str, str], watch: Watch = sil
     filters : mapping of keyword to str
         "PatientID", "Modality", "StudyDate", "StudyInstanceUID"; ``*`` matches anything.
     """
+    if "Modality" in filters:
+        filters = {**filters, "Modality": filters["Modality"].upper()}
+    for keyword, value in filters.items():
+        _check_value(keyword, value)
     return sorted(
         archive.find(filters, watch),
-        key=lambda series: (series.patient, series.date, series.study_uid, series.modality in _DRAWN),
+        key=lambda series: (series.patient, series.date, series.study_uid, series.modality in _NO_IMAGES),
     )
+
+
+def _check_value(keyword: str, value: str) -> None:
+    """Raise `InputError` for a value that no element can have: archives answer it in different ways."""
+    from pydicom import config
+    from pydicom.datadict import dictionary_VR
+    from pydicom.valuerep import validate_value
+
+    try:
+        validate_value(dictionary_VR(keyword), value.replace("*", ""), config.RAISE)
+    except ValueError as error:
+        expected = "; expected 20260131, or a range: 20260101-20260131" if keyword == "StudyDate" else ""
+        raise InputError(f"{plain(value)} is no value of {keyword}{expected}") from error
 
 
 def fetch_all(
@@ -175,6 +200,23 @@ def store_files(archive: Archive, files: Sequence[Path], watch: Watch = silent) 
                 raise InputError("is no DICOM file", file=file) from error
             if status := store(dataset):
                 raise InputError(f"was refused by the archive (failure reason {status:04X}H)", file=file)
+
+
+def failure_words(error: BaseException | None) -> str:
+    """Say why no connection was made, from an error and those that caused it."""
+    while error is not None:
+        if isinstance(error, socket.gaierror):
+            return "there is no computer of this name"
+        if isinstance(error, ssl.SSLCertVerificationError):
+            reason = plain(error.verify_message.rstrip("."), 100)
+            return (
+                f"its certificate is not trusted ({reason}); name the authority's certificates "
+                "(--certificates FILE)"
+            )
+        if isinstance(error, (ssl.SSLError, ConnectionResetError)):
+            return "ended the connection; does this port use TLS (https://, dicoms://)?"
+        error = error.__cause__ or error.__context__
+    return "does not answer"
 
 
 def series_of(dataset: Any) -> Series:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.remote.archives import MOST_SERIES, Series, series_of
+from raterscope.app.formats.remote.archives import MOST_SERIES, Series, failure_words, series_of
 
 AUTHORIZATION = "RATERSCOPE_PACS_AUTHORIZATION"
 """Environment variable with the header of requests: ``Bearer TOKEN`` or ``Basic BASE64``."""
@@ -100,19 +100,16 @@ def _answers(client: Any) -> Iterator[None]:
     host = plain(urlsplit(client.base_url).netloc, 100)
     try:
         yield
-    except requests.exceptions.SSLError as error:
-        raise InputError(
-            f"{host}: its certificate is not trusted; name the authority's certificates (--certificates FILE)"
-        ) from error
     except requests.exceptions.ConnectionError as error:
-        raise InputError(f"{host}: does not answer") from error
+        raise InputError(f"{host}: {failure_words(error)}") from error
     except requests.exceptions.Timeout as error:
         raise InputError(f"{host}: did not answer within {_TIMEOUT} s") from error
     except requests.exceptions.HTTPError as error:
         status = int(error.response.status_code)
-        raise InputError(
-            f"{host}: {_REFUSALS.get(status, f'refused the request (status {status})')}"
-        ) from error
+        words = _REFUSALS.get(status, f"refused the request (status {status})")
+        if status == 401 and AUTHORIZATION in os.environ:
+            words = f"does not accept the password or token in {AUTHORIZATION} (status 401)"
+        raise InputError(f"{host}: {words}") from error
     except requests.exceptions.JSONDecodeError as error:
         raise InputError(f"{host}: sent no DICOM in JSON; is this the address of DICOMweb?") from error
     except requests.exceptions.RequestException as error:

@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.remote.archives import MOST_SERIES, Series, series_of
+from raterscope.app.formats.remote.archives import MOST_SERIES, Series, failure_words, series_of
 
 _TIMEOUT = 60
 _MOST_BYTES = 2 << 30
@@ -88,11 +88,7 @@ class DimseArchive:
         self._host, self._port = parts.hostname, port
         self._tls = None
         if parts.scheme == "dicoms":
-            try:
-                context = ssl.create_default_context(cafile=certificates)
-            except ssl.SSLError as error:
-                raise InputError("holds no certificates as PEM", file=certificates) from error
-            self._tls = (context, self._host)
+            self._tls = (ssl.create_default_context(cafile=certificates), self._host)
         self._problem: InputError | None = None
         self._socket: socket.socket | None = None
         self._received = 0
@@ -131,9 +127,7 @@ class DimseArchive:
         return series
 
     def _query(self, association: Any, level: str, elements: Mapping[str, str]) -> list[Any]:
-        from pydicom import Dataset, config
-        from pydicom.datadict import dictionary_VR
-        from pydicom.valuerep import validate_value
+        from pydicom import Dataset
         from pynetdicom.sop_class import StudyRootQueryRetrieveInformationModelFind as Model
 
         query = Dataset()
@@ -141,15 +135,11 @@ class DimseArchive:
         if not "".join(elements.values()).isascii():
             query.SpecificCharacterSet = "ISO_IR 192"
         for keyword, value in elements.items():
-            try:
-                validate_value(dictionary_VR(keyword), value, config.RAISE)
-                setattr(query, keyword, value)
-            except ValueError as error:
-                raise InputError(f"{plain(value)} is no value of {keyword}") from error
+            setattr(query, keyword, value)
         rows: list[Any] = []
         for status, row in association.send_c_find(query, Model):
             self._received = 0
-            code = self._code(association, status)
+            code = self._code(association, status, "C-FIND")
             if code not in (0x0000, 0xFF00, 0xFF01):
                 raise InputError(f"{self._name}: refused the query (status {code:04X}H)")
             if row is None:
@@ -189,7 +179,7 @@ class DimseArchive:
         model = sop_class.StudyRootQueryRetrieveInformationModelGet
         with self._associated(contexts, [(evt.EVT_C_STORE, take)], roles) as association:
             for status, _ in association.send_c_get(query, model):
-                code = self._code(association, status)
+                code = self._code(association, status, "C-GET")
                 failed = status.get("NumberOfFailedSuboperations") or 0
                 if code not in (0x0000, 0xFF00):
                     number = f"; {failed:,} instances were not sent" if failed else ""
@@ -213,7 +203,7 @@ class DimseArchive:
                     kind = wanted
                 assert association is not None
                 try:
-                    code = self._code(association, association.send_c_store(dataset))
+                    code = self._code(association, association.send_c_store(dataset), "C-STORE")
                 except (ValueError, AttributeError) as error:
                     raise InputError("cannot be encoded as its header says") from error
                 return 0 if code >> 12 == 0xB else code  # warnings: stored with changes
@@ -258,19 +248,10 @@ class DimseArchive:
                     connection = context.wrap_socket(connection, server_hostname=name)
                 with connection:
                     return str(connection.getpeername()[0])
-        except socket.gaierror as error:
-            raise InputError(f"{self._name}: there is no computer of this name") from error
         except TimeoutError as error:
             raise InputError(f"{self._name}: did not answer within {_TIMEOUT} s") from error
-        except ssl.SSLCertVerificationError as error:
-            raise InputError(
-                f"{self._name}: its certificate is not trusted; name the authority's certificates "
-                "(--certificates FILE)"
-            ) from error
-        except ssl.SSLError as error:
-            raise InputError(f"{self._name}: has no TLS; use dicom:// where that is allowed") from error
         except OSError as error:
-            raise InputError(f"{self._name}: does not answer") from error
+            raise InputError(f"{self._name}: {failure_words(error)}") from error
 
     def _limit(self, event: Any) -> None:
         """Limit how long the archive may be silent, and how much it may send in a message."""
@@ -292,7 +273,7 @@ class DimseArchive:
     def _name(self) -> str:
         return plain(f"{self._host}:{self._port}", 100)
 
-    def _code(self, association: Any, status: Any) -> int:
+    def _code(self, association: Any, status: Any, service: str) -> int:
         """Return the code of a status. Raises `InputError` if the archive sent none."""
         self._received = 0
         if "Status" in status:
@@ -300,13 +281,15 @@ class DimseArchive:
         if association._sent_abort:
             words = f"did not answer within {_TIMEOUT} s"
         else:
-            words = f"ended the association; does it know the AE title {self._calling}, and allow this?"
+            words = (
+                f"ended the association; does it know the AE title {self._calling}, and allow it {service}?"
+            )
         raise self._problem or InputError(f"{self._name}: {words}")
 
     def _refusal(self, association: Any, contexts: Sequence[Any]) -> InputError:
         answer = association.acceptor.primitive
         if answer is None:
-            words = f"is no DICOM archive, or did not answer within {_TIMEOUT} s"
+            words = f"is no DICOM archive, expects TLS (dicoms://), or did not answer within {_TIMEOUT} s"
         elif association.is_rejected:
             reason = (answer.result_source, answer.diagnostic)
             words = _REJECTIONS.get(reason, "refused the association").format(self._called, self._calling)

@@ -75,12 +75,17 @@ def test_what_an_archive_refuses(archive, tmp_path, capsys):
     assert "a.dcm: is no DICOM file" in capsys.readouterr().err
     assert main(["pacs", "find", archive.replace("dicom-web", "elsewhere")]) == 1
     assert "no DICOMweb at this address (status 404)" in capsys.readouterr().err
+    assert main(["pacs", "find", archive.replace("http:", "https:")]) == 1
+    assert "does this port use TLS" in capsys.readouterr().err
+    assert main(["pacs", "find", archive, "--date", "2026-01-31"]) == 1
+    assert "2026-01-31 is no value of StudyDate; expected 20260131" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("address", "words"),
     [
         ("http://127.0.0.1:9/dicom-web", "127.0.0.1:9: does not answer"),
+        ("https://no-such-host.invalid/x", "there is no computer of this name"),
         ("ftp://host/x", "is no address of a PACS"),
         ("https://anna:secret@host/x", "write no password into the address"),
         ("http://host.example/x", "a token is sent over https only"),
@@ -98,6 +103,9 @@ def test_certificates_that_do_not_exist(tmp_path, capsys):
     words = ("pacs", "find", "https://127.0.0.1:9/x", "--certificates", str(tmp_path / "none.pem"))
     assert main(words) == 1
     assert "none.pem: does not exist; expected certificates as PEM" in capsys.readouterr().err
+    (tmp_path / "none.pem").write_text("no certificate")
+    assert main(words) == 1
+    assert "none.pem: holds no certificates as PEM" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

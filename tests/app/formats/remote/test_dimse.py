@@ -112,10 +112,10 @@ def test_what_an_archive_refuses(node, tmp_path, capsys):
         return capsys.readouterr().err
 
     assert "is not called OTHER" in error("find", node.replace("ARCHIVE", "OTHER"))
-    assert "does it know the AE title ELSE" in error("find", f"{node}?calling=ELSE")
+    assert "know the AE title ELSE, and allow it C-FIND" in error("find", f"{node}?calling=ELSE")
     assert "there is no such study or series" in error("get", node, "--study", "1.2.3", "-o", str(tmp_path))
     assert "name the study of the series too" in error("get", node, "--series", "1.2.3", "-o", str(tmp_path))
-    assert "not a day is no value of StudyDate" in error("find", node, "--date", "not a day")
+    assert "expected 20260131" in error("find", node, "--date", "2026-01-31")
 
 
 @pytest.mark.parametrize(
