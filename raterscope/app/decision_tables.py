@@ -252,7 +252,9 @@ class _Reader:
         else:
             masks = read_masks(self._study, item, structure)
             if rater not in masks:
-                raise _Problem(f"{plain(rater, 40) or 'nobody'} did not mark {plain(structure, 40)} there")
+                raise _Problem(
+                    f"{plain(rater, 40) or 'an unnamed rater'} did not mark {plain(structure, 40)} there"
+                )
             settled = settle_by(dispute, masks[rater].origin, masks[rater].values)
         regions = self._review.regions(item)
         earlier = known_voxels(

@@ -83,7 +83,7 @@ class Workers:
         answers: dict[str, Result] = {}
         current: dict[Connection, str] = {}
 
-        def give(pipe: Connection) -> None:
+        def send_task(pipe: Connection) -> None:
             if waiting and pipe not in current:
                 current[pipe] = waiting.pop(0)
                 with suppress(OSError):  # it died meanwhile: the next reading says so
@@ -92,7 +92,7 @@ class Workers:
         self._start(min(self.jobs, len(tasks)) - len(self._processes))
         pipes, starting = list(self._processes), self._starting
         for ready in self._processes.keys() - starting:
-            give(ready)
+            send_task(ready)
         while pipes and (waiting or current):
             tick(len(answers))
             helps = meanwhile is not None and bool(starting)
@@ -108,7 +108,7 @@ class Workers:
                     continue
                 if message is not _READY:
                     answers[current.pop(pipe)] = message[0]
-                give(pipe)
+                send_task(pipe)
             if meanwhile is not None and starting and waiting:
                 name = waiting.pop()
                 answers[name] = meanwhile(name)

@@ -142,7 +142,7 @@ def test_excluding_takes_a_reason(panel, heard, qtbot):
 def test_keeping_puts_everything_away(panel, heard, qtbot, way):
     panel.show_preview(preview())
     if way == "keep":
-        panel.keep.click()
+        panel.cancel.click()
     else:
         qtbot.keyClick(panel.reason.words, Qt.Key.Key_Escape)
     assert heard == ["cancelled"]

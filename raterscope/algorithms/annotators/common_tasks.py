@@ -168,7 +168,7 @@ def common_task_communities(
     turn = by_links(network)
     watch(0.1, "ordering annotators by their links")
     order, network = order[turn], network[turn][:, turn].tocsr()
-    notices = _left_out(every.tasks, len(enough) - len(order), settings)
+    notices = _exclusion_notices(every.tasks, len(enough) - len(order), settings)
     if not len(order):
         return Communities(
             np.empty(0, np.int32), np.empty(0, np.int16), np.empty((0, 0), np.float32),
@@ -251,7 +251,7 @@ def _by_factors(
     return best
 
 
-def _left_out(tasks: Float32Array, alone: int, settings: CommonTaskSettings) -> tuple[str, ...]:
+def _exclusion_notices(tasks: Float32Array, alone: int, settings: CommonTaskSettings) -> tuple[str, ...]:
     most = np.inf if settings.most_tasks is None else settings.most_tasks
     groups = (
         (
@@ -410,17 +410,17 @@ def _events(
     events = []
     for old in range(len(old_number)):
         if old not in stayed:
-            went = _most(flow[old])
+            went = _majority_column(flow[old])
             other = int(new_number[went]) if 0 <= went < len(new_number) else -1
             events.append((at, _ENDS if other < 0 else _JOINS, int(old_number[old]), other))
     for new in range(len(new_number)):
         if new not in known:
-            origin = _most(flow[:, new])
+            origin = _majority_column(flow[:, new])
             other = int(old_number[origin]) if 0 <= origin < len(old_number) else -1
             events.append((at, _BEGINS if other < 0 else _SPLITS, int(new_number[new]), other))
     return events
 
 
-def _most(counts: IntArray) -> int:
+def _majority_column(counts: IntArray) -> int:
     """Return the column with more than half of each row, -1 for none."""
     return int(counts.argmax()) if counts.size and 2 * counts.max() > counts.sum() > 0 else -1

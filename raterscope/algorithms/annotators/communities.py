@@ -138,7 +138,7 @@ def describe_community(
         return "non-committal"
     if right.min() >= 0.7 and right.mean() >= 0.85:
         return "very reliable" if right.min() >= 0.9 and right.mean() >= 0.95 else "reliable"
-    missed = _missed(matrix, stands, classes)
+    missed = _describe_missed_class(matrix, stands, classes)
     if missed:
         return missed
     beyond = (right.mean() - 1 / len(classes)) / max(1 - 1 / len(classes), 1e-9)
@@ -213,7 +213,7 @@ def _is_swapped(matrix: FloatArray, stands: NDArray[np.bool_]) -> bool:
     )
 
 
-def _missed(matrix: FloatArray, stands: NDArray[np.bool_], classes: Sequence[str]) -> str:
+def _describe_missed_class(matrix: FloatArray, stands: NDArray[np.bool_], classes: Sequence[str]) -> str:
     """Name the only class that is mostly wrong, if all others are mostly right."""
     share = matrix @ stands.T.astype(np.float64)
     right = np.where(stands.any(axis=1), np.diag(share), np.nan)
@@ -353,7 +353,7 @@ def communities(
     most = np.inf if settings.most_votes is None else settings.most_votes
     members = np.flatnonzero((counts >= settings.least_votes) & (counts <= most))
     if not len(members):
-        return _no_communities(matrices.shape, settings, _left_out(counts, settings))
+        return _no_communities(matrices.shape, settings, _exclusion_notices(counts, settings))
     order = members[_sorted_rows(roots[members])]
     rows = roots[order]
     classes, scale = matrices.shape[1], settings.scale
@@ -371,7 +371,7 @@ def communities(
     community, share, prototype = number_communities(share, matrices[order])
     links = _links(rows, similarity, community, share.shape[1], part(watch, 0.7, 1.0))
     back = np.argsort(order)
-    notices = (*_left_out(counts, settings), *notices)
+    notices = (*_exclusion_notices(counts, settings), *notices)
     return Communities(
         members.astype(np.int32), community[back], share[back], prototype, modularity(links),
         settings.method, scale, notices,
@@ -436,7 +436,7 @@ def _no_communities(
     )  # fmt: skip
 
 
-def _left_out(votes: NDArray[Any], settings: CommunitySettings) -> tuple[str, ...]:
+def _exclusion_notices(votes: NDArray[Any], settings: CommunitySettings) -> tuple[str, ...]:
     most = np.inf if settings.most_votes is None else settings.most_votes
     few = np.count_nonzero((votes > 0) & (votes < settings.least_votes))
     return tuple(

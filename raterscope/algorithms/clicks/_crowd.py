@@ -468,7 +468,7 @@ def fit_crowd(
         note(value)
         start, width = done, (0.9 - done) * (0.6 if iteration == 0 else 0.4)
 
-        def tell(gain: float, position: int, start: float = start, width: float = width) -> None:
+        def report(gain: float, position: int, start: float = start, width: float = width) -> None:
             nonlocal done, value
             done = start + width * position / initial
             value += gain
@@ -479,7 +479,7 @@ def fit_crowd(
                 partial=partial(crowd.result, Trace.none()),
             )  # fmt: skip
 
-        lost = crowd.prune(tell)
+        lost = crowd.prune(report)
         done = max(done, start + width)
         crowd.sweep(2, tick)
         crowd.survey(tick)

@@ -98,7 +98,7 @@ def update_model(
         crowd.sweep(times, tick, number=int(near.sum()))
         crowd.survey(tick)
 
-    def tell(_gain: float, _position: int) -> None:
+    def report(_gain: float, _position: int) -> None:
         tick()
 
     crowd.gather(tick)
@@ -112,7 +112,7 @@ def update_model(
         objective.append(crowd.evidence)
         components.append(len(crowd))
         crowd.set_rules()
-        removed = crowd.prune(tell, near)
+        removed = crowd.prune(report, near)
         crowd.sweep(2, tick, number=int(near.sum()))
         crowd.survey(tick)
         crowd.learn()

@@ -384,8 +384,8 @@ def _intervals(
     generator = np.random.default_rng(settings.detection_seed)
     prior, draws, seen = problem.prior, settings.interval_draws, ascent.looks
     hit, structures = problem.marks.sums(seen.present), float(seen.present.sum())
-    learnt = 0.0 if prior.places else 1.0
-    false, absent = learnt * problem.marks.sums(seen.chance), learnt * float(seen.chance.sum())
+    estimated = 0.0 if prior.places else 1.0
+    false, absent = estimated * problem.marks.sums(seen.chance), estimated * float(seen.chance.sum())
     size = (draws, len(hit))
     right = hit + np.maximum(prior.hit, 0.5)
     wrong = np.maximum(structures - hit, 0) + np.maximum(prior.miss, 0.5)

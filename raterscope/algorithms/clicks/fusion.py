@@ -325,11 +325,11 @@ def learn_from_each_other(
         return list(fusions)
     shared = share_votes(clicks, fusions, plan) if shared is None else shared
     detections = shared.learn(plan, part(watch, 0.0, 0.9))
-    learnt = []
+    joint = []
     for image, (own, fusion) in enumerate(zip(clicks, fusions, strict=True)):
         watch(0.9 + 0.1 * image / len(clicks), "rating the annotators")
-        learnt.append(_with_detection(own, fusion, plan, detections.get(image)))
-    return learnt
+        joint.append(_with_detection(own, fusion, plan, detections.get(image)))
+    return joint
 
 
 @dataclass(frozen=True, eq=False)

@@ -225,7 +225,7 @@ def detect_together(shared: SharedVotes, plan: FusionPlan, watch: Watch = silent
 
 
 def with_halves(
-    learnt: Sequence[Fusion],
+    joint: Sequence[Fusion],
     alone: Sequence[Fusion],
     halves: Sequence[Sequence[int]],
     detected: Sequence[Mapping[int, BoolArray]],
@@ -235,18 +235,18 @@ def with_halves(
     An image that does not learn from others has the detections of `alone`.
     """
     if not halves:
-        return list(learnt)
-    by_image: list[list[BoolArray]] = [[] for _ in learnt]
+        return list(joint)
+    by_image: list[list[BoolArray]] = [[] for _ in joint]
     for half, answers in zip(halves, detected, strict=True):
         for image in half:
             by_image[image].append(answers[image] if image in answers else alone[image].detection.detected)
-    return [replace(fusion, halves=np.array(own)) for fusion, own in zip(learnt, by_image, strict=True)]
+    return [replace(fusion, halves=np.array(own)) for fusion, own in zip(joint, by_image, strict=True)]
 
 
 def add_half_detections(
     clicks: Sequence[Clicks],
     alone: Sequence[Fusion],
-    learnt: Sequence[Fusion],
+    joint: Sequence[Fusion],
     plan: FusionPlan,
     watch: Watch = silent,
     *,
@@ -255,14 +255,14 @@ def add_half_detections(
     """Add to fusions the detections from fusing half of the images at a time.
 
     `alone`: fusions of each image by itself.
-    `learnt`: fusions of all images together, see `learn_from_each_other`.
+    `joint`: fusions of all images together, see `learn_from_each_other`.
     `plan`: plan of both.
     `shared`: votes of these images, as from `share_votes`.
-    The result is `learnt` with `Fusion.halves`; unchanged with a plan that does not learn across images.
+    The result is `joint` with `Fusion.halves`; unchanged with a plan that does not learn across images.
     """
     halves = halves_of(clicks, plan)
     if not halves:
-        return list(learnt)
+        return list(joint)
     shared = share_votes(clicks, alone, plan) if shared is None else shared
     shared.prepare(plan)
     detected = [
@@ -271,7 +271,7 @@ def add_half_detections(
         )
         for number, half in enumerate(halves)
     ]
-    return with_halves(learnt, alone, halves, detected)
+    return with_halves(joint, alone, halves, detected)
 
 
 def depends_on_grouping(fusion: Fusion) -> BoolArray:

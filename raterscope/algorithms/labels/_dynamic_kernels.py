@@ -159,7 +159,9 @@ def add_up(alpha: Array, sums: Array) -> None:
 
 
 @compiled()
-def tell(output: int, alpha: Array, total: Array, psi: Array, fresh: Array, logs: Array) -> None:
+def fill_expected_logs(
+    output: int, alpha: Array, total: Array, psi: Array, fresh: Array, logs: Array
+) -> None:
     """Fill the expected log probability of an output, (J,); `psi` is reused while `fresh`."""
     if not fresh[output]:
         fresh[output] = True
@@ -253,7 +255,7 @@ def follow(
                     add_up(alpha, total)
                     if many == outputs and (len(steps) or not later):
                         _share_out(logit, variance, shown)
-                tell(label[step], alpha, total, psi, fresh, logs[step])
+                fill_expected_logs(label[step], alpha, total, psi, fresh, logs[step])
                 if not later:
                     final[k] = shown.T
                 if len(steps):
@@ -496,7 +498,7 @@ def follow_jointly(
                     )
                 if changed:
                     add_up(alpha, total)
-                tell(label[step], alpha, total, psi, fresh, logs[step])
+                fill_expected_logs(label[step], alpha, total, psi, fresh, logs[step])
                 if not later:
                     final[k] = alpha.T
                 if len(steps):

@@ -419,20 +419,20 @@ def check_leave_one_out(calibrations: Sequence[Calibration]) -> list[Calibration
         others = [calibrations[index] for index in usable if index not in set(left_out)]
         for raters in {calibrations[index].raters - 1 for index in left_out}:
             blank = replace(calibrations[left_out[0]], raters=raters, ratios=None, tried=None, marked=None)
-            learnt = pool_calibrations([blank, *others])[0]
+            pooled = pool_calibrations([blank, *others])[0]
             for index in left_out:
                 if calibrations[index].raters - 1 == raters:
-                    out[index] = _checked(calibrations[index], learnt)
+                    out[index] = _checked(calibrations[index], pooled)
     return out
 
 
-def _checked(calibration: Calibration, learnt: Calibration) -> Calibration:
+def _checked(calibration: Calibration, pooled: Calibration) -> Calibration:
     assert calibration.ratios is not None
     assert calibration.tried is not None
     assert calibration.marked is not None
     away = np.interp(MIDDLES, STEPS, calibration.ratios)
-    covered = (away[:, None] <= np.array(learnt.multipliers)).mean(axis=0)
-    chance = student(calibration.tried, PRIOR + learnt.raters - 1, learnt.curve).astype(float)
+    covered = (away[:, None] <= np.array(pooled.multipliers)).mean(axis=0)
+    chance = student(calibration.tried, PRIOR + pooled.raters - 1, pooled.curve).astype(float)
     return replace(calibration, covered=covered, bins=count_in_bins(chance, calibration.marked))
 
 

@@ -191,13 +191,13 @@ def gather_evidence(
     if not (distances.away > 0).any():
         return None
     check = partial(watch, 0.5, "comparing programs with the raters")
-    people, clip = len(masks.annotators), distances.clip
-    away, cut = distances.away.reshape(people, -1), distances.masks
+    raters, clip = len(masks.annotators), distances.clip
+    away, cut = distances.away.reshape(raters, -1), distances.masks
     box = _box_within(masks, cut)
     x = np.full((len(programs), away.shape[1]), np.nan, dtype=np.float32)
     for row, program in enumerate(programs):
         if program is not None:
-            x[row] = program_distance(_laid(program, box, cut), distances, check).ravel()
+            x[row] = program_distance(_embed(program.values, box, cut.shape), distances, check).ravel()
     resemblance = [_resemblance(row, away) for row in x]
     x[[_is_copy(each) for each in resemblance]] = np.nan
     mean = away.mean(axis=0, dtype=np.float32)
@@ -209,21 +209,21 @@ def gather_evidence(
             near |= (np.abs(distance) < reach) | (np.sign(distance) == -np.sign(mean))
     known = np.full(cut.shape, OPEN, dtype=np.int8) if cut.known is None else cut.known.copy()
     if truth is not None:
-        np.copyto(known, _into(truth, box, cut.shape), where=known == OPEN)
+        np.copyto(known, _embed(truth, box, cut.shape), where=known == OPEN)
     state = known.ravel()
     settled = _sample(np.flatnonzero(near & (state != OPEN)))
-    open_voxels = _sample(np.flatnonzero(near)) if people > 1 else np.empty(0, dtype=np.int64)
-    voxels = [settled, *[open_voxels] * (people if people > 1 else 0)]
+    open_voxels = _sample(np.flatnonzero(near)) if raters > 1 else np.empty(0, dtype=np.int64)
+    voxels = [settled, *[open_voxels] * (raters if raters > 1 else 0)]
     means, inside = [mean[settled]], [state[settled] == 1]
-    for p in range(people if people > 1 else 0):
-        means.append((people * mean[open_voxels] - away[p, open_voxels]) / (people - 1))
+    for p in range(raters if raters > 1 else 0):
+        means.append((raters * mean[open_voxels] - away[p, open_voxels]) / (raters - 1))
         inside.append(away[p, open_voxels] > 0)
     sizes = [len(each) for each in voxels]
     every = np.concatenate(voxels)
     return Evidence(
         mean=np.concatenate(means).astype(float),
         away=x[:, every].T.astype(float),
-        raters=np.repeat([people, *[people - 1] * (len(sizes) - 1)], sizes).astype(float),
+        raters=np.repeat([raters, *[raters - 1] * (len(sizes) - 1)], sizes).astype(float),
         inside=np.concatenate(inside),
         target=masks.annotators,
         of=np.repeat(np.arange(len(sizes)) - 1, sizes),
@@ -263,11 +263,10 @@ def weigh(names: Sequence[str], cases: Sequence[Evidence], watch: Watch = silent
     for number in range(_FOLDS):
         watch(number / (_FOLDS + 1), "comparing programs with the raters")
         held = fold[parts] == number
-        learnt = rows.part(~held)
-        tested = rows.part(held)
-        difference = tested.alone().losses(_fit(learnt.alone())) - tested.losses(_fit(learnt))
-        sums = np.bincount(parts[held], tested.weight * difference, count)
-        weights = np.bincount(parts[held], tested.weight, count)
+        training, held_out = rows.part(~held), rows.part(held)
+        difference = held_out.alone().losses(_fit(training.alone())) - held_out.losses(_fit(training))
+        sums = np.bincount(parts[held], held_out.weight * difference, count)
+        weights = np.bincount(parts[held], held_out.weight, count)
         gain[fold == number] = (sums / np.maximum(weights, 1e-300))[fold == number]
     mean, error = float(gain.mean()), float(gain.std(ddof=1) / math.sqrt(count))
     measured = replace(nothing, gain=mean, error=error, known=known)
@@ -302,22 +301,22 @@ def combine(
     distances = measure_distances(masks, part(watch, 0.0, 0.5))
     check = partial(watch, 0.5, "combining programs with the raters")
     cut, box = distances.masks, _box_within(masks, distances.masks)
-    people = len(masks.annotators)
+    raters = len(masks.annotators)
     mean = distances.away.mean(axis=0, dtype=np.float32).ravel()
-    spread = _spread(distances.away.reshape(people, -1), mean, distances.clip)
+    spread = _spread(distances.away.reshape(raters, -1), mean, distances.clip)
     away = np.full((len(mean), len(weights.names)), np.nan, dtype=np.float32)
     for row, program in zip(rows, programs, strict=True):
-        x = program_distance(_laid(program, box, cut), distances, check).ravel()
-        if not _is_copy(_resemblance(x, distances.away.reshape(people, -1))):
+        x = program_distance(_embed(program.values, box, cut.shape), distances, check).ravel()
+        if not _is_copy(_resemblance(x, distances.away.reshape(raters, -1))):
             away[:, row] = x
-    scale = float(_another_spread(spread, np.array(float(people)), weights.typical))
+    scale = float(_another_spread(spread, np.array(float(raters)), weights.typical))
     after = np.array([math.log(weights.accuracy), weights.offset, *weights.near, *weights.elsewhere])
     before = np.array([math.log(weights.alone[0]), weights.alone[1]])
     change, odds_after = np.empty((2, len(mean)))
     for begin in range(0, len(mean), _AT_ONCE):
         check()
         block = slice(begin, begin + _AT_ONCE)
-        voxels = _Rows.alike(mean[block], away[block], people, scale)
+        voxels = _Rows.alike(mean[block], away[block], raters, scale)
         odds_after[block] = voxels.log_odds(after)
         change[block] = odds_after[block] - voxels.alone().log_odds(before)
     free: BoolArray = np.isfinite(away).any(axis=1).reshape(cut.shape)
@@ -327,7 +326,7 @@ def combine(
     chance = fusion.probability[0].copy()
     odds = _log_odds(chance)
     combined = odds.copy()
-    if people == 1:  # a single rater's mask is certain, whatever the rater's accuracy
+    if raters == 1:  # a single rater's mask is certain, whatever the rater's accuracy
         combined[to] = np.where(free[take], odds_after.reshape(cut.shape)[take], combined[to])
     else:
         combined[to] += np.where(free[take], change.reshape(cut.shape)[take], 0.0)
@@ -454,14 +453,14 @@ def _is_copy(resemblance: tuple[int, float]) -> bool:
 
 def _spread(away: Float32Array, mean: Float32Array, clip: float) -> float:
     """Return the standard deviation of raters near their outline, mm; NaN for a single rater."""
-    people = len(away)
-    if people < 2:
+    raters = len(away)
+    if raters < 2:
         return float("nan")
     near = np.abs(mean) < clip / 4
     if not near.any():
         return float("nan")
     square = sum(float(np.square(own[near] - mean[near], dtype=float).mean()) for own in away)
-    return math.sqrt(max(square / (people - 1), 1e-2))
+    return math.sqrt(max(square / (raters - 1), 1e-2))
 
 
 def _another_spread(spread: float, raters: FloatArray, typical: float) -> FloatArray:
@@ -491,11 +490,7 @@ def _box_within(masks: Masks, cut: Masks) -> tuple[tuple[slice, ...], tuple[slic
     return overlap(masks.origin, masks.shape, cut.origin, cut.shape)
 
 
-def _laid(program: Program, box: tuple[tuple[slice, ...], tuple[slice, ...]], cut: Masks) -> NDArray[Any]:
-    return _into(program.values, box, cut.shape)
-
-
-def _into(
+def _embed(
     values: NDArray[Any], box: tuple[tuple[slice, ...], tuple[slice, ...]], shape: tuple[int, int, int]
 ) -> NDArray[Any]:
     out = np.zeros(shape, dtype=values.dtype)

@@ -370,7 +370,7 @@ def _statistics(
     settings: PairSettings,
     watch: Watch,
 ) -> FloatArray:
-    """Return W of every draw, (D, m); 0 without noise, where rounding errors would select everybody."""
+    """Return W of every draw, (D, m); 0 without noise, where rounding errors would select all."""
     if not len(problem.tested) or biases.residual == 0.0:
         return np.zeros((settings.draws, len(problem.tested)))
     gap = choose_gaps(problem.gram, settings.knockoffs, part(watch, 0.0, 0.1))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from raterscope.algorithms.progress import part
-from raterscope.app.command_line.output import ProgressLine, failures, has_display, make_folder
+from raterscope.app.command_line.output import ProgressLine, has_display, make_folder, raise_failures
 from raterscope.app.errors import InputError, plain
 from raterscope.app.importing import import_files
 from raterscope.app.kinds.registry import KINDS
@@ -50,7 +50,7 @@ def demo(options: argparse.Namespace) -> int:
     ]:
         print(line, flush=True)  # before the window is open, wherever it goes
     outcomes = [outcome for sample in demonstrated for outcome in sample.outcomes]
-    failures({str(number): outcome for number, outcome in enumerate(outcomes)})
+    raise_failures({str(number): outcome for number, outcome in enumerate(outcomes)})
     return _show([sample.study for sample in demonstrated], [results / sample.picture for sample in samples])
 
 

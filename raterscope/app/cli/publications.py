@@ -10,7 +10,7 @@ import shlex
 import sys
 
 from raterscope.algorithms.progress import part
-from raterscope.app.command_line.output import ProgressLine, one_line, print_files, tell
+from raterscope.app.command_line.output import ProgressLine, one_line, print_files, print_results
 from raterscope.app.errors import InputError, plain
 from raterscope.resources.bibliography import bibliography, references_text
 
@@ -51,7 +51,9 @@ def simulate_files(options: argparse.Namespace) -> int:
     ]
     print_files(files, folder)
     fuse_command, import_command = commands_in_words(setup, files_drawn, folder)
-    tell((), [fuse_command, import_command if study is None else f"raterscope {shlex.quote(str(study))}"])
+    print_results(
+        (), [fuse_command, import_command if study is None else f"raterscope {shlex.quote(str(study))}"]
+    )
     return 0
 
 

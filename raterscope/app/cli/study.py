@@ -17,9 +17,9 @@ from raterscope.app.annotators.writing import ALL_ANNOTATORS, find_studies, read
 from raterscope.app.command_line.output import (
     ProgressLine,
     WriteOutcome,
-    failures,
     one_line,
-    tell,
+    print_results,
+    raise_failures,
     write_with_fallback,
 )
 from raterscope.app.command_line.selection import answered_by_options, select_items
@@ -152,11 +152,11 @@ def _report_run(
     notices: Iterable[str] = (),
 ) -> int:
     """Print the outcome of a run and its location, and return the exit status."""
-    tell(notices, lines)
+    print_results(notices, lines)
     if saved is not None:
         print(f"run {saved.answer} is in {saved.path if saved.why else study}")
-        saved.tell("The run is in a copy of the study,")
-    failures(answer.outcomes)
+        saved.check_path("The run is in a copy of the study,")
+    raise_failures(answer.outcomes)
     return 0
 
 
@@ -294,7 +294,7 @@ def export(options: argparse.Namespace) -> int:
             groups_from=options.groups,
             group_column=options.group_by,
         )
-        tell(provenance(chosen_export, study, request).outdated, ())
+        print_results(provenance(chosen_export, study, request).outdated, ())
         write = write_export if options.groups is None else write_groups
         results = write(chosen_export, study, request, watch)
     for notice in notices:
@@ -361,7 +361,7 @@ def report(options: argparse.Namespace) -> int:
                 raise InputError(f"holds no image or question {plain(options.item)}", file=study.path)
         with study.shown.only(options.run):
             origin = provenance_of_report(study, item, question)
-            tell(origin.outdated, ())
+            print_results(origin.outdated, ())
             path = write_report(
                 study,
                 options.output,

@@ -212,9 +212,9 @@ def describe_copy(commands: Commands) -> None:
     parser = add_command(
         commands,
         "copy",
-        "copy a study for a second reader, blind if asked",
+        "copy a study for a second reader, blind with --blind",
         "Writes a copy that another expert reviews, to be merged by `raterscope merge`. A blind copy does\n"
-        "not contain the decisions so far, nor results that used them: nobody can see them in it.",
+        "not contain the decisions so far, nor results that used them.",
     )
     add_study(parser)
     parser.add_argument("--blind", action="store_true", help="leave the decisions so far out of the copy")

@@ -1,4 +1,4 @@
-"""Output of the commands: progress and text in the terminal, folders of results, and failures."""
+"""Output of the commands: progress and text in the terminal, folders of results, and raise_failures."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def by_item(
         yield f"and {len(results) - most:,} more questions"
 
 
-def tell(notices: Iterable[str], lines: Iterable[str]) -> None:
+def print_results(notices: Iterable[str], lines: Iterable[str]) -> None:
     """Print notices to stderr and result lines to stdout."""
     for notice in notices:
         print(f"note: {one_line(notice)}", file=sys.stderr)
@@ -142,8 +142,8 @@ def print_files(paths: Sequence[Path], folder: Path) -> None:
         print(f"{', '.join(few)} in {paths[0].parent}")
 
 
-def failures(outcomes: Mapping[str, Outcome[Any]]) -> None:
-    """Report failed items in one sentence. Raises `InputError` where any failed."""
+def raise_failures(outcomes: Mapping[str, Outcome[Any]]) -> None:
+    """Raise an `InputError` with the first failed item and the number of others, if any failed."""
     failed = [outcome for outcome in outcomes.values() if outcome.fusion is None]
     if not failed:
         return
@@ -178,8 +178,8 @@ class WriteOutcome(Generic[Written]):
     path: Path
     why: str = ""
 
-    def tell(self, contents: str) -> None:
-        """Raise if the result is not at its intended path. Raises `InputError` where it is."""
+    def check_path(self, contents: str) -> None:
+        """Raise an `InputError` with the path unless the result is at its intended path."""
         if self.why:
             raise InputError(f"{self.why} {contents} {self.path}.")
 

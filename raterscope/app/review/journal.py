@@ -62,7 +62,7 @@ class DecidedItem(Protocol):
 
     words: ItemDecisions
 
-    def take(self, decision: Decision, item: int) -> None:
+    def apply(self, decision: Decision, item: int) -> None:
         """Apply a decision in effect to the item."""
 
     def fixed(self) -> object:
@@ -435,7 +435,7 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
             continue
         decided[key] = REVIEWED[key[0]].read()
         for decision in standing:
-            decided[key].take(decision, key[1])
+            decided[key].apply(decision, key[1])
         fixed[key] = decided[key].fixed()
     samples = _samples(
         decisions if "undo" in verbs else new, dead, {} if "undo" in verbs else before._samples

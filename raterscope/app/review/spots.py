@@ -97,7 +97,7 @@ class SpotsOfImage:
         self._by_number: dict[tuple[int, int], int] = {}
         self._by_cell: dict[tuple[int, int], list[int]] = {}
 
-    def take(self, decision: Decision, image: int) -> None:
+    def apply(self, decision: Decision, image: int) -> None:
         """Apply a decision to its spots, or create them."""
         subject = decision.subject
         if isinstance(subject, ImageSubject):

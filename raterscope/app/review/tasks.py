@@ -110,7 +110,7 @@ class TasksOfQuestion:
         """Classes of the gold tasks."""
         self.words = ItemDecisions()
 
-    def take(self, decision: Decision, _item: int) -> None:
+    def apply(self, decision: Decision, _item: int) -> None:
         """Apply a decision in effect."""
         subject = decision.subject
         if isinstance(subject, GoldSubject):
@@ -172,7 +172,7 @@ class BiasesOfQuestion:
         """Annotators who are open again, and why."""
         self.words = ItemDecisions()
 
-    def take(self, decision: Decision, _item: int) -> None:
+    def apply(self, decision: Decision, _item: int) -> None:
         """Apply a decision in effect."""
         if not isinstance(decision.subject, BiasSubject):
             return
@@ -264,7 +264,7 @@ class RegionsOfImage:
         self.regions: list[Region] = []
         self.words = ItemDecisions()
 
-    def take(self, decision: Decision, _item: int) -> None:
+    def apply(self, decision: Decision, _item: int) -> None:
         """Add a decision; its voxels override earlier ones."""
         if not isinstance(decision.subject, RegionSubject):  # the code of a structure settles no voxel
             return

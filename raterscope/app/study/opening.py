@@ -244,11 +244,11 @@ def read_in_place(path: Path) -> sqlite3.Connection:
 def copy_into(copy: sqlite3.Connection, connection: sqlite3.Connection, watch: Watch) -> None:
     """Copy an open study into an open file, some pages at a time."""
 
-    def tell(_status: int, left: int, pages: int) -> None:
+    def report(_status: int, left: int, pages: int) -> None:
         watch(1 - left / max(pages, 1), "copying the study")
 
     watch(0.0, "copying the study")
-    connection.backup(copy, pages=_COPIED_AT_ONCE, progress=tell, sleep=0.005)
+    connection.backup(copy, pages=_COPIED_AT_ONCE, progress=report, sleep=0.005)
 
 
 def shut(

@@ -110,7 +110,7 @@ class Study:
         ----------
         blinded : bool
             Open a reader study too in which readers have not finished. Without it, `StudyError` names them:
-            whoever sees marks of others may tell the readers.
+            who has seen the marks of others may influence readers.
         """
         study = cls(StudyFile.open(path, to_read=to_read, lock=lock))
         if not blinded:

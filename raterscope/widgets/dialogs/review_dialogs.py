@@ -157,9 +157,9 @@ class ScaleDialog(QDialog):
             8,
             accept="Set the scale",
         )
-        self.number.valueChanged.connect(self._tell)
-        self.unit.currentTextChanged.connect(self._tell)
-        self._tell()
+        self.number.valueChanged.connect(self._show_pixel_size)
+        self.unit.currentTextChanged.connect(self._show_pixel_size)
+        self._show_pixel_size()
         self.number.setFocus()
         self.number.selectAll()
 
@@ -173,7 +173,7 @@ class ScaleDialog(QDialog):
         """True if the scale applies to all images."""
         return self.all_images.isChecked()
 
-    def _tell(self) -> None:
+    def _show_pixel_size(self) -> None:
         known = self.length > 0
         self.accepting.setEnabled(known)
         self._explanation.setText(f"A pixel is {self.length / self._pixels:.4g} µm." if known else " ")

@@ -248,7 +248,7 @@ def _add_covers(
     per_bias = frame.height / (frame.most - frame.least)
     top = np.asarray((frame.most - largest) * per_bias, dtype=np.float32)
     bottom = np.asarray((frame.most - least) * per_bias, dtype=np.float32)
-    # Before an annotator's bias comes in, its line would lie on everybody's.
+    # Lines of annotators whose bias has not come in coincide.
     hidden = (least == 0) & (largest == 0)
     for behaviour, (width, _, dash) in enumerate(STYLES):
         of = frame.drawn[some] & (frame.behaviour[some] == behaviour)

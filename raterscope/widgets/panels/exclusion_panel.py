@@ -257,12 +257,12 @@ class ExclusionPanel(QWidget):
         self._subject = subject
         self._again = False
         self._summary.setText(summary)
-        self._turn("idle")
+        self._set_state("idle")
 
     def set_working(self, fraction: float, words: str) -> None:
         """Show the progress of the preview."""
         if self.state != "working":
-            self._turn("working")
+            self._set_state("working")
             self._summary.setText("")
             self._cancel.setEnabled(True)
             self._cancel.setText("Cancel")
@@ -282,7 +282,7 @@ class ExclusionPanel(QWidget):
         """Show why the preview failed; X tries again."""
         self._error.setText(sentence)
         self._summary.setText("")
-        self._turn("failed")
+        self._set_state("failed")
 
     def show_unknown(self, sentence: str) -> None:
         """Show why the changes are unknown, and ask for a reason all the same."""
@@ -295,7 +295,7 @@ class ExclusionPanel(QWidget):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Cancel with Escape; move between choices with Alt and an arrow key."""
         if event.key() == Qt.Key.Key_Escape and self.state in ("working", "shown", "unknown"):
-            self._on_keep()
+            self._on_cancel()
         elif event.key() in STEPS_OF_CHOICE and event.modifiers() & Qt.KeyboardModifier.AltModifier:
             names = list(self._weights)
             index = names.index(self.choice.mode) + STEPS_OF_CHOICE[Qt.Key(event.key())]
@@ -317,7 +317,7 @@ class ExclusionPanel(QWidget):
         self._bar.setRange(0, STEPS)
         self._bar.setTextVisible(False)
         self._cancel = QPushButton("Cancel")
-        self._cancel.clicked.connect(self._on_keep)
+        self._cancel.clicked.connect(self._on_cancel)
         texts = vertical(self._words, self._bar, spacing=4)
         page = QWidget()
         horizontal((texts, 1), self._cancel, inside=page, spacing=12)
@@ -328,13 +328,13 @@ class ExclusionPanel(QWidget):
         self.exclude = QPushButton("Exclude")
         theme.set_role(self.exclude, "primary")
         self.exclude.setEnabled(False)
-        self.keep = QPushButton("Cancel")
-        self.keep.setToolTip("Close without excluding (Esc)")
+        self.cancel = QPushButton("Cancel")
+        self.cancel.setToolTip("Close without excluding (Esc)")
         self.reason.changed.connect(self._show_possible)
         self.reason.words.returnPressed.connect(self._on_exclude)
         self.exclude.clicked.connect(self._on_exclude)
-        self.keep.clicked.connect(self._on_keep)
-        row = horizontal(STRETCH, self.exclude, self.keep, spacing=8)
+        self.cancel.clicked.connect(self._on_cancel)
+        row = horizontal(STRETCH, self.exclude, self.cancel, spacing=8)
         page = QWidget()
         vertical(self.reason, row, inside=page, spacing=8)
         return page
@@ -342,16 +342,16 @@ class ExclusionPanel(QWidget):
     def _ask(self, state: str) -> None:
         """Ask for a reason; keep one that was given before another choice was made."""
         keep_reason, self._again = self._again, False
-        self._turn(state)
+        self._set_state(state)
         if not keep_reason:
             self.reason.words.clear()
             self.reason.setFocus()
 
-    def _turn(self, state: str) -> None:
+    def _set_state(self, state: str) -> None:
         self.state = state
         self.exclude_key.setEnabled(bool(self._subject) and state in ("idle", "failed"))
         known = state in ("shown", "unknown")
-        self._title.setText(self._stays() if known else self._fusing() if state == "working" else "")
+        self._title.setText(self._consequence() if known else self._fusing() if state == "working" else "")
         if state != "shown":
             self._changes = ()
         self._title.setVisible(bool(self._title.text()))
@@ -363,7 +363,7 @@ class ExclusionPanel(QWidget):
         self._show_possible()
         self._rest.setVisible(state != "idle" and self.changes.isHidden())
 
-    def _stays(self) -> str:
+    def _consequence(self) -> str:
         if self.weight is None:
             return (
                 f"Without {self._subject}. The {self._marks} stay in the study but do not count in fusions."
@@ -401,13 +401,13 @@ class ExclusionPanel(QWidget):
         if self.exclude.isEnabled():
             self.decided.emit(self.reason.reason)
 
-    def _on_keep(self) -> None:
+    def _on_cancel(self) -> None:
         if self.state == "working":
-            # The caller ends the preview, by `set_who`.
+            # The caller ends the preview, by `set_annotators`.
             self._cancel.setEnabled(False)
             self._cancel.setText("Cancelling")
         else:
-            self._turn("idle")
+            self._set_state("idle")
         self.cancelled.emit()
 
 

@@ -130,7 +130,7 @@ class _MatrixModel(QAbstractTableModel):
         self._measure()
         if not same_labels:
             self.endResetModel()
-        self._tell()
+        self._emit_changed()
 
     def estimate(self, index: Index) -> tuple[float, float, float]:
         """Return the expected rate of a cell and its 95 % interval."""
@@ -190,7 +190,7 @@ class _MatrixModel(QAbstractTableModel):
         if f"{count:.6g}" != self.data(index, Qt.ItemDataRole.EditRole):
             self.counts[index.row(), index.column()] = count
             self._measure()
-            self._tell()
+            self._emit_changed()
             self.edited.emit()
         return True
 
@@ -198,7 +198,7 @@ class _MatrixModel(QAbstractTableModel):
         low, high = credible(Confusion(self.counts[None], self.counts))
         self._low, self._high = low[0], high[0]
 
-    def _tell(self) -> None:
+    def _emit_changed(self) -> None:
         if self.counts.size:
             last = self.index(len(self.classes) - 1, len(self.outputs) - 1)
             self.dataChanged.emit(self.index(0, 0), last)

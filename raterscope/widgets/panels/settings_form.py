@@ -150,19 +150,19 @@ class _Row(QWidget):
         tip = plain_tip(f"{spec.help} {_hint(spec)}".strip())
         self.editor.setToolTip(tip)
         self.label.setToolTip(tip)
-        self.learnt = QCheckBox(spec.left_open)
-        self.learnt.setToolTip(f"Let the method set it: {spec.help}")
-        self.learnt.setAccessibleName(f"{spec.label} is {spec.left_open}")
+        self.estimated = QCheckBox(spec.left_open)
+        self.estimated.setToolTip(f"Let the method set it: {spec.help}")
+        self.estimated.setAccessibleName(f"{spec.label} is {spec.left_open}")
         self._hint = plain_label(_hint(spec), "hint", wrap=True)
         line = horizontal((self.editor, 1), spacing=8)
         if spec.unit:
             line.addWidget(plain_label(spec.unit, "second"))
-        line.addWidget(self.learnt)
+        line.addWidget(self.estimated)
         vertical(line, self._hint, inside=self, spacing=2)
         # Shown only now: a widget that is shown before it has a parent is a window of its own for a moment.
-        self.learnt.setVisible(spec.optional)
+        self.estimated.setVisible(spec.optional)
         self._hint.setVisible(bool(self._hint.text()))
-        self.learnt.toggled.connect(self._on_learnt)
+        self.estimated.toggled.connect(self._on_estimated)
         if isinstance(self.editor, QLineEdit):
             self.editor.textEdited.connect(self.edited)
         elif isinstance(self.editor, QComboBox):
@@ -172,7 +172,7 @@ class _Row(QWidget):
 
     def value(self) -> Any:
         """Return the validated value."""
-        if self.spec.optional and self.learnt.isChecked():
+        if self.spec.optional and self.estimated.isChecked():
             return None
         if isinstance(self.editor, QCheckBox):
             return self.editor.isChecked()
@@ -187,9 +187,9 @@ class _Row(QWidget):
 
     def set_value(self, value: Any) -> None:
         """Show a value, without a signal."""
-        for widget in (self.editor, self.learnt):
+        for widget in (self.editor, self.estimated):
             widget.blockSignals(True)
-        self.learnt.setChecked(value is None)
+        self.estimated.setChecked(value is None)
         content = self.spec.default if value is None else value
         if isinstance(self.editor, QCheckBox):
             self.editor.setChecked(bool(content))
@@ -198,7 +198,7 @@ class _Row(QWidget):
         elif isinstance(self.editor, QLineEdit):
             self.editor.setText("" if content is None else _text(content))
         self.editor.setEnabled(value is not None or not self.spec.optional)
-        for widget in (self.editor, self.learnt):
+        for widget in (self.editor, self.estimated):
             widget.blockSignals(False)
 
     def refresh(self) -> bool:
@@ -219,7 +219,7 @@ class _Row(QWidget):
             style.polish(self.editor)
         return bool(wrong)
 
-    def _on_learnt(self, on: bool) -> None:
+    def _on_estimated(self, on: bool) -> None:
         self.editor.setEnabled(not on)
         if not on and isinstance(self.editor, QLineEdit):
             self.editor.setFocus()

@@ -232,7 +232,7 @@ class RaterTable(QWidget):
         self._hide = self._action("Hide", self.toggle_hidden)
         self._exclude = self._action("Exclude…", self._on_exclude)
         self._show_all = QAction("Show all raters", self)
-        self._show_all.triggered.connect(self.show_everybody)
+        self._show_all.triggered.connect(self.show_all)
         RowKeys(self.view, self._solo, self._hide, self._exclude, self._has_current)
         self.setFocusProxy(self.view)
         vertical(self._header, (self._pages, 1), inside=self, margins=(0, 8, 0, 0), spacing=4)
@@ -307,7 +307,7 @@ class RaterTable(QWidget):
         self._set_shown(self.model.hidden ^ {name}, self.model.solo)
         self.hidden_changed.emit(self.model.hidden)
 
-    def show_everybody(self) -> None:
+    def show_all(self) -> None:
         """Show all outlines again."""
         self._set_shown(frozenset(), None)
         self.hidden_changed.emit(self.model.hidden)

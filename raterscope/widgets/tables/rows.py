@@ -167,8 +167,8 @@ def _unknown(key: float | str) -> bool:
 
 def keys_in(where: str) -> KeyHelp:
     """Return the key help of such a table."""
-    alone, hide, leave_out = "show alone, show all", "hide, show", "exclude, restore"
-    return KeyHelp(where, (("Return", alone), ("Space", hide), ("Delete", leave_out)))
+    effects = "show alone, show all", "hide, show", "exclude, restore"
+    return KeyHelp(where, tuple(zip(("Return", "Space", "Delete"), effects, strict=True)))
 
 
 class RowKeys(QObject):

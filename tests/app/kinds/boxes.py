@@ -76,7 +76,7 @@ class BoxesOfImage:
         self.words = ItemDecisions()
         self.verdict: tuple[str, int] | None = None
 
-    def take(self, decision, _item):
+    def apply(self, decision, _item):
         self.words.add(decision.subject.number, decision.id, decision.verb)
         self.verdict = decision.verb, decision.id
 

@@ -24,11 +24,11 @@ from raterscope.app import formats
 from raterscope.app.ambiguous_files import UnknownAnnotators
 from raterscope.app.command_line.output import (
     ProgressLine,
-    failures,
     files_and_digests,
     make_folder,
     print_files,
-    tell,
+    print_results,
+    raise_failures,
     write_in_folder,
 )
 from raterscope.app.errors import InputError, counted, plain, refuse_unknown
@@ -137,10 +137,10 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         *summary_of(clicks, outcomes, evaluations, time.perf_counter() - clock, radius),
         *crowd_sizes_in_words(curves),
     ]
-    tell(notices, lines)
+    print_results(notices, lines)
     print_files(saved.answer, saved.path)
-    saved.tell("All results are in")
-    failures(outcomes)
+    saved.check_path("All results are in")
+    raise_failures(outcomes)
     return 0
 
 

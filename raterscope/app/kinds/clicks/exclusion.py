@@ -108,12 +108,10 @@ def recount(
     names = [name for name in inputs.items if name not in failed]
     fusions = {**inputs.fusions, **successful(outcomes)}
     fused = [fusions[name] for name in names]
-    learnt = learn_from_each_other(
-        [clicks_after[name] for name in names], fused, plan, part(watch, 0.85, 1.0)
-    )
+    joint = learn_from_each_other([clicks_after[name] for name in names], fused, plan, part(watch, 0.85, 1.0))
     changed = [
         spot
-        for name, fusion in zip(names, learnt, strict=True)
+        for name, fusion in zip(names, joint, strict=True)
         for spot in _changed_spots(name, inputs, fusion, frozenset(clicks_after[name].annotators), state)
     ]
     decisions = {inputs.items[name]: len(inputs.fusions[name].clustering) for name in names}

@@ -263,15 +263,15 @@ def _fuse_jointly(
             return _learn_in_processes(all_clicks, fusions, plan, workers, watch)
         shared = share_votes(all_clicks, fusions, plan)
         shared.prepare(plan)
-        learnt = learn_from_each_other(all_clicks, fusions, plan, part(watch, 0.0, 0.5), shared=shared)
-        return add_half_detections(all_clicks, fusions, learnt, plan, part(watch, 0.5, 1.0), shared=shared)
+        joint = learn_from_each_other(all_clicks, fusions, plan, part(watch, 0.0, 0.5), shared=shared)
+        return add_half_detections(all_clicks, fusions, joint, plan, part(watch, 0.5, 1.0), shared=shared)
 
-    learnt, problem, details = attempt(together)
+    joint, problem, details = attempt(together)
     seconds = (time.perf_counter() - started) / max(len(fused), 1)
     outcomes = dict(separate)
     for index, name in enumerate(fused):
         outcomes[name] = Outcome(
-            name, learnt[index] if learnt else None, problem, details, separate[name].seconds + seconds
+            name, joint[index] if joint else None, problem, details, separate[name].seconds + seconds
         )
     return outcomes
 
@@ -293,11 +293,11 @@ def _learn_in_processes(
     answers = workers.answer(
         _answer, tasks, lambda done: watch(done / len(tasks), "learning from each other")
     )
-    learnt, *detected = [
+    joint, *detected = [
         answers.get(name) or function(*arguments)  # it failed or its process died: say why here
         for name, (function, *arguments) in tasks.items()
     ]
-    return with_halves(learnt.records(), fusions, halves, detected)
+    return with_halves(joint.records(), fusions, halves, detected)
 
 
 def _learn_from_all(

@@ -252,9 +252,9 @@ class LiveSource:
     def advance(self, images: Sequence[int], watch: Watch = silent) -> Iterator[tuple[int, WatchedImage]]:
         """Process the pending clicks of images, step by step."""
         for image, step in steps_of(watch, images):
-            learnt = partial(self.experience, image)
+            experience = partial(self.experience, image)
             for answer in follow_image(
-                self.watched.get(image), self._given[image], learnt, self.wish.plan, step
+                self.watched.get(image), self._given[image], experience, self.wish.plan, step
             ):
                 self.watched[image] = answer
                 yield image, answer

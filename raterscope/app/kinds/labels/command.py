@@ -23,12 +23,12 @@ from raterscope.app.command_line.output import (
     LISTED,
     ProgressLine,
     by_item,
-    failures,
     files_and_digests,
     folders_of,
     make_folder,
     print_files,
-    tell,
+    print_results,
+    raise_failures,
     where,
     write_in_folder,
 )
@@ -194,10 +194,10 @@ def fuse_labels(options: argparse.Namespace) -> int:
     for name, folded in curves.items():
         notices += [f"{where(answer, name)}{sentence}" for sentence in folded.failed]
         lines += [f"{where(answer, name)}{line}" for line in folded_in_words(folded)]
-    tell(dict.fromkeys(notices), lines)
+    print_results(dict.fromkeys(notices), lines)
     print_files(files, saved.path)
-    saved.tell("All results are in")
-    failures(answer.outcomes)
+    saved.check_path("All results are in")
+    raise_failures(answer.outcomes)
     return 0
 
 

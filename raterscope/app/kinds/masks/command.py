@@ -23,12 +23,12 @@ from raterscope.app.ambiguous_files import TRUTH_WORD
 from raterscope.app.command_line.output import (
     LISTED,
     ProgressLine,
-    failures,
     files_and_digests,
     folders_of,
     make_folder,
     print_files,
-    tell,
+    print_results,
+    raise_failures,
     write_in_folder,
 )
 from raterscope.app.command_line.selection import answered_by_options
@@ -110,10 +110,10 @@ def fuse_masks(options: argparse.Namespace) -> int:
         lines.append(f"raters over cases: {clusters_in_words(cluster_raters(clusters[CONSENSUS]))}")
     lines += [] if methods is None else methods_in_words(methods)
     problems = () if methods is None else methods.problems
-    tell(dict.fromkeys([*notices, *case_notices, *_notices(answer), *problems]), lines)
+    print_results(dict.fromkeys([*notices, *case_notices, *_notices(answer), *problems]), lines)
     print_files(saved.answer, saved.path)
-    saved.tell("All results are in")
-    failures(answer.outcomes)
+    saved.check_path("All results are in")
+    raise_failures(answer.outcomes)
     return 0
 
 

@@ -20,12 +20,12 @@ from raterscope.app.command_line.output import (
     LISTED,
     ProgressLine,
     by_item,
-    failures,
     files_and_digests,
     folders_of,
     make_folder,
     print_files,
-    tell,
+    print_results,
+    raise_failures,
     where,
     write_in_folder,
 )
@@ -74,11 +74,11 @@ def fuse_pairs(options: argparse.Namespace) -> int:
     notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
     lines = [*summary_of(answer, time.perf_counter() - clock, other_results)] if other_results else []
     lines += [f"{where(answer, name)}{agreement.in_words()}" for name, agreement in truths.items()]
-    tell(dict.fromkeys([*notices, *input_notices, *large, *notices_of(answer)]), lines)
+    print_results(dict.fromkeys([*notices, *input_notices, *large, *notices_of(answer)]), lines)
     print_files(files, saved.path)
-    saved.tell("All results are in")
+    saved.check_path("All results are in")
     _refuse(answer, tables)
-    failures(answer.outcomes)
+    raise_failures(answer.outcomes)
     return 0
 
 

@@ -237,7 +237,7 @@ class MasksWorkspace(MasksScreen):
     def forget_study(self) -> None:
         """Drop what belongs to the study that was open."""
         self.run_comparison.forget()
-        self.table.show_everybody()
+        self.table.show_all()
 
     def show_undoable(self, words: str) -> None:
         """Offer to undo the last decision."""

@@ -141,7 +141,7 @@ def test_exclusion_is_decided_after_the_preview(voted, qtbot):
 
 def test_nothing_is_decided_by_keeping_nor_while_it_is_worked_out(voted, qtbot):
     panel = open_exclusion(voted, qtbot).panel
-    qtbot.mouseClick(panel.keep, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(panel.cancel, Qt.MouseButton.LeftButton)
     idle(voted, qtbot)
     voted.workspace.table.exclude_requested.emit(0)
     panel = voted.findChild(ExclusionDialog).panel

@@ -55,7 +55,7 @@ def test_an_exclusion_has_room_for_all_it_asks_and_gives_it_back(fused, qtbot, s
     for above, below in pairwise(shown):
         assert above.geometry().bottom() < below.geometry().top()
     assert workspace.exclusion.exclude.visibleRegion().boundingRect().height() > 20
-    workspace.exclusion.keep.click()
+    workspace.exclusion.cancel.click()
     idle(fused, qtbot)
     assert workspace.drift.isVisible()
     assert workspace.matrix.isVisible()
