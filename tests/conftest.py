@@ -1,4 +1,4 @@
-"""What every test may use: where the real data is, and a random order."""
+"""Fixtures of all tests: the folder of real data, and a random order."""
 
 import gc
 import itertools

@@ -1,4 +1,4 @@
-"""What can be read off a widget, for tests."""
+"""Visible and accessible texts of widgets, for tests."""
 
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QLabel
@@ -7,16 +7,16 @@ __all__ = ["accessible_text", "accessible_texts", "visible_words"]
 
 
 def visible_words(widget) -> str:
-    """Give the texts of all labels in sight, a line each."""
+    """Return the texts of all labels in sight, a line each."""
     QCoreApplication.sendPostedEvents()  # what was added to a layout is shown by an event
     return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
 
 
 def accessible_text(view, row: int) -> str:
-    """Give what a screen reader says of a row of a list."""
+    """Return what a screen reader says of a row of a list."""
     return view.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole)
 
 
 def accessible_texts(view) -> list[str]:
-    """Give what a screen reader says of every row of a list."""
+    """Return what a screen reader says of every row of a list."""
     return [accessible_text(view, row) for row in range(view.model().rowCount())]

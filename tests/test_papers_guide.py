@@ -31,7 +31,7 @@ def _entries():
 
 
 def _numbers(words, kind, prefix=""):
-    """Give the numbers in "eqs. 3 to 9" or "Figures 15 and 16", of those that begin with a prefix."""
+    """Return the numbers in "eqs. 3 to 9" or "Figures 15 and 16", of those that begin with a prefix."""
     results = set()
     number = re.escape(prefix) + r"(\d+)(?:\([a-d]\))?"
     for listed in re.findall(rf"\b(?:{kind})s?\.? ((?:{number}(?:, | and | to )?)+)", words):

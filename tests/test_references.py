@@ -41,7 +41,7 @@ def docstrings():
 
 
 def listed(text):
-    """Give what stands behind every ".. [key]" of a docstring, in one line."""
+    """Return what stands behind every ".. [key]" of a docstring, in one line."""
     parts = re.split(rf"^\.\. {KEY} ", text, flags=re.MULTILINE)
     for key, words in zip(parts[1::2], parts[2::2], strict=True):
         yield key, " ".join(words.split("\n\n")[0].split())

@@ -48,7 +48,7 @@ def test_value_alone_has_the_digits_of_its_interval():
         (11100, "3 h 5 min"),
     ],
 )
-def test_durations_are_said_as_people_say_them(seconds, words):
+def test_durations_are_stated_as_people_say_them(seconds, words):
     assert duration(seconds) == words
 
 
@@ -58,7 +58,7 @@ def test_counts_have_their_noun():
     assert count(2, "entry", "entries") == "2 entries"
 
 
-def test_what_is_left_is_told_to_the_second():
+def test_what_is_left_is_reported_to_the_second():
     text = [time_left(seconds) for seconds in (None, 0.2, 0.94, 20.4, 67)]
     assert text == ["", "1 s left", "1 s left", "20 s left", "1 min 7 s left"]
 

@@ -58,7 +58,7 @@ class Inputs(Generic[Given]):
     given: Mapping[str, Given]  # by name: without the annotations of excluded annotators
     decision: int = 0  # the last decision that is taken into account
     imported: int = 0  # the last import
-    excluded: tuple[str, ...] = ()  # annotators that are left out
+    excluded: tuple[str, ...] = ()  # excluded annotators
     # by name: the main name of each name that was joined with others
     aliases: Mapping[str, str] = field(default_factory=dict)
     programs: tuple[str, ...] = ()  # annotators that are programs

@@ -8,7 +8,7 @@ from tests.app.driving import idle, press
 
 
 def is_whole(widget):
-    """Whether nothing of a widget is cut off."""
+    """Return whether nothing of a widget is cut off."""
     return widget.visibleRegion().boundingRect() == widget.rect()
 
 

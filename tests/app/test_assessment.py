@@ -129,7 +129,7 @@ def made(per_item, classes=0, kind="labels"):
     )
 
 
-def test_every_kind_has_crowds_and_numbers_that_can_be_said():
+def test_every_kind_has_crowds_and_numbers_that_can_be_stated():
     crowds = comparable_crowds()
     assert {crowd.kind for crowd in crowds} == {"clicks", "masks", "labels", "labels, ibcc", "pairs"}
     for crowd in crowds:
@@ -170,7 +170,7 @@ CASES = 6
 
 @pytest.fixture(scope="module")
 def crowded(tmp_path_factory):
-    """Give a study of six images that four raters outlined."""
+    """Return a study of six images that four raters outlined."""
     path = tmp_path_factory.mktemp("trust") / "crowd.rscope"
     with Study.create(path) as study:
         for seed in range(CASES):

@@ -27,7 +27,7 @@ def document(qapp):
 
 @pytest.fixture
 def opened(document, qtbot, tmp_path):
-    """Give what opens a study of a name, and waits for it."""
+    """Return what opens a study of a name, and waits for it."""
 
     def opened(name):
         path = tmp_path / name
@@ -42,7 +42,7 @@ def opened(document, qtbot, tmp_path):
 
 @pytest.fixture
 def held(document):
-    """Give what keeps the study's thread at work until it is let go, and does not hear of cancelling."""
+    """Return what keeps the study's thread at work until it is let go, and does not hear of cancelling."""
     release = threading.Event()
 
     def held():

@@ -55,7 +55,7 @@ def test_a_preview_counts_what_a_table_holds_and_names_its_columns(votes):
     assert preview.names["class"] == {"Cat": 2, "cat": 3, "dog": 1}
 
 
-def test_spellings_of_a_class_are_joined_if_asked_for(votes):
+def test_spellings_of_a_class_are_joined_if_requested(votes):
     readings = read_files([votes])
     preview = preview_readings(readings)
     assert preview.suggested.class_ == {"Cat": "cat"}

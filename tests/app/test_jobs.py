@@ -35,7 +35,7 @@ def test_the_answer_arrives_in_the_gui_thread(jobs, qtbot):
     assert threads == [threading.main_thread()]
 
 
-def test_progress_is_told_in_words_and_never_falls(jobs, qtbot):
+def test_progress_is_reported_in_words_and_never_falls(jobs, qtbot):
     def work(watch):
         for fraction in (0.1, 0.5, 0.3, 0.9):
             watch(fraction, f"at {fraction}")

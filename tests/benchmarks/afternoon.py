@@ -43,7 +43,7 @@ from .window_driving import (
     measure_cancelling,
     measure_fusing_again,
     memory,
-    tell,
+    print_line,
 )
 
 IMAGES, DECISIONS = 300, 5_000
@@ -62,7 +62,7 @@ SETTLED = "accept, reject, skip, and on to the next"
 TABLE = "clicks.csv"
 
 QUIET = 0.01
-"""Seconds without anything under way between two acts of the hand."""
+"""Seconds without anything under way between two interactions."""
 
 WHEN_SHOWN = """
 import os, time
@@ -128,19 +128,19 @@ def start_program(folder: Path, rounds: int = 5) -> None:
         start = time.time()
         done = subprocess.run(call, capture_output=True, text=True, check=True, env=where)
         took.append(1000 * (float(done.stdout) - start))
-    tell("window on screen after start", np.median(took), max(took), 1500, 0.0)
+    print_line("window on screen after start", np.median(took), max(took), 1500, 0.0)
 
 
 @dataclass
 class Series:
-    """What one interaction took, each time: until it was painted, own time, silence."""
+    """Times of one interaction: until it was painted, own time, silence."""
 
     limit: float | None
     taken: list[tuple[float, float, float]] = field(default_factory=list)
 
 
 class Afternoon:
-    """What is done with the hand, and how long the window takes for it."""
+    """An afternoon of interactions, and how long the window takes for each."""
 
     def __init__(self, driven: Driven) -> None:
         self.driven = driven
@@ -148,7 +148,7 @@ class Afternoon:
         self.path = Path()
         self._rng = np.random.default_rng(5)
         self._seen: set[int] = set()
-        self._told = 0
+        self._reported = 0
         self._notches = cycle((120, 120, 120, -120, -120, -120))
 
     @property
@@ -172,11 +172,11 @@ class Afternoon:
         self, name: str, limit: float | None, act: Callable[[], object],
         done: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
-        """Do something and keep what it took."""
+        """Run an act and record its times."""
         self.note(name, limit, self.driven.time(act, done, QUIET))
 
     def note(self, name: str, limit: float | None, times: tuple[float, float, float]) -> None:
-        """Keep what an interaction took."""
+        """Record the times of an interaction."""
         self.series.setdefault(name, Series(limit)).taken.append(times)
 
     def table(self) -> None:
@@ -184,15 +184,15 @@ class Afternoon:
         heading()
         for name, series in sorted(self.series.items(), key=lambda entry: entry[1].limit is None):
             took, own, silences = np.transpose(series.taken)
-            tell(f"{name} ({len(took):,})", np.median(took), np.percentile(took, 95), series.limit,
+            print_line(f"{name} ({len(took):,})", np.median(took), np.percentile(took, 95), series.limit,
                  max(silences), np.percentile(own, 95))  # fmt: skip
 
     def disputed(self) -> list[Spot]:
-        """List what is disputed on the image on screen."""
+        """List the disputed spots of the image on screen."""
         return [spot for spot in self.review.spots if spot.state == "disputed"]
 
     def nothing_left(self) -> bool:
-        """Whether no spot of the study is disputed any more."""
+        """Return whether no spot of the study is disputed any more."""
         return not self.work.review_queue.disputed
 
     # The study
@@ -212,7 +212,7 @@ class Afternoon:
             driven.wait(lambda: self.image is not None)
 
     def size(self) -> float:
-        """Give the study's size with what is not yet in its file itself, MB."""
+        """Return the study's size with what is not yet in its file itself, MB."""
         return sum(path.stat().st_size for path in self.path.parent.glob(f"{self.path.name}*")) / 1e6
 
     def open_again(self) -> None:
@@ -308,8 +308,8 @@ class Afternoon:
 
     def _look_at_memory(self) -> None:
         thousands = self.driven.decisions // 1_000
-        if thousands > self._told:
-            self._told = thousands
+        if thousands > self._reported:
+            self._reported = thousands
             took = [series[0] for series in self.series[SETTLED].taken[-500:]]
             print(f"    {1_000 * thousands:,} decisions: memory {memory():.0f} MB, of the last 500 "
                   f"{np.median(took):.1f} ms, 95 % {np.percentile(took, 95):.1f}, "
@@ -347,7 +347,7 @@ class Afternoon:
         QApplication.sendEvent(self.work.canvas, event)
 
     def many_at_once(self) -> None:
-        """Settle some disputed spots in the grid by one decision, and take that back."""
+        """Settle some disputed spots in the grid by one decision, and undo it."""
         grid, key = self.work.grid, self.driven.key
         if len(self.disputed()) < 6:
             return
@@ -374,7 +374,7 @@ class Afternoon:
         self.driven.wait(self.driven.window.isActiveWindow)
 
     def leave_out(self) -> None:
-        """Leave an annotator out of what is fused from now on."""
+        """Exclude an annotator from later fusions."""
         document = self.driven.window.document
         out = Decision(verb="exclude", annotators=document.contents.annotators[:1], reason="a test account")
         act = self.driven.deciding(partial(document.record, out))

@@ -1,4 +1,4 @@
-"""How fast OEM is, beside scikit-learn's Gaussian mixture swept over the number of components.
+"""Speed of OEM, beside scikit-learn's Gaussian mixture swept over the number of components.
 
 Usage: OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.clicks_speed [full]
 

@@ -1,4 +1,4 @@
-"""How long the clicks workspace takes to answer, beside the limits set for each interaction.
+"""Response times of the clicks workspace, beside the limits set for each interaction.
 
 Usage: python -m tests.benchmarks.clicks_window_speed [IMAGES]
 
@@ -108,7 +108,7 @@ def settle_many(driven: Driven) -> None:
 
 
 def turning(driven: Driven) -> tuple[Callable[[], None], Callable[[], bool]]:
-    """Give the act of going from the first image to the second or back, and whether that is shown."""
+    """Return the act of going from the first image to the second or back, and whether that is shown."""
     work = driven.work
     shown = work.reviewing.session.scene.image.id
 

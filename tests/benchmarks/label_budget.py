@@ -21,7 +21,7 @@ from raterscope.algorithms.labels.active_learning import Terms, _assign, expecte
 from raterscope.algorithms.labels.data import OPEN, LabelFusion, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.vote_budget import extrapolate_gain, has_enough, replay_limits, vote_ranks
-from raterscope.app.papers.experiments import labelled
+from raterscope.app.papers.experiments import read_labels_of
 
 BEGIN, ROUNDS = 2, 5
 CROWDS = ("dog", "rte", "sp_amt", "cf_amt", "bluebirds", "web", "duchenne")
@@ -118,7 +118,7 @@ def simulated(seed: int, tasks: int = 400, annotators: int = 60) -> tuple[Labels
 def table_of_stopping(root: Path, crowds: list[str]) -> None:
     print("crowd, limit: tasks stopped, votes used, error by posteriors / measured (95 %)")
     for name in crowds:
-        labels, truth = labelled(root, name)
+        labels, truth = read_labels_of(root, name)
         for row in replay_limits(labels, truth, lambda own, watch: run(own, PLAN, watch), limits=(0.9, 0.95)):
             print(
                 f"{name:10s} {row.limit:.2f}: {row.stopped / row.tasks:.2f} {row.used / row.votes:.2f} "
@@ -131,7 +131,7 @@ def table_of_gains(root: Path, crowds: list[str]) -> None:
     """Cut crowds down to a few votes per task, predict the gain of more, and measure it with these."""
     held = []
     for name in crowds:
-        labels, truth = labelled(root, name)
+        labels, truth = read_labels_of(root, name)
         known, number = truth != OPEN, labels.votes_of_tasks()
         most = int(np.median(number[known]))
         for seed, votes in ((seed, votes) for seed in range(2) for votes in (3, 5, 10, 19)):
@@ -165,7 +165,7 @@ def main() -> None:
         for rule, choose in RULES.items():
             runs = []
             for seed in range(3):
-                labels, truth = simulated(seed) if name == "simulated" else labelled(root, name)
+                labels, truth = simulated(seed) if name == "simulated" else read_labels_of(root, name)
                 runs.append(replay(replace(labels, time=None), truth, choose, seed))
             mean = np.mean(runs, axis=0)
             course = "  ".join(f"{votes:.1f}: {accuracy:.3f}" for votes, accuracy, *_ in mean)

@@ -24,7 +24,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.tempering import choose_tempering
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.settings import Algorithm
-from raterscope.app.papers.experiments import labelled
+from raterscope.app.papers.experiments import read_labels_of
 from raterscope.app.papers.labels import matrices_of
 
 EXPECTED = {
@@ -45,8 +45,8 @@ DRIFTING = {
     ("jump_J2", True): ((0.6793, 0.3767), (0.9296, 0.1378)),
     ("static_J3", False): ((0.9845,), (0.9845,)),
 }
-"""By crowd, and whether a fifth of the truth is told: accuracy, and error of those who change, by independent
-implementations of the static and the dynamic model."""
+"""By crowd, and whether a fifth of the truth is given: accuracy, and error of those who change, by
+independent implementations of the static and the dynamic model."""
 
 IN_PART = ("ibcc", "dynibcc", "gibbs")
 """These are shown once more with the weight of a vote that predicts held-out votes best."""
@@ -86,7 +86,7 @@ def line(
 
 def table_of_crowds(root: Path, fusers: dict[str, Algorithm]) -> None:
     for name, expected in EXPECTED.items():
-        labels, truth = labelled(root, name)
+        labels, truth = read_labels_of(root, name)
         print(
             f"\n{name}: {len(labels):,} votes, {len(labels.tasks):,} tasks, {len(labels.annotators)}"
             f" annotators, {len(labels.classes)} classes, {np.count_nonzero(truth != OPEN):,} truths"
@@ -133,7 +133,7 @@ def table_of_drift(root: Path, fusers: dict[str, Algorithm]) -> None:
             labels = replace(labels, known=known.astype(np.int16))
         ranges = [np.ptp(rates[annotator == k], axis=0).max() for k in range(len(labels.annotators))]
         changing = np.array(ranges) > CHANGE
-        values = ", a fifth of the truth told" if text else ""
+        values = ", a fifth of the truth given" if text else ""
         print(f"\n{name}{values}: accuracy, AUC, Brier score, error of matrices")
         judged = np.where(labels.known == OPEN, truth, OPEN) if labels.known is not None else truth
         for key, fuser in fusers.items():

@@ -1,4 +1,4 @@
-"""How fast labels are fused, beside crowd-kit's Dawid-Skene in the same run, and in how much memory.
+"""Speed of labels fused, beside crowd-kit's Dawid-Skene in the same run, and in how much memory.
 
 Usage: OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.labels_speed [full]
 

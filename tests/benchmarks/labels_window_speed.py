@@ -1,4 +1,4 @@
-"""How long the labels workspace takes to answer on large crowds, beside the limits set for each interaction.
+"""Response times of the labels workspace on large crowds, beside the limits set for each interaction.
 
 Usage: python -m tests.benchmarks.labels_window_speed [small|large ...] [--keep FOLDER]
 
@@ -180,7 +180,7 @@ class Session:
         driven.measure("drift, a frame of play", 33, work.drift._on_frame)
 
     def wall(self) -> None:
-        """Scroll the wall of annotators, sort it, look for one by name, hide names."""
+        """Scroll the wall of annotators, sort it, search one by name, hide names."""
         driven, work = self.driven, self.driven.work
         wall = work.wall
         driven.scroll("the wall scrolled, a frame", wall.tiles)
@@ -222,7 +222,7 @@ class Session:
         driven.scroll("the queue scrolled, a frame", queue.view)
 
     def look_around(self) -> None:
-        """Look where what is shown is worked out first."""
+        """Open views that are computed when first shown."""
         driven, work = self.driven, self.driven.work
         with driven.once("who is like whom, drawn"):
             work.middle_tabs.setCurrentIndex(2)
@@ -235,7 +235,7 @@ class Session:
         driven.settle()
 
     def leave_out(self) -> None:
-        """See what would change without an annotator, leave it out, take it in again."""
+        """Preview an exclusion, exclude an annotator, restore them."""
         driven, work, document = self.driven, self.driven.work, self.driven.window.document
         work.wall.measure.setCurrentText("by accuracy")
         work.wall.direction.click()

@@ -1,8 +1,8 @@
-"""How long a large image takes to be made ready and to answer, and how much memory, beside the limits.
+"""Preparation and response times of a large image, and memory, beside the limits.
 
 Usage: RATERSCOPE_DATA=FOLDER python -m tests.benchmarks.large_image_speed [side] [png | jpg | tif]
 
-The image is a mosaic of real smears (iml_malaria), 20,000 x 20,000 unless told otherwise.
+The image is a mosaic of real smears (iml_malaria), 20,000 x 20,000 by default.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.canvas.viewport import ClickMarks
 
 SIZE = 1144, 644
-"""What the window of 1440 x 900 has for its middle when the panel at the right is folded."""
+"""Size of the middle of a window of 1440 x 900 when the panel at the right is folded."""
 
 FRAME = 16
 CLICKS = 1_000_000
@@ -40,14 +40,14 @@ SIDE = 20_000
 
 
 class Memory:
-    """The most that this process has taken since it was asked last, in MB."""
+    """The most that this process has taken since it was reset last, in MB."""
 
     def __init__(self) -> None:
         self._most = 0
         threading.Thread(target=self._watch, daemon=True).start()
 
     def most(self) -> int:
-        """Give the high water and begin anew."""
+        """Return the peak since the last call, and reset it."""
         most, self._most = max(self._most, _resident()), 0
         return most
 
@@ -90,7 +90,7 @@ def mosaic(side: int, path: Path) -> None:
 
 
 def report(application: QApplication, kind: str, act: Callable[[int], object], rounds: int = ROUNDS) -> None:
-    """Act again and again, as fast as a screen would ask for frames, and print what a frame takes."""
+    """Repeat an act at the rate of a screen, and print the time of a frame."""
     took = []
     for step in range(rounds):
         start = time.perf_counter()
@@ -152,7 +152,7 @@ def walk(application: QApplication, canvas: ImageCanvas, words: str) -> None:
 
 
 def first_sight(application: QApplication, canvas: ImageCanvas, reader: PyramidReader) -> None:
-    """Measure how soon a fresh part is sharp."""
+    """Measure how soon a new part of the image is sharp."""
     took = []
     rng = np.random.default_rng(2)
     side = reader.levels[0][0]

@@ -1,4 +1,4 @@
-"""How fast masks are fused, beside SimpleITK's STAPLE in the same run, and in how much memory.
+"""Speed of masks fused, beside SimpleITK's STAPLE in the same run, and in how much memory.
 
 Usage: OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.masks_speed [full]
 

@@ -1,4 +1,4 @@
-"""How long the masks workspace takes to answer on a large case, beside the limits set for each interaction.
+"""Response times of the masks workspace on a large case, beside the limits set for each interaction.
 
 Usage: python -m tests.benchmarks.masks_window_speed [SLICES ROWS]
 
@@ -92,7 +92,7 @@ def measure(driven: Driven, slices: int, rows: int) -> None:
         review.accept()
 
     def afterwards(act: Callable[[], object]) -> Callable[[], None]:
-        """Give an act that is waited for, to be back where the next round begins."""
+        """Return an act that is waited for, to be back where the next round begins."""
 
         def call() -> None:
             driven.deciding(act)()

@@ -1,4 +1,4 @@
-"""What every benchmark of an algorithm measures beside its time: its longest silence, its memory."""
+"""Longest time between progress reports, and memory, for the benchmarks of algorithms."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ class Watcher:
 
 
 def most_memory() -> float:
-    """Give the most memory that this process has held, in MB."""
+    """Return the most memory that this process has held, in MB."""
     status = Path("/proc/self/status").read_text()  # what getrusage tells begins with the parent's
     return int(status.split("VmHWM:")[1].split()[0]) / 2**10

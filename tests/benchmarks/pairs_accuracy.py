@@ -1,4 +1,4 @@
-"""Who is found biased in the position bias paper's simulated study, and in real crowds, beside known figures.
+"""Accuracy of flagged annotators in the position bias paper's simulated study and real crowds.
 
 Usage: [RATERSCOPE_DATA=FOLDER] python -m tests.benchmarks.pairs_accuracy [RUNS]
 
@@ -34,13 +34,13 @@ STUDY = {
 of knockoff, knockoff+, and knockoff+ with local noise."""
 
 REAL = {"worldcollege": (26, 26), "lf_quality": (20, 18), "music_sigir2010": (0, 8)}
-"""How many an independent implementation flags by share, and by the t test."""
+"""Numbers that an independent implementation flags by share, and by the t test."""
 
 METHODS = ("knockoff", "knockoff+", "local", "share", "t test")
 
 
 def found(fusion: PairFusion, local: PairFusion) -> dict[str, np.ndarray]:
-    """Tell who is flagged, by each of `METHODS`."""
+    """Return who is flagged by each of `METHODS`."""
     item = fusion.statistic[:1]
     return {
         "knockoff": item[0] >= sort_draws(item).cuts(RATE, plus=False)[0],
@@ -52,7 +52,7 @@ def found(fusion: PairFusion, local: PairFusion) -> dict[str, np.ndarray]:
 
 
 def study(p1: float, p2: float, runs: int) -> dict[str, np.ndarray]:
-    """Give false discovery rate, true discoveries and runs that flag anybody, of each of `METHODS`."""
+    """Return false discovery rate, true discoveries and share of runs with flags, of each of `METHODS`."""
     figures: dict[str, list[tuple[float, ...]]] = {name: [] for name in METHODS}
     for run in range(runs):
         crowd = study_crowd(p1, p2, run)

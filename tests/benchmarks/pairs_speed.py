@@ -1,4 +1,4 @@
-"""How fast biased annotators are found, beside knockpy and crowd-kit in the same run, and in how much memory.
+"""Speed of finding biased annotators, beside knockpy and crowd-kit in the same run, and in how much memory.
 
 Usage: OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.pairs_speed [full]
 
@@ -7,8 +7,8 @@ is of a process of its own; the best of three. "One draw" is a fit with a single
 the default, whose draws are followed in threads, one for each processor to four. knockpy gets what it needs,
 the columns with the items projected out, which has a row a comparison; it makes fixed-X knockoffs of maximum
 entropy and follows the LASSO path by LARS, once. crowd-kit's noisy Bradley-Terry learns skills and biases of
-annotators, without any control of who is called biased. Both leave out the largest crowds unless "full" is
-said: one is stopped by the memory, the other does not end.
+annotators, without any control of who is called biased. Both skip the largest
+crowds without "full": one runs out of memory, the other does not end.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def fit(pairs: Pairs, draws: int) -> dict[str, float]:
 
 
 def from_file(pairs: Pairs) -> dict[str, float]:
-    """Read a table and fuse it, as a person waits for it."""
+    """Read a table and fuse it, as a user waits for it."""
     from raterscope.app.formats.pairs import read_pairs
 
     with tempfile.TemporaryDirectory() as folder:

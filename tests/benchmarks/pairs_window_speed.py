@@ -1,4 +1,4 @@
-"""How long the pairs workspace takes to answer on large crowds, beside the limits set for each interaction.
+"""Response times of the pairs workspace on large crowds, beside the limits set for each interaction.
 
 Usage: python -m tests.benchmarks.pairs_window_speed [small|large ...] [--keep FOLDER]
 
@@ -103,13 +103,13 @@ class Session:
                              ("the bars", work.bars.figure)):  # fmt: skip
             driven.measure(f"an annotator chosen in {name}", 100, partial(self._choose, figure, parts))
 
-        def told() -> bool:
+        def shown() -> bool:
             return work._evidence is not None
 
         driven.measure("the same until its evidence is gathered", 100,
-                       partial(self._choose, work.bars.figure, parts), told)  # fmt: skip
-        driven.measure("next annotator (Tab)", 100, lambda: driven.key(Qt.Key.Key_Tab), told)
-        driven.measure("next annotator (Down)", 100, lambda: driven.key(Qt.Key.Key_Down), told)
+                       partial(self._choose, work.bars.figure, parts), shown)  # fmt: skip
+        driven.measure("next annotator (Tab)", 100, lambda: driven.key(Qt.Key.Key_Tab), shown)
+        driven.measure("next annotator (Down)", 100, lambda: driven.key(Qt.Key.Key_Down), shown)
 
     def _choose(self, figure: object, parts: count[int]) -> None:
         figure.choose((0, next(parts) % 900))  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""How long the clicks workspace takes to open a study of many images, and to show a decision in its queue.
+"""Times of opening a study of many images, and of showing a decision in its queue.
 
 Usage: python -m tests.benchmarks.queue_window_speed [IMAGES] [--keep FOLDER]
 

@@ -130,21 +130,21 @@ def measure(command: Sequence[str], log: Path, environment: dict[str, str] | Non
 
 
 def median(figures: Sequence[Figures]) -> Figures:
-    """Give the median of each figure."""
+    """Return the median of each figure."""
     return Figures(
         *(statistics.median(getattr(run, name) for run in figures) for name in Figures.__match_args__)
     )
 
 
 def fuse_masks(*options: str) -> Words:
-    """Give the command that fuses a folder of masks."""
+    """Return the command that fuses a folder of masks."""
     return lambda inputs, output: [
         *RATERSCOPE, "fuse", "masks", *map(str, sorted(inputs.glob("*.nii.gz"))), *options, "-o", str(output)
     ]  # fmt: skip
 
 
 def fuse_clicks(*options: str) -> Words:
-    """Give the command that fuses a table of clicks."""
+    """Return the command that fuses a table of clicks."""
     return lambda inputs, output: [
         *RATERSCOPE, "fuse", "clicks", str(inputs / "clicks.csv"), "--extent", "1000", "800", *options,
         "-o", str(output),
@@ -152,21 +152,21 @@ def fuse_clicks(*options: str) -> Words:
 
 
 def fuse_table(kind: str, name: str, *options: str) -> Words:
-    """Give the command that fuses a table of labels or pairs."""
+    """Return the command that fuses a table of labels or pairs."""
     return lambda inputs, output: [
         *RATERSCOPE, "fuse", kind, str(inputs / name), *options, "-o", str(output)
     ]  # fmt: skip
 
 
 def import_folder(inputs: Path, output: Path) -> Sequence[str]:
-    """Give the command that imports a folder and the tables in it into a new study."""
+    """Return the command that imports a folder and the tables in it into a new study."""
     output.mkdir(exist_ok=True)
     tables = map(str, sorted(inputs.glob("*.csv")))
     return [*RATERSCOPE, "import", str(output / "study.rscope"), str(inputs), *tables]
 
 
 def run_study(algorithm: str) -> Words:
-    """Give the command that fuses a copy of a study."""
+    """Return the command that fuses a copy of a study."""
 
     def words(inputs: Path, output: Path) -> Sequence[str]:
         output.mkdir(exist_ok=True)
@@ -292,7 +292,7 @@ class Bench:
         return measure(command, self.folder / "log.txt", environment)
 
     def input_of(self, command: Command) -> Path:
-        """Give the folder of a row's input, made at the first use."""
+        """Return the folder of a row's input, made at the first use."""
         folder = self.folder / "".join(c if c.isalnum() else "-" for c in command.name)
         if not (folder / ".made").exists():
             shutil.rmtree(folder, ignore_errors=True)
@@ -373,7 +373,7 @@ class Bench:
         return [json.loads(line) for line in times.read_text().splitlines()]
 
     def growth(self, sizes: Sequence[int], command_of: Callable[[int], Command]) -> tuple[float, list[float]]:
-        """Give the exponent with which time grows, and the times."""
+        """Return the exponent with which time grows, and the times."""
         seconds = []
         for size in sizes:
             command = command_of(size)
@@ -395,7 +395,7 @@ def remove(*folders: Path) -> None:
 
 
 def peer_command(name: str, *folders: Path) -> list[str]:
-    """Give the command line of a program of `speed_peers`."""
+    """Return the command line of a program of `speed_peers`."""
     return [sys.executable, "-m", "tests.benchmarks.speed_peers", name, *map(str, folders)]
 
 

@@ -1,4 +1,4 @@
-"""How well it is foretold what more annotators change, and what asking and experience are worth.
+"""Accuracy of predicted changes by more annotators, and the gain of active learning and of experience.
 
 Real crowds are replayed as streams, their annotators in random order.
 
@@ -40,7 +40,7 @@ PLAN = FusionPlan()
 
 @dataclass(frozen=True)
 class Replay:
-    """An image after each annotator from the second on, and what was foretold, by annotators ahead."""
+    """An image after each annotator from the second on, and what was predicted, by annotators ahead."""
 
     image: RealImage
     fusions: list[Fusion]
@@ -73,7 +73,7 @@ def replayed(image: RealImage, seed: int, ahead: Sequence[int], online: bool) ->
 
 
 def table_of_changes(name: str, replays: Sequence[Replay]) -> None:
-    print(f"\n{name}: decisions that k more annotators change, foretold / happened, by annotators so far")
+    print(f"\n{name}: decisions that k more annotators change, predicted / happened, by annotators so far")
     bounds = (2, 4, 6, 9, 13, 18, 40)
     print("  k " + "".join(f"{f'{low}-{high - 1}':>16s}" for low, high in pairwise(bounds)))
     for more in AHEAD:
@@ -97,7 +97,7 @@ def table_of_reliability(name: str, replays: Sequence[Replay], more: int = 3) ->
             arrived.append(replay.other(step, more) > 0)
     table = calibration(np.array(chance), np.array(arrived))
     print(f"\n{name}: chance that any decision changes with {more} more, error {table.error:.3f}")
-    for title, values in (("foretold", table.posterior), ("happened", table.share), ("times", table.count)):
+    for title, values in (("predicted", table.posterior), ("happened", table.share), ("times", table.count)):
         print(
             f"{title:10s}"
             + "".join(f"{value:8.2f}" if title != "times" else f"{value:8d}" for value in values)
@@ -196,7 +196,7 @@ def table_of_accuracy(name: str, replays: Sequence[Replay]) -> None:
 
 
 def named(images: Sequence[RealImage]) -> list[RealImage]:
-    """Let those who marked nothing, whose names are not known, be others on every image."""
+    """Use other annotators on every image for those who marked nothing, whose names are not known."""
     results = []
     for number, image in enumerate(images):
         names = [
@@ -208,7 +208,7 @@ def named(images: Sequence[RealImage]) -> list[RealImage]:
 
 
 def others(images: Sequence[RealImage]) -> list[Experience]:
-    """Give what all images but one say."""
+    """Return the experience from all images but one."""
     fusions, names = [fuse(image.clicks) for image in images], [image.clicks.annotators for image in images]
     kept = [[j for j in range(len(images)) if j != i] for i in range(len(images))]
     return [
@@ -236,7 +236,7 @@ def table_of_experience(images: Sequence[RealImage], held: Sequence[Experience],
 
 
 def table_of_asking(images: Sequence[RealImage], held: Sequence[Experience]) -> None:
-    """Let three look, then those who come or those who are asked."""
+    """Compare annotators in order of arrival with chosen ones, after the first three."""
     steps = range(3, 16)
     pairs: dict[tuple[bool, int], list[tuple[RealImage, Fusion]]] = {
         (way, n): [] for way in (False, True) for n in steps

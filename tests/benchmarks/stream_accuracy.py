@@ -46,7 +46,7 @@ PLANS = {
 
 @dataclass
 class Row:
-    """What stream and batch came to at one number of annotators, image by image."""
+    """Results of stream and batch at one number of annotators, image by image."""
 
     stream: list[list[float]] = field(default_factory=list)
     batch: list[list[float]] = field(default_factory=list)

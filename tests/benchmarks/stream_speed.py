@@ -1,9 +1,9 @@
-"""How fast a stream takes up one more annotator, or one more click, beside fusing everything again.
+"""Time of one more annotator, or one more click, in a stream, beside fusing everything again.
 
 Usage: OPENBLAS_NUM_THREADS=1 [RATERSCOPE_DATA=FOLDER] python -m tests.benchmarks.stream_speed
 
-With RATERSCOPE_DATA also on real images, from 1,000 clicks on. Steps that find all clusters anew are told
-apart. Times are of the processor: others who use it make no difference.
+With RATERSCOPE_DATA also on real images, from 1,000 clicks on. Steps that find all clusters
+again are listed apart. Times are processor times, so that other users make no difference.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def with_one(clicks: Clicks) -> Clicks:
 
 
 def steps(clicks: Clicks, earlier: int, most: int) -> Iterator[tuple[str, float, float]]:
-    """Let annotators come from so many clicks on; give what each step was, its time and that of a batch."""
+    """Let annotators come from so many clicks on; return what each step was, its time and that of a batch."""
     first = int(np.searchsorted(np.cumsum(clicks.counts()), earlier)) + 1
     state = begin_stream(until(clicks, first))
     for number in range(first + 1, min(len(clicks.annotators), first + most) + 1):

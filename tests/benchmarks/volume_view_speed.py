@@ -1,4 +1,4 @@
-"""How long the views of a volume take to answer while seven outlines show, beside the limits set for each.
+"""Response times of the views of a volume while seven outlines show, beside the limits set for each.
 
 Usage: python -m tests.benchmarks.volume_view_speed
 """
@@ -23,7 +23,7 @@ from raterscope.widgets.volume.scene import HeatMap, Outline
 from raterscope.widgets.volume.volume_view import VolumeView
 
 SIZE = 1144, 644
-"""What the window of 1440 x 900 has for its middle when the panel at the right is folded."""
+"""Size of the middle of a window of 1440 x 900 when the panel at the right is folded."""
 
 ROUNDS = 60
 PAUSE = 0.012

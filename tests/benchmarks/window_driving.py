@@ -1,9 +1,9 @@
-"""The whole window driven as by a hand, and how long it takes to answer, as lines of a table.
+"""Response times of the whole window, driven by keys and slots, as lines of a table.
 
-A time is from the hand to when all that has changed is painted; beside it stands the longest time for which
-the event loop did not answer, whatever was at work, from the hand until nothing is under way any more. "Own"
-is the processor's time of the window's thread alone, which says more where others use the machine too. Each
-line is also appended as a JSON object to the file that the environment variable RATERSCOPE_TIMES names.
+A time is from the key until all that has changed is painted. "Silence" is the longest gap in which the event
+loop did not answer, until no work is running. "Own" is the processor time of the window's thread alone, which
+is comparable where others use the machine too. Each line is also appended as a JSON object to the file that
+the environment variable RATERSCOPE_TIMES names.
 
 Usage: python -m tests.benchmarks.window_driving STUDY
 
@@ -38,7 +38,7 @@ from raterscope.app.window.startup import load_workspaces, prioritise_window
 __all__ = [
     "ROUNDS", "Driven", "calls_of", "dark_application", "heading", "measure_cancelling",
     "measure_deciding_meanwhile", "measure_fusing", "measure_fusing_again", "measure_studies", "memory",
-    "tell",
+    "print_line",
 ]  # fmt: skip
 
 ROUNDS = 25
@@ -59,7 +59,7 @@ def dark_application() -> QApplication:
 
 
 def _studies(sizes: Sequence[str], make_study: Callable[[Path, str], None]) -> Iterator[tuple[str, Path]]:
-    """Give a study of each size that the command line asks for, all without words, to be used up.
+    """Return a study of each size that the command line asks for, all without words, to be used up.
 
     ``make_study(path, size)`` makes one; `--keep FOLDER` keeps them as made for the next time.
     """
@@ -79,7 +79,7 @@ def _studies(sizes: Sequence[str], make_study: Callable[[Path, str], None]) -> I
 
 
 def memory() -> float:
-    """Give the memory in use, in MB."""
+    """Return the memory in use, in MB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
@@ -89,7 +89,7 @@ def heading() -> None:
     print(f"{'':52s}{'median':>9s}{'95 %':>9s}{'own 95 %':>9s}{'limit':>7s}{'silence':>10s}", flush=True)
 
 
-def tell(
+def print_line(
     name: str, middle: float, high: float, limit: float | None, silence: float, own: float = np.nan
 ) -> None:
     """Print a line of the table, in milliseconds."""
@@ -105,7 +105,7 @@ def tell(
 
 @contextmanager
 def calls_of(owner: object, method: str) -> Iterator[list[float]]:
-    """Note when a method is called, for as long as this lasts; what it does it still does."""
+    """Record the times at which a method is called, within the context; the method still runs."""
     calls: list[float] = []
     plain = getattr(owner, method)
 
@@ -121,7 +121,7 @@ def calls_of(owner: object, method: str) -> Iterator[list[float]]:
 
 
 class Driven:
-    """The window, driven by keys and by what clicks do, with the heart that beats in its event loop."""
+    """The window, driven by keys and slots, with a timer that measures gaps in its event loop."""
 
     def __init__(self, application: QApplication) -> None:
         self.application = application
@@ -132,10 +132,10 @@ class Driven:
         self.longest = 0.0
         self._made = 0
         self._last = time.perf_counter()
-        self._heart = QTimer()
-        self._heart.setTimerType(Qt.TimerType.PreciseTimer)
-        self._heart.timeout.connect(self._beat)
-        self._heart.start(1)
+        self._timer = QTimer()
+        self._timer.setTimerType(Qt.TimerType.PreciseTimer)
+        self._timer.timeout.connect(self._beat)
+        self._timer.start(1)
 
     def _beat(self) -> None:
         now = time.perf_counter()
@@ -152,18 +152,18 @@ class Driven:
 
     @property
     def decisions(self) -> int:
-        """How many decisions the journal holds."""
+        """Number of decisions in the journal."""
         contents = self.window.document.contents
         return len(contents.decisions) if contents else 0
 
     @property
     def runs(self) -> int:
-        """How many runs the study holds."""
+        """Number of runs in the study."""
         contents = self.window.document.contents
         return len(contents.runs) if contents else 0
 
     def wait(self, until: Callable[[], bool], patience: float = 120.0) -> None:
-        """Answer events until something is so."""
+        """Process events until a condition holds."""
         deadline = time.perf_counter() + patience
         while not until():
             self.application.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
@@ -171,7 +171,7 @@ class Driven:
                 raise TimeoutError
 
     def settle(self, quiet: float = 0.05) -> None:
-        """Answer events until nothing has been under way for a while."""
+        """Process events until no work has been running for a while."""
         since = time.perf_counter()
 
         def settled() -> bool:
@@ -183,7 +183,7 @@ class Driven:
         self.wait(settled)
 
     def rest(self, seconds: float) -> None:
-        """Answer events for a while."""
+        """Process events for a while."""
         end = time.perf_counter() + seconds
         self.wait(lambda: time.perf_counter() > end)
 
@@ -195,7 +195,7 @@ class Driven:
         QTest.keyClick(widget, key)
 
     def deciding(self, act: Callable[[], object]) -> Callable[[], None]:
-        """Give an act that is `decided` as soon as one more decision, or undoing of one, is on disk."""
+        """Return an act that is `decided` as soon as one more decision, or undoing of one, is on disk."""
 
         def call() -> None:
             self._made = self.decisions
@@ -204,7 +204,7 @@ class Driven:
         return call
 
     def decided(self) -> bool:
-        """Say whether what was begun last as `deciding` is on disk."""
+        """Return whether what was begun last as `deciding` is on disk."""
         return self.decisions > self._made
 
     def measure(
@@ -219,7 +219,7 @@ class Driven:
             after()
         times, own, silences = zip(*measured, strict=True)
         high = np.percentile(times, 95)
-        tell(name, np.percentile(times, 50), high, limit, max(silences), np.percentile(own, 95))
+        print_line(name, np.percentile(times, 50), high, limit, max(silences), np.percentile(own, 95))
 
     def paint(self) -> None:
         """Paint what has changed; scenes of plots find out in the first round what they have to paint."""
@@ -230,7 +230,7 @@ class Driven:
         self, act: Callable[[], object], done: Callable[[], bool] = lambda: True,
         quiet: float = 0.05,
     ) -> tuple[float, float, float]:  # fmt: skip
-        """Give what an interaction takes from the hand to what is painted, own time, the longest silence."""
+        """Return milliseconds until an act is painted, of the window's thread, of the longest silence."""
         self.listen()
         start, worked = time.perf_counter(), time.thread_time()
         act()
@@ -254,7 +254,7 @@ class Driven:
         yield
         took = 1000 * (time.perf_counter() - start)
         self.settle()
-        tell(name, took, took, limit, 1000 * self.longest)
+        print_line(name, took, took, limit, 1000 * self.longest)
 
     def begin_fusing(self) -> None:
         """Press F5 and wait until the fusion is at work."""
@@ -282,7 +282,7 @@ def measure_studies(
     make_study: Callable[[Path, str], None],
     measure: Callable[[Driven, Path], None],
 ) -> None:
-    """Print a table for a study of each size that is asked for; see `_studies`."""
+    """Print a table for a study of each size that is requested; see `_studies`."""
     application = dark_application()
     for size, path in _studies(sizes, make_study):
         print(f"{size}: {path.stat().st_size / 1e6:.0f} MB; milliseconds, {ROUNDS} rounds")
@@ -295,7 +295,7 @@ def measure_studies(
 
 
 def measure_fusing(driven: Driven, times: int) -> None:
-    """Fuse many times and say what memory that takes."""
+    """Fuse many times and print the memory in use."""
     before, seconds = memory(), []
     driven.listen()
     for step in range(times):
@@ -304,12 +304,14 @@ def measure_fusing(driven: Driven, times: int) -> None:
         seconds.append(1000 * (time.perf_counter() - start))
         if step in (0, times // 2):
             print(f"    memory after fusion {step + 1}: {memory():.0f} MB")
-    tell("fused again until all is shown", np.median(seconds), max(seconds), None, 1000 * driven.longest)
+    print_line(
+        "fused again until all is shown", np.median(seconds), max(seconds), None, 1000 * driven.longest
+    )
     print(f"    memory before {times} fusions {before:.0f} MB, after them {memory():.0f} MB", flush=True)
 
 
 def measure_fusing_again(driven: Driven, times: int) -> None:
-    """Fuse again after somebody was left out: the first partial result, and all of it."""
+    """Fuse again after an annotator was excluded: the first partial result, and all of it."""
     work = driven.work
     drafts: list[float] = []
     note = lambda *_: drafts.append(time.perf_counter())  # noqa: E731
@@ -329,8 +331,10 @@ def measure_fusing_again(driven: Driven, times: int) -> None:
         full.append(1000 * (time.perf_counter() - start))
         silences.append(1000 * driven.longest)
     work.fusing.partial.disconnect(note)
-    tell("fused again without it, first partial result", np.median(first), max(first), 300, max(silences))
-    tell("the same until all is kept and shown", np.median(full), max(full), None, max(silences))
+    print_line(
+        "fused again without it, first partial result", np.median(first), max(first), 300, max(silences)
+    )
+    print_line("the same until all is kept and shown", np.median(full), max(full), None, max(silences))
 
 
 def measure_deciding_meanwhile(driven: Driven, decide: Callable[[], object]) -> None:
@@ -346,7 +350,7 @@ def measure_deciding_meanwhile(driven: Driven, decide: Callable[[], object]) -> 
         times.append(1000 * (time.perf_counter() - start))
         driven.rest(0.02)
     at_work = "" if driven.work.fusing.job is not None else " (it ended before)"
-    tell(f"decided while a fusion is at work{at_work}", np.median(times), np.percentile(times, 95), 50,
+    print_line(f"decided while a fusion is at work{at_work}", np.median(times), np.percentile(times, 95), 50,
          1000 * driven.longest)  # fmt: skip
     driven.work.fusing.cancel()
     driven.settle()
@@ -374,8 +378,8 @@ def measure_cancelling(driven: Driven) -> None:
         driven.settle()
         silences.append(1000 * driven.longest)
     if messages:
-        tell("Cancel acknowledged", np.median(messages), max(messages), 100, max(silences))
-        tell("Cancel, the thread at an end", np.median(stopped), max(stopped), 500, max(silences))
+        print_line("Cancel acknowledged", np.median(messages), max(messages), 100, max(silences))
+        print_line("Cancel, the thread at an end", np.median(stopped), max(stopped), 500, max(silences))
 
 
 def _measure_opening(path: Path) -> None:

@@ -36,7 +36,7 @@ ALL_CALLS = 1 << 60
 
 @dataclass(frozen=True)
 class Operation:
-    """Something long that can be cancelled.
+    """A long operation that can be cancelled.
 
     Attributes
     ----------
@@ -202,7 +202,7 @@ class Campaign:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the campaign; gives the exit status."""
+    """Run the campaign, and return the exit status."""
     options_parser = parser("cancel", __doc__)
     options_parser.add_argument("--operation", default="", help="only operations whose name has these words")
     options = options_parser.parse_args(arguments)

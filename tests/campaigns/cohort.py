@@ -75,7 +75,7 @@ class Campaign:
         self.done: dict[str, bytes] = {}
 
     def try_case(self, random: Random) -> list[str]:
-        """Kill something once there is progress; give what is wrong then."""
+        """Kill something once there is progress; describe what is wrong then."""
         while len(self.commands) < random.choice((1, 1, 2)):
             self.commands.append(_start(self.manifest, self.output))
         enough = len(self._records()) + random.randrange(3)
@@ -128,7 +128,7 @@ def _children(process: int) -> list[int]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the campaign; gives the exit status."""
+    """Run the campaign, and return the exit status."""
     options = parser("cohort", __doc__).parse_args(arguments)
     summary = Summary("Killed cohorts", options.seed)
     counts = summary.counts["cohort"]

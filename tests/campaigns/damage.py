@@ -160,7 +160,7 @@ _FAST = {"clicks": "kmeans + majority", "masks": "majority", "labels": "majority
 
 
 def _shown(path: Path) -> str:
-    """Open a study in the window; says what was no sentence."""
+    """Open a study in the window; return messages that are no sentence."""
     from PySide6.QtCore import QEventLoop
     from PySide6.QtWidgets import QApplication
 
@@ -200,7 +200,7 @@ def _shown(path: Path) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the campaign; gives the exit status."""
+    """Run the campaign, and return the exit status."""
     options_parser = parser("damage", __doc__)
     options_parser.add_argument("--kind", choices=sorted(KINDS), help="studies of this kind alone")
     options_parser.add_argument(

@@ -61,7 +61,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def damage(path: Path, random: Random, names: tuple[str, ...] = ()) -> str:
-    """Damage a closed study in one to three ways; says how."""
+    """Damage a closed study in one to three ways, and describe the damage."""
     done = []
     with _opened(path) as connection:
         for _ in range(random.choice((1, 1, 2, 3))):

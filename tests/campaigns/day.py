@@ -111,7 +111,7 @@ def _compared(path: Path, shown: int, runs: int) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the campaign; gives the exit status."""
+    """Run the campaign, and return the exit status."""
     options_parser = parser("day", __doc__, seconds=8 * 3600.0)
     options_parser.add_argument(
         "--decisions", type=int, default=5_000, help="how many (default: %(default)s)"

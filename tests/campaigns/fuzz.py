@@ -210,7 +210,7 @@ def _fuzz_reader(reader: str, options: Any, seconds: int, summary: Summary) -> N
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the campaign; gives the exit status."""
+    """Run the campaign, and return the exit status."""
     options_parser = parser("fuzz", __doc__, seconds=300)
     options_parser.add_argument(
         "--reader", action="append", choices=sorted(TARGETS), help="this one alone; repeatable"

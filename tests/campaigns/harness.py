@@ -41,7 +41,7 @@ LONGEST_SENTENCE = 700
 
 @dataclass(frozen=True)
 class Defect:
-    """Something that must not happen, and the case that repeats it."""
+    """A defect, and the case that repeats it."""
 
     row: str
     case: int
@@ -50,7 +50,7 @@ class Defect:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one case came to: the column that counts it, and a description where it is a defect."""
+    """Outcome of one case: the column that counts it, and a description of a defect."""
 
     row: str
     column: str
@@ -77,7 +77,7 @@ class Summary:
             self.fail(outcome.row, case, outcome.defect)
 
     def fail(self, row: str, case: int, words: str) -> None:
-        """Note a defect."""
+        """Record a defect."""
         self.counts[row]["defects"] += 1
         self.defects.append(Defect(row, case, words))
         print(f"DEFECT {row}, --seed {self.seed} --case {case}: {words}", file=sys.stderr, flush=True)
@@ -99,7 +99,7 @@ class Summary:
         return "\n".join([*lines, *self.notes])
 
     def end(self) -> int:
-        """Print the table and the defects; gives the exit status, 1 where there are defects."""
+        """Print the table and the defects, and return the exit status, 1 where there are defects."""
         print(self.table())
         kinds: dict[tuple[str, str], list[int]] = defaultdict(list)
         for item in self.defects:
@@ -128,7 +128,7 @@ def parser(module: str, description: str | None, seconds: float = 60.0) -> argpa
 
 
 def random_of(*names: object) -> Random:
-    """Give random numbers that follow from these names alone."""
+    """Return random numbers that follow from these names alone."""
     return Random("/".join(map(str, names)))
 
 
@@ -145,7 +145,7 @@ def cases(options: argparse.Namespace, deadline: float | None = None) -> Iterato
 
 
 def sentence_defect(text: str, names: Sequence[str] = ()) -> str:
-    """Say what is wrong with an error message; empty where it is one sentence that names one of the files."""
+    """Describe what is wrong with an error message; empty for one sentence that names one of the files."""
     if not text.strip() or not text.rstrip().endswith((".", "?", "!", "…")):
         return f"no sentence: {text!r}"
     if any(not letter.isprintable() for letter in text):
@@ -179,7 +179,7 @@ def error_outcome(row: str, error: BaseException, names: Sequence[str] = ()) -> 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one case may use.
+    """Limits of time and memory of one case.
 
     Attributes
     ----------

@@ -53,7 +53,7 @@ HEADER = ("annotator", "image", "x", "y")
 
 
 def report(*words: object) -> None:
-    """Tell the parent in one write that something is done."""
+    """Report a finished step to the parent process in one write."""
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
@@ -135,7 +135,7 @@ def words_of_view(view: View) -> list[str]:
 
 
 def study_rows(study: Study) -> int:
-    """Count the clicks on the image that the growing source tells of."""
+    """Count the clicks on the image of the growing source."""
     return sum(len(study.clicks(entry.id)) for entry in study.images() if entry.name == "watched")
 
 
@@ -155,7 +155,7 @@ class Campaign:
         self.imports = self.rows = 0
 
     def try_case(self, life: int) -> list[str]:
-        """Let a process live and die, and say what is wrong with what it leaves."""
+        """Let a process live and die, and describe what is wrong with what it leaves."""
         random = random_of("kill times", self._seed, life)
         reports = self._live_and_die(life, random.randint(0, MOST_DONE), random.uniform(0.0, LONGEST_AFTER))
         broken = [" ".join(words[1:]) for words in reports if words[0] == "broken"]
@@ -179,7 +179,7 @@ class Campaign:
         return wrong
 
     def _live_and_die(self, life: int, done: int, seconds: float) -> list[list[str]]:
-        """Fork, read some reports, kill some time later, and give all reports."""
+        """Fork, read some reports, kill some time later, and return all reports."""
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
@@ -271,7 +271,7 @@ class Campaign:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the campaign; gives the exit status."""
+    """Run the campaign, and return the exit status."""
     options = parser("kill", __doc__).parse_args(arguments)
     summary = Summary("Killed processes", options.seed)
     counts = summary.counts["study"]

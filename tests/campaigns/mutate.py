@@ -123,7 +123,7 @@ def _peak() -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the campaign; gives the exit status."""
+    """Run the campaign, and return the exit status."""
     options_parser = parser("mutate", __doc__, seconds=600)
     options_parser.add_argument(
         "--files", type=int, default=10_000, help="most files a reader (default: %(default)s)"

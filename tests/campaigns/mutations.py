@@ -55,7 +55,7 @@ def mutated(content: bytes, random: Random, other: bytes = b"") -> bytes:
 
 
 def _fitting(content: bytes) -> tuple[Callable[[bytes, Random, bytes], bytes], ...]:
-    """Choose changes that a file is open to: of text other ones than of binary data."""
+    """Choose changes for a file: text has other ones than binary data."""
     start = content[:200].lstrip()
     if start[:1] in (b"{", b"["):
         return (*_TEXT, _edit_json, _edit_json, _edit_json, _edit_json)

@@ -416,7 +416,7 @@ REAL: dict[str, tuple[str, ...]] = {
 
 
 def samples_of(reader: str, data: Path | None = None) -> list[Sample]:
-    """Give the samples of a reader, those of real data too where there is a folder of it."""
+    """Return the samples of a reader, those of real data too where there is a folder of it."""
     with TemporaryDirectory() as name:
         created = READERS[reader](Path(name))
     for pattern in REAL.get(reader, ()) if data is not None else ():

@@ -1,4 +1,4 @@
-"""Small studies of every kind of annotation, fused and decided upon, for the campaigns to harm."""
+"""Small studies of every kind of annotation, fused and with decisions, for the campaigns."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _fuse_pairs(study: Study, algorithm: str, watch: Watch) -> int:
 
 @dataclass(frozen=True)
 class StudyKind:
-    """How a study of one kind of annotation is made and fused.
+    """Functions that make and fuse a study of one kind of annotation.
 
     Attributes
     ----------

@@ -77,7 +77,7 @@ def test_damaged_studies(capsys) -> None:
 
 
 def ended_well(name: str, *arguments: str) -> str:
-    """Run a campaign in a process of its own, and give what it printed."""
+    """Run a campaign in a process of its own, and return what it printed."""
     command = [sys.executable, "-m", f"tests.campaigns.{name}", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -166,7 +166,7 @@ def _compared(row: str, study: Study, snapshot: Snapshot, least: int) -> Outcome
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the campaign; gives the exit status."""
+    """Run the campaign, and return the exit status."""
     options = parser("torn", __doc__).parse_args(arguments)
     summary = Summary("Torn files", options.seed)
     with TemporaryDirectory() as name:

@@ -1,4 +1,4 @@
-"""Two processes work on one study at a time: one has it, the other is told so, and nothing is lost.
+"""Two processes work on one study at a time: one opens it, the other gets a message, and nothing is lost.
 
 Usage: python -m tests.campaigns.two [--seed N] [--seconds N] [--cases N]
 
@@ -71,7 +71,7 @@ def _report(*words: str) -> None:
 
 
 def _run_both(folder: Path, seed: int, case: int) -> tuple[list[str], list[str]]:
-    """Fork both processes and give what they report, and what ended them."""
+    """Fork both processes and return what they report, and what ended them."""
     reading, writing = os.pipe()
     children = []
     for worker in range(2):
@@ -93,7 +93,7 @@ def _run_both(folder: Path, seed: int, case: int) -> tuple[list[str], list[str]]
 
 
 def try_case(folder: Path, seed: int, case: int, summary: Summary) -> list[str]:
-    """Let two processes loose on a study, and say what is wrong afterwards."""
+    """Let two processes loose on a study, and describe what is wrong afterwards."""
     for worker in range(2):
         rows = [(f"w{at % 3}", f"image {worker}", at, 2 * at) for at in range(CLICKS)]
         write(folder / f"{worker}.csv", ("annotator", "image", "x", "y"), rows)
@@ -151,7 +151,7 @@ def _warm_up(folder: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the campaign; gives the exit status."""
+    """Run the campaign, and return the exit status."""
     options = parser("two", __doc__).parse_args(arguments)
     summary = Summary("Two processes on one study", options.seed)
     with TemporaryDirectory() as name:

@@ -12,7 +12,7 @@ STEP = 4
 
 
 def centre(figure, part, top=0) -> QPoint:
-    """Give the middle of a part below `top`, as the figure itself tells where that is."""
+    """Return the middle of a part below `top`, as the figure itself tells where that is."""
     results = [
         (x, y)
         for x in range(0, figure.width(), STEP)
@@ -31,6 +31,6 @@ def click_on_value(qtbot, figure, x: float, y: float) -> None:
 
 
 def ringed(figure) -> list[tuple[float, float]]:
-    """Give the values of the points of a chart that are ringed."""
+    """Return the values of the points of a chart that are ringed."""
     marks = figure.chart.marks
     return [(float(marks[mark].across[at]), float(marks[mark].up[at])) for mark, at in figure.rings]

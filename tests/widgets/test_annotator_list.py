@@ -95,7 +95,7 @@ def test_a_hundred_thousand_annotators_need_no_line_each(queue, qtbot):
     assert queue.selections == [77_776]
 
 
-def test_the_filter_is_asked_for_with_its_words_and_its_choice(queue, qtbot):
+def test_the_filter_is_requested_with_its_words_and_its_choice(queue, qtbot):
     queue.set_view(view())
     requests = []
     queue.filter_changed.connect(lambda *arguments: requests.append(arguments))

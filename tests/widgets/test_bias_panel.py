@@ -66,7 +66,7 @@ def test_the_bias_is_reported_with_its_interval_its_side_and_no_more_digits_than
     assert {"0.02", "bias (either side)"} <= {*visible_labels(panel)}
 
 
-def test_what_speaks_for_it_is_said_line_by_line(panel):
+def test_what_speaks_for_it_is_stated_line_by_line(panel):
     panel.show_annotator(view(ties=4))
     words = visible_labels(panel)
     facts = dict(pairwise(words))
@@ -79,7 +79,7 @@ def test_what_speaks_for_it_is_said_line_by_line(panel):
     assert "Clicks <b>right</b> when in doubt." in words
 
 
-def test_what_is_not_known_is_not_said(panel):
+def test_what_is_not_known_is_not_stated(panel):
     panel.show_annotator(BiasView("81", 2, 1, untested="Not tested: 3 comparisons are too few."))
     words = visible_labels(panel)
     assert {"not tested", "–", "bias unknown", "2 / 1", "Not tested: 3 comparisons are too few."} <= {*words}
@@ -103,7 +103,7 @@ def test_the_number_has_the_colour_of_how_the_annotator_stands(panel, more, stat
     assert number.property("role") == tone
 
 
-def test_the_keys_ask_and_do_nothing_while_nobody_is_shown(panel, qtbot):
+def test_the_keys_do_nothing_while_no_annotator_is_shown(panel, qtbot):
     requests = []
     for button, request in (("flag", panel.flag_requested), ("clear", panel.clear_requested),
                             ("skip", panel.skip_requested)):  # fmt: skip
@@ -120,7 +120,7 @@ def test_the_keys_ask_and_do_nothing_while_nobody_is_shown(panel, qtbot):
     assert "ANNOTATOR" in visible_labels(panel)
 
 
-def test_a_window_of_answers_is_pointed_at_said_and_chosen(panel, qtbot):
+def test_a_window_of_answers_is_pointed_at_stated_and_chosen(panel, qtbot):
     panel.show_annotator(view())
     panel.over_time.show_course(course())
     figure, chosen = panel.over_time.figure, []

@@ -115,7 +115,7 @@ def test_what_is_pointed_at_is_described(flow):
     assert flow.figure.accessibleDescription() == words((0, 1, 0))
 
 
-def test_prototypes_are_said_and_drawn_where_there_is_room(flow):
+def test_prototypes_are_stated_and_drawn_where_there_is_room(flow):
     plain = flow.grab().toImage()
     rates = (np.tile([[0.9, 0.1], [0.25, 0.75]], (2, 1, 1)), np.tile([[0.5, 0.5], [0.2, 0.8]], (3, 1, 1)))
     flow.show_flow(view(prototypes=rates, classes=("no", "yes"), outputs=("0", "1")))
@@ -149,7 +149,7 @@ def test_a_community_that_is_set_off_dims_the_others(flow):
     assert flow.grab().toImage() == all_alike
 
 
-def test_what_happens_is_told_below_many_events_in_short(flow):
+def test_what_happens_is_reported_below_many_events_in_short(flow):
     assert flow.summary == "At 100 %: 3 new begins."
     count = tuple(FlowEvent(1, NEW, f"Event {number}.") for number in range(6))
     flow.show_flow(view(events=count))

@@ -94,7 +94,7 @@ def test_a_community_is_set_off(bars):
     assert bars.heard == []
 
 
-def test_of_whom_nothing_is_known_has_no_bar(bars):
+def test_an_annotator_without_votes_has_no_bar(bars):
     bars.show_participation(np.array([[np.nan] * 3, SHARES[0]]), ("ann", "ben"), COMMUNITIES)
     assert bars.figure.words((0, 0)).startswith("ben: 70 %")
     bars.show_participation(np.full((2, 3), np.nan), ("ann", "ben"), COMMUNITIES)

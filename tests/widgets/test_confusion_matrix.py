@@ -63,7 +63,7 @@ def test_a_cell_says_its_rate_interval_votes_and_the_crowds_with_the_digits_it_d
     )
 
 
-def test_a_class_that_nobody_knows_of_is_said_to_be_so(matrix):
+def test_an_unknown_class_is_reported(matrix):
     unknown = np.array([[0.9, 0.1], [np.nan, np.nan]])
     matrix.show_matrix(view(**{**SPOT, "mean": unknown, "low": unknown, "high": unknown}))
     assert "not known" in matrix.figure.words((1, 0))
@@ -151,7 +151,7 @@ def test_names_of_strangers_are_cut_and_shown_as_they_are(matrix):
     assert matrix.figure.words((1, 0)).startswith("true <i>, answer")
 
 
-def test_nobody_chosen_says_what_to_do(matrix):
+def test_no_annotator_chosen_says_what_to_do(matrix):
     matrix.show_matrix(view())
     matrix.clear()
     assert not matrix.filled

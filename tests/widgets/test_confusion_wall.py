@@ -158,7 +158,7 @@ def test_an_annotator_is_described(wall, qtbot):
     )
 
 
-def test_blind_nobody_is_named_nor_found_by_name(wall, qtbot):
+def test_blind_no_annotator_is_named_nor_found_by_name(wall, qtbot):
     wall.set_blind(True)
     press(qtbot, wall, Qt.Key.Key_Home)
     assert wall.tiles.accessibleDescription().startswith("annotator 140, ")
@@ -249,7 +249,7 @@ def test_matrices_of_any_shape_and_what_is_not_known_are_painted(wall, shape):
     assert wall.tiles.words(0) == "user000, accuracy 0.20, 5,000 votes"
 
 
-def test_nobody_on_the_wall_says_what_belongs_there(wall):
+def test_no_annotator_on_the_wall_says_what_belongs_there(wall):
     for nobody in (None, wall_of(0)):
         wall.set_wall(nobody)
         assert wall.shown == wall.selected == ()

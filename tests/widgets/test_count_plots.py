@@ -68,7 +68,7 @@ def test_the_step_under_the_pointer_is_described_with_its_figures(curves):
     assert figure.words((0, 30)).endswith("; stop rule met")
 
 
-def test_what_was_not_worked_out_is_not_said_and_the_rest_is_drawn(curves):
+def test_what_was_not_worked_out_is_not_stated_and_the_rest_is_drawn(curves):
     chance = np.exp(-np.arange(60) / 10)
     chance[1::2] = UNKNOWN
     band = np.full((60, 3), UNKNOWN)

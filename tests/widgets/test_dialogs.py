@@ -50,7 +50,7 @@ def test_ones_own_words_do_too_but_blanks_do_not(dialog_opener, qtbot):
     assert answers == ["left-handed"]
 
 
-def test_escape_excludes_nobody(dialog_opener, qtbot):
+def test_escape_excludes_no_annotator(dialog_opener, qtbot):
     ask, answers = dialog_opener
     dialog = ask(ReasonDialog("w-1004"), lambda d: d.reason)
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)

@@ -56,7 +56,7 @@ def places(plot) -> dict:
     return {part: np.mean(where, axis=0) for part, where in results.items() if part is not None}
 
 
-def test_each_class_moves_towards_the_corner_of_what_is_said_of_it(triangle):
+def test_each_class_moves_towards_the_corner_of_what_is_stated_of_it(triangle):
     triangle.set_step(99)
     result = places(triangle)
     first, last = result[(0, 99)], result[(1, 99)]

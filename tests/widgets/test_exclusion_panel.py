@@ -100,7 +100,7 @@ def test_only_leaving_out_is_offered_where_weights_mean_nothing(panel):
     assert "COUNTS" not in visible_words(panel)
 
 
-def test_nobody_can_be_excluded_before_someone_is_chosen(panel, heard):
+def test_no_annotator_can_be_excluded_before_someone_is_chosen(panel, heard):
     panel.set_annotators("")
     panel.exclude_key.click()
     assert heard == []
@@ -170,7 +170,7 @@ def test_a_failure_is_a_sentence_and_can_be_tried_again(panel, heard):
     assert heard == ["preview"]
 
 
-def test_no_change_is_said_too(panel):
+def test_no_change_is_stated_too(panel):
     panel.show_preview(preview(()))
     assert "would change none of 963 labels" in visible_words(panel)
     assert not panel.changes.isVisible()

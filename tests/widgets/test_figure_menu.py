@@ -47,7 +47,7 @@ def menu_of(widget) -> FigureMenu:
 
 
 def left(menu, action):
-    """Give what leaves when an action is chosen."""
+    """Return what leaves when an action is chosen."""
     messages = []
     menu.leaving.connect(messages.append)
     action.trigger()

@@ -75,7 +75,7 @@ def test_the_selected_rater_is_set_off(matrix):
     assert matrix.figure.grab().toImage() == before
 
 
-def test_one_rater_agrees_with_nobody(matrix):
+def test_one_rater_agrees_with_no_annotator(matrix):
     matrix.set_matrix(["alone"], [0], np.ones((1, 1)))
     assert not matrix.filled
     assert "it takes two" in visible_words(matrix)

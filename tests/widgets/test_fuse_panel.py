@@ -117,7 +117,7 @@ def test_ranges_and_values_are_written_without_powers_of_ten(qtbot):
     assert form.settings() == Fine()
 
 
-def test_what_two_settings_together_will_not_do_is_said_too(form):
+def test_what_two_settings_together_will_not_do_is_stated_too(form):
     form.set_settings(Knobs(bound=60))
     form.editors()["rule"].setCurrentIndex(1)
     texts = [label.text() for label in form.findChildren(QLabel) if label.isVisible()]

@@ -22,7 +22,7 @@ def test_a_header_with_a_long_word_at_the_right_leaves_its_switch_whole(qtbot):
     assert header._aside.toolTip()
 
 
-def test_a_name_stays_as_it_is_written_and_is_told_whole_where_it_does_not_fit(qtbot):
+def test_a_long_name_is_shortened_and_whole_in_the_tooltip(qtbot):
     header = Header("Task", "11 votes")
     qtbot.addWidget(header)
     header.resize(QSize(200, 24))

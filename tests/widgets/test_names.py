@@ -67,7 +67,7 @@ def test_without_letters_everything_keeps_its_order():
     assert SearchText("  ").best(TEXTS, 4) == [0, 1, 2, 3]
 
 
-def test_the_letters_found_are_told_by_place():
+def test_the_letters_found_are_reported_by_place():
     assert SearchText("im").places("Copy as image") == {8, 9}
     assert SearchText("cai").places("Copy as image") == {0, 5, 8}
     assert SearchText("cop im").places("Copy as image") == {0, 1, 2, 8, 9}

@@ -84,7 +84,7 @@ def test_the_preferred_one_is_framed(grid, qtbot, pictures):
     mark = QColor(theme.DARK.rejected)
 
     def framed(row) -> tuple[bool, bool]:
-        """Whether there is a frame about the left one, and about the right one."""
+        """Return whether there is a frame about the left one, and about the right one."""
         box = grid.view.visualRect(grid.view.model().index(row, 0))
         middle = 51 if pictures else box.width() / 2 - 2
         at = {x for x in range(box.width()) for y in range(box.top(), box.bottom())
@@ -95,7 +95,7 @@ def test_the_preferred_one_is_framed(grid, qtbot, pictures):
     assert framed(1) == (True, False)
 
 
-def test_pictures_of_what_is_in_sight_are_asked_for_once(grid, qtbot):
+def test_pictures_of_what_is_in_sight_are_requested_once(grid, qtbot):
     count = 2000
     left = np.arange(count)
     ones = np.ones(count, int)
@@ -117,7 +117,7 @@ def test_pictures_of_what_is_in_sight_are_asked_for_once(grid, qtbot):
     assert min(grid.wanted[request_count:]) > count - 12
 
 
-def test_an_empty_side_and_nobody_chosen_are_reported(grid):
+def test_an_empty_side_and_no_annotator_chosen_are_reported(grid):
     def visible_text() -> str:
         return "\n".join(label.text() for label in grid.findChildren(QLabel) if label.isVisible())
 

@@ -259,7 +259,7 @@ def button(widget, text) -> QPushButton:
     return result
 
 
-def test_a_job_tells_its_progress_and_acknowledges_cancel_at_once(jobs, qtbot):
+def test_a_job_shows_its_progress_and_acknowledges_cancel_at_once(jobs, qtbot):
     line = JobLine("k", "Fusing smear_077", "removing the weakest component", 0.68, 2.1)
     jobs.set_job(line)
     words = shown_words(jobs)

@@ -14,7 +14,7 @@ from tests.widgets.pointing import click_on_value, ringed
 
 
 def symbols(plot) -> dict[str, list[tuple[float, float]]]:
-    """Give where symbols stand, by their shapes."""
+    """Return where symbols stand, by their shapes."""
     results = {}
     for mark in plot.figure.chart.marks:
         if isinstance(mark, Points) and len(mark.x):
@@ -202,7 +202,7 @@ def test_lines_are_as_wide_in_a_larger_picture_and_the_screen_stays(qtbot):
     before = [plot.grab().toImage() for _ in range(2)][1]
 
     def share(scale: float) -> float:
-        """Give how much of a picture is as blue as the line."""
+        """Return how much of a picture is as blue as the line."""
         image = paint_to_image(plot.figure, scale)
         pixels = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.width(), 4)
         blue, red = pixels[..., 0].astype(int), pixels[..., 2].astype(int)

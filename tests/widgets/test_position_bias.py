@@ -100,7 +100,7 @@ def test_the_keys_walk_by_left_and_by_right_counts(sides, qtbot):
     assert sides.selections == [12, 70]  # 270 right, then 100, then 9
 
 
-def test_nobody_or_nothing_counted_is_shown_all_the_same(sides, qtbot):
+def test_zero_counts_are_shown(sides, qtbot):
     none = np.zeros(4, int)
     for mode in ("linear", "log"):
         sides.scale.set_mode(mode)

@@ -169,7 +169,7 @@ def test_names_are_whole_up_to_a_width(ranking):
     assert ranking.figure.rows().card_width < 240
 
 
-def test_pictures_are_asked_for_in_sight_alone_and_once(ranking, qtbot):
+def test_pictures_are_requested_in_sight_alone_and_once(ranking, qtbot):
     ranking.show_ranking(view(-np.arange(500.0), pictures=True))
     qtbot.waitUntil(lambda: len(ranking.wanted) > 3)
     assert max(ranking.wanted) < 30
@@ -189,7 +189,7 @@ def test_pictures_are_asked_for_in_sight_alone_and_once(ranking, qtbot):
     qtbot.waitUntil(lambda: len(ranking.wanted) > 2 * count)
 
 
-def test_without_pictures_none_is_asked_for(ranking, qtbot):
+def test_without_pictures_none_is_requested(ranking, qtbot):
     ranking.show_ranking(view(-np.arange(20.0)))
     qtbot.wait(80)
     assert ranking.wanted == []
@@ -226,7 +226,7 @@ def test_intervals_stand_above_and_below_on_demand(ranking):
         assert any(picture.pixelColor(x, y) != ground for y in span)
 
 
-def test_items_of_equal_scores_share_a_rank_and_swap_with_nobody(ranking):
+def test_items_of_equal_scores_share_a_rank_and_swap_with_no_annotator(ranking):
     nearly = 3.0 + 1e-13
     ranking.show_ranking(view([5.0, 3.0, nearly, 1.0], [5.0, nearly, 3.0, 1.0]))
     assert ranking.figure.view.rank_before.tolist() == ranking.figure.view.rank_after.tolist() == [1, 2, 2, 4]

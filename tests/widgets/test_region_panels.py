@@ -75,7 +75,7 @@ def test_each_rater_is_in_or_out_beyond_or_short():
     assert RegionVote(0, "a", 1.0, 0.01).direction() == "as consensus"
 
 
-def test_what_is_said_of_a_rater_is_described(panel):
+def test_what_is_stated_of_a_rater_is_described(panel):
     model = panel._votes.model()
     text = model.index(0).data(Qt.ItemDataRole.AccessibleTextRole)
     assert text == "rater 4, inside: marks 97 % of the region, 6.1 mm beyond, local weight 0.03"

@@ -126,7 +126,7 @@ def test_marks_in_one_place_and_without_lines_are_painted(matrix):
     assert not matrix.figure.grab().isNull()
 
 
-def test_one_annotator_is_alike_to_nobody(matrix):
+def test_one_annotator_is_alike_to_no_annotator(matrix):
     table(matrix, values=np.ones((1, 1)), edges=np.array([0, 1]), names=("ann",))
     assert not matrix.filled
     table(matrix, values=np.ones((0, 0)), edges=np.array([0]), names=())

@@ -207,7 +207,7 @@ def test_a_source_that_is_watched_says_what_came_and_when(panel, qtbot):
     assert (pauses, stops) == ([True, False], [True])
 
 
-def test_the_image_on_screen_is_said_to_be_firm_or_not_and_why(panel):
+def test_the_image_on_screen_is_stated_to_be_firm_or_not_and_why(panel):
     panel.set_state(history(), 22)
     assert "Stop rule not met" in visible_words(panel)
     assert "11 % chance of a change with 5 more" in visible_words(panel)
@@ -222,7 +222,7 @@ def test_the_image_on_screen_is_said_to_be_firm_or_not_and_why(panel):
     assert "Stop rule not met" not in visible_words(panel)
 
 
-def test_where_shares_decide_the_changes_to_come_are_said_as_such(qtbot):
+def test_where_shares_decide_the_changes_to_come_are_stated_as_such(qtbot):
     panel = StreamPanel(StoppingSettings(rule="share", more=2))
     qtbot.addWidget(panel)
     panel.show()

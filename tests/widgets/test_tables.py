@@ -220,7 +220,7 @@ def test_the_keys_may_come_to_the_runs_without_choosing_one(qtbot):
 
 
 def _ends(view, position, height, column):
-    """Give from where to where there is something in a column, of the pixels of a height below a place."""
+    """Return from where to where there is something in a column, of the pixels of a height below a place."""
     left, width = view.columnViewportPosition(column), view.columnWidth(column)
     picture = view.grab(QRect(0, position, view.width(), height)).toImage()
     ground = picture.pixelColor(left + 1, 1)

@@ -50,7 +50,7 @@ def test_the_header_says_what_the_tasks_have_in_common_and_how_many(grid):
     assert "Select a cell" in visible_words(grid)
 
 
-def test_only_pictures_in_sight_are_asked_for_and_each_once(grid, qtbot):
+def test_only_pictures_in_sight_are_requested_and_each_once(grid, qtbot):
     wanted = []
     grid.pictures.wanted.connect(wanted.append)
     grid.show_tasks(view(100_000))

@@ -102,7 +102,7 @@ def test_going_on_passes_the_done_ones_and_stops_at_the_end(tasks):
     assert chosen == [0, 3, 0]
 
 
-def test_the_filter_is_asked_for_with_its_words_and_its_choice(tasks, qtbot):
+def test_the_filter_is_requested_with_its_words_and_its_choice(tasks, qtbot):
     tasks.set_tasks(view())
     requests = []
     tasks.filter_changed.connect(lambda *arguments: requests.append(arguments))

@@ -107,7 +107,7 @@ def test_only_nine_classes_have_keys(panel):
     assert "key" not in accessible_texts(panel.bars)[9]
 
 
-def test_blind_nothing_tells_who_voted(panel, qtbot):
+def test_blind_nothing_shows_who_voted(panel, qtbot):
     panel.show_task(view(blind=True))
     chosen = []
     panel.annotator_chosen.connect(chosen.append)
@@ -135,7 +135,7 @@ def test_votes_hidden_until_decided_give_nothing_away(panel):
     assert "0.51" in visible_words(panel)
 
 
-def test_a_picture_is_shown_whole_and_its_absence_said(panel):
+def test_a_picture_is_shown_whole_and_its_absence_stated(panel):
     picture = QImage(40, 20, QImage.Format.Format_RGB32)
     picture.fill(QColor("#ff0000"))
     panel.show_task(view(picture=picture))
@@ -219,7 +219,7 @@ def test_classes_that_are_called_by_a_digit_have_it_for_their_key():
     assert keys_of(tuple("abcdefghijk")) == (*"123456789", "", "")
 
 
-def test_where_a_name_has_no_room_what_tells_it_apart_stays(panel):
+def test_where_a_name_has_no_room_what_shows_it_apart_stays(panel):
     classes = tuple(f"Plasmodium {kind} at any stage of its life" for kind in ("vivax", "malariae", "ovale"))
     panel.resize(300, 420)
     shown = {}

@@ -51,7 +51,7 @@ class _Dot(Figure[str]):
 
 
 def _white(figure):
-    """Give the box of what is white: left, top, right, bottom."""
+    """Return the box of what is white: left, top, right, bottom."""
     image = figure.grab().toImage()
     rows = [
         [image.pixelColor(x, y).lightness() > 200 for x in range(image.width())]

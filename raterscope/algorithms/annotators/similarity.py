@@ -190,7 +190,7 @@ def cluster_raters(cases: Sequence[CaseAgreement]) -> RaterTree:
     distance = np.where(common > 0, 1.0 - total / np.maximum(common, 1), np.nan).clip(0.0, 1.0)
     np.fill_diagonal(distance, 0.0)
     linkage, order = _linked(distance)
-    return RaterTree(names, distance, common, linkage, order, _words(names, common))
+    return RaterTree(names, distance, common, linkage, order, _notices(names, common))
 
 
 _NEVER_MET = 2.0
@@ -207,7 +207,7 @@ def _linked(distance: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
     return linked, leaves_list(linked).astype(np.int64)
 
 
-def _words(names: tuple[str, ...], common: NDArray[np.int64]) -> tuple[str, ...]:
+def _notices(names: tuple[str, ...], common: NDArray[np.int64]) -> tuple[str, ...]:
     above = np.triu_indices(len(names), 1)
     never = [(names[a], names[b]) for a, b in zip(*above, strict=True) if common[a, b] == 0]
     if not never:

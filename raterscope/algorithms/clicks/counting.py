@@ -161,17 +161,17 @@ def per_field(chance: FloatArray, fields: int, spread: float = 1.0) -> Rate:
 def per_volume(chance: FloatArray, microlitres: float, spread: float = 1.0) -> Rate:
     """Return the parasites per microlitre of the volume examined.
 
-    `chance`: (M,), probability that each detection is a parasite.
+    `chance`: (m + 1,), probability that there are 0 ... m parasites in the volume.
     `microlitres`: volume examined; see `volume_of`.
-    `spread`: as for `per_field`.
+    `spread`: overdispersion of the parasites, see `dispersion`.
     Raises `ValueError` without a volume.
 
     Examples
     --------
     >>> import numpy as np
-    >>> rate = per_volume(np.array([0.9, 0.8, 1.0]), microlitres=0.1)
+    >>> rate = per_volume(np.array([0.0, 0.1, 0.9]), microlitres=0.1)  # two parasites, or only one
     >>> round(rate.value)
-    10
+    19
     """
     return _per_amount(chance, microlitres, spread, "volume")
 

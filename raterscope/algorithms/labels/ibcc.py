@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.alternation import Alternated, alternate
+from raterscope.algorithms.labels.alternation import Alternated, Rule, alternate
 from raterscope.algorithms.labels.data import (
     Confusion,
     FloatArray,
@@ -100,29 +100,41 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
     """
     settings = IBCCSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)
-    prior = prior_of(labels, settings)
-    nu = np.full(len(labels.classes), settings.share_strength)
+    prior, strength = prior_of(labels, settings), settings.share_strength
+    rule = _Expected(prior, np.full(len(labels.classes), strength))
+    start = class_shares(labels, prior), strength
+    return _estimate(labels, "ibcc", settings, prior, strength, rule, start, "lower bound", watch)
+
+
+def _estimate(
+    labels: Labels,
+    algorithm: str,
+    settings: IBCCSettings | DawidSkeneSettings,
+    prior: FloatArray,
+    strength: float,
+    rule: Rule,
+    start: tuple[FloatArray, float],
+    objective: str,
+    watch: Watch,
+) -> LabelFusion:
+    """Update tasks and annotators in turn, and make the fusion.
+
+    `prior`, `strength`: pseudo-counts of every confusion matrix, (J, L), and of each class's share. `start`:
+    share of a vote that each output is for each class, (L, J), and the pseudo-votes added to them.
+    """
     votes = sort_by_task(labels, part(watch, 0.0, 0.1))
 
     def fusion(done: Alternated, notices: Iterable[str] = ()) -> LabelFusion:
-        shares = (nu + done.total) / (nu + done.total).sum()
+        shares = (done.total + strength) / (done.total + strength).sum()
         alpha = np.empty(done.counts.shape)
         np.add(done.counts, prior, out=alpha)
         confusion = Confusion(alpha, prior)
-        return make_fusion(labels, "ibcc", done.posterior, confusion, done.trace, notices, shares=shares)
+        return make_fusion(labels, algorithm, done.posterior, confusion, done.trace, notices, shares=shares)
 
     done = alternate(
-        votes,
-        class_shares(labels, prior),
-        settings.share_strength,
-        _Expected(prior, nu),
-        settings.iterations,
-        settings.tolerance,
-        "lower bound",
-        part(watch, 0.1, 1.0, "estimating classes and confusion matrices, "),
-        fusion,
-        labels.weights,
-    )
+        votes, *start, rule, settings.iterations, settings.tolerance, objective,
+        part(watch, 0.1, 1.0, "estimating classes and confusion matrices, "), fusion, labels.weights,
+    )  # fmt: skip
     del votes
     return fusion(done, convergence_notices(done.trace))
 
@@ -188,29 +200,8 @@ def dawid_skene(
     """
     settings = DawidSkeneSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)
-    votes = sort_by_task(labels, part(watch, 0.0, 0.1))
-    prior = np.full((len(labels.classes), len(labels.outputs)), settings.smoothing)
-
-    def fusion(done: Alternated, notices: Iterable[str] = ()) -> LabelFusion:
-        shares = (done.total + settings.smoothing) / (done.total + settings.smoothing).sum()
-        alpha = np.empty(done.counts.shape)
-        np.add(done.counts, prior, out=alpha)
-        confusion = Confusion(alpha, prior)
-        return make_fusion(
-            labels, "dawid_skene", done.posterior, confusion, done.trace, notices, shares=shares
-        )
-
-    done = alternate(
-        votes,
-        class_shares(labels, default_prior(labels) if labels.prior is None else labels.prior),
-        0.0,
-        _Likeliest(settings.smoothing, len(labels.outputs)),
-        settings.iterations,
-        settings.tolerance,
-        "log-likelihood",
-        part(watch, 0.1, 1.0, "estimating classes and confusion matrices, "),
-        fusion,
-        labels.weights,
-    )
-    del votes
-    return fusion(done, convergence_notices(done.trace))
+    smoothing = settings.smoothing
+    prior = np.full((len(labels.classes), len(labels.outputs)), smoothing)
+    rule = _Likeliest(smoothing, len(labels.outputs))
+    start = class_shares(labels, default_prior(labels) if labels.prior is None else labels.prior), 0.0
+    return _estimate(labels, "dawid_skene", settings, prior, smoothing, rule, start, "log-likelihood", watch)

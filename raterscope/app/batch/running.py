@@ -103,7 +103,7 @@ def run_cases(
                     if finished is None:
                         queue.put_back(group, alone=True)
                         continue
-                    queue.note(finished)
+                    queue.update_seconds(finished)
                     for entry, record in zip(group, finished.records, strict=True):
                         if record.status == "temporary fault" and entry.number <= retries:
                             queue.put_back([replace(entry, number=entry.number + 1)], alone=entry.alone)
@@ -215,8 +215,8 @@ class CaseQueue:
         """Let cases wait again, behind the others."""
         self._waiting.extend(replace(entry, alone=entry.alone or alone) for entry in group)
 
-    def note(self, group: GroupRecord) -> None:
-        """Learn the seconds for each case."""
+    def update_seconds(self, group: GroupRecord) -> None:
+        """Update the mean seconds of a case."""
         newest = group.seconds / len(group.records)
         if self._seconds is not None:
             newest = self._seconds + _NEWEST * (newest - self._seconds)

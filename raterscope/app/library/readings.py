@@ -141,7 +141,7 @@ class OpenReading:
     def draw(self, position: int, mask: Any, structure: str | None = None) -> None:
         """Draw a mask of a structure, (row, column) or (slice, row, column); it replaces what was drawn."""
         with self._marking(position, "masks") as case:
-            name = self._only(structure, self.structures, "structure")
+            name = self._choose_name(structure, self.structures, "structure")
             shape = case.pictures[0].shape
             values = np.asarray(mask) != 0
             values = values[None] if values.ndim == 2 else values
@@ -152,7 +152,7 @@ class OpenReading:
     def answer(self, position: int, answer: str, question: str | None = None) -> None:
         """Answer a question; of pairs "left", "right" or, where it is allowed, "tie"."""
         with self._marking(position, "labels", "pairs"):
-            name = self._only(question, tuple(self.questions), "question")
+            name = self._choose_name(question, tuple(self.questions), "question")
             if answer not in self.questions[name]:
                 raise InputError(
                     f"{plain(answer)} is no answer; expected {plain_names(self.questions[name])}"
@@ -165,7 +165,7 @@ class OpenReading:
             self._file.record(position, "done", {})
 
     def undo(self, position: int) -> bool:
-        """Take back the last mark on a case; return whether there was one."""
+        """Undo the last mark on a case; return whether there was one."""
         with self._marking(position, self.kind):
             return self._file.undo(position)
 
@@ -196,7 +196,7 @@ class OpenReading:
 
     @contextmanager
     def _marking(self, position: int, *kinds: str) -> Iterator[Any]:
-        """Give the case at a position; refuse another kind of mark."""
+        """Yield the case at a position; refuse another kind of mark."""
         if self.kind not in kinds:
             raise DataError(f"This reader study asks for {self.kind}, not for {' or '.join(kinds)}.")
         if not 0 <= position < len(self):
@@ -205,7 +205,7 @@ class OpenReading:
             yield self._file.assignment.case(self._file.assignment.places[position].case)
 
     @staticmethod
-    def _only(name: str | None, names: tuple[str, ...], noun: str) -> str:
+    def _choose_name(name: str | None, names: tuple[str, ...], noun: str) -> str:
         if name is None and len(names) == 1:
             return names[0]
         if name not in names:

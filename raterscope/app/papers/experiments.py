@@ -158,7 +158,7 @@ def check_folder(folder: Path) -> None:
         raise InputError(f"cannot be written to: {error.strerror}", file=folder) from error
 
 
-def available(experiment: Experiment, data: Path | None) -> bool:
+def has_data(experiment: Experiment, data: Path | None) -> bool:
     """Return whether the data that an experiment needs are there."""
     return not experiment.needs or (data is not None and (data / experiment.needs).exists())
 
@@ -177,7 +177,7 @@ def measure(
         (experiment, cell)
         for paper in papers
         for experiment in paper.experiments
-        if available(experiment, data)
+        if has_data(experiment, data)
         for cell in experiment.cells
     ]
     total = sum(_run_count(experiment, full) for experiment, _ in work)
@@ -201,7 +201,7 @@ def measure(
         completed += run_count
 
 
-def measured(experiment: Experiment, folder: Path) -> Results:
+def read_results(experiment: Experiment, folder: Path) -> Results:
     """Read what has been measured of an experiment."""
     return {cell: _read(_file(folder, experiment, cell)) for cell in experiment.cells}
 
@@ -283,7 +283,7 @@ def pairs_of(data: Path, name: str) -> Pairs:
 
 
 @lru_cache(maxsize=4)
-def labelled(data: Path, name: str) -> tuple[Labels, NDArray[np.int16]]:
+def read_labels_of(data: Path, name: str) -> tuple[Labels, NDArray[np.int16]]:
     """Read the labels of labels/NAME.csv, and the true class of each task or -1."""
     rows = _rows(data / "labels" / f"{name}.csv")
     true = {row["task"]: row["label"] for row in _rows(data / "labels" / f"{name}_truth.csv")}

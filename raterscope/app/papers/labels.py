@@ -19,7 +19,7 @@ from raterscope.algorithms.labels.drift import confusion_at
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.simulation.label_crowds import SimulatedLabels, scoring_crowd, simulate_labels
-from raterscope.app.papers.experiments import Experiment, Measures, Paper, Row, labelled
+from raterscope.app.papers.experiments import Experiment, Measures, Paper, Row, read_labels_of
 
 _AREAS = {
     "mean-score": ("mean of scores", 0.7543),
@@ -104,7 +104,7 @@ _FIGURE_2 = Experiment(
 
 
 def _on_open_crowd(cell: str, number: int, data: Path) -> Measures:
-    labels, truth = labelled(data, cell)
+    labels, truth = read_labels_of(data, cell)
     return _folded(labels, truth, number, ("majority", "ibcc", "pooled"))
 
 

@@ -37,12 +37,12 @@ from raterscope.app.papers.experiments import (
     Paper,
     Results,
     Row,
-    available,
     check_folder,
     estimate,
+    has_data,
     measure,
-    measured,
     paired_difference,
+    read_results,
 )
 from raterscope.app.papers.labels import LABELS
 from raterscope.app.papers.masks import MASKS
@@ -147,7 +147,7 @@ def contents_of(papers: Sequence[Paper], folder: Path, *, data: Path | None = No
 def _paper(paper: Paper, folder: Path, data: Path | None) -> tuple[Section, list[Verdict]]:
     parts, verdicts = [], []
     for experiment in paper.experiments:
-        blocks, result = _experiment(experiment, measured(experiment, folder), data)
+        blocks, result = _experiment(experiment, read_results(experiment, folder), data)
         parts.append(Section(experiment.title, blocks))
         verdicts += result
     if paper.unpublished:
@@ -173,7 +173,7 @@ def _experiment(
     counts = [len(runs) for runs in results.values()]
     if not any(counts):
         reason = "Not measured yet." if experiment.quick else "Measured in the full form alone: add --full."
-        if not available(experiment, data):
+        if not has_data(experiment, data):
             reason = f"Not measured: it needs {experiment.needs} in the folder that --data names."
         return [*blocks, Notices((reason,))], []
     lines = list(_lines(experiment, results))

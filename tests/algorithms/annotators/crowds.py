@@ -20,7 +20,7 @@ FIVE = np.array(
 def planted(
     prototypes: NDArray[np.float64], size: int, votes: int, seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Give expected confusion matrices under a flat prior, each annotator's community, and votes."""
+    """Return expected confusion matrices under a flat prior, each annotator's community, and votes."""
     rng = np.random.default_rng(seed)
     count, classes, outputs = prototypes.shape
     community = np.repeat(np.arange(count), size)

@@ -58,7 +58,7 @@ def test_kappa_is_not_defined_where_both_mark_all_and_nothing_is_without_a_commo
     assert math.isnan(result.kappa[0, 4])
 
 
-def test_who_agrees_with_nobody_stands_last_by_the_weight_of_what_is_in_common():
+def test_who_agrees_with_no_annotator_stands_last_by_the_weight_of_what_is_in_common():
     rng = np.random.default_rng(2)
     truth = rng.random(60) < 0.5
     crowd = np.array([truth ^ (rng.random(60) < wrong) for wrong in (0.05, 0.1, 0.05, 0.5)])
@@ -77,7 +77,7 @@ def test_a_thousand_annotators_are_compared_pairwise():
         assert result.kappa[item, other] == pytest.approx(cohen_kappa_score(votes[item], votes[other]))
 
 
-def test_nothing_fused_is_nobody():
+def test_nothing_fused_is_no_annotator():
     result = click_agreement([], [])
     assert result.names == ()
     assert result.dice.shape == (0, 0)

@@ -27,7 +27,7 @@ METHODS = ("nmf", "louvain")
 
 
 def _shifts(groups: int, size: int, each: int, strays: float, seed: int):
-    """Give the votes of groups of annotators, each on a hundred tasks of its own, but for some strays."""
+    """Return the votes of groups of annotators, each on a hundred tasks of its own, but for some strays."""
     rng = np.random.default_rng(seed)
     group = np.repeat(np.arange(groups), size)
     annotator = np.repeat(np.arange(len(group)), each)
@@ -70,7 +70,7 @@ def test_modularity_is_newmans() -> None:
     assert modularity(np.zeros((2, 2))) == 0.0
 
 
-def test_louvain_gives_the_same_every_time_and_nothing_for_nobody() -> None:
+def test_louvain_gives_the_same_every_time_and_nothing_for_no_annotator() -> None:
     network = np.kron(np.eye(3), np.ones((4, 4))) + 0.01
     first = louvain(network, 3)
     assert adjusted_rand_score(np.repeat([0, 1, 2], 4), first) == 1.0

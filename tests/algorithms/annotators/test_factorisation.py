@@ -26,7 +26,7 @@ def _partition(community: np.ndarray) -> set[frozenset[int]]:
     return {frozenset(np.flatnonzero(community == c).tolist()) for c in np.unique(community)}
 
 
-def test_the_number_of_blocks_is_found_and_everybody_is_in_its_own() -> None:
+def test_the_number_of_blocks_is_found_and_all_annotators_is_in_its_own() -> None:
     sizes = [30, 20, 12, 7]
     result = factorise(_blocks(sizes, 0.7, 0.05, 1))
     assert result.member.shape[1] == 4
@@ -39,7 +39,7 @@ def test_the_number_of_blocks_is_found_and_everybody_is_in_its_own() -> None:
     )
 
 
-def test_somebody_between_two_communities_takes_part_in_both() -> None:
+def test_an_annotator_between_two_communities_takes_part_in_both() -> None:
     network = _blocks([20, 20, 1], 0.8, 0.02, 2)
     network[40, :40] = network[:40, 40] = 0.45
     result = factorise(network)
@@ -124,7 +124,7 @@ def test_it_can_be_cancelled() -> None:
 
 
 def _as_printed(network: np.ndarray, seed: int, iterations: int) -> np.ndarray:
-    """Give the participation by the updates of Psorakis et al. (2011), written out, from one start."""
+    """Return the participation by the updates of Psorakis et al. (2011), written out, from one start."""
     count = len(network)
     member, link = np.random.default_rng((seed, 0)).random((2, count, count), dtype=np.float32).astype(float)
     link, ones = link.T, np.ones((count, count))

@@ -39,7 +39,7 @@ def test_the_ablest_who_have_not_looked_come_first(experience):
     assert ranked.sensitivity == pytest.approx([0.95, 0.8, 0.5, 0.2], abs=0.2)
 
 
-def test_only_those_who_may_be_asked_are_ranked(experience):
+def test_only_eligible_annotators_are_ranked(experience):
     assert rank(an_image(), experience, {"a0", "a6", "a7", "stranger"}).annotators == ("a6", "a7")
     assert rank(an_image(), experience, ()).annotators == ()
 
@@ -63,7 +63,7 @@ def test_nothing_is_known_before_the_first_image():
 
 
 @pytest.mark.parametrize("looked", [0, 1])
-def test_an_image_on_which_nothing_is_found_is_asked_about(experience, looked):
+def test_an_image_without_detections_is_ranked(experience, looked):
     ranked = rank(made([], [], looked), experience)
     assert len(ranked) == 8 - looked
     assert ranked.gain[0] >= 0
@@ -93,7 +93,7 @@ def test_asking_can_be_cancelled(experience):
         rank_annotators(clicks, fuse(clicks, PLAN), PLAN, experience, watch=stop)
 
 
-def test_on_a_real_crowd_who_is_asked_finds_more_than_who_comes(real_data):
+def test_on_a_real_crowd_chosen_annotators_find_more_than_arriving_ones(real_data):
     images = quantius(real_data)
     fusions = [fuse(image.clicks, PLAN) for image in images[:12]]
     names = [image.clicks.annotators for image in images[:12]]

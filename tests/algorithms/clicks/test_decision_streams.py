@@ -225,7 +225,7 @@ def test_yes_and_no_are_alike():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_who_is_not_asked_says_nothing(method):
+def test_annotators_without_decisions_have_no_effect(method):
     decisions, _ = stream(5, 8, 6)
     answers = decisions.astype(float)
     state = after(method, answers)

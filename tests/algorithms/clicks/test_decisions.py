@@ -27,7 +27,7 @@ def everything(detections):
 
 @functools.cache
 def smears_of(seed):
-    """Give a run, its truth, and its posteriors without decisions."""
+    """Return a run, its truth, and its posteriors without decisions."""
     run = run_of(SMEARS, seed)
     return run, *truth_and_posterior(run)
 
@@ -243,7 +243,7 @@ def with_views(run, verdict, left):
     ]
 
 
-def test_views_tell_an_expert_who_rejects_only_from_a_run_of_artefacts():
+def test_views_distinguish_an_expert_who_rejects_only_from_a_run_of_artefacts():
     run, truth, before = smears_of(2)
     order = np.random.default_rng(0).permutation(np.argsort(abs(before - 0.5), kind="stable")[:40])
     rejected = order[~truth[order]][:8]

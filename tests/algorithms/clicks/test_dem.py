@@ -428,7 +428,7 @@ def test_the_recursive_form_has_no_number_without_anything_to_judge_by(settings,
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (3, 0), (0, 2)])
-def test_nobody_and_nothing(shape):
+def test_no_annotators_and_no_items(shape):
     votes = Votes(np.zeros(shape, bool), np.zeros(shape[1]), np.full(shape[1], -1, dtype=np.int8))
     result = recursive(votes)
     assert result.posterior.shape == (shape[1],)

@@ -53,7 +53,7 @@ def test_a_cluster_that_stood_on_one_annotator_is_found_nowhere():
     assert (result.before.tolist(), result.after.tolist()) == (lost.tolist(), [NO_CLUSTER])
 
 
-def test_what_changes_most_is_told_first():
+def test_what_changes_most_is_reported_first():
     """Of six, two marked one place, which is gone without them, and one another, who are more of four."""
     clicks = crowd(also=[(0, (60, 65)), (1, (60, 65)), (5, (20, 65))], people=6)
     kept = clicks.annotator > 1

@@ -105,7 +105,7 @@ def test_one_image_is_hardly_trusted():
     assert learnt(images_of(ABLE, 1)).votes <= 2
 
 
-def test_experience_tells_able_annotators_from_others_at_once():
+def test_experience_distinguishes_able_annotators_from_others_at_once():
     """Two of four annotators marked each cluster: the able ones on one, the others on the other."""
     experience = learnt(images_of(ABLE, 10))
     marked = np.array([[1, 0], [1, 0], [0, 1], [0, 1]], dtype=bool)

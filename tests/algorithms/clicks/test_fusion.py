@@ -66,7 +66,7 @@ def test_no_clicks_give_an_empty_answer(algorithm, detector):
         assert np.isnan(rate).all()
 
 
-def test_nobody_looked():
+def test_no_annotators_find_nothing():
     assert len(fuse(made([], [], annotators=0)).clustering) == 0
 
 

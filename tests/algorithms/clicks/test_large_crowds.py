@@ -48,7 +48,7 @@ def test_every_vote_counts_against_chance():
     assert dem(crowd.votes, QUICK).detected[crowd.true].mean() > 0.98
 
 
-def test_a_crowd_of_which_everybody_came_ten_times_tells_structures_from_artefacts_no_better():
+def test_a_crowd_of_which_all_annotators_came_ten_times_distinguishes_structures_from_artefacts_no_better():
     scene = Scene(objects=30, sensitivity=(0.3, 0.8), artefacts=15, drawn=(0.1, 0.3), ability=1.0)
     votes = large_crowd(scene, 64, seed=3).votes
     many = replace(votes, marked=np.tile(votes.marked, (10, 1)), stray=np.tile(votes.stray, 10))

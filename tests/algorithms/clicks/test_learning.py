@@ -212,7 +212,7 @@ def test_other_plans_do_not_learn(algorithm, detector, texts):
     assert all(item is other for item, other in zip(learnt, fusions, strict=True))
 
 
-def test_one_image_has_nobody_to_learn_from():
+def test_one_image_has_no_annotator_to_learn_from():
     clicks = clicks_of(0)
     fusion = fuse(clicks)
     assert learn_from_each_other([clicks], [fusion], FusionPlan())[0] is fusion

@@ -50,7 +50,7 @@ def with_more(clicks: Clicks, x: object, y: object, annotator: object, count: in
 
 
 def finds(clustering: Clustering, objects: np.ndarray, within: float) -> bool:
-    """Say whether there is one cluster for each object and no other."""
+    """Return whether there is one cluster for each object and no other."""
     if len(clustering) != len(objects):
         return False
     distance = np.linalg.norm(clustering.mean[:, None] - objects[None], axis=2)

@@ -30,7 +30,9 @@ def spread_of(rate):
     ("parasites", "leukocytes", "density"),
     [(1, 200, 40), (1, 500, 16), (100, 200, 4_000), (99, 500, 1_584), (400, 200, 16_000)],
 )
-def test_thick_films_are_told_by_the_formula_of_the_world_health_organization(parasites, leukocytes, density):
+def test_thick_films_are_reported_by_the_formula_of_the_world_health_organization(
+    parasites, leukocytes, density
+):
     rate = per_leukocyte(counted(parasites), leukocytes, LEUKOCYTES_PER_MICROLITRE)
     assert rate.value == pytest.approx(density)
     assert rate.low < density < rate.high
@@ -68,7 +70,7 @@ def test_a_field_of_two_thousandths_of_a_microlitre_makes_a_parasite_five_hundre
     assert volume_of(1_000_000.0, 2.0) == pytest.approx(0.002)
 
 
-def test_a_thin_film_is_told_in_infected_red_cells():
+def test_a_thin_film_is_reported_in_infected_red_cells():
     share = infected_share(counted(10), 1_000)
     assert share.value == pytest.approx(0.01)
     jeffreys = stats.beta(10.5, 990.5).interval(0.95)
@@ -77,7 +79,7 @@ def test_a_thin_film_is_told_in_infected_red_cells():
         infected_share(counted(20), 12)
 
 
-def test_nothing_found_is_told_as_nothing_up_to_something():
+def test_nothing_found_is_reported_as_nothing_up_to_something():
     rate = per_leukocyte(counted(0), 200, 8_000)
     assert rate.value == rate.low == 0.0
     assert 40 < rate.high < 160

@@ -37,7 +37,7 @@ def crowd(seed: int, structures: int, artefacts: int, people: int = 20) -> tuple
 
 
 def scored(votes: Votes, true: np.ndarray, apart: float, seed: int = 0) -> Votes:
-    """Give the program's scores: normal, so far apart; one structure in ten is not detected."""
+    """Return the program's scores: normal, so far apart; one structure in ten is not detected."""
     rng = np.random.default_rng([5, seed])
     score = rng.normal(apart * true, 1.0)
     result = rng.random(len(true)) < np.where(true | (apart == 0), 0.9, 0.6)
@@ -49,7 +49,7 @@ def log_loss(posterior: np.ndarray, true: np.ndarray) -> float:
 
 
 def losses(apart: float) -> tuple[float, float]:
-    """Give the mean log loss over crowds by votes alone and with scores."""
+    """Return the mean log loss over crowds by votes alone and with scores."""
     result = []
     for seed in range(6):
         votes, true = crowd(seed, 80, 40)
@@ -131,7 +131,7 @@ def test_scores_that_contradict_the_votes_are_named():
     assert score_notice([replace(fusion, detection=detection, score=-order)]) is None
 
 
-def test_equal_scores_tell_only_where_there_are_detections():
+def test_equal_scores_show_only_where_there_are_detections():
     """Otherwise their common rank would look like evidence of every detection."""
     rng = np.random.default_rng(4)
     problems = 200

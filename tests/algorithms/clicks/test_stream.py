@@ -87,7 +87,7 @@ def test_growth_says_when_all_is_found_again():
     assert not changed(always[-1].fusion, batch)
 
 
-def test_a_structure_that_nobody_saw_appears_with_its_clicks():
+def test_a_missed_structure_appears_with_its_clicks():
     clicks, plan = with_hidden(crowd(16, positions=39), range(8, 16)), StreamPlan.make({"growth": "100"})
     states = followed(clicks, 8, plan)
     result = [has_hidden(state.fusion) for state in states]
@@ -171,7 +171,7 @@ def test_a_click_that_is_made_again_says_nothing_new():
 @pytest.mark.parametrize(
     "texts", [{}, {"update": "printed", "click_scatter": "2"}, {"criterion": "observed"}]
 )
-def test_a_stream_may_begin_with_nothing_or_with_nobody(texts):
+def test_a_stream_may_begin_with_nothing_or_with_no_annotator(texts):
     plan = StreamPlan.make(texts)
     clicks = crowd(12)
     nobody = replace(until(clicks, 1), x=[], y=[], annotator=[], annotators=())

@@ -79,7 +79,7 @@ def test_without_structures_sensitivity_is_not_defined():
 
 @pytest.mark.parametrize("detect", [majority, share])
 @pytest.mark.parametrize("shape", [(0, 0), (3, 0), (0, 2)])
-def test_nobody_and_nothing(detect, shape):
+def test_no_annotators_and_no_items(detect, shape):
     votes = type(VOTES)(np.zeros(shape, bool), np.zeros(shape[1]), np.full(shape[1], -1, dtype=np.int8))
     assert not detect(votes).detected.any()
 
@@ -167,7 +167,7 @@ def test_the_coverage_is_the_share_of_a_gaussian_that_votes():
         assert votes_of(clicks, result, 0.5, coverage).mean() == pytest.approx(coverage, abs=0.01)
 
 
-def test_without_clusters_nobody_marks_anything():
+def test_without_clusters_no_annotator_marks_anything():
     assert assign(CLICKS, NOTHING, votes_of(CLICKS, NOTHING)).shape == (4, 0)
     assert stray_chance(CLICKS, NOTHING) == (None, 0.0)
 

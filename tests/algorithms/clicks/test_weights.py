@@ -95,7 +95,7 @@ def share_right(fusion, objects, radius=9.0):
 
 
 @pytest.mark.parametrize("criterion", ["observed", "expected", "thesis", "length"])
-def test_algorithm_1_cannot_tell_three_thirds_of_an_annotator_from_one(criterion):
+def test_algorithm_1_cannot_distinguish_three_thirds_of_an_annotator_from_one(criterion):
     clicks, sigma = overlapping_crowd(21, 3).clicks, 0.25
     mean = clicks.points[np.random.default_rng(3).choice(len(clicks), 14, replace=False)]
     outliers = criterion != "length"
@@ -118,7 +118,7 @@ def test_algorithm_1_cannot_tell_three_thirds_of_an_annotator_from_one(criterion
 
 
 @pytest.mark.parametrize("repeats", ["once", "often"])
-def test_the_evidence_hardly_tells_three_thirds_of_an_annotator_from_one(repeats):
+def test_the_evidence_hardly_distinguishes_three_thirds_of_an_annotator_from_one(repeats):
     """Where components begin differs, and a few steps of EM do not forget it quite."""
     settings = OEMSettings(click_scatter=3.0, repeats=repeats)
     for seed in range(3):
@@ -132,7 +132,7 @@ def test_the_evidence_hardly_tells_three_thirds_of_an_annotator_from_one(repeats
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-def test_detection_cannot_tell_three_thirds_of_an_annotator_from_one(prior):
+def test_detection_cannot_distinguish_three_thirds_of_an_annotator_from_one(prior):
     settings = DEMSettings(prior=prior, interval_draws=20)
     for seed in range(3):
         marked = votes(seed).marked
@@ -156,7 +156,7 @@ def test_a_large_crowd_is_believed_by_what_it_counts():
 @pytest.mark.parametrize(
     ("detect", "settings"), [(majority, MajoritySettings()), (share, ShareSettings(0.3))]
 )
-def test_a_vote_cannot_tell_ten_tenths_of_an_annotator_from_one(detect, settings):
+def test_a_vote_cannot_distinguish_ten_tenths_of_an_annotator_from_one(detect, settings):
     marked = votes(4).marked
     once = detect(of_marks(marked), settings)
     tenths = detect(of_marks(np.repeat(marked, 10, axis=0), np.full(90, 0.1)), settings)

@@ -73,7 +73,7 @@ def test_information_is_the_entropy_that_the_vote_takes_away() -> None:
         assert result[i, k] == pytest.approx(-(posterior[i] @ np.log2(posterior[i])) - remains)
 
 
-def test_one_who_is_always_right_tells_everything_and_one_who_guesses_nothing() -> None:
+def test_one_who_is_always_right_shows_everything_and_one_who_guesses_nothing() -> None:
     rates = np.stack([np.eye(2), np.full((2, 2), 0.5), np.eye(2)[::-1]])
     assert expected_information(np.array([[0.5, 0.5], [1.0, 0.0]]), rates) == pytest.approx(
         np.array([[1, 0, 1], [0, 0, 0]])  # one who is always wrong tells as much
@@ -107,7 +107,7 @@ def test_the_votes_do_not_depend_on_how_many_tasks_are_sorted(monkeypatch, order
     np.testing.assert_array_equal(found.annotator, expected.annotator)
 
 
-def test_nobody_is_asked_again_nor_for_all() -> None:
+def test_no_annotator_gets_a_task_twice_or_all_tasks() -> None:
     labels, fusion = specialists(500, 60, 3, 9)
     result = next_votes(labels, fusion, 100)
     voted = set(zip(labels.task.tolist(), labels.annotator.tolist(), strict=True))
@@ -125,7 +125,7 @@ def test_a_named_annotator_without_votes_counts_as_new() -> None:
     assert 3 not in next_votes(labels.without({"a3"}), fusion, 20).annotator
 
 
-def test_where_all_have_voted_somebody_new_is_asked() -> None:
+def test_where_all_have_voted_a_new_annotator_is_proposed() -> None:
     votes = [(task, annotator, (task + annotator) % 2) for task in range(3) for annotator in range(2)]
     labels = crowd(votes, 3, ("a", "b"))
     result = next_votes(labels, majority(labels), 3)
@@ -153,7 +153,7 @@ def test_nothing_in_doubt_is_nothing_to_ask(labels: Labels) -> None:
     assert len(next_votes(labels, majority(labels))) == 0
 
 
-def test_before_the_first_vote_somebody_new_is_asked() -> None:
+def test_before_the_first_vote_a_new_annotator_is_proposed() -> None:
     labels = crowd([], 3, ("a", "b"))
     result = next_votes(labels, ibcc(labels))
     assert sorted(result.task.tolist()) == [0, 1, 2]

@@ -65,7 +65,7 @@ def test_a_crowd_with_shared_errors_is_reported(real_data: Path, name: str) -> N
     assert any("Annotators share mistakes" in sentences for sentences in notices_of(*read(real_data, name)))
 
 
-def test_few_votes_for_each_class_are_told_of_a_real_crowd(real_data: Path) -> None:
+def test_few_votes_for_each_class_are_reported_of_a_real_crowd(real_data: Path) -> None:
     """The pooled consensus that is advised is nearly as right, and far less often sure and wrong."""
     labels, truth = read(real_data, "adult2")
     sentences = " ".join(notices_of(labels, truth))
@@ -109,7 +109,7 @@ def test_few_votes_a_task_are_reported(each: int) -> None:
     assert len(advice(enough, ibcc(enough))) == 1
 
 
-def test_annotators_who_change_are_told_and_steady_ones_are_not() -> None:
+def test_annotators_who_change_are_reported_and_steady_ones_are_not() -> None:
     right = np.full((20, 1500), 0.85)
     right[5:, 750:] = 0.4  # tasks come in order: three in four tire
     labels, _ = simulated(1500, 20, 6, 3, right)

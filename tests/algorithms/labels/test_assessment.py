@@ -167,7 +167,7 @@ def test_a_consensus_that_is_too_modest_becomes_surer_and_one_too_sure_more_mode
     assert np.abs(same - chance).mean() < 0.03
 
 
-def test_known_tasks_tell_only_of_tasks_that_look_as_clear() -> None:
+def test_known_tasks_show_only_of_tasks_that_look_as_clear() -> None:
     disputed, clear = two(np.full(30, 0.55)), two(np.array([0.97, 0.995]))
     right = np.zeros(30, dtype=np.int16)
     assert applied(clear, disputed, right) == pytest.approx(clear, abs=1e-3)

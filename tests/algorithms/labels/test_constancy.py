@@ -14,7 +14,7 @@ TASKS = 300
 
 
 def crowd(seed: int, before: float, after: float, annotators: int = 20, changing: int = 10) -> Labels:
-    """Give votes on all tasks in their order; the first annotators change after half of them."""
+    """Return votes on all tasks in their order; the first annotators change after half of them."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 3, TASKS)
     task, annotator = np.repeat(np.arange(TASKS), annotators), np.tile(np.arange(annotators), TASKS)

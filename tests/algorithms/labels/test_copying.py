@@ -46,7 +46,7 @@ def test_three_who_copy_are_one_group_though_they_make_each_other_right():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_people_who_look_for_themselves_copy_nobody(seed):
+def test_people_who_look_for_themselves_copy_no_annotator(seed):
     labels = crowd(sayings(seed, accuracy=0.9))
     assert find_copies(labels, ibcc(labels)).groups() == ()
 
@@ -94,7 +94,7 @@ def test_many_classes_of_few_votes_each_are_no_copying():
     assert find_copies(labels, ibcc(labels)).groups() == ()
 
 
-def test_little_in_common_tells_nothing_and_a_vote_that_is_repeated_counts_once():
+def test_little_in_common_shows_nothing_and_a_vote_that_is_repeated_counts_once():
     answers = np.zeros((19, 2), dtype=int)
     labels = crowd(np.repeat(answers, 1, axis=0))
     assert len(find_copies(labels, ibcc(labels)).pairs) == 0
@@ -129,7 +129,7 @@ def test_a_ring_of_fifteen_is_one_group_though_it_sways_the_answer(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_ring_that_outvotes_the_rest_is_named_and_nobody_else(seed):
+def test_a_ring_that_outvotes_the_rest_is_named_and_no_annotator_else(seed):
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 5, 300)
     wrong = (truth[:, None] + rng.integers(1, 5, (300, 20))) % 5

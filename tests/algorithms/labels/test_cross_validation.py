@@ -27,7 +27,7 @@ class Spy:
         return majority(labels, watch=watch)
 
 
-def test_every_truth_is_kept_from_one_run_and_told_to_the_others() -> None:
+def test_every_truth_is_held_out_of_one_run_and_known_to_the_others() -> None:
     truth = np.array([0] * 40 + [1] * 11 + [OPEN] * 9, dtype=np.int16)
     spy = Spy()
     result = cross_validate(CROWD, truth, spy)
@@ -43,7 +43,7 @@ def test_every_truth_is_kept_from_one_run_and_told_to_the_others() -> None:
         assert Counter(truth[fixed].tolist())[1] in (2, 3)
 
 
-def test_the_posterior_is_that_of_the_run_that_was_not_told() -> None:
+def test_the_posterior_is_that_of_the_run_without_the_truth() -> None:
     wrong = np.where(np.arange(60) < 50, 1 - np.arange(60) % 2, OPEN).astype(np.int16)
     result = cross_validate(CROWD, wrong, lambda labels, watch: majority(labels, watch=watch))
     assert result.posterior[:, 1] == pytest.approx(np.arange(60) % 2)

@@ -70,7 +70,7 @@ def test_outputs_stand_for_classes_in_their_order():
     assert REPEATED.meaning.tolist() == [0, 1]
 
 
-def test_times_and_classes_that_nobody_knows_are_none():
+def test_unknown_times_and_classes_are_none():
     labels = replace(REPEATED, time=np.full(6, NAN), known=np.full(2, OPEN))
     assert labels.time is None
     assert labels.known is None

@@ -24,7 +24,7 @@ CROWD_KIT = {
 
 
 def plain(labels: Labels, iterations: int) -> tuple[np.ndarray, list[float]]:
-    """Give the posterior and the log likelihoods, vote by vote."""
+    """Return the posterior and the log likelihoods, vote by vote."""
     posterior = np.zeros((len(labels.tasks), len(labels.classes)))
     np.add.at(posterior, (labels.task, labels.label), 1.0)
     posterior /= posterior.sum(axis=1, keepdims=True)

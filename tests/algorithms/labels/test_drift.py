@@ -99,7 +99,7 @@ def test_the_evidence_is_the_bayes_factor():
     assert first.step == positions[int(np.argmax(factors))]
 
 
-def test_moved_sorts_annotators_and_trend_tells_learning_from_tiring():
+def test_moved_sorts_annotators_and_trend_distinguishes_learning_from_tiring():
     good, poor = steady(2, accuracy=0.9), steady(2, accuracy=0.5)
     before = np.concatenate([poor, good, steady(2)])
     after = np.concatenate([good, poor, steady(2)])
@@ -139,7 +139,7 @@ def test_rates_of_a_steady_annotator_have_no_bias(row):
 
 
 def covered(rates, steps, seed):
-    """Give the share of true rates within their 95 % intervals, by outputs, and the mean width."""
+    """Return the share of true rates within their 95 % intervals, by outputs, and the mean width."""
     labels = known_crowd(rates, steps, seed)
     fusion = dynibcc(labels)
     within, width = [], []

@@ -73,7 +73,7 @@ def spread(own, other_outputs):
 
 
 def rates(own, other_outputs):
-    """Give the Dirichlet parameters of which means and summed variances are the outputs' own; (..., L)."""
+    """Return the Dirichlet parameters of which means and summed variances are the outputs' own; (..., L)."""
     mean = own / (own + other_outputs)
     variance = spread(own, other_outputs) ** 2 * (1 / own + 1 / other_outputs)
     total = spread(own, other_outputs).sum(axis=-1, keepdims=True) / variance.sum(axis=-1, keepdims=True)
@@ -103,7 +103,7 @@ def dense_paper(chance, answers, prior):
 
 
 def dense_scalar(chance, answers, prior):
-    """Give the scalar form's smoothed pseudo-counts likewise, each class and output a walk of its own."""
+    """Return the scalar form's smoothed pseudo-counts likewise, each class and output a walk of its own."""
     out = np.empty((2, len(answers), *prior.shape))
     classes = range(len(prior))
     for m in range(prior.shape[1]):

@@ -56,7 +56,7 @@ def test_accuracy_before_and_after() -> None:
     assert result.accuracy_after == 1.0
 
 
-def test_leaving_nobody_out_changes_nothing_and_leaving_all_out_loses_all() -> None:
+def test_leaving_no_annotator_out_changes_nothing_and_leaving_all_out_loses_all() -> None:
     labels, fusion = fused()
     nobody = preview_exclusion(labels, fusion, set(), run)
     assert (len(nobody.task), len(nobody.lost), nobody.votes) == (0, 0, 0)

@@ -22,7 +22,7 @@ def log_beta(weights: np.ndarray) -> float:
 
 
 def exact(labels: Labels) -> tuple[np.ndarray, float]:
-    """Give the posterior and the log evidence, eq. 1 integrated over rates and shares."""
+    """Return the posterior and the log evidence, eq. 1 integrated over rates and shares."""
     prior = default_prior(labels)
     tasks, classes = len(labels.tasks), len(labels.classes)
     joint, states = [], list(itertools.product(range(classes), repeat=tasks))

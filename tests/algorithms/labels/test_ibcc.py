@@ -74,7 +74,7 @@ def test_tiny_crowd_of_known_figures():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_bound_is_beneath_the_exact_evidence(seed):
+def test_the_bound_is_below_the_exact_evidence(seed):
     labels, _ = scattered(seed, tasks=6, annotators=3, votes=20)
     _, evidence = exact(labels)
     assert ibcc(labels).trace.objective[-1] < evidence
@@ -265,7 +265,7 @@ def test_it_says_when_it_did_not_converge():
 
 
 @pytest.mark.parametrize("prior", ["default", "overwhelming"])
-def test_hundreds_of_labels_of_which_everybody_used_few(prior):
+def test_hundreds_of_labels_of_which_all_annotators_used_few(prior):
     labels, truth = scattered(5, outputs=120, classes=120, tasks=40, annotators=9, votes=400)
     settings = IBCCSettings(**PRIORS[prior], iterations=6, tolerance=0.0)
     fusion, prior_0 = ibcc(labels, settings), prior_of(labels, settings)

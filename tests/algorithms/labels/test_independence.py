@@ -60,7 +60,7 @@ def test_tasks_of_unequal_difficulty_are_distinguished_from_shared_errors():
     assert independence(together, **USUAL) < 0.1
 
 
-def test_two_votes_a_task_or_none_tell_nothing():
+def test_two_votes_a_task_or_none_show_nothing():
     few, _ = make(0, 2)
     assert independence(few, **USUAL) == pytest.approx(PRIOR, abs=0.15)
     single, _ = make(0, 1)
@@ -92,7 +92,7 @@ def test_independent_votes_count_in_full():
     assert np.mean(without) > 0.2
 
 
-def test_it_is_not_asked_where_votes_count_in_full_anyway():
+def test_it_is_not_estimated_where_votes_count_in_full_anyway():
     labels, _ = make(0, 5)
     words = set()
     pooled(labels, PooledSettings(correlation=0.0), lambda done, text, **options: words.add(text))

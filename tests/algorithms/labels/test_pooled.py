@@ -111,7 +111,7 @@ def test_decisions_on_the_most_disputed_tasks_do_not_harm_the_others(count, wron
     assert np.mean(crossed) <= 0.01
 
 
-def test_a_class_that_nobody_chose_is_not_the_consensus_without_cases():
+def test_a_class_that_no_annotator_chose_is_not_the_consensus_without_cases():
     labels, _ = make(5, classes=6, tasks=300, annotators=60)
     for name in ("ibcc", "dawid-skene", "gibbs", "pooled"):
         fusion = run(labels, LabelPlan.make(name, {"communities": "no"}))
@@ -123,7 +123,7 @@ def test_a_class_that_nobody_chose_is_not_the_consensus_without_cases():
 
 
 @pytest.mark.parametrize(("cases", "stays"), [(4, True), (2, False)])
-def test_a_class_that_nobody_chose_is_the_consensus_where_cases_show_what_votes_mean(cases, stays):
+def test_a_class_that_no_annotator_chose_is_the_consensus_where_cases_show_what_votes_mean(cases, stays):
     rows = [(i, k, 0) for i in range(cases) for k in range(4)]  # known to be class 1, as nobody says
     rows += [(cases, k, 0) for k in range(4)]
     known = np.append(np.ones(cases), OPEN).astype(np.int16)

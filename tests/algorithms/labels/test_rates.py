@@ -18,7 +18,7 @@ from tests.algorithms.labels.crowds import crowd, make
 
 
 def simulated(annotators: int, classes: int, tasks: int, accuracy: np.ndarray, seed: int = 0):
-    """Give labels with 5 votes a task, the truth, and the annotators' matrices."""
+    """Return labels with 5 votes a task, the truth, and the annotators' matrices."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, classes, tasks)
     rates = rng.dirichlet(np.ones(classes), (annotators, classes)) * (1 - accuracy)[:, None, None]
@@ -93,7 +93,7 @@ def test_groups_average_to_the_crowd() -> None:
     assert np.average(rates.accuracy, weights=votes) == pytest.approx(np.average(parts, weights=weights))
 
 
-def test_the_crowd_of_a_rare_class_has_an_interval_that_tells_something() -> None:
+def test_the_crowd_of_a_rare_class_has_an_interval_that_shows_something() -> None:
     rng = np.random.default_rng(4)
     tasks, annotators = 1500, 150
     truth = (rng.random(tasks) < 0.2).astype(np.int64)
@@ -152,7 +152,7 @@ def test_rates_of_a_dynamic_model_are_those_of_the_last_vote() -> None:
     assert everybody == pytest.approx(np.average(rates.accuracy, weights=labels.votes_of_annotators()))
 
 
-def test_a_crowd_of_nobody_has_rates() -> None:
+def test_a_crowd_of_no_annotator_has_rates() -> None:
     labels = make([], [], [], 3)
     rates = estimate_rates(labels, np.full((0, 3), 1 / 3))
     assert rates.mean.shape == (0, 3, 3)

@@ -34,7 +34,7 @@ def test_tasks_of_enough_experienced_annotators_stay_with_all_their_votes() -> N
         assert result.labels.tasks[at] == labels.tasks[task]
 
 
-def test_repeated_votes_make_nobody_experienced() -> None:
+def test_repeated_votes_make_no_annotator_experienced() -> None:
     labels = crowd([*votes(), *votes()], 12, NAMES)
     with pytest.raises(LabelsError, match="the one with the most has 5"):
         subsample(labels, TRUTH, class_votes=6, least_experienced=1)

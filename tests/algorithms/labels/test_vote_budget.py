@@ -54,7 +54,7 @@ def test_limits_of_load_cost_and_tasks_are_kept():
     assert len(set(pairs)) == len(pairs)
 
 
-def test_the_dearer_of_two_equal_annotators_is_asked_less():
+def test_the_dearer_of_two_equal_annotators_gets_fewer_tasks():
     labels, fusion = specialists(300, 20, 2, 4)
     fusion.confusion.alpha[:2] = 1 + 50 * np.eye(2)  # two good annotators
     asked = assign_votes(labels, fusion, BudgetSettings(votes=200, each=100), {"a1": Price(5.0)})

@@ -62,7 +62,7 @@ def test_majority_is_the_share_of_votes() -> None:
     assert fusion.posterior == pytest.approx(np.array([[1 / 3, 2 / 3, 0], [0, 0, 1]]))
 
 
-def test_a_tie_is_told_and_goes_to_the_first_class() -> None:
+def test_a_tie_is_reported_and_goes_to_the_first_class() -> None:
     fusion = majority(crowd([(0, 0, 1), (0, 1, 0), (1, 0, 1)], 2, ("a", "b")))
     assert fusion.label().tolist() == [0, 1]
     assert "1 task is tied and goes to the class that is named first." in fusion.notices
@@ -175,7 +175,7 @@ def test_ordered_classes_share_such_that_the_score_to_expect_is_the_mean() -> No
         assert np.count_nonzero(posterior[task]) <= 2
 
 
-def test_words_are_scored_by_their_order_and_it_is_told() -> None:
+def test_words_are_scored_by_their_order_and_it_is_reported() -> None:
     fusion = mean_score(crowd([(0, 0, 0), (0, 1, 2)], 1, ("G", "P", "R")))
     assert fusion.posterior[0] == pytest.approx([0, 1, 0])
     assert any("order" in notice for notice in fusion.notices)
@@ -191,7 +191,7 @@ def test_weighted_sum_leans_to_those_who_err_less() -> None:
     assert weighed.posterior[0, 1] == pytest.approx(0.5**9 / (3 + 0.5**9))
 
 
-def test_of_repeated_votes_the_one_that_is_asked_for_counts() -> None:
+def test_of_repeated_votes_the_one_that_is_requested_counts() -> None:
     labels = crowd([(0, 0, 0), (0, 0, 0), (0, 1, 1), (0, 0, 1)], 1, ("a", "b"))
     result = [
         majority(labels, LabelSettings(repeats=way)).posterior[0, 1] for way in ("all", "first", "last")

@@ -37,7 +37,7 @@ def calibrated(values, **more):
 
 @pytest.fixture(scope="module")
 def left_out():
-    """Give (calibration of the others, votes of the others, mask of the one left out) of several cases."""
+    """Return (calibration of the others, votes of the others, mask of the one left out) of several cases."""
     result = []
     for seed in range(8):
         values = a_crowd(seed)
@@ -122,12 +122,12 @@ def test_an_offset_moves_the_true_outline_alone():
 
 
 def a_disc(radius, result):
-    """Give the true outline on the part that was calibrated."""
+    """Return the true outline on the part that was calibrated."""
     rows, columns = np.indices(result.ratio.shape[1:]) + np.array(result.origin[1:]).reshape(2, 1, 1)
     return (np.hypot(rows - 44.5, columns - 44.5) < radius)[None]
 
 
-def test_gold_cases_tell_the_common_offset_and_few_of_them_tell_little():
+def test_gold_cases_show_the_common_offset_and_few_of_them_show_little():
     result = [calibrated(a_crowd(seed)) for seed in range(10, 22)]
     truths = [a_disc(21, item) for item in result]
     unknown = [None] * len(result)

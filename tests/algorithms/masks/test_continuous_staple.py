@@ -58,7 +58,7 @@ def test_the_frame_is_so_many_more_voxels():
     )
 
 
-def test_a_consensus_that_is_one_rater_is_said_to_be():
+def test_a_consensus_that_is_one_rater_is_stated_to_be():
     """The second of three nested balls is nearest to the mean, and more so with every iteration."""
     assert any("rests almost only on r2" in notice for notice in continuous_staple(named(BALLS)).notices)
 

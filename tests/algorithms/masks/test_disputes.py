@@ -116,7 +116,7 @@ def test_two_structures_each_have_their_own():
     assert (leak.structure, leak.short, leak.beyond) == (1, (), (2,))
 
 
-def test_nobody_or_everybody():
+def test_no_annotator_or_all_annotators():
     empty = np.zeros(SHAPE, dtype=bool)
     assert disputes(*case(empty, empty)) == ()
     assert disputes(*case(ORGAN, ORGAN, empty)) == ()

@@ -135,7 +135,7 @@ def test_a_region_of_thicker_slices_is_uneven_and_not_missing():
     assert grid.in_words() == "12 x 7 x 9, 2.5 to 5 x 0.8 x 0.6 mm"
 
 
-def test_a_tilt_is_told_and_does_not_lengthen_the_slice_distance():
+def test_a_tilt_is_reported_and_does_not_lengthen_the_slice_distance():
     grid = uneven((0.0, 2.5, 5.0, 7.5, 10.0), shear=2.5 / 0.8)
     assert grid.tilt == pytest.approx(45.0)
     assert grid.spacing == pytest.approx(SPACING)

@@ -210,7 +210,7 @@ def test_masks_without_a_voxel_give_none() -> None:
     assert np.isfinite(fusion.probability).all()
 
 
-def test_a_structure_nobody_marked_is_reported() -> None:
+def test_a_structure_no_annotator_marked_is_reported() -> None:
     masks, _ = _organ()
     fusion = multiclass(replace(masks, values=np.minimum(masks.values, 1)))
     assert fusion.mask[0].any()

@@ -302,7 +302,7 @@ def test_raters_who_agree_do_not_break_it():
         assert (result.mask[0] != values[0]).mean() < 0.01
 
 
-def test_distance_deviation_and_probability_can_be_told_by_hand_of_the_gaussian():
+def test_distance_deviation_and_probability_can_be_computed_by_hand_of_the_gaussian():
     """All raters have equal weights everywhere: a weighted mean, its error, and the raters' spread."""
     masks, settings = crowd(raters=5, seed=2), GaussianSettings(tolerance=1e-10, max_iterations=2000)
     result = gaussian(masks, settings)

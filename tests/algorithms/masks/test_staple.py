@@ -63,7 +63,7 @@ def test_background_beyond_the_masks_counts_as_the_settings_say():
 
 
 @pytest.mark.parametrize(("depth", "noun"), [(1, "pixels"), (2, "voxels")])
-def test_what_was_counted_is_said_in_the_words_of_the_image(depth, noun):
+def test_what_was_counted_is_stated_in_the_words_of_the_image(depth, noun):
     masks = np.ones((2, depth, 6, 5), dtype=bool)
     masks[1, :, 3:] = False
     (notice, *_) = staple(named(masks), FRAME).notices

@@ -21,7 +21,7 @@ GAP = np.array([0.0, 2.5, 5.0, 15.0, 17.5, 20.0])
 
 
 def centres(positions=PLACES, shape=SHAPE) -> np.ndarray:
-    """Give every voxel's place in mm, (N, 3)."""
+    """Return every voxel's place in mm, (N, 3)."""
     index = np.indices(shape).reshape(3, -1).T.astype(float) * SPACING
     index[:, 0] = np.repeat(positions, shape[1] * shape[2])
     return index

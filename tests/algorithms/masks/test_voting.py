@@ -59,7 +59,7 @@ def test_settled_voxels_are_not_put_to_the_vote():
     assert whole(fusion, fusion.probability).ravel().tolist() == [1.0, 0.25, 0.5, 0.0]
 
 
-def test_nobody_and_everybody_and_one():
+def test_no_annotator_and_all_annotators_and_one():
     assert not majority(named(np.zeros((3, 2, 3, 4), dtype=bool))).mask.any()
     assert majority(named(np.ones((3, 2, 3, 4), dtype=bool))).mask.sum() == 24
     alone = majority(named(row("0110").astype(bool)))

@@ -22,12 +22,12 @@ def test_the_behaviours_are_called_as_in_the_paper():
     assert BEHAVIOURS[:3] == ("good", "ugly", "bad")
 
 
-def test_nobody_who_was_not_flagged_is_accused():
+def test_no_annotator_who_was_not_flagged_is_accused():
     pairs = compared([(0, 0, 1, 1)] * 30 + [(1, 0, 1, 1)] * 30 + [(2, 1, 0, -1)])
     np.testing.assert_array_equal(behaviours(pairs, np.array([True, False, False])), [BAD, GOOD, GOOD])
 
 
-def test_ties_tell_no_side_and_who_only_ties_has_none():
+def test_ties_show_no_side_and_who_only_ties_has_none():
     pairs = compared([(0, 0, 1, 1)] * 3 + [(0, 1, 2, 0)] * 5 + [(1, 0, 1, 0)])
     np.testing.assert_array_equal(side_share(pairs), [1.0, np.nan, np.nan])
     np.testing.assert_array_equal(behaviours(pairs, np.array([True, True, False])), [BAD, UGLY, GOOD])

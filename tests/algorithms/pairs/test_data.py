@@ -58,5 +58,5 @@ def test_who_is_left_out_keeps_the_number_and_has_no_comparisons():
     assert unchanged.without(()) is unchanged
 
 
-def test_times_that_nobody_knows_are_none():
+def test_unknown_times_are_none():
     assert replace(some(), time=np.full(5, NAN)).time is None

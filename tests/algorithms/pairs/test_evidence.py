@@ -32,7 +32,7 @@ def of_way(crowd, way):
 
 
 @pytest.mark.parametrize("annotator", [0, 17, 39])
-def test_pairs_that_speak_are_reported_with_what_all_others_said(crowd, index, annotator):
+def test_pairs_that_speak_are_reported_with_what_all_others_stated(crowd, index, annotator):
     pairs, score = crowd.pairs, index.score
     result = evidence(index, annotator)
     informed = {}
@@ -154,7 +154,7 @@ def test_the_comparisons_behind_any_pair_are_found(crowd, index):
             assert index.between(item, other).tolist() == wanted
 
 
-def test_nothing_is_made_of_nobody():
+def test_an_annotator_without_choices_has_no_evidence():
     pairs = compared([(0, 0, 1, 1)])
     index = shown.index_pairs(pairs, scores(pairs).score)
     result = evidence(index, 2)

@@ -163,7 +163,7 @@ def test_untested_annotators_are_reported_and_still_count():
     assert fusion.score[0] != pytest.approx(fuse(pairs, plan()).score[0], abs=1e-6)
 
 
-def test_items_always_on_one_side_say_why_nobody_is_tested():
+def test_items_always_on_one_side_say_why_no_annotator_is_tested():
     pairs = scattered(4, items=8)
     fixed = replace(pairs, left=pairs.left % 4, right=4 + pairs.right % 4)
     fusion = fuse(fixed, plan())
@@ -172,7 +172,7 @@ def test_items_always_on_one_side_say_why_nobody_is_tested():
     assert "the bias cannot be separated from the scores of the items" in "\n".join(fusion.notices)
 
 
-def test_perfect_data_flag_nobody_and_name_the_one_sided():
+def test_perfect_data_flag_no_annotator_and_name_the_one_sided():
     pairs = scattered(5, annotators=20, count=1_500)
     score = np.arange(9.0)
     choice = score[pairs.left] - score[pairs.right]
@@ -186,7 +186,7 @@ def test_perfect_data_flag_nobody_and_name_the_one_sided():
     assert "and 7 more) chose one side alone." in notices
 
 
-def test_one_who_always_picks_left_and_nobody_else():
+def test_one_who_always_picks_left_and_no_annotator_else():
     pairs = scattered(6, annotators=1, count=60)
     fusion = fuse(replace(pairs, choice=np.ones(60)), plan())
     assert not fusion.flagged.any()
@@ -200,7 +200,7 @@ def test_everyone_biased_the_same_way_is_warned_of():
     assert "lean to" not in notices_of(scattered(7, annotators=30, count=3_000, biased=4))
 
 
-def test_copies_are_told_since_they_inflate_w():
+def test_copies_are_reported_since_they_inflate_w():
     pairs = scattered(8, annotators=30, count=2_000)
     pairs = replace(pairs, choice=np.sign(pairs.choice))
     second = np.tile(np.arange(2_000), 4)

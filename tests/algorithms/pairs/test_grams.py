@@ -113,7 +113,7 @@ def test_real_crowds_have_the_noise_that_is_known(real_data, name, freedom, vari
     assert np.linalg.eigvalsh(problem.gram)[0] == pytest.approx(smallest, abs=1e-8)
 
 
-def test_who_is_alone_on_items_cannot_be_told():
+def test_who_is_alone_on_items_cannot_be_reported():
     """The bias of somebody alone on an item is as good a score of it; the others are told as without them."""
     pairs = scattered(3)
     alone = Pairs(
@@ -131,7 +131,7 @@ def test_who_is_alone_on_items_cannot_be_told():
     assert problem.pull == pytest.approx(scale_grams(without)[0].pull, abs=1e-12)
 
 
-def test_items_always_on_the_same_side_leave_nobody_to_tell():
+def test_items_always_on_the_same_side_leave_no_annotator_to_show():
     """All biases together are then the same as a difference of scores; one who is not tested changes that."""
     pairs = scattered(4, items=8)
     left, right = pairs.left % 4, 4 + pairs.right % 4

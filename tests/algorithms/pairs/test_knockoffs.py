@@ -17,7 +17,7 @@ from tests.algorithms.pairs.test_grams import full, read, scattered
 
 
 def alike(columns: int = 20, correlation: float = 0.6) -> np.ndarray:
-    """Give a Gram matrix of columns some of which are alike."""
+    """Return a Gram matrix of columns some of which are alike."""
     generator = np.random.default_rng(0)
     design = generator.normal(size=(40, columns))
     design[:, : columns // 2] += correlation * 2.0 * generator.normal(size=(40, 1))

@@ -35,7 +35,7 @@ def problem(seed: int, columns: int = 14, rows: int = 20, correlation: float = 1
 
 
 def joined(gram: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    """Give the Gram matrix of columns and knockoffs in full."""
+    """Return the Gram matrix of columns and knockoffs in full."""
     return np.block([[gram, gram - np.diag(gap)], [gram - np.diag(gap), gram]])
 
 

@@ -78,7 +78,7 @@ def test_redrawing_keeps_who_preferred_which_item(crowd):
     np.testing.assert_array_equal(second.choice, np.where(turned, -crowd.choice, crowd.choice))
 
 
-def test_nobody_is_biased_once_sides_are_redrawn(crowd):
+def test_no_annotator_is_biased_once_sides_are_redrawn(crowd):
     result = check_redrawn_sides(crowd, PairSettings(), 6)
     assert result.tested == len(crowd.annotators)
     assert np.abs(result.below.mean(axis=0) - LEVELS).max() < 0.06

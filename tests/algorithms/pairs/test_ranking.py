@@ -148,7 +148,7 @@ def test_too_few_comparisons_give_scores_without_intervals():
     assert (empty.freedom, inconsistency(compared([]), components(compared([])))) == (0, 0.0)
 
 
-def test_a_bias_that_no_comparison_tells_from_a_score_is_left_open():
+def test_a_bias_that_no_comparison_shows_from_a_score_is_left_open():
     rows = [(0, 0, 1, 1), (0, 1, 0, -1), (1, 0, 1, 1), (1, 1, 0, 1), (2, 3, 2, 1), (2, 3, 2, 0)]
     pairs, biased = compared(rows), np.array([False, True, True])
     result = scores(pairs, biased)

@@ -23,7 +23,7 @@ def plan(**texts: str) -> PairPlan:
     return PairPlan.make("iss", texts)
 
 
-def test_four_judges_of_thirty_are_found_where_knockoffs_can_flag_nobody():
+def test_four_judges_of_thirty_are_found_where_knockoffs_can_flag_no_annotator():
     pairs = always_left(crowd(1, votes=200, people=30), 3, 8, 20, 29)
     result = fuse(pairs)
     assert set(np.flatnonzero(result.flagged)) == {3, 8, 20, 29}
@@ -38,7 +38,7 @@ def test_fair_crowds_are_left_alone():
     assert np.mean(accused) <= 0.125  # one in twenty is promised
 
 
-def test_nobody_with_few_choices_is_called_good():
+def test_no_annotator_with_few_choices_is_called_good():
     few, many = fuse(crowd(2, votes=12)), fuse(crowd(2, votes=400))
     assert (few.behaviour == UNDECIDABLE).all()
     assert (many.behaviour == GOOD).mean() > 0.8

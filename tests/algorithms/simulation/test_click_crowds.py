@@ -63,7 +63,7 @@ def test_votes_follow_the_two_coins():
     assert crowd.votes.weight.sum() == pytest.approx(1)
 
 
-def test_rates_of_votes_have_the_mean_asked_for():
+def test_rates_of_votes_have_the_mean_requested():
     crowds = [voting_crowd(11, 2, seed, sensitivity=0.6) for seed in range(400)]
     assert np.mean([crowd.sensitivity for crowd in crowds]) == pytest.approx(0.6, abs=0.02)
     assert np.mean([crowd.specificity for crowd in crowds]) == pytest.approx(0.75, abs=0.02)

@@ -70,7 +70,7 @@ def test_hard_tasks_show_their_class_less():
     assert apart[1] < 0.4 * apart[0]
 
 
-def test_numbers_of_votes_are_heavy_tailed_and_nobody_votes_twice_on_a_task():
+def test_numbers_of_votes_are_heavy_tailed_and_no_annotator_votes_twice_on_a_task():
     crowd = simulate_labels(scoring_crowd(), 4)
     counts = crowd.labels.votes_of_annotators()
     assert counts.max() == 3000

@@ -76,7 +76,7 @@ def test_those_who_take_the_wider_outline_are_a_group_of_their_own() -> None:
     assert light.mask.sum() > heavy.mask.sum()
 
 
-def test_a_crowd_has_the_names_and_habits_that_were_asked_for() -> None:
+def test_a_crowd_has_the_names_and_habits_that_were_requested() -> None:
     crowd = gather_raters(6, 1, wider=2)
     assert len({rater.name for rater in crowd}) == 6
     assert [rater.wider for rater in crowd] == [False] * 4 + [True] * 2

@@ -24,7 +24,7 @@ def only(way, **changes):
     return PairCrowd(**{"items": 30, "annotators": 150, "fewest": 100, "shares": shares, **changes})
 
 
-def test_the_study_has_every_pair_by_everybody_in_random_order():
+def test_the_study_has_every_pair_by_all_annotators_in_random_order():
     crowd = study_crowd(0.1, 0.4, 3)
     pairs = crowd.pairs
     assert (len(pairs), len(pairs.annotators), len(pairs.items)) == (150 * 120, 150, 16)
@@ -124,7 +124,7 @@ def test_lopsided_crowds_show_some_items_on_one_side():
     assert shares[0] < 0.1 < 0.3 < shares[1]
 
 
-def test_times_rise_and_everybody_answers_one_after_the_other():
+def test_times_rise_and_all_annotators_answers_one_after_the_other():
     pairs = simulate_pairs(PairCrowd(20, 50), 4).pairs
     assert (np.diff(pairs.time) >= 0).all()
     for annotator in range(50):

@@ -20,7 +20,7 @@ def darkness(smear, positions, radius=12):
     return np.array(result)
 
 
-def test_image_has_the_size_that_was_asked_for(smear):
+def test_image_has_the_size_that_was_requested(smear):
     assert smear.image.shape == (600, 800, 3)
     assert smear.image.dtype == np.uint8
     assert smear.extent == (0.0, 0.0, 800.0, 600.0)
@@ -34,7 +34,7 @@ def test_the_same_seed_gives_the_same_picture(smear):
     assert not np.array_equal(other.image, smear.image)
 
 
-def test_everything_asked_for_is_there_within_the_image_and_apart(smear):
+def test_everything_requested_is_there_within_the_image_and_apart(smear):
     assert len(smear.parasites) == len(smear.clarity) == 12
     assert len(smear.artefacts) == len(smear.allure) == 8
     positions = np.concatenate([smear.parasites, smear.artefacts])

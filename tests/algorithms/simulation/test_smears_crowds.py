@@ -44,7 +44,7 @@ def test_faint_parasites_are_missed_and_likely_artefacts_clicked_more():
     assert len(faint) < 0.6 * len(plain)
 
 
-def test_clicks_scatter_and_are_displaced_as_said():
+def test_clicks_scatter_and_are_displaced_as_stated():
     smear = field(count_artefacts=0)
     clicks = simulate_clicks(smear, (steady(scatter=3.0, bias=(6.0, -4.0)),), seed=2)
     _, index = nearest(clicks, smear.parasites)

@@ -87,7 +87,7 @@ def test_a_sequential_plan_stands_by_its_first_verdict():
     assert SampleProgress(1, subject, early).verdict == "reject"
 
 
-def test_the_sample_is_exported_reported_and_told_on_the_command_line(four_study, tmp_path, capsys):
+def test_the_sample_is_exported_reported_and_reported_on_the_command_line(four_study, tmp_path, capsys):
     subject = drawn(four_study, "labels")
     with Study.open(four_study) as study:
         re_read(study, subject, wrong=1, count=3)

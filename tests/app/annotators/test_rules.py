@@ -58,7 +58,7 @@ def test_a_rule_selects_rows(rule, selected):
         ('votes > "', "is not understood"),
     ],
 )
-def test_what_is_wrong_with_a_rule_is_said(rule, words):
+def test_what_is_wrong_with_a_rule_is_stated(rule, words):
     with pytest.raises(RuleError, match=words):
         select_rows(rule, COLUMNS, TEXTS)
 

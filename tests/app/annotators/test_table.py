@@ -270,7 +270,7 @@ def test_a_folder_of_studies_gives_one_table_and_a_broken_study_is_named(four_st
     assert "There is no column skill" in capsys.readouterr().err
 
 
-def test_what_an_exclusion_changed_is_told_once_it_was_fused(four_study):
+def test_what_an_exclusion_changed_is_reported_once_it_was_fused(four_study):
     with Study.open(four_study) as study:
         study.record(Decision(verb="exclude", annotators=("eve",), reason="careless"))
         assert effects_of_exclusion(["eve"], study) == ()

@@ -12,7 +12,7 @@ def a_queue(count):
 def test_groups_have_the_seconds_that_are_wanted_and_shrink_towards_the_end():
     queue = a_queue(1000)
     sizes = [len(queue.take(4, 3.0))]
-    queue.note(GroupRecord((None,), 0.1))
+    queue.update_seconds(GroupRecord((None,), 0.1))
     while queue:
         sizes.append(len(queue.take(4, 3.0)))
     assert sizes[:3] == [1, 30, 30]
@@ -23,7 +23,7 @@ def test_groups_have_the_seconds_that_are_wanted_and_shrink_towards_the_end():
 
 def test_a_case_that_may_kill_its_worker_is_in_no_group():
     queue = a_queue(40)
-    queue.note(GroupRecord((None,), 0.1))
+    queue.update_seconds(GroupRecord((None,), 0.1))
     group = queue.take(2, 1.0)
     queue.put_back(group, alone=True)
     groups = []

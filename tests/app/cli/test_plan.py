@@ -35,5 +35,5 @@ def test_plans(arguments, words, capsys):
         ("cases icc --width 0.2", "--expected is missing"),
     ],
 )
-def test_what_cannot_be_planned_is_said(arguments, words, refusal):
+def test_what_cannot_be_planned_is_stated(arguments, words, refusal):
     assert words in refusal("plan", *arguments.split())

@@ -132,7 +132,7 @@ def test_what_strangers_wrote_does_not_steer_the_terminal(capsys, tmp_path):
     assert "\x1b" not in output
 
 
-def test_an_internal_error_is_one_line_unless_asked_for_more(capsys, monkeypatch):
+def test_an_internal_error_is_one_line_unless_requested_more(capsys, monkeypatch):
     def fail(_):
         raise ZeroDivisionError("two\nlines")
 

@@ -27,7 +27,7 @@ class TestLabels:
         with Study.open(crowd) as opened:
             assert [entry.kind for entry in opened.runs.all()] == ["labels"]
 
-    def test_where_both_are_there_the_kind_must_be_told(self, crowd, refusal):
+    def test_with_both_kinds_the_kind_is_required(self, crowd, refusal):
         with Study.open(crowd) as opened:
             add_case(opened, "chest", Grid((3, 9, 9), (1.0, 0, 0, 0, 0, 1.0, 0, 0, 0, 0, 1.0, 0)))
         message = refusal("run", crowd, "majority")
@@ -36,7 +36,7 @@ class TestLabels:
         assert run("run", crowd, "majority", "--kind", "labels") == 0
         assert "not for clicks" in refusal("run", crowd, "majority", "--kind", "clicks")
 
-    def test_where_neither_is_there_it_is_said_what_the_name_is_of_clicks(self, tmp_path, refusal):
+    def test_with_neither_kind_the_refusal_names_the_option_of_clicks(self, tmp_path, refusal):
         Study.create(tmp_path / "new.rscope").close()
         message = refusal("run", tmp_path / "new.rscope", "majority")
         assert "holds neither masks nor labels, which majority is for" in message

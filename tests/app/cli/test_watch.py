@@ -45,7 +45,7 @@ def of_images(event_list: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [event for event in event_list if event["event"] == "image"]
 
 
-def test_what_is_there_is_told_step_by_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_there_is_reported_step_by_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     append(tmp_path / "clicks.csv", HEADER + "".join(visit(number) for number in range(6)))
     assert main(arguments(tmp_path, "--once")) == 0
     event_list = events(capsys.readouterr().out)
@@ -61,7 +61,7 @@ def test_what_is_there_is_told_step_by_step(tmp_path: Path, capsys: pytest.Captu
         assert [run.id for run in study.runs.all()] == [event_list[-1]["run"]]
 
 
-def test_begun_again_it_tells_where_it_was_and_takes_what_is_new(
+def test_restarted_it_reports_its_position_and_reads_new_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     append(tmp_path / "clicks.csv", HEADER + "".join(visit(number) for number in range(3)))

@@ -67,7 +67,7 @@ class BuiltSeries:
     missing_places: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
 
     def at(self, name: int, rows: np.ndarray, columns: np.ndarray, *, missing: bool = False) -> np.ndarray:
-        """Give the (N, 3) places in mm of pixels on a slice."""
+        """Return the (N, 3) places in mm of pixels on a slice."""
         first = (self.missing_places if missing else self.places)[name]
         _, down, across = self.spacing
         return first + np.outer(columns * across, self.row) + np.outer(rows * down, self.column)
@@ -295,7 +295,7 @@ def disc(
 def disc_mask(
     shape: tuple[int, int], radius: float, centre: tuple[float, float] = (15.5, 19.5)
 ) -> np.ndarray:
-    """Give the pixels whose centres lie within the circle of `disc`."""
+    """Return the pixels whose centres lie within the circle of `disc`."""
     turn = np.linspace(0, 2 * np.pi, 40, endpoint=False)
     outline = np.column_stack([centre[0] + radius * np.sin(turn), centre[1] + radius * np.cos(turn)])
     return grid_points_in_poly(shape, outline)

@@ -90,7 +90,7 @@ def samples() -> dict[str, object]:
 
 
 def leaves(content: object, where: tuple[object, ...] = ()):
-    """Give the way to each value that is neither a list nor an object; of long lists the first values."""
+    """Return the way to each value that is neither a list nor an object; of long lists the first values."""
     if isinstance(content, dict):
         for key, value in content.items():
             yield from leaves(value, (*where, key))
@@ -186,7 +186,7 @@ def painted_all(side: int) -> list[int]:
 
 
 def white(side: int) -> bytes:
-    """Give a PNG of one bit a pixel, all white."""
+    """Return a PNG of one bit a pixel, all white."""
     row = zlib.compress((b"\0" + b"\xff" * -(-side // 8)) * side, 9)
     parts = ((b"IHDR", struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)), (b"IDAT", row), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
@@ -196,7 +196,7 @@ def white(side: int) -> bytes:
 
 
 def pages_of_one_strip(pages: int, side: int) -> bytes:
-    """Give a TIFF of doubles whose pages all have the same pixels."""
+    """Return a TIFF of doubles whose pages all have the same pixels."""
     data = zlib.compress(bytes(side * side * 8), 9)
     data += bytes(len(data) % 2)
     out = b"II*\0" + struct.pack("<I", 8 + len(data)) + data

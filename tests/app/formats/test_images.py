@@ -165,7 +165,7 @@ def test_orientation_is_followed(tmp_path: Path, pixels: np.ndarray, turn: int, 
     assert np.abs(load_image(path).astype(int) - shown).mean() < 5
 
 
-def test_the_size_of_a_pixel_is_read_where_a_microscope_tells(tmp_path: Path) -> None:
+def test_the_size_of_a_pixel_is_read_from_a_microscopes_file(tmp_path: Path) -> None:
     grey = np.zeros((9, 9), dtype=np.uint8)
     tifffile.imwrite(tmp_path / "j.tif", grey, imagej=True, resolution=(4, 4), metadata={"unit": "um"})
     tifffile.imwrite(tmp_path / "inch.tif", grey, imagej=True, resolution=(4, 4), metadata={"unit": "inch"})
@@ -199,7 +199,7 @@ def test_channels_of_one_plane_are_one_image_in_colours(tmp_path: Path, form: st
     assert image_file(path).grid.shape == (1, 60, 90)
 
 
-def test_channels_have_the_colours_that_the_file_tells_and_slices_are_no_channels(tmp_path: Path) -> None:
+def test_channels_have_the_colours_of_the_file_and_slices_are_no_channels(tmp_path: Path) -> None:
     planes = np.zeros((2, 40, 40), dtype=np.uint8)
     planes[0, :20], planes[1, 10:] = 200, 100
     cyan, yellow = (0x00FFFFFF, int(np.uint32(0xFFFF00FF).astype(np.int32)))

@@ -385,7 +385,7 @@ def test_a_scanner_s_slide_is_read_through_openslide_with_its_pixel_size(tmp_pat
     assert not cache.folder.exists()
 
 
-def test_an_overview_is_as_fine_as_it_is_asked_for(tmp_path, colours, monkeypatch):
+def test_an_overview_is_as_fine_as_it_is_requested(tmp_path, colours, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     save(tmp_path / "a.png", colours, "png")
     np.testing.assert_array_equal(load_overview(tmp_path / "a.png", 200), colours)

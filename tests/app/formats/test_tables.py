@@ -128,7 +128,7 @@ def test_times_that_are_invalid_are_skipped_with_a_notice(file: Path) -> None:
     assert 'line 3 has "noon"' in table.notices[0]
 
 
-def test_a_row_without_a_place_says_that_somebody_looked(file: Path) -> None:
+def test_a_row_without_a_position_records_a_viewed_image(file: Path) -> None:
     table = read_clicks(written(file, "annotator,image,x,y\nann,a,1,2\nbob,a,,\nbob,b, ,\n"))
     assert rows(table) == [("ann", "a", 1.0, 2.0)]
     assert {(table.annotators[a], table.images[i]) for a, i in table.looked} == {("bob", "a"), ("bob", "b")}
@@ -169,7 +169,7 @@ def test_sizes_of_images_may_stand_in_the_table(file: Path) -> None:
     assert "line 3, field width: gives the image another size" in refusal(file, "truth")
 
 
-def test_a_table_of_images_tells_sizes_and_who_marked_nothing(file: Path) -> None:
+def test_a_table_of_images_shows_sizes_and_who_marked_nothing(file: Path) -> None:
     table = read(
         written(file, "image_id,width,height,n_jobs,n_empty_jobs\na,300,200,20,2\nb,30,20,9,0\nc,3,2,9,1\n")
     )

@@ -47,7 +47,7 @@ def test_labels_and_pairs_of_a_study_are_fused_as_from_tables(tmp_path):
             study.to_frame("ranking")
 
 
-def test_what_a_study_lacks_is_said(fused_study, tmp_path):
+def test_what_a_study_lacks_is_stated(fused_study, tmp_path):
     with pytest.raises(rs.DataError, match=r"missing\.rscope"):
         rs.open_study(tmp_path / "missing.rscope")
     with rs.open_study(fused_study) as study:

@@ -15,10 +15,10 @@ from raterscope.app.papers.experiments import (
     Experiment,
     Paper,
     Row,
-    available,
     check_folder,
+    has_data,
     measure,
-    measured,
+    read_results,
 )
 from raterscope.app.papers.page import PAPERS, contents_of, write_page
 from tests.app.commands import run
@@ -103,7 +103,7 @@ def test_a_first_run_of_a_paper_measures_what_its_rows_show(name, tmp_path, monk
 def test_open_data_measure_what_their_rows_show(real_data, tmp_path):
     for experiment in EXPERIMENTS:
         if experiment.needs and experiment.name not in SLOW:
-            assert available(experiment, real_data)
+            assert has_data(experiment, real_data)
             cell = experiment.cells[0]
             measures = experiment.measure(cell, 0, real_data)
             assert {row.printed for row in experiment.rows if row.cell == cell} <= set(measures)
@@ -117,7 +117,7 @@ def test_what_was_measured_is_not_measured_again(tmp_path):
     assert calls == [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
     measure([paper], tmp_path / "x", silent, full=True)
     assert calls[4:] == [("a", 2), ("a", 3), ("b", 2), ("b", 3)]
-    results = measured(paper.experiments[0], tmp_path / "x")
+    results = read_results(paper.experiments[0], tmp_path / "x")
     assert [result["printed"] for result in results["b"]] == [0, 1, 2, 3]
     assert all(math.isnan(result["sometimes"]) for result in results["b"])
 

@@ -30,7 +30,7 @@ def test_each_reader_has_an_order_of_their_own_that_the_seed_determines(tmp_path
     assert orders[0][0] != orders[0][1]
 
 
-def test_a_readers_file_tells_nothing_of_others_and_of_the_names_of_images(tmp_path):
+def test_a_readers_file_shows_nothing_of_others_and_of_the_names_of_images(tmp_path):
     out = make("clicks", tmp_path, copy_images=True)
     files = sorted((out / "readers").iterdir())
     assert [file.name for file in files] == ["R01.rsread", "R02.rsread", "images"]

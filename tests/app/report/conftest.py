@@ -61,7 +61,7 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.texts).split())
 
     def row(self, first: str, columns: int) -> list[str]:
-        """Give the first row of so many columns that begins with a word."""
+        """Return the first row of so many columns that begins with a word."""
         rows = [[" ".join(cell.split()) for cell in row] for row in self.rows]
         return next(row for row in rows if len(row) == columns and row[0].removeprefix("■ ") == first)
 

@@ -65,7 +65,7 @@ def test_the_crowds_matrix_is_that_of_all_votes(labels, page):
     assert float(dog[2].split()[0]) == pytest.approx(9 * 0.9 / 11, abs=0.02)
 
 
-def test_annotators_are_ranked_and_nobody_is_markup(labels, page):
+def test_annotators_are_ranked_and_no_annotator_is_markup(labels, page):
     labels.record(Decision(verb="exclude", annotators=("good 8",), reason="<i>asleep</i>"))
     fuse(labels)
     report = page(labels)
@@ -79,7 +79,7 @@ def test_annotators_are_ranked_and_nobody_is_markup(labels, page):
     assert behaviour == "the wrong way round"
 
 
-def test_the_disputed_task_is_told_until_it_is_decided(labels, page):
+def test_the_disputed_task_is_reported_until_it_is_decided(labels, page):
     run = fuse(labels)
     report = page(labels)
     cells = report.row("t7", 4)

@@ -155,7 +155,7 @@ def test_a_known_truth_is_compared_with(study, page):
     assert report.row("Ada", 12)[10:] == [f"{dice:.3f}", "8.0"]
 
 
-def test_structures_of_a_case_are_told_one_by_one(study, page):
+def test_structures_of_a_case_are_reported_one_by_one(study, page):
     image = study.images()[0].id
     add_masks(study, [a_block(image, name, (0, 0, 0), (6, 5, 5), "node") for name in ("Ada", "Cem")], "made")
     fuse(study)
@@ -299,7 +299,7 @@ def test_the_report_says_how_far_to_trust_it_and_what_comparable_raters_came_to(
     assert "The true outline cannot be confirmed by masks alone." in text
 
 
-def test_methods_are_compared_where_it_is_asked_for_and_kept_comparisons_are_shown(study, page, tmp_path):
+def test_methods_are_compared_where_it_is_requested_and_kept_comparisons_are_shown(study, page, tmp_path):
     fuse(study)
     assert "Methods compared" not in page(study).text
     out = tmp_path / "compared.html"

@@ -131,7 +131,7 @@ def test_comparisons_that_came_later_are_reported(compared, page, tmp_path):
     assert f"{len(answers()):,} comparisons by" in report.text
 
 
-def test_a_crowd_of_which_nothing_can_be_told_has_a_report(tmp_path, page):
+def test_a_crowd_of_which_nothing_can_be_reported_has_a_report(tmp_path, page):
     path = write(tmp_path / "few.csv", HEADER, [("a", "x", "y", "left"), ("b", "x", "y", "right"),
                                                 ("a", "y", "z", "tie"), ("b", "u", "w", "left")])  # fmt: skip
     with Study.create(tmp_path / "few.rscope") as study:

@@ -39,7 +39,7 @@ def test_single_pairs_are_not_judged():
     assert protocol_table(Protocol(limits={"dice": 0.5}), statistics) is None
 
 
-def test_whom_to_compare():
+def test_pairs_that_are_compared():
     names = ["anna", "ben (read 2)", "ben", "anna (read 3)"]
     assert compared_pairs(names) == [
         ("anna (read 3)", "anna"), ("ben (read 2)", "ben"), ("anna", "ben")

@@ -91,7 +91,7 @@ def test_tasks_annotators_and_scales_have_one_last_word() -> None:
     assert standings(journal(*described)) == ["superseded", "in effect", "in effect"]
 
 
-def test_the_journal_read_on_tells_the_same_as_read_at_once() -> None:
+def test_the_journal_read_on_shows_the_same_as_read_at_once() -> None:
     recorded = journal(
         on("accept", 10), label("t"), weigh("a"), on("reject", 10), label("t"), weigh("a", 0.2)
     )

@@ -22,7 +22,7 @@ def mark(verb: str, image: int = 1) -> Decision:
 
 
 def controls(study: Study) -> list[bool | None]:
-    """Give what a fusion takes each image for."""
+    """Return what a fusion takes each image for."""
     return [clicks.control for clicks in gather([1, 2], study).given.values()]
 
 

@@ -14,7 +14,7 @@ from raterscope.app.study import Study, file_digests
 
 
 def read_of(path) -> tuple[str, bool]:
-    """Give a digest, and whether the file was read for it."""
+    """Return a digest, and whether the file was read for it."""
     messages = []
     return file_digests.digest_of_file(path, lambda *_: messages.append(True)), bool(messages)
 

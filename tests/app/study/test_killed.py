@@ -71,7 +71,7 @@ def test_kills_lose_nothing_that_was_shown_as_done(worker: subprocess.Popen[str]
 
 
 def live_and_die(worker: subprocess.Popen[str], life: int, done: int, seconds: float) -> list[list[str]]:
-    """Let a process work, kill it some time after it has done some things, and give all that it printed."""
+    """Let a process work, kill it some time after it has done some things, and return all that it printed."""
     assert worker.stdin is not None
     assert worker.stdout is not None
     worker.stdin.write(f"{life}\n")

@@ -141,7 +141,7 @@ def test_a_study_that_was_renamed_before_a_crash_has_every_decision_once_it_rest
         assert len(study.decisions()) == 3
 
 
-def test_decisions_left_under_a_former_name_are_told_and_can_be_taken_in(path: Path) -> None:
+def test_decisions_left_under_a_former_name_are_reported_and_recovered(path: Path) -> None:
     new = path.with_name("renamed.rscope")
     with process(LEAVING, path, new, "at once") as other:
         other.wait()

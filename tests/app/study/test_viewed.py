@@ -85,7 +85,7 @@ def test_a_view_that_cannot_be_is_damage(study: Study, column: str, value: objec
         second.views.by_image()
 
 
-def test_a_fusion_is_told_what_was_viewed_long_enough_and_is_undecided(study: Study) -> None:
+def test_a_fusion_gets_spots_viewed_long_enough_and_undecided(study: Study) -> None:
     study.add_clicks(a_table(1, ("a", "b")))
     assert viewed(study) == []
     study.views.record([view(10, 10), view(30, 30), view(50, 50, seconds=0.1), view(70, 70, image=2)])
@@ -100,7 +100,7 @@ def test_a_fusion_is_told_what_was_viewed_long_enough_and_is_undecided(study: St
     assert viewed(study) == [(11, 10.5)]
 
 
-def test_a_run_tells_what_it_was_told_and_can_be_repeated(study: Study) -> None:
+def test_a_run_records_its_settings_and_can_be_repeated(study: Study) -> None:
     study.add_clicks(a_table(1, ("a", "b")))
     without = gather([1], study)
     assert keep(fuse_inputs(without, PLAN, jobs=1), study) == 1

@@ -42,7 +42,7 @@ def test_imports_are_joined_by_the_names_of_tasks_and_outputs():
         ("label", [0, 1], "differ in length"),
     ],
 )
-def test_votes_of_nobody_or_on_nothing_are_refused(column, values, words):
+def test_votes_of_no_annotator_or_on_nothing_are_refused(column, values, words):
     kind = getattr(RECORD, column).dtype
     with pytest.raises(ValueError, match=words):
         join_votes([replace(RECORD, **{column: np.array(values, dtype=kind)})], SCHEME, 3)

@@ -70,7 +70,7 @@ def test_every_part_of_a_workspace_has_a_page_of_its_own(bare_workspace):
 
 
 @pytest.mark.parametrize("bare_workspace", list(WORKSPACES), indirect=True)
-def test_the_pages_tell_of_every_column_of_every_table(bare_workspace):
+def test_the_pages_show_of_every_column_of_every_table(bare_workspace):
     kind, instance = bare_workspace
     mark_topics(instance, kind)
     for view in instance.findChildren(QTableView):

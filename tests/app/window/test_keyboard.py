@@ -78,7 +78,7 @@ def test_esc_leaves_the_full_screen_only_from_the_canvas(fused, qtbot):
     idle(fused, qtbot)
 
 
-def test_the_key_that_is_drawn_takes_the_last_decision_back_and_tells_which(fused, qtbot):
+def test_the_key_that_is_drawn_takes_the_last_decision_back_and_shows_which(fused, qtbot):
     workspace = _ready(fused, qtbot)
     number = workspace.reviewing.spot.number
     press(fused, qtbot, Qt.Key.Key_R)

@@ -49,7 +49,7 @@ def test_messages_of_one_study_are_not_shown_with_the_next(window, qtbot, folder
     assert window.status.message == ""
 
 
-def test_the_annotator_of_a_file_is_asked_for(window, qtbot, folder):
+def test_the_annotator_of_a_file_is_requested(window, qtbot, folder):
     window.open_paths([write(folder / "mask.nii.gz", a_ball())])
     qtbot.waitUntil(lambda: window.findChild(AnnotatorNamesDialog) is not None, timeout=LONG)
     dialog = window.findChild(AnnotatorNamesDialog)

@@ -57,7 +57,7 @@ def few_votes(path):
 
 @pytest.fixture(scope="session")
 def originals(tmp_path_factory):
-    """Give the folder of a study of a kind with its two runs; each is made once."""
+    """Return the folder of a study of a kind with its two runs; each is made once."""
 
     @functools.cache
     def made(kind):
@@ -92,7 +92,7 @@ def numbers_in(kind, path):
 
 
 def numbers_of(kind, study, run):
-    """Give the same numbers as the run's results hold them."""
+    """Return the same numbers as the run's results hold them."""
     results = [study.runs.result(run, item) for item in study.runs.get(run).items]
     if kind == "clicks":
         return np.concatenate([result.clustering.mean for result in results])

@@ -53,7 +53,7 @@ until(lambda: False)
 
 
 def _killed(study, settings):
-    """Run a window in a process of its own until it is at a spot, kill it, and give the spot's number."""
+    """Run a window in a process of its own until it is at a spot, kill it, and return the spot's number."""
     run = [sys.executable, "-c", AT_WORK, str(study), str(settings)]
     with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as process:
         number = process.stdout.readline().strip()

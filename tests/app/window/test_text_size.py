@@ -34,7 +34,7 @@ def _press(window, qtbot, key, times=1):
 
 
 def _heights(window):
-    """Give the heights of what a line of text makes so high: rows of lists and tables, labels, buttons."""
+    """Return the heights of what a line of text makes so high: rows of lists and tables, labels, buttons."""
     workspace = window.workspace
     lists = {kind.accessibleName(): kind.sizeHintForRow(0) for kind in workspace.findChildren(LineList)
              if kind.model().rowCount()}  # fmt: skip

@@ -98,7 +98,7 @@ def test_a_study_that_is_deleted_is_saved_again_at_its_place(decided, qtbot, stu
 
 @pytest.fixture
 def at_work(opened, qtbot, monkeypatch):
-    """Give what begins work that goes on until it is let go, as if it had been long under way."""
+    """Return what begins work that goes on until it is let go, as if it had been long under way."""
     monkeypatch.setattr(unsaved_results, "HARDLY_BEGUN", 0.0)
     release = threading.Event()
 
@@ -236,7 +236,7 @@ def fill_disk(window):
 
 @pytest.fixture
 def unsaved(opened, qtbot):
-    """Give the window with a fusion that did not fit on the disk, and what makes room there."""
+    """Return the window with a fusion that did not fit on the disk, and what makes room there."""
     make_room = fill_disk(opened)
     press(opened, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(opened.unsaved_bar.isVisible, timeout=LONG)

@@ -129,7 +129,7 @@ def test_closing_while_a_fusion_runs_is_clean(opened, qtbot):
     assert not opened.isVisible()
 
 
-def test_columns_of_an_unknown_header_are_asked_for(window, qtbot, crowd_files):
+def test_columns_of_an_unknown_header_are_requested(window, qtbot, crowd_files):
     strange = crowd_files[0].with_name("strange.csv")
     with strange.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -306,7 +306,7 @@ def test_a_table_never_replaces_a_study(fused, qtbot, study_file, monkeypatch):
     assert study_file.read_bytes().startswith(b"SQLite format 3")
 
 
-def test_the_top_bar_tells_the_time_left(window):
+def test_the_top_bar_shows_the_time_left(window):
     job = SimpleNamespace(fraction=0.5, words="fitting", seconds_left=80.0, state="running")
     window.bar.set_fusing(job)
     words = [label.text() for label in window.bar.findChildren(QLabel)]

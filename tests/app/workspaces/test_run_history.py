@@ -13,7 +13,7 @@ SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 @pytest.fixture
 def fused_again(fused, qtbot):
-    """Give the window after a spot was rejected and everything fused at a stricter threshold."""
+    """Return the window after a spot was rejected and everything fused at a stricter threshold."""
     workspace = fused.workspace
     workspace.reviewing.select(0)
     with qtbot.waitSignal(fused.document.decided, timeout=LONG):

@@ -14,7 +14,7 @@ from tests.app.driving import LONG
 
 @pytest.fixture
 def fusing(qtbot, tmp_path):
-    """Give what fuses in an open study, and the jobs."""
+    """Return what fuses in an open study, and the jobs."""
     jobs = Jobs()
     document = Document(jobs, jobs)
     Study.create(tmp_path / "s.rscope").close()

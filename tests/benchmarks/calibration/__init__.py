@@ -1,4 +1,4 @@
-"""Whether probabilities, intervals and bands are right as often as they claim, kind by kind.
+"""Calibration of probabilities, intervals and bands, kind by kind.
 
 Usage: RATERSCOPE_DATA=FOLDER python -m tests.benchmarks.calibration [--kind KIND] [--write]
 

@@ -14,7 +14,7 @@ __all__ = ["KINDS", "LabelCrowd", "draw"]
 
 @dataclass(frozen=True)
 class LabelCrowd:
-    """What a simulated crowd is like.
+    """Settings of a simulated crowd.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ _SPACING = (1.5, 0.9, 0.9)
 def after_decisions(
     masks: Masks, truth: BoolArray, count: int, wrong: float = 0.0, seed: int = 0
 ) -> tuple[float, float, int]:
-    """Give the log loss of the undecided disputed voxels before and after some decisions, and their number.
+    """Return the log loss of the undecided disputed voxels before and after some decisions, and their number.
 
     The `count` most disputed regions are settled as the truth has them, a share `wrong` of them the other
     way round.

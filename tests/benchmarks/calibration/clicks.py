@@ -275,7 +275,7 @@ def _rows_of_few(name: str, runs: Sequence[Run]) -> Iterator[Row]:
 
 
 def _order_of(run: Run, posterior: FloatArray, way: str, most: int) -> np.ndarray:
-    """Give the disputed spots in the order in which the expert goes through them."""
+    """Return the disputed spots in the order in which the expert goes through them."""
     true = np.concatenate(run.true)
     order = np.argsort(abs(posterior - 0.5), kind="stable")
     order = order[_disputed(posterior[order])]
@@ -337,7 +337,7 @@ def _usual_error(posterior: FloatArray) -> float:
 
 
 def _false(posteriors: Sequence[FloatArray]) -> tuple[float, int]:
-    """Give the share of clusters that are called structures, and the number of clusters."""
+    """Return the share of clusters that are called structures, and the number of clusters."""
     every = np.concatenate(posteriors)
     return float(np.mean(every >= 0.5)), len(every)
 
@@ -347,7 +347,7 @@ def _disputed(posterior: FloatArray) -> np.ndarray:
 
 
 def log_loss(posterior: FloatArray, true: np.ndarray) -> float:
-    """Give the mean negative log probability of the truth."""
+    """Return the mean negative log probability of the truth."""
     chance = np.clip(np.where(true, posterior, 1 - posterior), 1e-6, 1)
     return float(-np.log(chance).mean()) if len(true) else math.nan
 
@@ -363,7 +363,7 @@ def _together(run: Run) -> list[Fusion]:
 
 
 def _f_two(runs: Sequence[Run]) -> tuple[float, float, float]:
-    """Give F2 over all images together, its mean over images, and that mean were all clusters detected."""
+    """Return F2 over all images together, its mean over images, and that mean were all clusters detected."""
     results, every = [], []
     for run in runs:
         for image, fusion in zip(run.images, _together(run), strict=True):
@@ -379,7 +379,7 @@ def _f_two(runs: Sequence[Run]) -> tuple[float, float, float]:
 
 
 def _marked_f_two(runs: Sequence[Run]) -> float:
-    """Give F2 over all images without false detections, of the true places that the crowd marked.
+    """Return F2 over all images without false detections, of the true places that the crowd marked.
 
     Two annotators marked each, and of two places within the radius, two annotators marked both.
     """
@@ -409,7 +409,7 @@ def _score(hits: int, false: int, missed: int) -> float:
 
 
 def _precision(runs: Sequence[Run]) -> tuple[float, int]:
-    """Give the share of annotators whose true precision lies in its interval, and their number."""
+    """Return the share of annotators whose true precision lies in its interval, and their number."""
     inside = []
     for run in runs:
         fusions = _together(run)

@@ -1,4 +1,4 @@
-"""What the window says of comparable crowds: the same few numbers of every kind, for crowds of many sizes.
+"""Table of comparable crowds, which the window cites: a few numbers of every kind, for many sizes.
 
 ``python -m tests.benchmarks.calibration --write`` writes them into the program's resources.
 """
@@ -89,11 +89,11 @@ def _of_masks() -> Iterator[Row]:
 
 
 def _of_labels() -> Iterator[Row]:
-    from raterscope.app.papers.experiments import labelled  # the rest needs the algorithms alone
+    from raterscope.app.papers.experiments import read_labels_of  # the rest needs the algorithms alone
 
     crowds: list[tuple[str, Labels, ClassArray, bool]] = []
     if root := os.environ.get("RATERSCOPE_DATA"):
-        crowds += [(name, *labelled(Path(root), name), True) for name in SETS]
+        crowds += [(name, *read_labels_of(Path(root), name), True) for name in SETS]
     for each in (3, 5, 12):
         for classes in (2, 5, 12, 30):
             name = f"simulated, {each} votes, {classes} classes"

@@ -40,7 +40,7 @@ _FEW = 20
 
 
 def measured(posterior: FloatArray, truth: ClassArray) -> tuple[float, float, float]:
-    """Give accuracy and log loss, ties sharing credit, and expected calibration error in ten bins."""
+    """Return accuracy and log loss, ties sharing credit, and expected calibration error in ten bins."""
     posterior, truth = posterior[truth != OPEN], truth[truth != OPEN]
     each = np.arange(len(truth))
     most = posterior.max(axis=1)
@@ -64,10 +64,10 @@ def _usual_error(posterior: FloatArray, truth: ClassArray) -> float:
 
 def rows() -> list[Row]:
     """Measure every consensus on all crowds at hand."""
-    from raterscope.app.papers.experiments import labelled  # the rest needs the algorithms alone
+    from raterscope.app.papers.experiments import read_labels_of  # the rest needs the algorithms alone
 
     root = os.environ.get("RATERSCOPE_DATA")
-    crowds = {name: labelled(Path(root), name) for name in SETS} if root else {}
+    crowds = {name: read_labels_of(Path(root), name) for name in SETS} if root else {}
     results = []
     for method in METHODS if root else ():
         results += _of_crowds(method, crowds)
@@ -85,7 +85,7 @@ def rows() -> list[Row]:
 
 
 def _summed(rows: list[Row]) -> list[Row]:
-    """Give mean and worst of the ratios over real and over simulated crowds, by what was decided."""
+    """Return mean and worst of the ratios over real and over simulated crowds, by what was decided."""
     groups: dict[str, list[float]] = {}
     for row in rows:
         if row.number == _RATIO:
@@ -221,7 +221,7 @@ def disputed(posterior: FloatArray) -> NDArray[np.bool_]:
 
 
 def _crossed(before: FloatArray, after: FloatArray, truth: ClassArray) -> float:
-    """Give the share of tasks whose true class had a posterior above .5, and has not."""
+    """Return the share of tasks whose true class had a posterior above .5, and has not."""
     judged = np.flatnonzero(truth != OPEN)
     was, now = (item[judged, truth[judged]] for item in (before, after))
     return float(((was > 0.5) & (now <= 0.5)).mean())

@@ -69,7 +69,7 @@ def whole(
 
 
 def beyond(calibration: Calibration, mask: BoolArray) -> NDArray[np.float64]:
-    """Give |mean| over scale along the outline of a mask; beyond the maps it is far."""
+    """Return |mean| over scale along the outline of a mask; beyond the maps it is far."""
     return crossings(mask, whole(calibration, calibration.ratio, mask.shape, -1e6))
 
 
@@ -124,7 +124,7 @@ def _another_rater(name: str, cases: Sequence[Case], spacing: Spacing, raters: i
 
 
 def _rests(number: int, raters: int, kept: int | None) -> Iterator[tuple[int, list[int]]]:
-    """Give raters to be left out of a case, each with the others, or with as many of them as are kept."""
+    """Return raters to be left out of a case, each with the others, or with as many of them as are kept."""
     for p in sorted((number + turn) % raters for turn in range(min(_ROUND, raters))):
         remaining = [q for q in range(raters) if q != p]
         yield (

@@ -153,7 +153,7 @@ def decide(
 
 
 def ranking_error(crowd: Crowd, flagged: np.ndarray) -> float:
-    """Give 1 - correlation of the corrected scores with the true ones."""
+    """Return 1 - correlation of the corrected scores with the true ones."""
     return 1.0 - float(np.corrcoef(scores(crowd.pairs, flagged).score, crowd.score)[0, 1])
 
 
@@ -215,7 +215,7 @@ def _known(fusion: PairFusion) -> np.ndarray:
 
 
 def _rates(flagged: np.ndarray, biased: np.ndarray) -> tuple[float, float]:
-    """Give the share of the flagged who are not biased, and of the biased who are flagged."""
+    """Return the share of the flagged who are not biased, and of the biased who are flagged."""
     return (
         float((flagged & ~biased).sum() / max(flagged.sum(), 1)),
         float((flagged & biased).sum() / max(biased.sum(), 1)),

@@ -32,17 +32,17 @@ _UNCORRECTED = "accuracies, of known tasks alone"
 """Coverage of the shares on tasks with known truth, as if all tasks had one."""
 
 Measured = dict[str, tuple[FloatArray, FloatArray]]
-"""Whether the truth is inside, and the widths, of each number."""
+"""Coverage and widths of the intervals, by number."""
 
 
 def rows() -> list[Row]:
     """Measure on public crowds with truths, and on simulated ones."""
-    from raterscope.app.papers.experiments import labelled  # the rest needs the algorithms alone
+    from raterscope.app.papers.experiments import read_labels_of  # the rest needs the algorithms alone
 
     results: list[Row] = []
     root = Path(os.environ["RATERSCOPE_DATA"])
     names = sorted(path.stem.removesuffix("_truth") for path in (root / "labels").glob("*_truth.csv"))
-    crowds = [(name, *labelled(root, name)) for name in names]
+    crowds = [(name, *read_labels_of(root, name)) for name in names]
     for title, method in (("pooled", pooled), ("ibcc", ibcc)):
         measured = [_against_truth(labels, truth, method(labels)) for _, labels, truth in crowds]
         results += _covered(f"{len(crowds)} crowds, {title}", measured)
@@ -98,7 +98,7 @@ def _compared(
     counts: FloatArray,
     sample: tuple[FloatArray, ClassArray] | None = None,
 ) -> Measured:
-    """Give what is inside its interval, and widths: entries, accuracies, the crowd's entries; errors.
+    """Return what is inside its interval, and widths: entries, accuracies, the crowd's entries; errors.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def _inside(
 
 
 def _sampled(mean: FloatArray, known: FloatArray, votes: FloatArray) -> FloatArray:
-    """Give the variance of a share among `known` of all votes (a sample without replacement)."""
+    """Return the variance of a share among `known` of all votes (a sample without replacement)."""
     return np.asarray(mean * (1 - mean) / np.maximum(known, 1) * _missing(known, votes))
 
 
@@ -162,7 +162,7 @@ def _missing(known: FloatArray, votes: FloatArray) -> FloatArray:
 
 
 def _between_tasks(votes: FloatArray, truth: ClassArray, share: FloatArray) -> FloatArray:
-    """Give the variance of the crowd's shares, (J, L), in a sample of tasks, whose votes are alike."""
+    """Return the variance of the crowd's shares, (J, L), in a sample of tasks, whose votes are alike."""
     variance = np.zeros(share.shape)
     for true, row in enumerate(share):
         own = votes[truth == true]

@@ -54,7 +54,7 @@ def _rows_of(name: str, runs: Sequence[Run]) -> Iterator[Row]:
 
 
 def _scored(run: Run, area: float, seed: int) -> Run:
-    """Give each cluster a score, normal and so far apart, or none."""
+    """Draw a score for each cluster, normal with a distance between true and false ones, or none."""
     rng, votes = np.random.default_rng([16, seed]), []
     for item, true in zip(run.votes, run.true, strict=True):
         score = rng.normal(AREAS[area] * true, 1.0)

@@ -194,7 +194,7 @@ def _stopping(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
 
 
 def _first_stops(steps: Sequence[Step]) -> list[Step]:
-    """Give the step at which each image is first called firm; images that never are have none."""
+    """Return the step at which each image is first called firm; images that never are have none."""
     firm: dict[int, Step] = {}
     for step in sorted(steps, key=lambda step: step.annotators):
         if step.firm:

@@ -240,7 +240,7 @@ def test_an_extent_without_area_is_refused(canvas):
         canvas.set_image(None, (0, 0, 0, 10))
 
 
-def test_known_positions_are_shown_only_when_asked_for(canvas):
+def test_known_positions_are_shown_only_when_requested(canvas):
     canvas.set_truth(np.array([100.0]), np.array([30.0]))
     assert colours(canvas, 100, 30, 8) == {"#5a5a5a"}
     canvas.set_layer_visible("truth", True)

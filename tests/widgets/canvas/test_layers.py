@@ -143,7 +143,7 @@ def test_small_integers_may_number_the_annotators():
     assert _painted(layer, 1.0).pixelColor(50, 50).name() == "#8a96a2"
 
 
-def test_too_many_clicks_to_tell_apart_become_a_density():
+def test_too_many_clicks_to_show_apart_become_a_density():
     layer = ClickLayer()
     layer.set_clicks(_clicks(100_000))
     assert layer.too_many(Viewport(800, 800, 4.0))

@@ -79,7 +79,7 @@ def test_a_step_up_goes_to_the_head():
     assert planes_of(Grid.from_matrix(SHAPE, feet_first))["axial"].next_up == -1
 
 
-def test_an_image_has_one_plane_and_where_nothing_tells_the_sides_no_letters():
+def test_an_image_has_one_plane_and_where_nothing_shows_the_sides_no_letters():
     (plane,) = planes_of(Grid.plain((1, 40, 60))).values()
     assert plane.extent == (0, 0, 60, 40)
     assert plane.letters == ("", "", "", "")
@@ -179,7 +179,7 @@ def test_a_volume_of_one_value_has_a_window_too(volume):
     assert width > 0
 
 
-def test_a_window_is_said_with_the_digits_its_width_has_a_use_for():
+def test_a_window_is_stated_with_the_digits_its_width_has_a_use_for():
     assert in_words(40, 400) == "W 400 L 40"
     assert in_words(0.5, 1.0) == "W 1.0 L 0.5"
 

@@ -44,7 +44,7 @@ def test_between_two_levels_is_a_ring():
     assert not path.contains(middle + QPointF(7.0, 0))
 
 
-def test_neighbouring_slices_are_there_before_they_are_asked_for(outliner, qtbot):
+def test_neighbouring_slices_are_there_before_they_are_requested(outliner, qtbot):
     outliner.set_shapes({"a": block(20)})
     assert set(outlines_of(outliner, qtbot, 4, ["a"])) == {"a"}
     qtbot.waitUntil(lambda: "a" in outliner.paths(AXIAL, 5, ["a"]))

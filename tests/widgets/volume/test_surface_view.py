@@ -75,7 +75,7 @@ def test_keys_and_drags_turn_zoom_and_reset(opened, qtbot):
     assert surface.shown == {"raters": False, "slices": True}
 
 
-def test_the_camera_stays_for_the_same_structure_and_begins_anew_for_another(opened):
+def test_the_camera_stays_for_the_same_structure_and_resets_for_another(opened):
     surface = opened.surface
     surface.set_camera(surface.camera.turned(30, 0))
     surface.set_model(model(), GRID)

@@ -107,7 +107,7 @@ def test_an_outlier_has_no_cluster(clicks, tmp_path):
     assert float(row["inlier_probability"]) < 0.5
 
 
-def test_whoever_marked_nothing_counts(clicks, tmp_path):
+def test_annotators_without_marks_count(clicks, tmp_path):
     assert fuse(clicks, tmp_path / "without", "--extent", 200, 200) == 0
     with clicks.open("a") as file:
         file.writelines(f"idle{n},b.png,,\n" for n in range(3))
@@ -223,7 +223,7 @@ def test_an_image_that_truly_holds_nothing_counts_what_was_found_on_it(clicks, t
         assert int(mean[count]) == int(a[count]) + int(b[count])
 
 
-def test_what_an_earlier_run_told_of_a_truth_goes_with_it(clicks, truth, tmp_path):
+def test_the_evaluation_of_an_earlier_run_is_removed(clicks, truth, tmp_path):
     judged = ("--extent", 200, 200, "--truth", truth, "--radius", 5)
     assert fuse(clicks, tmp_path / "out", *judged) == 0
     assert fuse(clicks, tmp_path / "out", *judged[:3]) == 0
@@ -381,7 +381,7 @@ class TestRefusals:
             clicks, *options
         )
 
-    def test_a_weight_of_nobody(self, clicks, refusal):
+    def test_a_weight_of_no_annotator(self, clicks, refusal):
         message = refusal(clicks, "--extent", 200, 200, "--weight", "kim=0.5")
         assert message.startswith("there is no annotator kim to weigh; expected one of w00, w01,")
 

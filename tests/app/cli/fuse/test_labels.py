@@ -244,7 +244,7 @@ def test_a_file_that_is_named_twice_holds_its_votes_once(fuse, votes):
     assert "1,320 votes" in output
 
 
-def test_a_table_that_nobody_could_open_is_skipped_with_a_notice(fuse, votes, monkeypatch):
+def test_a_table_too_large_to_open_is_skipped_with_a_notice(fuse, votes, monkeypatch):
     out, _ = fuse(votes)
     assert (out / "confusion.csv").exists()
     monkeypatch.setattr("raterscope.app.kinds.labels.fusion_tables.MOST_ENTRIES", 43)
@@ -265,7 +265,7 @@ def test_each_of_several_questions_has_a_folder(fuse, tmp_path):
     assert "on 120 tasks, fused" in output
 
 
-def test_scores_stand_for_classes_as_they_are_told_to(fuse, tmp_path):
+def test_scores_stand_for_classes_as_assigned(fuse, tmp_path):
     """Three people who say -1 of a no, and 1 or 3 of a yes; who hesitates says 0."""
     true = np.arange(40) % 2
     rows = [[f"w{k}", f"t{t}", ("-1", str(1 + 2 * (k == 1)))[true[t]]] for t in range(40) for k in range(3)]

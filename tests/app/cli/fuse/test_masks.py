@@ -157,7 +157,7 @@ def test_majority_of_three_is_what_two_of_them_marked(fuse, tmp_path):
     assert float(rows[0]["bias_mm"]) == pytest.approx(float(rows[2]["bias_mm"]), abs=0.1)
 
 
-def test_staple_tells_sensitivity_and_specificity(fuse, tmp_path):
+def test_staple_shows_sensitivity_and_specificity(fuse, tmp_path):
     out, _ = fuse(*four_raters(tmp_path), "--algorithm", "staple")
     raters = {row["annotator"]: row for row in rows_of(out / "annotators.csv")}
     assert float(raters["dora"]["specificity"]) < float(raters["anna"]["specificity"])
@@ -362,7 +362,7 @@ def interrupted(*_):
     raise KeyboardInterrupt
 
 
-def test_what_is_said_of_one_structure_alone_names_it(fuse, tmp_path):
+def test_what_is_stated_of_one_structure_alone_names_it(fuse, tmp_path):
     first, second = a_ball((6, 8, 8), 4), 2 * a_ball((6, 18, 18), 3)
     for name, labels in (("anna", first + second), ("ben", first + second), ("carl", first)):
         write(tmp_path / f"{name}.nii.gz", labels)

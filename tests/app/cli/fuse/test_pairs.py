@@ -20,7 +20,7 @@ def crowd(tmp_path):
 
 @pytest.fixture(scope="session")
 def crowd_results(tmp_path_factory):
-    """Give the results of the crowd by the defaults, to compare with."""
+    """Return the results of the crowd by the defaults, to compare with."""
     folder = tmp_path_factory.mktemp("crowd")
     path = write(folder / "crowd.csv", HEADER, answers())
     assert main(["fuse", "pairs", str(path), "-o", str(folder / "out")]) == 0
@@ -212,7 +212,7 @@ def test_grades_count_unless_the_side_alone_shall(fuse, crowd, crowd_results, tm
     assert "graded.csv has graded choices and crowd.csv none above 1" in output
 
 
-def test_a_path_that_nobody_could_open_is_skipped_with_a_notice(fuse, crowd, crowd_results, monkeypatch):
+def test_a_path_too_large_to_open_is_skipped_with_a_notice(fuse, crowd, crowd_results, monkeypatch):
     assert (crowd_results / "path.csv").exists()
     monkeypatch.setattr("raterscope.app.kinds.pairs.exports.MOST_ENTRIES", 43)
     out, output = fuse(crowd)

@@ -187,7 +187,7 @@ def test_a_line_that_is_too_long_is_passed_over_however_it_comes(file: Path, fol
     ]
 
 
-def test_times_that_go_back_are_taken_and_told_once(file: Path, follower: Follower) -> None:
+def test_times_that_go_back_are_taken_and_reported_once(file: Path, follower: Follower) -> None:
     grow(file, TIMED + "ann,a.png,1,2,50\n")
     follower.catch_up()
     grow(file, "ann,a.png,2,2,40\nann,a.png,3,2,30\n")

@@ -85,7 +85,7 @@ def test_a_header_may_be_mapped_by_hand(file: Path) -> None:
     assert votes(table_of(path, {"a": "task", "b": "annotator", "c": "label"})) == VOTES
 
 
-def test_a_table_without_a_header_is_asked_about(file: Path) -> None:
+def test_a_table_without_a_header_needs_column_names(file: Path) -> None:
     path = written(file, "1,7,0\n2,7,1\n")
     with pytest.raises(UnknownColumns):
         read_labels(path)
@@ -187,7 +187,7 @@ def test_times_that_are_not_known_leave_the_others(file: Path, unknown: str) -> 
     np.testing.assert_allclose(table.time, [math.nan, 1704067200, 1704153600])
 
 
-def test_the_line_that_has_no_time_is_told_and_not_one_of_those_that_have(file: Path) -> None:
+def test_the_line_that_has_no_time_is_reported_and_not_one_of_those_that_have(file: Path) -> None:
     text = "task,worker,label,time\na,w,1,2024-01-01\nb,w,0,inf\nc,w,0,2024-01-02T00:00:00Z\n"
     table = table_of(written(file, text))
     assert table.time is None
@@ -304,7 +304,7 @@ def test_the_final_answer_of_each_annotator_is_no_truth(file: Path) -> None:
     assert votes(table) == [("a", "kim", "x"), ("a", "lee", "x"), ("b", "kim", "y")]
 
 
-def test_columns_are_told_to_be_annotators(file: Path) -> None:
+def test_columns_are_assigned_as_annotators(file: Path) -> None:
     path = written(file, "case,blurred,dark\na,yes,no\n")
     assert find_labels(path) is None
     table = table_of(path, {"case": "task", "blurred": "votes", "dark": "votes"})

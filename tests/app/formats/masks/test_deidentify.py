@@ -85,7 +85,7 @@ def planted(request, tmp_path: Path, series: Callable[..., VolumeFile]):
     return dataset
 
 
-def test_nothing_that_tells_the_patient_is_left(planted, tmp_path: Path) -> None:
+def test_nothing_that_shows_the_patient_is_left(planted, tmp_path: Path) -> None:
     dataset = planted
     path = tmp_path / "b.dcm"
     deidentify_dataset(dataset, BY).save_as(path, enforce_file_format=True)

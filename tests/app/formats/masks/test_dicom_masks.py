@@ -65,7 +65,7 @@ def test_whose_contours_they_are(contours) -> None:
     np.testing.assert_array_equal(rater_mask.whole(), mask)
 
 
-def test_the_series_is_asked_for(contours, series: Callable[..., VolumeFile]) -> None:
+def test_the_series_is_requested(contours, series: Callable[..., VolumeFile]) -> None:
     make, volume, mask = contours
     path = make(lambda _: None)
     for volumes in ([], [series((4, 20, 30), PatientID="x"), series((2, 9, 9))]):

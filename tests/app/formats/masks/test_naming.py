@@ -144,7 +144,7 @@ def test_what_differs_between_names(names: list[str], expected: list[object]) ->
 
 
 @pytest.mark.parametrize("layout", ["{rater}/{image}.png", "{image}/{rater}.png"])
-def test_image_names_tell_images_from_raters(layout: str) -> None:
+def test_image_names_distinguish_images_from_raters(layout: str) -> None:
     """Both have numbers, so only the names of the images decide."""
     raters, images = ("X7_a", "q12"), ("A1", "B7")
     files = {

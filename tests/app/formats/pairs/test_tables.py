@@ -113,7 +113,7 @@ def test_other_tables_are_none_of_pairs(file: Path, header: str) -> None:
         ("rater,example,response_a,response_b,vote", "{who},e{n},text {n},text {more},A", True),
     ],
 )
-def test_labels_beside_columns_named_left_and_right_are_told_by_what_they_hold(
+def test_labels_beside_columns_named_left_and_right_are_recognised_by_their_contents(
     file: Path, header: str, row: str, of_pairs: bool
 ) -> None:
     lines = [
@@ -256,7 +256,7 @@ def test_bad_rows_are_skipped_with_a_notice_unless_all_are_bad(
         ("annotator,left,right,choice\na,x,y,maybe\na,y,x,what\n", "(and 1 more bad line)"),
     ],
 )
-def test_what_cannot_be_read_is_said_in_one_sentence(file: Path, text: str, words: str) -> None:
+def test_what_cannot_be_read_is_stated_in_one_sentence(file: Path, text: str, words: str) -> None:
     assert words in refusal(written(file, text))
 
 

@@ -106,7 +106,7 @@ class TestQuPath:
         assert "outlines of regions 1" in file.clicks.notices[-1]
         assert places(written("b.geojson", collection(region))) == [[25, 25]]
 
-    def test_classes_that_qupath_ignores_are_left_out_and_others_told(self, written):
+    def test_classes_that_qupath_ignores_are_skipped_and_others_reported(self, written):
         point = {"type": "Point", "coordinates": [1, 2]}
         names = ({"name": "Parasite"}, {"names": ["Cell", "Dead"]}, {"name": "Ignore*"})
         file = read_points(
@@ -239,7 +239,7 @@ class TestOthers:
         assert has_points(written("c.csv", "image,x,y\na,1,2\n")) is None
         assert "line 3, field Y" in refusal(written("d.csv", " ,X,Y\n1,2,3\n2,4,here\n"))
 
-    def test_a_layer_without_points_is_of_somebody_who_looked(self, written):
+    def test_a_layer_without_points_records_a_viewed_image(self, written):
         """As napari 0.9.2 saves an empty layer of points."""
         clicks = read_points(written("a.csv", "index,axis-0,axis-1\n")).clicks
         assert (len(clicks), clicks.looked) == (0, {(0, 0)})
@@ -339,7 +339,7 @@ def json_text(content):
 
 
 def spoilt(content, where, junk):
-    """Give decoded JSON with one of its parts replaced; `where` chooses at every level."""
+    """Return decoded JSON with one of its parts replaced; `where` chooses at every level."""
     if not isinstance(content, (dict, list)) or not content or (where and where[0] == 0) or not where:
         return junk
     keys = list(content) if isinstance(content, dict) else list(range(len(content)))

@@ -362,7 +362,7 @@ def test_a_tiff_whose_last_page_leads_back_to_the_first_is_refused(tmp_path: Pat
         find_volumes(path)
 
 
-def test_imagej_and_ome_tell_the_size_of_a_voxel(tmp_path: Path) -> None:
+def test_imagej_and_ome_show_the_size_of_a_voxel(tmp_path: Path) -> None:
     values = RNG.integers(0, 255, SHAPE).astype(np.uint8)
     tifffile.imwrite(
         tmp_path / "ij.tif",

@@ -186,7 +186,7 @@ def test_what_leaves_comes_back_as_the_same_truth(leave, detected, fused, tmp_pa
 
 
 @pytest.mark.parametrize("name", [*FORMATS, "csv"])
-def test_detections_that_nobody_tells_of_come_back_as_truth_unless_an_annotator_is_named(
+def test_own_detections_come_back_as_truth_unless_an_annotator_is_named(
     leave, detected, fused, tmp_path, capsys, name
 ):
     images = [str(path) for path in fused.parent.glob("*.png")]

@@ -147,7 +147,7 @@ def test_a_table_named_beside_its_folder_is_read_once(import_files, smears):
     assert "by name" not in import_files(smears[0].parent, table)
 
 
-def test_a_table_may_tell_of_more_images_than_are_at_hand(tmp_path, smears, capsys):
+def test_a_table_may_name_more_images_than_are_at_hand(tmp_path, smears, capsys):
     table, study = tmp_path / "clicks.csv", tmp_path / "s.rscope"
     rows = [(*annotator, x, y) for annotator, points in CROWD.items() for x, y in points or [("", "")]]
     table.write_text("annotator,image,x,y\n" + "".join(f"{a},{i},{x},{y}\n" for a, i, x, y in rows))
@@ -182,14 +182,14 @@ def test_a_map_of_many_labels_is_still_a_mask_beside_its_photograph(import_files
 
 
 class TestWhoAndWhere:
-    def test_a_file_that_tells_nobody_is_asked_about(self, import_files, tmp_path, smears):
+    def test_a_file_without_annotator_needs_one(self, import_files, tmp_path, smears):
         path = tmp_path / "marks.geojson"
         path.write_text(json.dumps(feature({"type": "Point", "coordinates": [1, 2]})))
         assert "marks.geojson: its annotator is unknown; give --annotator" in import_files(smears[0], path)
         import_files(smears[0], path, "--annotator", "ann")
         assert held(tmp_path / "s.rscope")[0] == {("ann", "smear1.png"): [(1, 2)]}
 
-    def test_a_name_tells_who_the_only_image_at_hand_tells_where(self, import_files, tmp_path, smears):
+    def test_a_name_gives_the_annotator_and_the_only_image_the_position(self, import_files, tmp_path, smears):
         import_files(smears[0])
         for annotator in ("ann", "bob"):
             content = feature({"type": "Point", "coordinates": [1, 2]})
@@ -197,7 +197,7 @@ class TestWhoAndWhere:
         import_files(tmp_path / "ann.geojson", tmp_path / "bob.geojson")
         assert set(held(tmp_path / "s.rscope")[0]) == {("ann", "smear1.png"), ("bob", "smear1.png")}
 
-    def test_of_several_images_the_file_must_tell_which(self, import_files, tmp_path, smears):
+    def test_of_several_images_the_file_must_name_one(self, import_files, tmp_path, smears):
         path = tmp_path / "ann.csv"
         path.write_text("index,axis-0,axis-1\n0,1,2\n")
         import_files(*smears)
@@ -240,7 +240,7 @@ class TestWhoAndWhere:
         (tmp_path / name).write_text(content)
         assert words in import_files(smears[0], tmp_path / name, "--annotator", "ann")
 
-    def test_a_pattern_tells_both(self, import_files, tmp_path, smears):
+    def test_a_pattern_shows_both(self, import_files, tmp_path, smears):
         path = tmp_path / "ann-on-smear2.csv"
         path.write_text("index,axis-0,axis-1\n0,1,2\n")
         import_files(*smears)

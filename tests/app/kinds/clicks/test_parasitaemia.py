@@ -174,7 +174,7 @@ def test_the_formula_stands_beside_the_figure_with_its_numbers():
     assert more["Per 500 leukocytes"].rate.value == pytest.approx(120)
 
 
-def test_a_thin_film_tells_the_share_of_red_cells_and_the_parasites_in_a_microlitre():
+def test_a_thin_film_shows_the_share_of_red_cells_and_the_parasites_in_a_microlitre():
     result = quantities_of([sure(1, 28), sure(2, 22)], count(red_cells=5_000))
     assert result["Infected red cells, thin film"].in_words() == "1.00 %"
     density = result["Per microlitre, by red cells"]
@@ -217,7 +217,7 @@ def test_what_was_counted_before_red_cells_had_a_density_is_read():
     assert msgspec.json.decode(row, type=CountingSubject).thickness == 5.0
 
 
-def test_leukocytes_counted_image_by_image_tell_for_those_images_alone():
+def test_leukocytes_counted_image_by_image_show_for_those_images_alone():
     decisions = (
         count(1, everywhere=False, leukocytes=50),
         count(2, everywhere=False, leukocytes=150),
@@ -236,7 +236,7 @@ def test_volume_comes_from_the_scale_and_the_thickness_of_the_film():
     assert rate.value == pytest.approx(4 / (area * 5 * 1e-9))
 
 
-def test_nothing_fused_tells_nothing():
+def test_nothing_fused_shows_nothing():
     assert compute_quantities((), Measures()) == ()
 
 

@@ -25,7 +25,7 @@ def truth() -> np.ndarray:
 
 
 def all_answers() -> np.ndarray:
-    """Give all answers, (tasks, people): the good are wrong on every tenth task, each on others."""
+    """Return all answers, (tasks, people): the good are wrong on every tenth task, each on others."""
     true = truth()
     votes = np.repeat(true[:, None], len(PEOPLE), axis=1)
     for k in range(len(GOOD)):

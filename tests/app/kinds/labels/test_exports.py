@@ -119,7 +119,7 @@ def test_annotators_and_communities(export):
     }
 
 
-def test_what_is_decided_is_not_asked_for(tmp_path):
+def test_decided_tasks_get_no_votes(tmp_path):
     votes = write_votes(tmp_path / "votes.csv")
     lines = [line for line in votes.read_text(encoding="utf-8").splitlines() if ",t7," not in line]
     votes.write_text("\n".join([*lines, "good 0,t7,cat", "good 1,t7,dog"]), encoding="utf-8")

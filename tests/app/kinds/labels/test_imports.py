@@ -167,20 +167,20 @@ class TestBothAtOnce:
 
 
 class TestColumns:
-    def test_labels_of_an_unknown_header_are_asked_about_as_labels(self, tmp_path):
+    def test_labels_of_an_unknown_header_are_offered_as_labels(self, tmp_path):
         path = votes(tmp_path / "a.csv", "wer,was,label")
         with pytest.raises(UnknownColumns) as caught:
             read_files([path])
         assert "x" not in caught.value.missing
         assert {"annotator", "task"} <= set(caught.value.missing)
 
-    def test_positions_of_an_unknown_header_are_asked_about_as_clicks(self, tmp_path):
+    def test_positions_of_an_unknown_header_are_offered_as_clicks(self, tmp_path):
         path = written(tmp_path / "a.csv", "wer,bild,links,oben", "ann,a.png,3,4", "bob,a.png,5,6")
         with pytest.raises(UnknownColumns) as caught:
             read_files([path])
         assert {"x", "y"} <= set(caught.value.missing)
 
-    def test_columns_named_by_hand_tell_the_kind(self, import_files, study, tmp_path):
+    def test_columns_named_by_hand_show_the_kind(self, import_files, study, tmp_path):
         path = votes(tmp_path / "a.csv", "wer,was,gesagt")
         import_files(path, mappings={path: {"wer": "annotator", "was": "task", "gesagt": "label"}})
         assert len(study.vote_set(study.questions()[0].id).task) == 8
@@ -190,7 +190,7 @@ class TestColumns:
         import_files(path, mappings={path: {"gesagt": "label"}})
         assert len(study.vote_set(study.questions()[0].id).task) == 8
 
-    def test_two_sides_without_a_choice_are_asked_about_as_pairs(self, tmp_path):
+    def test_two_sides_without_a_choice_are_offered_as_pairs(self, tmp_path):
         path = written(tmp_path / "a.csv", "annotator,left,right,gesagt", "ann,a,b,left")
         with pytest.raises(UnknownColumns) as caught:
             read_files([path])

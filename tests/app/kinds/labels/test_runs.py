@@ -66,7 +66,7 @@ def test_decisions_are_held_fixed_and_the_excluded_left_out(study):
 @pytest.mark.parametrize(
     ("truths", "truths_used", "left"), [("measure", 0, 30), ("folds", 0, 30), ("hold", 30, 0)]
 )
-def test_truths_measure_only_what_was_not_told_of_them(study, truths, truths_used, left):
+def test_truths_measure_only_runs_that_did_not_use_them(study, truths, truths_used, left):
     inputs, answer, _ = run(study, truths=truths)
     (question,), (outcome,) = inputs.given.values(), answer.outcomes.values()
     assert int((outcome.fusion.fusion.known != OPEN).sum()) == truths_used

@@ -75,7 +75,7 @@ def test_the_study_holds_the_crowd_that_was_simulated(study):
     assert named[0] == named[1]
 
 
-def test_some_truths_are_told_and_all_that_are_told_are_true(study):
+def test_some_truths_are_given_and_all_are_true(study):
     crowd, (question,) = simulate_crowd(TASKS, ANNOTATORS), study.questions()
     votes = study.vote_set(question.id)
     true = dict(zip(crowd.labels.tasks, crowd.truth.tolist(), strict=True))
@@ -129,7 +129,7 @@ def test_each_method_has_a_folder_with_the_same_comparison(shown):
         assert rows["pooled"] < rows["majority"]
 
 
-def test_the_report_tells_the_question(shown):
+def test_the_report_shows_the_question(shown):
     _, results, *_ = shown
     assert QUESTION in (results / REPORT).read_text(encoding="utf-8")
 

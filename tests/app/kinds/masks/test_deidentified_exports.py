@@ -80,7 +80,7 @@ def uids_in(dataset, keyword):
     return [str(element.value) for element in dataset.iterall() if element.keyword == keyword]
 
 
-def test_names_of_files_identify_nobody(exported):
+def test_names_of_files_identify_no_patient(exported):
     names = sorted(path.relative_to(exported).as_posix() for path in exported.rglob("*.dcm"))
     images = [f"case-001_images/{number:04d}.dcm" for number in range(1, SHAPE[0] + 1)]
     assert names == ["case-001_consensus_rtstruct.dcm", "case-001_consensus_seg.dcm", *images]

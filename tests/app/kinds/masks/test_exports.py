@@ -119,7 +119,7 @@ def test_what_was_settled_has_the_last_word(study, tmp_path, run):
 
 
 @pytest.mark.parametrize("name", ["c.nii.gz", "c.nii", "c.seg.nrrd"])
-def test_the_name_tells_the_format_and_what_is_written_reads_back(study, tmp_path, run, name):
+def test_the_name_shows_the_format_and_what_is_written_reads_back(study, tmp_path, run, name):
     out = tmp_path / name
     assert run("export", study, "--what", "consensus", "-o", out).strip() == str(out)
     (mask,) = read_masks(out).masks

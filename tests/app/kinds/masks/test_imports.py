@@ -204,7 +204,7 @@ def test_structures_in_the_names_of_files(import_files, tmp_path):
     assert set(marks(tmp_path)) == expected
 
 
-def test_who_marked_a_single_file_must_be_told(import_files, tmp_path):
+def test_the_annotator_of_a_single_file_is_required(import_files, tmp_path):
     mask = write(tmp_path / "mask.nii.gz", a_ball())
     output = import_files(mask)
     assert output.startswith("mask.nii.gz: its annotator is unknown")
@@ -239,7 +239,7 @@ class TestAnotherGrid:
         assert "12 x 24 x 24" in output
         assert not (tmp_path / "s.rscope").exists()
 
-    def test_nothing_is_resampled_unless_it_is_asked_for(self, import_files, tmp_path):
+    def test_nothing_is_resampled_unless_it_is_requested(self, import_files, tmp_path):
         volume = a_volume(tmp_path / "chest.nii.gz")
         moved = write(tmp_path / "chest_anna.nii.gz", a_ball(), shift=-3.0)
         assert "--resample resamples it" in import_files(volume, moved)
@@ -429,7 +429,7 @@ def test_an_empty_mask_is_a_rater_who_saw_nothing(import_files, tmp_path):
     assert next(n for (_, rater, _), n in marks(tmp_path).items() if rater == "emil") == 0
 
 
-def test_what_nobody_named_is_the_structure_that_others_marked(import_files, tmp_path):
+def test_unnamed_masks_are_the_structure_that_others_marked(import_files, tmp_path):
     files = [write(tmp_path / f"nodule_{name}.nii.gz", a_ball()) for name in ("anna", "ben")]
     import_files(*files, write(tmp_path / "gold.nii.gz", a_ball()))
     assert {(rater, structure) for _, rater, structure in marks(tmp_path)} == {

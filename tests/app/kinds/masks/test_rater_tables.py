@@ -74,7 +74,7 @@ def test_raters_who_always_share_a_consensus_are_at_no_distance(study):
     )
 
 
-def test_only_the_mixture_tells_of_consensuses_and_every_run_of_overlap(study):
+def test_only_the_mixture_shows_of_consensuses_and_every_run_of_overlap(study):
     vote = [run for run in study.runs.all() if run.algorithm == "majority"]
     assert agreements_of_runs(vote, CONSENSUS) == []
     assert len(agreements_of_runs(vote, DICE)) == 2

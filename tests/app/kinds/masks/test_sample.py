@@ -54,7 +54,7 @@ def test_the_study_holds_volumes_seven_raters_and_the_truth(folder):
         assert {mask.structure for mask in masks.values()} == {"prostate"}
 
 
-def test_the_raters_have_the_habits_that_the_text_tells(folder):
+def test_the_raters_have_the_habits_that_the_text_shows(folder):
     plain, divided = masks_of(folder, "simulated_1.nii.gz"), masks_of(folder, "simulated_2.nii.gz")
     true = plain[None].voxels
     assert max(plain[name].voxels for name in RATERS if name != "rater 4") < plain["rater 4"].voxels
@@ -78,7 +78,7 @@ def test_nodules_have_readers_of_their_own_ct_alone(folder):
     assert "0002 R3" in set.union(*raters_of)
 
 
-def test_the_text_tells_the_real_from_the_simulated(folder, tmp_path):
+def test_the_text_distinguishes_the_real_from_the_simulated(folder, tmp_path):
     with Study.open(folder / STUDY) as study:
         words = " ".join(about(study).split())
     assert "Armato" in words

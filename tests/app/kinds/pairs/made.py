@@ -18,7 +18,7 @@ HEADER = ("annotator", "left", "right", "choice")
 
 
 def answers(seed: int = 7) -> list[tuple[str, str, str, str]]:
-    """Give every annotator's answers on every pair: annotator, left, right, side."""
+    """Return every annotator's answers on every pair: annotator, left, right, side."""
     rng = np.random.default_rng(seed)
     rows = []
     for annotator in PEOPLE:

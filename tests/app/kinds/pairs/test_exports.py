@@ -89,7 +89,7 @@ def test_the_experts_word_counts_for_flags_and_ranking(study, export):
 
 
 @pytest.mark.parametrize("graded", ["yes", "no"])
-def test_with_nobody_flagged_the_ranking_is_that_before(tmp_path, export, graded):
+def test_with_no_annotator_flagged_the_ranking_is_that_before(tmp_path, export, graded):
     rows = [
         (annotator, first, second, 2 if side == "left" else -1)
         for annotator, first, second, side in answers()

@@ -91,7 +91,7 @@ def test_pictures_of_items_are_no_masks(import_files, study, comparisons, tmp_pa
     }  # fmt: skip
 
 
-def test_columns_are_told_by_hand(import_files, study, tmp_path):
+def test_columns_are_assigned_by_hand(import_files, study, tmp_path):
     path = write(tmp_path / "wer.csv", ("wer", "p", "q", "gesagt"), ROWS)
     with pytest.raises(UnknownColumns):
         import_files(path)

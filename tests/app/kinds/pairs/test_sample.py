@@ -90,7 +90,7 @@ def test_most_who_prefer_a_side_are_found_and_the_ranking_moves(shown):
     assert (np.argsort(fusion.score) != np.argsort(fusion.corrected)).any()
 
 
-def test_results_and_report_tell_the_question(shown):
+def test_results_and_report_show_the_question(shown):
     _, results, *_ = shown
     record = json.loads((results / "pairs" / "run.json").read_text(encoding="utf-8"))
     assert record["inputs"] == [{"file": STUDY, "question": QUESTION, "simulated": True}]

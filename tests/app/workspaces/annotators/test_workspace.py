@@ -31,7 +31,7 @@ def texts_of(view) -> str:
     return "\n".join(f"{line.title}: {line.texts}" for line in view.lines)
 
 
-def test_the_table_has_everybody_and_the_card_all_kinds(annotators, qtbot):
+def test_the_table_has_all_annotators_and_the_card_all_kinds(annotators, qtbot):
     workspace = annotators.workspace
     assert sorted(listed(annotators)) == ["Anna K.", "anna", "ben", "cleo", "dan", "eve"]
     assert not annotators.bar.fuse.isVisible()
@@ -106,7 +106,7 @@ def test_one_exclusion_is_previewed_made_and_undone_for_all_kinds(annotators, qt
     assert not workspace.table.model.grid.excluded.any()
 
 
-def test_x_restores_whoever_is_excluded(annotators, qtbot):
+def test_x_restores_the_excluded_annotator(annotators, qtbot):
     workspace, document = annotators.workspace, annotators.document
     before = workspace.prepared
     document.record(Decision(verb="exclude", annotators=("eve",), reason="test account"))
@@ -272,7 +272,7 @@ def test_a_study_whose_annotators_cannot_be_read_says_so(window, qtbot, four_stu
     assert "The annotators cannot be read: " in window.workspace.table._nothing.text()
 
 
-def test_a_preview_tells_the_changes_from_what_would_be_lost():
+def test_a_preview_distinguishes_the_changes_from_what_would_be_lost():
     notes = ("6 tasks of labels would lose all votes.",)
     preview = Preview((Consequences("labels", "label", 1200, 6000, (), notes),))
     assert preview.summary() == "would change 1,200 of 6,000 labels. 6 tasks of labels would lose all votes."

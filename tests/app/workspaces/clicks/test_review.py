@@ -137,7 +137,7 @@ def test_an_image_is_flagged_with_a_reason_found_by_it_and_unflagged_by_undo(fus
     assert queue.shown() == []
 
 
-def test_the_queue_tells_how_many_images_are_settled(fused, qtbot):
+def test_the_queue_shows_how_many_images_are_settled(fused, qtbot):
     queue = fused.workspace.queue
     text = queue._progress.accessibleName
     assert text() == "Image 1 of 2: 0 of 1 decided, 0 of 2 disputed spots matter, 0 of 2 images settled"
@@ -229,7 +229,7 @@ def test_confident_detections_are_reviewed_in_a_batch(fused, qtbot):
     assert not fused.workspace.grid_shown
 
 
-def test_blind_the_grid_tells_nothing_either(fused, qtbot):
+def test_blind_the_grid_shows_nothing_either(fused, qtbot):
     press(fused, qtbot, Qt.Key.Key_H)
     grid = open_grid(fused, qtbot, everywhere=True)
     assert {(card.second, card.figure) for card in cards(grid)} == {("", "")}
@@ -244,7 +244,7 @@ offscreen = pytest.mark.qt_log_ignore("This plugin does not support")  # of menu
 
 
 def menu_at(window, qtbot, x, y):
-    """Press the right button at a place of the image, and give the menu."""
+    """Press the right button at a place of the image, and return the menu."""
     canvas = window.workspace.canvas
     point = QPoint(*(round(at) for at in canvas.viewport.to_screen(x, y)))
     event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, point, canvas.mapToGlobal(point))
@@ -259,7 +259,7 @@ def chosen(menu, words):
 
 
 @offscreen
-def test_the_menu_of_a_spot_tells_its_place_and_decides(fused, qtbot):
+def test_the_menu_of_a_spot_shows_its_place_and_decides(fused, qtbot):
     workspace = fused.workspace
     index = disputed(fused)
     spot = workspace.reviewing.spots[index]

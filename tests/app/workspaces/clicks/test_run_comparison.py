@@ -12,7 +12,7 @@ from tests.app.driving import LONG, idle, press
 
 @pytest.fixture
 def compared(fused, qtbot, monkeypatch):
-    """Give the window with two runs that are being compared, and what lets that go on."""
+    """Return the window with two runs that are being compared, and what lets that go on."""
     press(fused, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
     idle(fused, qtbot)

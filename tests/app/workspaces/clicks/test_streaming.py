@@ -179,7 +179,7 @@ def test_closing_the_study_leaves_the_watch_in_peace(waiting, qtbot, tmp_path, i
         assert len(study.clicks(1)) == len(PARASITES)
 
 
-def test_a_restarted_source_without_header_is_asked_about(waiting, qtbot, tmp_path):
+def test_a_restarted_source_without_header_needs_column_names(waiting, qtbot, tmp_path):
     source = tmp_path / "clicks.csv"
     append(source, HEADER + "".join(visit(annotator, "one.png") for annotator in range(5)))
     stream_of(waiting).watch(source)

@@ -19,7 +19,7 @@ def sized(window, qtbot, size):
 
 
 def parts(widget) -> list:
-    """Give the panel's visible parts with their places, none of which may cover another."""
+    """Return the panel's visible parts with their places, none of which may cover another."""
     layout = widget.layout()
     results = [layout.itemAt(index).widget() for index in range(layout.count())]
     return [part for part in results if part is not None and part.isVisible()]

@@ -14,7 +14,7 @@ from tests.app.workspaces.labels.made import LIAR
 
 
 def all_words(window) -> str:
-    """Give every word that can be seen or heard in the window."""
+    """Return every word that can be seen or heard in the window."""
     workspace = window.workspace
     words = [window.windowTitle(), window.status.message, window.status._text.text()]
     words += [action.text() for action in window.findChildren(QAction)]

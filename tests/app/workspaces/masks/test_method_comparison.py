@@ -25,7 +25,7 @@ def compared(window, panel, qtbot):
 
 
 def drawn(plot) -> dict[str, list[float]]:
-    """Give the values of each box, in their order."""
+    """Return the values of each box, in their order."""
     boxes: dict[str, list[float]] = {}
     for method, value in plot.table().rows():
         boxes.setdefault(method, []).append(value)

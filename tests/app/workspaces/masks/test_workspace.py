@@ -345,7 +345,7 @@ def test_space_shows_the_image_alone_while_it_is_held(fused_masks, qtbot):
     axial = fused_masks.workspace.volume.view("axial")
 
     def yellow():
-        """Whether the box about the region is seen."""
+        """Return whether the box about the region is seen."""
         hue = QColor(theme.DARK.disputed)
         image = axial.grab().toImage()
         positions = ((x, y) for x in range(0, image.width(), 1) for y in range(0, image.height(), 7))

@@ -32,7 +32,7 @@ def judge(window, qtbot, name) -> bool:
     return bool(dialogs)
 
 
-def test_flagging_and_clearing_alone_reach_everybody_once(fused, qtbot):
+def test_flagging_and_clearing_alone_reach_all_annotators_once(fused, qtbot):
     workspace = fused.workspace
     assert left(fused) == PEOPLE
     leave(fused, qtbot, FEW)
