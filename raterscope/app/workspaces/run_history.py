@@ -222,9 +222,8 @@ class RunChanges(QObject):
             words = f"Run {changes.before.id} to run {changes.after.id}: {changes.in_words()}."
             if self._runs.session.blind:
                 words += f" {HIDDEN}"
-            elif changes.listed:
-                words += f" The {len(changes.listed):,} largest are listed." if hidden else ""
-                words += f" {NEXT} steps through the list."
+            elif changes.listed and hidden:
+                words += f" The {len(changes.listed):,} largest are listed."
             lines = () if self._runs.session.blind else tuple(change.words for change in changes.listed)
             panel.set_changes(words, lines)
         self._show_back()

@@ -131,6 +131,7 @@ class ChangesPanel(QWidget):
         header.row.addWidget(self.back)
         self.summary = plain_label(NOTHING, "second", wrap=True, selectable=True)
         self.view: LineList[ChangeLine] = LineList(_ChangeKind(), "Changes")
+        self.view.setToolTip(f"{NEXT} steps through the list")
         self.view.clicked.connect(lambda index: self._on_line(index.row()))
         self.view.activated.connect(lambda index: self._on_line(index.row()))
         vertical(header, self.summary, (self.view, 1), inside=self, margins=(12, 8, 4, 4), spacing=4)

@@ -322,10 +322,10 @@ class Summary:
     """Summary of an image for its line in the queue.
 
     `doubt` is the number of errors that decisions on the disputed spots are expected to correct or, in a
-    stream, of answers that are expected to change; `at_first` and `skipped` are the disputed spots before any
-    decision, and the remaining ones that the expert skipped; `matter` the remaining ones on which a decision
-    matters, `contested` those on which several experts differ; `control` names the mark of a control image;
-    `alone` is True if only one annotator looked.
+    stream, of answers that are expected to change; `at_first` are the disputed spots of the run and the
+    decided ones, `skipped` the remaining ones that the expert skipped; `matter` the remaining ones on which a
+    decision matters, `contested` those on which several experts differ; `control` names the mark of a control
+    image; `alone` is True if only one annotator looked.
     """
 
     fused: bool
@@ -473,6 +473,7 @@ def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> Counts:
                 skipped[cluster] = True
             continue
         is_present = spot.verdict != "rejected"
+        at_first += cluster is None or not disputed[cluster]
         if cluster is None:
             unmatched += is_present
         else:

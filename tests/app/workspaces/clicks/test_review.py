@@ -333,3 +333,15 @@ def test_crops_of_images_with_other_pixels_are_as_wide_in_micrometres(qtbot, fus
         shelf.forget()
         wide[size] = cut(size)
     assert wide == {0.25: 40, 0.5: 20}
+
+
+def test_decided_spots_are_counted_after_the_next_fusion(fused, qtbot):
+    text = fused.workspace.queue._progress.accessibleName
+    press(fused, qtbot, Qt.Key.Key_Tab)
+    press(fused, qtbot, Qt.Key.Key_R)
+    press(fused, qtbot, Qt.Key.Key_R)
+    runs = len(fused.document.contents.runs)
+    press(fused, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(fused.document.contents.runs) > runs)
+    idle(fused, qtbot)
+    assert "1 of 1 decided" in text()
