@@ -18,11 +18,11 @@ from raterscope.text import percent
 Floats = NDArray[np.floating]
 
 LEAST_ROWS = 6
-"""Bars that fill the height at the least: fewer are as thick."""
+"""Rows for which a chart has room at least, so that few bars are not thicker."""
 HALF = 0.32
 DIMMED = 0.3
 LEAST_SHARE = 0.03
-"""Of an area whose number is written in it."""
+"""Smallest share of the rows at which an area has its number in it."""
 
 
 def share_bars(
@@ -101,9 +101,9 @@ def _keys(communities: Sequence[str]) -> tuple[Key, ...]:
 
 
 HEIGHT = math.sqrt(3) / 2
-"""Of a triangle whose sides are 1."""
+"""Height of a triangle with sides of 1."""
 SIDE, TOP, BOTTOM = 380.0, 34.0, 36.0
-"""Of a triangle on paper."""
+"""Side of a triangle on paper, and margins above and below it, in pixels."""
 LETTERS, SMALL = 17.0, 13.0
 NAME = 180.0
 NEXT = ((0, 1, 2), (1, 2, 0), (2, 0, 1))

@@ -26,7 +26,7 @@ from raterscope.algorithms.annotators.network_communities import (
     modularity,
 )
 from raterscope.algorithms.annotators.similarity import SCALE, Float32Array, hellinger_similarity
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, parts_of, silent
 from raterscope.algorithms.settings import choice, integer, number
 
 FloatArray = NDArray[np.float64]
@@ -198,9 +198,9 @@ def _network(tasks: CommonTasks, watch: Watch) -> Any:
 
     count = len(tasks.tasks)
     entries: list[tuple[Float32Array, NDArray[np.int64], NDArray[np.int64]]] = []
-    for first in range(0, count, _CHUNK):
+    for first, last in parts_of(count, _CHUNK):
         watch(first / count, "counting tasks in common")
-        links = tasks.links(slice(first, min(first + _CHUNK, count)))
+        links = tasks.links(slice(first, last))
         if count > _WHOLE:
             least = np.partition(links, count - _CLOSEST, axis=1)[:, [count - _CLOSEST]]
             links[links < least] = 0.0
@@ -219,9 +219,9 @@ def _between(tasks: CommonTasks, community: NDArray[Any], count: int, watch: Wat
     member = np.zeros((len(community), count), dtype=np.float32)
     member[np.arange(len(community)), community] = 1.0
     links = np.zeros((count, count))
-    for first in range(0, len(community), _CHUNK):
+    for first, last in parts_of(len(community), _CHUNK):
         watch(first / len(community), "measuring the modularity")
-        block = slice(first, min(first + _CHUNK, len(community)))
+        block = slice(first, last)
         links += member[block].T.astype(np.float64) @ (tasks.links(block) @ member).astype(np.float64)
     return links
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray, median
 from raterscope.algorithms.clicks.result import Clustering, Trace
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.progress import Watch, parts_of
 
 if TYPE_CHECKING:
     from raterscope.algorithms.clicks._crowd_kernels import Hands, Pairs, Parts, Rules
@@ -225,8 +225,7 @@ class Crowd:
         self.compact()
         first, last = (np.empty(len(self), dtype=np.int64) for _ in range(2))
         pairs, components = 0, len(first)
-        for begin in range(0, components, BLOCK):
-            end = min(begin + BLOCK, components)
+        for begin, end in parts_of(components, BLOCK):
             for _ in range(2):
                 count = gather(
                     begin, end, pairs, self.marks, self.parts.mean, self.parts.alive, REACH * self.scatter,

@@ -27,7 +27,7 @@ from raterscope.algorithms.clicks._vote_model import (
 )
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.result import Detection, Votes
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, parts_of, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
 SPECIFICITY_STRENGTH = {"stray": 25.0, "usual": 5.0}
@@ -411,9 +411,8 @@ def _intervals(
     share, votes = np.log(ascent.state.share), problem.marks
     counts, level = np.unique(problem.count, return_inverse=True)
     drawn = np.empty((draws, len(posterior)))
-    block = max(DRAWN_AT_ONCE // (len(votes.annotator) + len(share) * (len(hit) + len(counts)) + 1), 1)
-    for begin in range(0, draws, block):
-        end = min(begin + block, draws)
+    block = DRAWN_AT_ONCE // (len(votes.annotator) + len(share) * (len(hit) + len(counts)) + 1)
+    for begin, end in parts_of(draws, block):
         draw(
             begin, end, votes.first, votes.annotator, counts, level, problem.weights, problem.artefact,
             problem.rest, prior.trust, odds.ravel(), chance.ravel(), kinds, prior.shift, share, drawn,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, FloatArray, IndexArray, LabelFusion, Labels, distinct
-from raterscope.algorithms.progress import Watch, part, run_parts, silent
+from raterscope.algorithms.progress import Watch, part, parts_of, run_parts, silent
 
 _LEAST = 1e-6
 """Minimum information gain of a vote, in bits."""
@@ -297,16 +297,14 @@ def _rank_annotators(
         annotator[span] = eligible[np.take_along_axis(top, order, axis=1)]
         gain[span] = np.take_along_axis(value, order, axis=1)
 
-    spans = tuple((span.start, span.stop) for span in _spans(len(tasks), cells))
-    run_parts(rank, spans, partial(watch, 0.0, "trying annotators"))
+    run_parts(rank, parts_of(len(tasks), _CELLS // max(1, cells)), partial(watch, 0.0, "trying annotators"))
     return annotator, gain
 
 
-def _spans(many: int, cells: int, watch: Watch = silent, words: str = "") -> Iterator[slice]:
-    size = max(1, _CELLS // max(1, cells))
-    for start in range(0, many, size):
-        watch(start / many, words)
-        yield slice(start, min(start + size, many))
+def _spans(tasks: int, cells: int, watch: Watch, words: str) -> Iterator[slice]:
+    for first, last in parts_of(tasks, _CELLS // max(1, cells)):
+        watch(first / tasks, words)
+        yield slice(first, last)
 
 
 def _assign(

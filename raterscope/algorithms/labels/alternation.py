@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, LabelTrace
 from raterscope.algorithms.labels.task_votes import TaskVotes
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.progress import Watch, parts_of
 
 _PARTS = 4
 """Number of parts of the tasks, independent of the processors, for equal sums on all machines."""
@@ -397,5 +397,5 @@ def _pieces(votes: TaskVotes, parts: int) -> list[list[Piece]]:
 
 def _evenly(many: int, step: int) -> list[list[Piece]]:
     """Divide annotators into rounds of pieces."""
-    pieces = [(0, first, min(first + step, many)) for first in range(0, many, step)]
+    pieces = [(0, first, last) for first, last in parts_of(many, step)]
     return [pieces[first : first + _PARTS] for first in range(0, len(pieces), _PARTS)]

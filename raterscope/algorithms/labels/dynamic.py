@@ -36,7 +36,7 @@ from raterscope.algorithms.labels.data import (
 from raterscope.algorithms.labels.drift import row_movement
 from raterscope.algorithms.labels.result import count_confusion, make_fusion
 from raterscope.algorithms.labels.task_votes import class_shares
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, parts_of, silent
 from raterscope.algorithms.settings import choice, integer, number
 from raterscope.text import percent
 
@@ -268,10 +268,7 @@ class _Run:
 
         changes: list[float] = []
         converged = len(self._logs) == 0
-        tasks = [
-            (first, min(first + _TASKS, len(self._posterior)))
-            for first in range(0, len(self._posterior), _TASKS)
-        ]
+        tasks = parts_of(len(self._posterior), _TASKS)
         while not converged and len(changes) < iterations:
             words = f"following annotators, iteration {len(changes) + 1}"
             self._pass(words, np.empty((0, *self._prior.shape), dtype=np.float32))

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.crowd_votes import Crowd
 from raterscope.algorithms.labels.data import OPEN, FloatArray, Labels, LabelTrace, keep_to_sets
 from raterscope.algorithms.labels.hierarchical import FLOOR, skill_distribution
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.progress import Watch, parts_of
 
 _CELLS = 4_000_000
 """Tasks times classes, or votes times classes, in memory at a time."""
@@ -71,7 +71,7 @@ def fit_shared(
         skill = skill_distribution(hits, crowd.votes, skill[1])
         fit = _update(labels, crowd, posterior, given, hits, skill)
         mean = largest = 0.0
-        for first, last in _spans(len(posterior), posterior.shape[1]):
+        for first, last in parts_of(len(posterior), _CELLS // posterior.shape[1]):
             answer = _expect(labels, crowd, fit, first, last)
             change = np.abs(answer - posterior[first:last]).sum(axis=1)
             silent = np.diff(crowd.start)[first:last] == 0
@@ -128,15 +128,10 @@ def shared_posterior(
     labels: Labels, crowd: Crowd, fit: SharedConfusion, correlation: float, posterior: FloatArray
 ) -> None:
     """Write the classes' probabilities of all tasks with votes, without their known classes, (N, J)."""
-    for first, last in _spans(len(posterior), posterior.shape[1]):
+    for first, last in parts_of(len(posterior), _CELLS // posterior.shape[1]):
         voted = np.diff(crowd.start)[first:last] > 0
         answer = _expect(labels, crowd, fit, first, last, correlation)
         posterior[first:last][voted] = answer[voted]
-
-
-def _spans(tasks: int, classes: int) -> list[tuple[int, int]]:
-    step = max(1, _CELLS // classes)
-    return [(first, min(first + step, tasks)) for first in range(0, tasks, step)]
 
 
 def _meant(labels: Labels) -> NDArray[np.int16]:

@@ -17,7 +17,7 @@ from raterscope.algorithms.labels.data import (
     LabelsError,
     split_at_sets,
 )
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, parts_of, silent
 
 _MOST_ENTRIES = 300_000_000
 """Of all confusion matrices together: 2.4 GB."""
@@ -71,7 +71,7 @@ def sort_by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
             f"{annotators:,} confusion matrices of {classes:,} by {outputs:,} do not fit into memory;"
             f" expected at most {_MOST_ENTRIES:,} entries in all."
         )
-    pieces = [(first, min(first + _PIECE, len(labels))) for first in range(0, len(labels), _PIECE)]
+    pieces = parts_of(len(labels), _PIECE)
     start = np.zeros(tasks + 1, dtype=np.int64)
     for first, last in pieces:
         watch(0.5 * first / len(labels), "sorting the votes")

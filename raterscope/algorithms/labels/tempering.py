@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels, PriorSettings
 from raterscope.algorithms.labels.task_votes import task_spans
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, parts_of, silent
 
 POWERS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
 """Grid of the weight of a vote."""
@@ -130,10 +130,9 @@ def tempered(labels: Labels, fusion: LabelFusion, power: float) -> LabelFusion:
     open_tasks = (fusion.known == OPEN) & (fusion.votes > 0)
     rates = _Rates(labels, fusion)
     total = np.zeros_like(fusion.posterior)
-    step = max(1, _AT_ONCE // total.shape[1])
     weights = labels.vote_weights()
-    for begin in range(0, len(labels), step):
-        votes = np.arange(begin, min(begin + step, len(labels)))
+    for begin, end in parts_of(len(labels), _AT_ONCE // total.shape[1]):
+        votes = np.arange(begin, end)
         cell = labels.task[votes, None].astype(np.int64) * total.shape[1] + np.arange(total.shape[1])
         logs = rates.expected_logs(votes)
         logs = logs if weights is None else logs * weights[votes, None]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import Box, Float32Array, FloatArray
-from raterscope.algorithms.progress import Check
+from raterscope.algorithms.progress import Check, parts_of
 
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
@@ -34,11 +34,11 @@ def sort_order(keys: NDArray[np.uint32], check: Check) -> Int64Array:
     order = np.arange(len(keys))
     for shift in (0, kernels.DIGITS):
         count = np.zeros(1 << kernels.DIGITS, dtype=np.int64)
-        for begin, end in _blocks(len(keys)):
+        for begin, end in parts_of(len(keys), _AT_ONCE):
             check()
             kernels.count_digits(keys, shift, begin, end, count)
         start, out = np.cumsum(count) - count, np.empty_like(order)
-        for begin, end in _blocks(len(keys)):
+        for begin, end in parts_of(len(keys), _AT_ONCE):
             check()
             kernels.place_digits(keys, order, shift, begin, end, start, out)
         order = out
@@ -77,17 +77,17 @@ def cores_of(
     step = _AT_ONCE // _NEIGHBOURS
     prominent = height * (1 - _ROUNDING)
     for part in ((0, deeper), (deeper, len(voxels))):
-        for begin, end in _blocks(part[1] - part[0], step):
+        for begin, end in parts_of(part[1] - part[0], step):
             check()
             kernels.join(
                 order, part[0] + begin, part[0] + end, voxels, depth, index, prominent, parent, top, fate,
                 failed,
             )  # fmt: skip
         if part[0] == 0:  # what is connected so far are the cores before they are parted
-            for begin, end in _blocks(len(voxels)):
+            for begin, end in parts_of(len(voxels), _AT_ONCE):
                 check()
                 kernels.settle_roots(parent, begin, end, owner)
-    for begin, end in _blocks(len(voxels)):
+    for begin, end in parts_of(len(voxels), _AT_ONCE):
         check()
         kernels.settle_roots(fate, begin, end, top)
     peaks = order[:deeper]
@@ -174,15 +174,11 @@ def nearest_cores(
     square = np.empty(shape, dtype=np.float32)
     far = reach**2 * (1 + _ROUNDING)
     around = 2 * int(reach / steps[0]) + 1
-    for begin, end in _blocks(slices, max(1, 8 * _AT_ONCE // (rows * columns * around))):
+    for begin, end in parts_of(slices, 8 * _AT_ONCE // (rows * columns * around)):
         check()
         kernels.nearest_in_plane(core_map, np.array(steps), far, begin, end, square)
     nearest = np.empty(len(voxels), dtype=np.int32)
-    for begin, end in _blocks(len(voxels), _AT_ONCE // 8):
+    for begin, end in parts_of(len(voxels), _AT_ONCE // 8):
         check()
         kernels.nearest_across_slices(square, core_map, slices_at, far, voxels, begin, end, nearest)
     return nearest
-
-
-def _blocks(count: int, step: int = _AT_ONCE) -> list[tuple[int, int]]:
-    return [(begin, min(begin + step, count)) for begin in range(0, count, step)]

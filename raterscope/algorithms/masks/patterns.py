@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import OPEN, Box, FloatArray, Masks, slices_of
-from raterscope.algorithms.progress import Check, Watch, silent
+from raterscope.algorithms.progress import Check, Watch, parts_of, silent
 
 IntArray = NDArray[np.int64]
 LabelArray = NDArray[np.uint8]
@@ -96,11 +96,10 @@ def box_of(
     raters, slices, rows, columns = labels.shape
     row_any = np.zeros(slices * rows, dtype=np.uint8)
     column_any = np.zeros(columns, dtype=np.uint8)
-    step = max(1, _CHUNK // (raters * columns))
     flat = labels.reshape(raters, slices * rows, columns)
-    for start in range(0, slices * rows, step):
-        watch(start / (slices * rows), "finding marked voxels")
-        mark_rows(flat, start, min(start + step, slices * rows), row_any, column_any)
+    for first, last in parts_of(slices * rows, _CHUNK // (raters * columns)):
+        watch(first / (slices * rows), "finding marked voxels")
+        mark_rows(flat, first, last, row_any, column_any)
     if known is not None:
         inside = known > 0
         row_any |= inside.any(axis=2).ravel()

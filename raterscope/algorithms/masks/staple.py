@@ -36,7 +36,7 @@ from raterscope.algorithms.masks.data import (
 )
 from raterscope.algorithms.masks.distance import domain, signed_distance
 from raterscope.algorithms.masks.patterns import Patterns, patterns_of, spread_rows, widened
-from raterscope.algorithms.progress import Check, Watch, part, silent, steps_of
+from raterscope.algorithms.progress import Check, Watch, part, parts_of, silent, steps_of
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
 DOMAINS = {"masks": "the box around all masks, with a margin", "frame": "the whole image"}
@@ -209,8 +209,7 @@ def relax(
     """
     from raterscope.algorithms.masks._staple_kernels import field_totals, sweep
 
-    lines, step = math.prod(row.shape[:2]), max(1, _SLAB // row.shape[2])
-    slabs = [(start, min(start + step, lines)) for start in range(0, lines, step)]
+    slabs = parts_of(math.prod(row.shape[:2]), _SLAB // row.shape[2])
     for parity in (0, 1):
         for start, stop in slabs:
             report()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.pairs.data import FloatArray, Pairs
 from raterscope.algorithms.pairs.linear_algebra import cholesky, invert_factored, solve_factored
 from raterscope.algorithms.pairs.ranking import starts_of, sum_by_owner, sum_sorted
-from raterscope.algorithms.progress import Watch, part, silent, wait_watching
+from raterscope.algorithms.progress import Watch, part, parts_of, silent, wait_watching
 
 _ROUNDS = 8
 _RIDGE = 0.05
@@ -277,9 +277,7 @@ def scoring(model: ChoiceModel, watch: Watch = silent) -> Scoring:
         _sparse_laplacian(model, weight) if sparse else (_laplacian(model, weight), np.empty(0))
     )
     difference = model.difference()
-    block = max(1, _TABLE // max(model.items, 1))
-    for first in range(0, model.annotators, block):
-        last = min(first + block, model.annotators)
+    for first, last in parts_of(model.annotators, _TABLE // max(model.items, 1)):
         step = part(watch, 0.2 + 0.8 * first / model.annotators, 0.2 + 0.8 * last / model.annotators)
         own_rows = slice(int(model.start[first]), int(model.start[last]))
         columns = last - first

@@ -35,7 +35,7 @@ from raterscope.algorithms.pairs.choice_model import (
 )
 from raterscope.algorithms.pairs.data import FloatArray, Pairs
 from raterscope.algorithms.pairs.ranking import starts_of, sum_by_owner, sum_sorted
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, parts_of, silent
 
 _STEPS = 40
 _FARTHEST = 60.0
@@ -405,9 +405,7 @@ def _added_variance(model: ChoiceModel, known: Scoring, slope: FloatArray, chang
     """
     result = np.zeros(model.annotators)
     value = model.each(slope) * change
-    block = max(1, 4_000_000 // max(model.items, 1))
-    for first in range(0, model.annotators, block):
-        last = min(first + block, model.annotators)
+    for first, last in parts_of(model.annotators, 4_000_000 // max(model.items, 1)):
         rows = slice(int(model.start[first]), int(model.start[last]))
         columns = last - first
         column = model.annotator[rows] - first
@@ -433,8 +431,7 @@ def _random_sides(model: ChoiceModel, known: Scoring, value: FloatArray) -> Floa
     starts = np.searchsorted(low[order], np.arange(0, n + block, block))
     diagonal = np.zeros(n)
     columns: list[tuple[NDArray[np.int64], FloatArray]] = []
-    for at, first in enumerate(range(0, n, block)):
-        last = min(first + block, n)
+    for at, (first, last) in enumerate(parts_of(n, block)):
         unit = np.zeros((n, last - first))
         unit[np.arange(first, last), np.arange(last - first)] = 1.0
         inverse = known.solve(unit)

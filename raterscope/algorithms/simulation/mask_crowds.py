@@ -11,7 +11,7 @@ from scipy import ndimage
 
 from raterscope.algorithms.masks.data import BoolArray
 from raterscope.algorithms.masks.metrics import surface_of
-from raterscope.algorithms.progress import Check, Watch, no_check, silent
+from raterscope.algorithms.progress import Check, Watch, no_check, parts_of, silent
 
 Field = NDArray[np.float32]
 Shape = tuple[int, int, int]
@@ -44,10 +44,9 @@ class Scene:
 
 def slabs(shape: Shape, check: Check = no_check) -> Iterator[slice]:
     """Divide a volume into slabs of slices; `check` is called before each."""
-    thickness = max(1, _SLAB // (shape[1] * shape[2]))
-    for begin in range(0, shape[0], thickness):
+    for begin, end in parts_of(shape[0], _SLAB // (shape[1] * shape[2])):
         check()
-        yield slice(begin, min(begin + thickness, shape[0]))
+        yield slice(begin, end)
 
 
 def smooth_field(

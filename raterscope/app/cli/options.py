@@ -377,7 +377,7 @@ def _describe_plan(commands: Commands) -> None:
         "`plan acceptance` gives how many items to check again, and with how many errors to accept;\n"
         "with --checked, the decision after some of them. `plan sample` draws these items at random from\n"
         "the undecided answers of a study and stores them, for the queue of the window; `plan progress`\n"
-        "tells how many were re-read, and the verdict.",
+        "prints how many were re-read, and the verdict.",
     )
     plans = parser.add_subparsers(
         dest="plan", required=True, metavar="cases | acceptance | sample | progress"

@@ -153,7 +153,7 @@ WIDTH, PAD = 148, 8
 NAME, SECOND_NAME, LINE, MATRIX = 20, 15, 15, 66
 SYMBOL = 16
 MOST_LINES = 5
-MOST_SAID = 12
+MOST_RATES_IN_TIP = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +283,7 @@ class _Card(QAbstractButton):
 
     def __init__(self, view: CommunitiesView, index: int) -> None:
         super().__init__()
-        self._view, self._place = view, index
+        self._view, self._index = view, index
         self.setCheckable(True)
         self.clicked.connect(self._on_clicked)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -307,7 +307,7 @@ class _Card(QAbstractButton):
         return in_lines(words, QFontMetrics(theme.font(bold=True)), room, MOST_LINES)
 
     def _lines(self) -> list[str]:
-        view, index = self._view, self._place
+        view, index = self._view, self._index
         lines = [count(int(view.members[index]), "member")]
         if np.isfinite(view.share).any():
             lines.append(f"{percent(float(view.share[index]))} of votes")
@@ -318,9 +318,9 @@ class _Card(QAbstractButton):
 
     def _rates_in_words(self) -> str:
         view = self._view
-        if view.prototype is None or view.prototype[0].size > MOST_SAID:
+        if view.prototype is None or view.prototype[0].size > MOST_RATES_IN_TIP:
             return ""
-        rows = zip(view.classes, view.prototype[self._place], strict=True)
+        rows = zip(view.classes, view.prototype[self._index], strict=True)
         return "".join(
             f"; true {name}: "
             + ", ".join(f"{output} {rate:.2f}" for output, rate in zip(view.outputs, row, strict=True))
@@ -328,27 +328,27 @@ class _Card(QAbstractButton):
         )
 
     def _on_clicked(self, checked: bool) -> None:
-        self.picked.emit(self._place, checked)
+        self.picked.emit(self._index, checked)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = event.key()
         if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self.click()
         elif key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
-            self.walked.emit(self._place, 1 if key == Qt.Key.Key_Right else -1)
+            self.walked.emit(self._index, 1 if key == Qt.Key.Key_Right else -1)
         else:
             super().keyPressEvent(event)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
-        self.focused.emit(self._place)
+        self.focused.emit(self._index)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         with QPainter(self) as painter:
             self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
-        palette, view, index = theme.current(), self._view, self._place
+        palette, view, index = theme.current(), self._view, self._index
         box = enlarge(painter, self.rect())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         lit = self.isChecked() or self.hasFocus()

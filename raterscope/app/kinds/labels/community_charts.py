@@ -500,7 +500,7 @@ class GroupedAnswer:
         assert self.groups is not None
         return follow_communities(self.labels, self.fusion, self.rates.mean, self.groups, self.watch)
 
-    def drawn(self) -> list[int]:
+    def choose_annotators(self) -> list[int]:
         """Choose the annotators to draw."""
         drift = self.fusion.drift
         if drift is None:
@@ -512,7 +512,9 @@ class GroupedAnswer:
         """Draw an export, with its legend."""
         labels, groups = self.labels, self.groups
         if chart == "traces":
-            return trace_charts(labels, self.fusion, self.drawn()), class_keys(self.fusion.classes)
+            return trace_charts(labels, self.fusion, self.choose_annotators()), class_keys(
+                self.fusion.classes
+            )
         assert groups is not None
         if chart == "communities":
             sizes = groups.communities.sizes().tolist()
@@ -520,7 +522,7 @@ class GroupedAnswer:
             return charts, community_keys(groups.names)
         keys = community_keys(self.course.names)
         if chart == "participation":
-            return participation_charts(self.course, self.drawn(), labels.annotators), keys
+            return participation_charts(self.course, self.choose_annotators(), labels.annotators), keys
         return course_charts(labels, self.course), keys
 
     def write(self, chart: str, path: Path, form: str) -> Path:
