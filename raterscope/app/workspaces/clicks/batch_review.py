@@ -217,6 +217,7 @@ class BatchReview(ClicksPart):
         self.shelf = CropShelf(core.document, core.jobs, self)
         self.shelf.ready.connect(self._on_ready)
         core.session.scene_changed.connect(self._on_scene)
+        review_queue.all_read.connect(self._on_read)
         self._grid.pictures.wanted.connect(self.shelf.want)
         self._grid.filter_changed.connect(self.list_anew)
         self._grid.chosen.connect(self._on_chosen)
@@ -241,6 +242,11 @@ class BatchReview(ClicksPart):
     def _on_scene(self, scene: Scene) -> None:
         classes = None if scene.fusion is None else scene.fusion.classes
         self._grid.set_classes(() if classes is None else classes.names)
+
+    def _on_read(self) -> None:
+        """List the spots of images that were read meanwhile."""
+        if self._screen.grid_shown and self._grid.everywhere:
+            self.refresh()
 
     def list_anew(self) -> None:
         """List the spots of the chosen kind, from the first on."""

@@ -72,6 +72,7 @@ class LinkedPlots(ClicksPart):
         lines.modelReset.connect(self.refresh)
         lines.dataChanged.connect(self.refresh)
         lines.rowsInserted.connect(self.refresh)
+        review_queue.all_read.connect(self.refresh)
         core.screen.middle_tabs.currentChanged.connect(self.refresh)
         core.screen.counts.chosen.connect(core.screen.queue.item_chosen.emit)
         reviewing.selected.connect(self._on_selected)
@@ -235,9 +236,10 @@ class ActiveLearning(ClicksPart):
         core.screen.right_tabs.currentChanged.connect(self._update)
         core.session.scene_changed.connect(self._on_scene)
         core.session.cleared.connect(self._on_scene)
+        review_queue.all_read.connect(self._on_scene)
 
     def _on_scene(self) -> None:
-        """Show another image, run or step, or none."""
+        """Show another image, run or step, none, or the same after the other images were read."""
         self._task.cancel()
         self._done = False
         self._next_annotators = None

@@ -11,7 +11,7 @@ from raterscope.app.review import SpotSubject
 from raterscope.app.study import Study
 from raterscope.app.workspaces.clicks.batch_review import SpotPosition
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
-from tests.app.driving import LONG, idle, press, states
+from tests.app.driving import LONG, idle, open_study, press, states
 from tests.reading import visible_words
 
 
@@ -333,6 +333,16 @@ def test_crops_of_images_with_other_pixels_are_as_wide_in_micrometres(qtbot, fus
         shelf.forget()
         wide[size] = cut(size)
     assert wide == {0.25: 40, 0.5: 20}
+
+
+def test_counts_on_screen_follow_a_fusion(window, study_file, qtbot):
+    opened = open_study(window, qtbot, study_file)
+    workspace = opened.workspace
+    workspace.middle_tabs.setCurrentWidget(workspace.counts)
+    press(opened, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(opened.document.contents.runs) == 1)
+    idle(opened, qtbot)
+    assert "among the spots of 2 images" in visible_words(workspace.counts)
 
 
 def test_decided_spots_are_counted_after_the_next_fusion(fused, qtbot):
