@@ -221,7 +221,7 @@ class BiasReview(PairsPart):
 REST = 40
 """Milliseconds without a change of the flags before the items are ranked, while they change repeatedly."""
 
-REPEATED = 0.2
+REPEATED = 0.1
 """Seconds within which changes follow each other when the slider is dragged."""
 
 MOST_KEPT = 64 * 1024**2
