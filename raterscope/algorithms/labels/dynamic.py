@@ -6,13 +6,10 @@ random walk of log odds, estimated by a filter and a smoother, replaces the coun
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from math import log
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +33,7 @@ from raterscope.algorithms.labels.data import (
 from raterscope.algorithms.labels.drift import row_movement
 from raterscope.algorithms.labels.result import count_confusion, make_fusion
 from raterscope.algorithms.labels.task_votes import class_shares
-from raterscope.algorithms.progress import Watch, parts_of, silent
+from raterscope.algorithms.progress import Watch, parts_of, run_parts, silent, wait_watching
 from raterscope.algorithms.settings import choice, integer, number
 from raterscope.text import percent
 
@@ -45,10 +42,6 @@ FORMS = {
     "paper": "all classes together, as in the paper with its misprints corrected; the rates of more than two "
     "outputs are biased",
 }
-
-_T = TypeVar("_T")
-
-_THREADS = min(4, os.cpu_count() or 1)
 
 _WORK = 400_000
 """Entries of smoothed matrices between two reports."""
@@ -149,9 +142,9 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
     settings = DynamicSettings() if settings is None else settings
     _check_size(labels)
     prior = np.clip(prior_of(labels, settings), *_COUNTS)
-    steps = _run_aside(partial(_steps_of, labels), partial(watch, 0.0, "sorting votes by time"))
+    steps = wait_watching(partial(_steps_of, labels), watch, 0.0, "sorting votes by time")
     begin = partial(_begin, labels, prior, settings.share_strength)
-    posterior = _run_aside(begin, partial(watch, 0.0, "counting votes"))
+    posterior = wait_watching(begin, watch, 0.0, "counting votes")
     nu = np.full(len(labels.classes), settings.share_strength)
     run = _Run(steps, prior, posterior, settings.form, watch)
     trace = run.iterate(nu, settings.iterations, settings.tolerance)
@@ -164,7 +157,7 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
         )
         return replace(fusion, notices=(*_warning(labels, fusion), *fusion.notices))
 
-    fusion = _run_aside(finished, partial(watch, 0.98, "checking for changes"))
+    fusion = wait_watching(finished, watch, 0.98, "checking for changes")
     watch(1.0, f"{len(trace.change)} iterations")
     return fusion
 
@@ -274,7 +267,7 @@ class _Run:
             self._pass(words, np.empty((0, *self._prior.shape), dtype=np.float32))
             total = nu + self._total()
             shares = psi(total) - psi(total.sum())
-            parts = _run_all(partial(self._settled, shares), tasks, self._report(words))
+            parts = run_parts(partial(self._settled, shares), tasks, self._report(words))
             changes.append(max(parts))
             converged = changes[-1] < tolerance
             self._done = max(self._done, 0.9 * len(changes) / iterations, _nearness(changes, tolerance))
@@ -320,38 +313,10 @@ class _Run:
                 self._logs, alpha, self._final, self._halt,
             )  # fmt: skip
 
-        _run_all(followed, self._pieces, self._report(words), self._halt)
+        run_parts(followed, self._pieces, self._report(words), partial(self._halt.fill, True))
 
     def _report(self, words: str) -> Callable[[], None]:
         return partial(self._watch, self._done, words)
-
-
-def _run_all(
-    run: Callable[[int, int], _T],
-    pieces: list[tuple[int, int]],
-    report: Callable[[], None],
-    halt: NDArray[np.bool_] | None = None,
-) -> list[_T]:
-    """Run all pieces in order, and report meanwhile; `halt` (1,) is set to stop them."""
-    pool = ThreadPoolExecutor(min(_THREADS, max(len(pieces), 1)))
-    try:
-        futures = [pool.submit(run, *piece) for piece in pieces]
-        waiting: set[Future[_T]] = set(futures)
-        while waiting:
-            report()
-            _, waiting = wait(waiting, timeout=0.05, return_when=FIRST_COMPLETED)
-        return [future.result() for future in futures]
-    except BaseException:
-        if halt is not None:
-            halt[0] = True
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _run_aside(make: Callable[[], _T], report: Callable[[], None]) -> _T:
-    """Run a function in another thread, and report meanwhile."""
-    return _run_all(lambda *_: make(), [(0, 1)], report)[0]
 
 
 def _pieces(work: NDArray[np.int64], step: int) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from raterscope.algorithms import progress
 from raterscope.algorithms.labels import LabelFusion, Labels, LabelsError, dynamic
 from raterscope.algorithms.labels.dynamic import DynamicSettings, dynibcc
 from raterscope.algorithms.labels.ibcc import IBCCSettings, ibcc
@@ -73,7 +74,7 @@ def test_the_same_bits_whatever_the_number_of_threads(form, monkeypatch):
     monkeypatch.setattr(dynamic, "_TASKS", 300)
     result = []
     for threads in (1, 3):
-        monkeypatch.setattr(dynamic, "_THREADS", threads)
+        monkeypatch.setattr(progress, "THREADS", threads)
         result.append(dynibcc(labels, DynamicSettings(form=form, iterations=4)))
     np.testing.assert_array_equal(result[0].posterior, result[1].posterior)
     np.testing.assert_array_equal(result[0].drift.alpha, result[1].drift.alpha)
