@@ -190,13 +190,19 @@ def _lower(title: str) -> str:
 
 
 def _cells_by_class(fields: Sequence[Field]) -> dict[str, float]:
-    """Return the expected numbers of leukocytes and red cells, where classes stand for them."""
+    """Return the expected numbers of leukocytes and red cells, where classes stand for them.
+
+    The red cells include those that hold a parasite of any class.
+    """
     counts: dict[str, float] = {}
     for field in fields:
         for name in field.shares:
             cells = kind_of_cell(name)
             counts[cells] = counts.get(cells, 0.0) + field.of_class(name).expected
-    return {cells: count for cells, count in counts.items() if cells in NEEDED and count >= 1}
+    counts = {cells: count for cells, count in counts.items() if cells in NEEDED and count >= 1}
+    if "red_cells" in counts:
+        counts["red_cells"] += sum(field.parasites().expected for field in fields)
+    return counts
 
 
 def _quantities_of(
@@ -235,7 +241,7 @@ def describe_intervals(fields: Sequence[Field], measures: Measures, image: int |
     sentences = ["95 % intervals include the uncertainty of the detections and of counting"]
     others = sort_classes({name for field in fields for name in field.shares if kind_of_cell(name)})
     if others:
-        sentences.append(f"{', '.join(others)} are not counted as parasites")
+        sentences.append(f"not counted as parasites: {', '.join(others)}")
     cells, fields = _cells_by_class(fields), [field.parasites() for field in fields]
     spread = dispersion(np.array([field.expected for field in fields]))
     if spread > 1:
@@ -371,8 +377,7 @@ def _counted(
     }
     counted_fields = [field for field in fields if counts_of.get(field.image) is not None]
     if not counted_fields and cells in by_class:
-        infected = sum(field.expected for field in fields) if cells == "red_cells" else 0.0
-        return fields, by_class[cells] + infected
+        return fields, by_class[cells]
     return counted_fields, sum(
         counts_of[field.image] or 0.0 for field in counted_fields
     ) if counted_fields else None

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -192,6 +193,17 @@ def test_a_thin_film_shows_the_share_of_red_cells_and_the_parasites_in_a_microli
     few = quantities_of([sure(1, 5)], count(red_cells=3))["Per microlitre, by red cells"]
     assert few.rate is None
     assert "fewer than the parasites" in few.formula
+
+
+def test_the_shares_of_all_classes_are_of_the_same_red_cells():
+    numbers = {"red blood cell": 900, "ring": 60, "gametocyte": 30, "platelet": 10}
+    owner = np.repeat(list(numbers), list(numbers.values()))
+    shares = {name: (owner == name).astype(float) for name in numbers}
+    result = quantities_of([replace(sure(1, len(owner)), shares=shares)])
+    title = "nfected red cells, thin film"
+    assert result[f"I{title}"].formula == "90 infected / 990 red cells"
+    values = [result[f"{name}: i{title}"].rate.value for name in ("ring", "gametocyte")]
+    assert values == pytest.approx([100 * 60 / 990, 100 * 30 / 990])
 
 
 def note(fields, *decisions):
