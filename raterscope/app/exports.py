@@ -39,7 +39,7 @@ FORMATS = {
     "csv": FileFormat(".csv", "Tables (*.csv)"),
     "geojson": FileFormat(".geojson", "GeoJSON of QuPath (*.geojson)"),
     "coco": FileFormat(".json", "Keypoints of COCO (*.json)"),
-    "cvat": FileFormat(".xml", "Points of CVAT (*.xml)"),
+    "cvat": FileFormat(".xml", "CVAT for images (*.xml)"),
     "napari": FileFormat(".csv", "Layers of points of napari (*.csv)"),
     "nifti": FileFormat(".nii.gz", "NIfTI (*.nii.gz *.nii)"),
     "seg.nrrd": FileFormat(".seg.nrrd", "Segmentations of 3D Slicer (*.seg.nrrd)"),

@@ -179,6 +179,7 @@ class Document:
     expected: ClassVar[Mapping[Kind, str]] = {}
     is_single: ClassVar[bool] = False  # whether the file holds annotations of one image by one annotator
     is_own: bool = False  # whether this program wrote it
+    run: str = ""  # title of the file, if it has one: names the run of this program whose result it is
     is_text: bool = False  # whether annotations stay text until they are read, which needs less memory
 
     def contents(self) -> frozenset[Content]:

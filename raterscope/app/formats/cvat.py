@@ -28,6 +28,7 @@ from raterscope.app.formats.annotations import (
     RunLengths,
     Shape,
 )
+from raterscope.app.formats.cvat_writing import PROGRAM
 from raterscope.app.formats.untrusted import text_of
 
 TRACKS = "tracks of a video"
@@ -50,6 +51,7 @@ class CvatDocument(Document):
 
     def __init__(self, path: Path, root: Any) -> None:
         self._path, self._root = path, root
+        self.run = text_of(root.findtext("meta/task/name") or "")
 
     def contents(self) -> frozenset[Content]:
         """Find which sorts of annotations there are."""
@@ -72,7 +74,10 @@ class CvatDocument(Document):
             item = Item(name, number, width, height, f"image {name or number}")
             annotations = tuple(_annotation(shape, item.title) for shape in image)
             annotator = tasks.get(image.get("task_id", ""), default)
-            yield AnnotationSet(item, annotator, annotations, is_complete=True, question="")
+            yield AnnotationSet(
+                item, annotator, annotations, is_complete=True, question="",
+                is_truth=self.run.startswith(PROGRAM) and annotator is None and kind == "labels",
+            )  # fmt: skip
 
 
 def _assignees(root: Any) -> tuple[str | None, dict[str, str]]:

@@ -2,16 +2,20 @@
 
 import csv
 import json
+import re
 from collections import Counter
 from shutil import copy
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from raterscope.app.formats import ClickTable, read
+from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.points import read_points
+from raterscope.app.formats.records import TrueLabels
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
 from tests.app.commands import run
@@ -127,7 +131,9 @@ def test_datumaro_reads_the_boxes_of_a_yolo_set(smears, tmp_path):
 
 
 def test_panoptes_extracts_the_same_points(tmp_path):
-    extractor = pytest.importorskip("panoptes_aggregation.extractors.point_extractor_by_frame")
+    extractor = pytest.importorskip(
+        "panoptes_aggregation.extractors.point_extractor_by_frame", exc_type=ImportError
+    )
     utilities = pytest.importorskip("panoptes_aggregation.extractors.utilities")
     marks = [(12.5, 30.0), (80.25, 41.0)]
     annotations = zooniverse.drawing(*(zooniverse.point(x, y) for x, y in marks))
@@ -150,6 +156,84 @@ def test_panoptes_extracts_the_same_points(tmp_path):
     table = read(tmp_path / "classifications.csv")
     assert isinstance(table, ClickTable)
     assert list(zip(table.x.tolist(), table.y.tolist(), strict=True)) == marks
+
+
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory):
+    """A study of two pictures with masks of three raters, and the true masks: the majority of the raters."""
+    folder = tmp_path_factory.mktemp("cells")
+    random, rows, columns = np.random.default_rng(7), *np.mgrid[:60, :80]
+    truths = {}
+    for name, middle in (("one", 30), ("two", 50)):
+        Image.fromarray(random.integers(0, 255, (60, 80, 3), dtype=np.uint8)).save(folder / f"{name}.png")
+        drawn = [
+            (columns - middle) ** 2 + (rows - 25) ** 2 < radius**2
+            for radius in random.permutation([9, 12, 16])
+        ]
+        for rater, mask in zip(("anna", "ben", "cleo"), drawn, strict=True):
+            Image.fromarray(np.uint8(255 * mask)).save(folder / f"{name}_mask_{rater}.png")
+        truths[f"{name}.png"] = np.sum(drawn, axis=0) >= 2
+    path = folder / "m.rscope"
+    assert run("import", path, *sorted(folder.glob("*.png"))) == 0
+    assert run("run", path, "majority") == 0
+    return path, truths
+
+
+def test_a_consensus_of_pictures_goes_to_cvat_and_comes_back(cells, tmp_path, capsys):
+    (study, truths), file = cells, tmp_path / "c.xml"
+    truths = dict(truths)
+    assert run("export", study, "--what", "consensus", "--format", "cvat", "-o", file) == 0
+    for mask in read_masks(file).masks:
+        values = np.zeros(mask.grid.shape, dtype=bool)
+        box = tuple(slice(at, at + n) for at, n in zip(mask.origin, mask.values.shape, strict=True))
+        values[box] = mask.values
+        np.testing.assert_array_equal(values[0], truths.pop(mask.item))
+    assert not truths
+    assert run("import", tmp_path / "n.rscope", study.with_name("one.png"), file) == 0
+    assert "is a consensus of Raterscope" in capsys.readouterr().out
+    job = "<job><assignee>zoe</assignee></job><task><name>My task</name>"
+    edited = file.read_text().replace("<task>", job, 1).replace("<name>Raterscope", "<name>")
+    file.write_text(edited)
+    assert {mask.annotator for mask in read_masks(file).masks} == {"zoe"}
+
+
+def test_cvat_decodes_a_consensus(cells, tmp_path):
+    decode_mask = pytest.importorskip("cvat_sdk.masks").decode_mask
+    datumaro = pytest.importorskip("datumaro")
+    (study, truths), file = cells, tmp_path / "cvat" / "annotations.xml"
+    (tmp_path / "cvat" / "images").mkdir(parents=True)
+    for name in truths:
+        copy(study.with_name(name), tmp_path / "cvat" / "images" / name)
+    assert run("export", study, "--what", "consensus", "--format", "cvat", "-o", file) == 0
+    for image in ElementTree.parse(file).getroot().iterfind("image"):
+        (mask,) = image
+        left, top, width, height = (int(mask.get(side)) for side in ("left", "top", "width", "height"))
+        points = [*map(int, mask.get("rle").split(",")), left, top, left + width - 1, top + height - 1]
+        decoded = decode_mask(points, image_width=80, image_height=60)
+        np.testing.assert_array_equal(decoded, truths[image.get("name")])
+    for item in datumaro.Dataset.import_from(str(tmp_path / "cvat"), "cvat"):
+        (mask,) = item.annotations
+        np.testing.assert_array_equal(mask.image, truths[f"{item.id}.png"])
+
+
+def test_tags_go_to_cvat_and_come_back_as_truth(tmp_path):
+    study = make_study(tmp_path / "s.rscope", write_votes(tmp_path / "votes.csv"))
+    assert run("run", study, "majority") == 0
+    (tmp_path / "cvat" / "images").mkdir(parents=True)
+    file = tmp_path / "cvat" / "annotations.xml"
+    assert run("export", study, "--what", "labels", "--format", "cvat", "-o", file) == 0
+    assert run("export", study, "--what", "labels", "-o", tmp_path / "labels.csv") == 0
+    expected = {row["task"]: row["label"] for row in rows_of(tmp_path / "labels.csv")}
+    (table,) = read_labels(file)
+    assert isinstance(table, TrueLabels)
+    assert dict(zip(table.tasks, (table.classes[at] for at in table.label), strict=True)) == expected
+    datumaro = pytest.importorskip("datumaro")
+    for task in expected:  # datumaro refuses the file without its images
+        Image.new("RGB", (4, 3)).save(file.parent / "images" / f"{task}.png")
+    file.write_text(re.sub(r'name="(t\d+)"', r'name="\1.png"', file.read_text()))
+    dataset = datumaro.Dataset.import_from(str(file.parent), "cvat")
+    names = [label.name for label in dataset.categories()[datumaro.AnnotationType.label]]
+    assert {item.id: names[item.annotations[0].label] for item in dataset} == expected
 
 
 def test_masks_as_cvat_encodes_them(tmp_path):

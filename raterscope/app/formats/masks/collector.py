@@ -322,7 +322,9 @@ def collect_masks(
         if (grid_of_image := grids.of_item(item)) is not None:
             for annotator in annotators:
                 collector.look(annotator, item.title or path.stem, grid_of_image)
-    return MaskTable(path, collector.masks(part(watch, 0.5, 1.0)), tuple(collector.notices()))
+    run = run_in_title(document.run)
+    masks, notices = collector.masks(part(watch, 0.5, 1.0)), (*collector.notices(), *notices_of_run(run))
+    return MaskTable(path, masks, notices, run)
 
 
 def _without_masks(path: Path, document: Document, collector: MaskCollector) -> InputError:
@@ -487,7 +489,12 @@ _RUN = re.compile(r"Raterscope (run \d+ \(.+)")
 
 def run_in_description(dataset: Any) -> str:
     """Name the run of Raterscope in the description of a DICOM series; empty without one."""
-    match = _RUN.match(text_of(str(dataset.get("SeriesDescription") or "")))
+    return run_in_title(text_of(str(dataset.get("SeriesDescription") or "")))
+
+
+def run_in_title(title: str) -> str:
+    """Name the run of Raterscope in the title of a file; empty without one."""
+    match = _RUN.match(title)
     return "" if match is None else match[1]
 
 

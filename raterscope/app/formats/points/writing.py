@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
+from raterscope.app.formats.cvat_writing import PROGRAM, CvatImage, CvatShape, write_cvat_file
 from raterscope.app.formats.output_files import open_text_output, write_table
 from raterscope.app.formats.points.collector import STATES
 from raterscope.app.formats.points.tables import CENTRE
@@ -126,58 +126,34 @@ def write_cvat(path: Path, images: Sequence[ImageDetections]) -> Path:
     empty. The source of accepted and added detections is manual, of all others auto. Raises `InputError` if
     it cannot be written.
     """
-    root = ElementTree.Element("annotations")
-    ElementTree.SubElement(root, "version").text = "1.1"
-    labels = ElementTree.SubElement(
-        ElementTree.SubElement(ElementTree.SubElement(root, "meta"), "task"), "labels"
-    )
     names = {detection.label or _NAME for image in images for detection in image.detections} or {_NAME}
-    for name in sorted(names, key=str.casefold):
-        label = _add_texts(labels, "label", {"name": name, "type": "points"})
-        attributes = ElementTree.SubElement(label, "attributes")
-        for attribute in _CVAT_ATTRIBUTES:
-            described = {"name": attribute, "mutable": "False", "input_type": "text"}
-            _add_texts(attributes, "attribute", {**described, "default_value": "", "values": ""})
-    for number, image in enumerate(images):
-        sides = {"width": f"{math.ceil(image.width)}", "height": f"{math.ceil(image.height)}"}
-        element = ElementTree.SubElement(
-            root, "image", {"id": f"{number}", "name": _printable(image.name), **sides}
+    marked = [
+        CvatImage(
+            image.name,
+            (image.width, image.height),
+            [
+                CvatShape(
+                    "points",
+                    detection.label or _NAME,
+                    detection.state in _CERTAIN,
+                    {"points": f"{detection.x:.10g},{detection.y:.10g}"},
+                    {name: getattr(detection, name) for name in _CVAT_ATTRIBUTES},
+                )
+                for detection in image.detections
+            ],
         )
-        for detection in image.detections:
-            points = ElementTree.SubElement(
-                element, "points",
-                {
-                    "label": _printable(detection.label or _NAME),
-                    "source": "manual" if detection.state in _CERTAIN else "auto",
-                    "occluded": "0", "points": f"{detection.x:.10g},{detection.y:.10g}", "z_order": "0",
-                },
-            )  # fmt: skip
-            for attribute in _CVAT_ATTRIBUTES:
-                value = getattr(detection, attribute)
-                text = "" if value is None else f"{value:.6g}" if isinstance(value, float) else f"{value}"
-                ElementTree.SubElement(points, "attribute", {"name": attribute}).text = text
-    ElementTree.indent(root)
-    with open_text_output(path) as file:
-        file.write('<?xml version="1.0" encoding="utf-8"?>\n')
-        file.write(ElementTree.tostring(root, encoding="unicode") + "\n")
-    return path
-
-
-def _add_texts(parent: ElementTree.Element, tag: str, texts: Mapping[str, str]) -> ElementTree.Element:
-    element = ElementTree.SubElement(parent, tag)
-    for name, text in texts.items():
-        ElementTree.SubElement(element, name).text = _printable(text)
-    return element
-
-
-def _printable(text: str) -> str:
-    """Replace characters that XML cannot hold."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+        for image in images
+    ]
+    title = _runs_of(images) or PROGRAM
+    return write_cvat_file(path, marked, dict.fromkeys(names, "points"), title, _CVAT_ATTRIBUTES)
 
 
 def _described(images: Sequence[ImageDetections]) -> str:
-    runs = "; ".join(dict.fromkeys(image.run for image in images if image.run))
-    return f"Detections by {runs or 'Raterscope'}"
+    return f"Detections by {_runs_of(images) or PROGRAM}"
+
+
+def _runs_of(images: Sequence[ImageDetections]) -> str:
+    return "; ".join(dict.fromkeys(image.run for image in images if image.run))
 
 
 def write_layer(path: Path, image: ImageDetections) -> Path:

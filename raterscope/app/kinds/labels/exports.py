@@ -15,7 +15,8 @@ from raterscope.algorithms.labels.roc_curves import FoldedSettings
 from raterscope.algorithms.labels.vote_budget import ENOUGH, FEWEST, has_enough
 from raterscope.algorithms.progress import Watch, silent, steps_of
 from raterscope.app.errors import InputError, plain
-from raterscope.app.exports import Request, files_for
+from raterscope.app.exports import Request, description_of, files_for
+from raterscope.app.formats.cvat_writing import CvatImage, CvatShape, write_cvat_file
 from raterscope.app.formats.label_studio import write_label_studio
 from raterscope.app.formats.labels.tag_sets import ABSENT_PRESENT
 from raterscope.app.formats.labels.writing import (
@@ -200,6 +201,25 @@ def _write_labels(study: Study, entry: QuestionEntry, form: str, path: Path, wat
             path, tasks, answer.classes, wide, fusion.label(), model=model, decided=answer.decided,
             pictures=_pictures(study, entry), watch=watch,
         )  # fmt: skip
+    if form == "cvat":
+        pictures = _pictures(study, entry)
+        tags = [
+            CvatImage(
+                pictures.get(at, task),
+                None,
+                [
+                    CvatShape(
+                        "tag", answer.classes[answer.label[at]], at in answer.decided,
+                        attributes={"posterior": float(answer.posterior[at].max())},
+                    )
+                ]
+                if answer.label[at] >= 0
+                else [],
+            )
+            for at, task in enumerate(tasks)
+        ]  # fmt: skip
+        title = description_of(answered.run)
+        return [write_cvat_file(path, tags, dict.fromkeys(answer.classes, "tag"), title, ["posterior"])]
     votes = answered.result.fusion.votes
     ordered = answered.question.labels.ordered
     columns = answer.classes, answer.posterior, answer.label, answer.entropy

@@ -10,10 +10,11 @@ import numpy as np
 
 from raterscope.algorithms.masks.data import OPEN, BoolArray, MaskFusion
 from raterscope.algorithms.masks.fusion import CaseResult, Report
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.coding import NOTHING_CODED, Coding, merged
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, description_of, files_for
+from raterscope.app.formats.cvat_writing import CvatImage, CvatShape, mask_geometry, write_cvat_file
 from raterscope.app.formats.masks.deidentify import Deidentifier, identifying_words
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.naming import strip_suffixes
@@ -146,6 +147,8 @@ def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[P
     if len(empty) == len(cases) or (empty and request.items):
         name = plain(empty[0].entry.name)
         raise InputError(f"the run shown of {name} has no {request.what}; {_suggest_export(request.what)}")
+    if request.format == "cvat":
+        return [_write_cvat(cases, request, by, watch)]
     full = [(case, case_stem(case.entry, by)) for case, structures in cases.items() if structures]
     files: list[Path] = []
     for case, path, step in files_for(request, full, watch):
@@ -289,6 +292,31 @@ def _write_case(
             description=description_of(case.run, deidentify=request.deidentify),
         )
     return files
+
+
+def _write_cvat(
+    cases: Mapping[FusedCase, Sequence[LazyMap]], request: Request, by: Deidentifier | None, watch: Watch
+) -> Path:
+    """Write the pictures of all cases into one file: CVAT replaces all annotations of a task by a file."""
+    labels: dict[str, str] = {}
+    pictures = []
+    for (case, structures), step in steps_of(watch, cases.items()):
+        title = _title(case.entry, by)
+        step(0.0, f"writing {plain(title)}")
+        slices, height, width = case.entry.lattice.shape
+        if slices > 1:
+            raise InputError(
+                f"{plain(title)} has {slices:,} slices; CVAT for images holds pictures. Export NIfTI or DICOM"
+            )
+        shapes = []
+        for number, structure in enumerate(structures, start=1):
+            name, mask = clean_name(case, structure.name, number, by), structure.make()[0]
+            labels[name] = "mask"
+            if mask.any():
+                shapes.append(CvatShape("mask", name, is_manual=False, geometry=mask_geometry(mask)))
+        pictures.append(CvatImage(title, (width, height), shapes))
+    runs = {description_of(case.run, deidentify=request.deidentify) for case in cases}
+    return write_cvat_file(request.path, pictures, labels, "; ".join(sorted(runs)))
 
 
 def _write_images(

@@ -129,7 +129,7 @@ def _map(name: str, title: str, formats: tuple[str, ...] = ("nifti",)) -> Export
 
 
 _EXPORTS = (
-    _map("consensus", "Consensus", (*_OUTLINES, "dicom-sr")),
+    _map("consensus", "Consensus", (*_OUTLINES, "dicom-sr", "cvat")),
     _map("probability", "Probability", _SHARES),
     _map("another-rater", "Another rater", _SHARES),
     _map("true-outline", "True outline", _SHARES),
