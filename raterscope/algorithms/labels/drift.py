@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import Confusion, Drift, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.ibcc import ibcc
-from raterscope.algorithms.labels.rates import credible, estimate_rates
+from raterscope.algorithms.labels.pooled import pooled
+from raterscope.algorithms.labels.rates import (
+    SPREAD,
+    credible,
+    estimate_rates,
+    power_derivative,
+    sum_of_meant,
+)
 from raterscope.algorithms.labels.task_votes import LastAnswers
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.text import listed, percent
@@ -400,6 +407,77 @@ def _statistic(z: FloatArray) -> FloatArray:
     most = half.max(axis=1, keepdims=True)
     weight = np.where(z > 0, _FALLS, 1 - _FALLS) * _WEIGHTS
     return np.asarray(most[:, 0] + np.log((weight * np.exp(half - most)).sum(axis=1)))
+
+
+HALVES = 20
+"""Votes from which an annotator's halves are compared."""
+
+
+def half_change(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> FloatArray:
+    """Estimate how much more of each annotator's later votes than of the earlier are right, (K, 3).
+
+    The result is the change with its 95 % interval, NaN with fewer than `HALVES` votes. A consensus for
+    constant annotators trusts those who became worse too much, and counts some of their later mistakes as
+    right. The classes are therefore those of the pooled consensus in which each half is an annotator.
+    The variance has that of [agresti2000]_ and, as in `Rates.interval`, the doubt about the tasks:
+    independent errors, and errors that all votes share, which partly cancel in a difference.
+
+    `labels`: input of the fusion. `fusion`: its known tasks are held fixed.
+
+    References
+    ----------
+    .. [agresti2000] A. Agresti and B. Caffo, "Simple and effective confidence intervals for proportions and
+       differences of proportions result from adding two successes and two failures", The American
+       Statistician 54 (2000) 280-288, doi:10.1080/00031305.2000.10474560.
+    """
+    assert labels.meaning is not None
+    votes = labels.votes_of_annotators()
+    change = np.full((len(votes), 3), np.nan)
+    tested = np.flatnonzero(votes >= HALVES)
+    if not len(tested):
+        return change
+    halves = _split_in_halves(replace(labels, known=fusion.known), tested)
+    chance = pooled(halves, watch=part(watch, 0.0, 0.9)).posterior
+    number = halves.votes_of_annotators().astype(np.float64)
+    right = sum_of_meant(halves, chance)
+    adjusted = (right + 1) / (number + 2)
+    doubt = sum_of_meant(halves, chance * (1 - chance))
+    sampled = adjusted * (1 - adjusted) / (number + 2) + doubt / np.square(number + 2)
+    # derivatives of the right votes by the power of the posterior, and by the log-odds of each class
+    shared: list[FloatArray] = [sum_of_meant(halves, power_derivative(chance))]
+    meant = labels.meaning[labels.label]
+    own = np.where(meant >= 0, chance[labels.task, meant], 0.0)
+    for true in range(len(labels.classes)):
+        of_class = own * ((meant == true) - chance[labels.task, true])
+        derivative = np.bincount(halves.annotator, of_class, minlength=len(number))
+        shared.append(np.asarray(derivative, dtype=np.float64))
+    early, late = tested, np.arange(len(votes), len(number))
+    variance = sampled[early] + sampled[late]
+    for change_of_right in shared:
+        change_of_right /= number + 2
+        variance += np.square(SPREAD * (change_of_right[late] - change_of_right[early]))
+    middle, deviation = adjusted[late] - adjusted[early], 1.96 * np.sqrt(variance)
+    share = right / np.maximum(number, 1)
+    change[tested] = np.stack([share[late] - share[early], middle - deviation, middle + deviation], axis=1)
+    return change
+
+
+def _split_in_halves(labels: Labels, annotators: NDArray[np.int64]) -> Labels:
+    """Give the later half of the votes of some annotators to further annotators, in their order."""
+    order = labels.in_time()
+    order = order[np.argsort(labels.annotator[order], kind="stable")]
+    voter, votes = labels.annotator[order], labels.votes_of_annotators()
+    number = np.full(len(votes), -1)
+    number[annotators] = len(votes) + np.arange(len(annotators))
+    rank = np.arange(len(order)) - (np.cumsum(votes) - votes)[voter]
+    is_late = (number[voter] >= 0) & (rank >= votes[voter] // 2)
+    annotator = labels.annotator.copy()
+    annotator[order[is_late]] = number[voter[is_late]]
+    names = tuple(f"{labels.annotators[k]}, later" for k in annotators.tolist())
+    weights = labels.weights
+    if weights is not None:
+        weights = np.concatenate([weights, weights[annotators]])
+    return replace(labels, annotator=annotator, annotators=(*labels.annotators, *names), weights=weights)
 
 
 def main_change(tested: Constancy, labels: Labels, fusion: LabelFusion, annotator: int) -> ChangePoint:

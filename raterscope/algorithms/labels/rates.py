@@ -151,7 +151,7 @@ annotator's mistakes to the crowd's."""
 
 _MOST = 0.995
 
-_SPREAD = 0.75
+SPREAD = 0.75
 """Standard deviation of the logarithm of the power that would calibrate a crowd's consensus, and of a class's
 log-odds. Over ten public crowds both are 0.4 with mean 0, over simulated ones 0.9 (mean 0.4) and 0.45. The
 power's lies between the two; with it the intervals by IBCC cover too, whose consensus is more certain."""
@@ -212,7 +212,7 @@ class Rates:
         other = doubt.sum(axis=2, keepdims=True) - doubt
         spread = doubt * np.square(1 - mean) + other * np.square(mean)
         for change in (shift, doubt):  # `doubt` is the derivative by the log-odds of the class
-            spread += np.square(_SPREAD * (change - mean * change.sum(axis=2, keepdims=True)))
+            spread += np.square(SPREAD * (change - mean * change.sum(axis=2, keepdims=True)))
         variance = mean * (1 - mean) / (total + 1) + spread / np.square(total)
         half = min(0.5, _WIDENED / mean.shape[2])
         low, high = _widened_interval(mean, variance, total, level, half, interpolated=interpolated)
@@ -232,7 +232,7 @@ class Rates:
     def accuracy_interval(self) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the 95 % interval of every accuracy, two (K,)."""
         mean, total = self.accuracy, self.votes + self.skill[1]
-        spread = self.right_doubt + np.square(_SPREAD * self.right_shift)
+        spread = self.right_doubt + np.square(SPREAD * self.right_shift)
         variance = mean * (1 - mean) / (total + 1) + spread / np.square(total)
         return _widened_interval(mean, variance, total, _LEVEL, 0.5)
 
@@ -352,7 +352,7 @@ def estimate_rates(
 
     Labels are wrong independently of each other by their probabilities D. They are also wrong together: D
     would be calibrated when raised to a power whose logarithm differs between crowds, by a standard deviation
-    of `_SPREAD`. The derivative of D by it is D (ln D - mean ln D). D is the posterior of the pooled
+    of `SPREAD`. The derivative of D by it is D (ln D - mean ln D). D is the posterior of the pooled
     consensus. Other models of crowds are overconfident; D is then the mean of the posterior and the smoothed
     vote.
 
@@ -373,10 +373,10 @@ def estimate_rates(
     unsure = chance * (1 - chance)
     doubt = weighted_counts(counted, unsure, part(watch, 0.2, 0.4))
     votes = votes_given = every.votes_of_annotators().astype(np.float64)
-    right, right_doubt = _summed(every, posterior), _summed(every, unsure)
-    unsure = _power_derivative(chance)
+    right, right_doubt = sum_of_meant(every, posterior), sum_of_meant(every, unsure)
+    unsure = power_derivative(chance)
     del chance
-    shift, right_shift = weighted_counts(counted, unsure, part(watch, 0.4, 0.6)), _summed(every, unsure)
+    shift, right_shift = weighted_counts(counted, unsure, part(watch, 0.4, 0.6)), sum_of_meant(every, unsure)
     del unsure
     if last is not None:
         # Of the past so much counts as the model still knows of it.
@@ -429,7 +429,7 @@ def _joined(labels: Labels, excluded: Labels) -> Labels:
     )
 
 
-def _summed(labels: Labels, weight: FloatArray) -> FloatArray:
+def sum_of_meant(labels: Labels, weight: FloatArray) -> FloatArray:
     """Sum the weight, (N, J) of tasks, of the class that each vote stands for, by annotator, (K,)."""
     assert labels.meaning is not None
     total = np.zeros(len(labels.annotators))
@@ -441,7 +441,7 @@ def _summed(labels: Labels, weight: FloatArray) -> FloatArray:
     return total
 
 
-def _power_derivative(chance: FloatArray) -> FloatArray:
+def power_derivative(chance: FloatArray) -> FloatArray:
     """Return the derivative of normalised powers of probabilities by the power's logarithm, at power one."""
     logs = np.log(np.maximum(chance, 1e-12))
     logs -= (chance * logs).sum(axis=1, keepdims=True)

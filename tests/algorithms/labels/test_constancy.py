@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from raterscope.algorithms.labels import Labels
-from raterscope.algorithms.labels.drift import changes_in_words, constancy
+from raterscope.algorithms.labels.drift import changes_in_words, constancy, half_change
 from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.ibcc import ibcc
+from raterscope.algorithms.labels.pooled import pooled
 from tests.algorithms.labels.crowds import make
 
 TASKS = 300
@@ -82,3 +83,37 @@ def test_few_votes_are_not_tested() -> None:
     assert np.isnan(result.p).all()
     assert len(result.changed()) == 0
     assert changes_in_words(result, labels) == ()
+
+
+def test_intervals_of_changes_hold_when_half_of_the_crowd_becomes_worse() -> None:
+    inside, plain = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 2, 3000)
+        task = np.repeat(np.arange(3000), 3)
+        annotator = np.argsort(rng.random((3000, 30)), axis=1)[:, :3].ravel()
+        worse = (annotator < 15) & (task >= 1500)
+        right = rng.random(len(task)) < np.where(worse, 0.65, 0.85)
+        labels = make(task, annotator, np.where(right, truth[task], 1 - truth[task]), 2)
+        fusion = pooled(labels)
+        _, low, high = half_change(labels, fusion).T
+        true = np.where(np.arange(30) < 15, -0.2, 0.0)
+        inside.append((low <= true) & (true <= high))
+        # without the doubt about the classes, and by the consensus for constant annotators
+        share = fusion.posterior[labels.task, labels.label]
+        for k in range(15):
+            halves = [share[(annotator == k) & (late == (task >= 1500))] for late in (True, False)]
+            change, error = (
+                np.subtract(*[half.mean() for half in halves]),
+                np.hypot(*[half.std() for half in halves]),
+            )
+            plain.append(abs(change + 0.2) <= 1.96 * error / np.sqrt(150))
+    assert np.mean(plain) < 0.8
+    assert np.mean(np.array(inside)[:, :15]) >= 0.9
+    assert np.mean(np.array(inside)[:, 15:]) >= 0.9
+
+
+def test_few_votes_have_no_change() -> None:
+    labels = crowd(0, 0.9, 0.9)
+    few = make(labels.task[:57], labels.annotator[:57], labels.label[:57], 3)  # 2 or 3 votes each
+    assert np.isnan(half_change(few, ibcc(few))).all()

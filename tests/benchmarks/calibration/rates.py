@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels import OPEN, LabelFusion, Labels
 from raterscope.algorithms.labels.copying import find_copies
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
-from raterscope.algorithms.labels.drift import FALSE_ALARMS, constancy
+from raterscope.algorithms.labels.drift import FALSE_ALARMS, HALVES, constancy, half_change
 from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import pooled
@@ -24,6 +24,17 @@ _LEAST_ROW, _LEAST_CROWD_ROW, _LEAST_VOTES = 10, 30, 25
 
 _CHANGED, _CONSTANT = 600, 1000
 """Annotators of simulated crowds who change, and who do not in crowds where none do."""
+
+_HALF_CHANGES = (
+    (1000, 5, 0.85, 0.65, 2, 0.5), (4000, 5, 0.85, 0.65, 2, 0.5), (4000, 3, 0.85, 0.65, 2, 0.5),
+    (4000, 3, 0.75, 0.55, 2, 0.5), (1000, 5, 0.85, 0.65, 3, 0.5), (4000, 5, 0.75, 0.9, 2, 0.5),
+    (4000, 5, 0.85, 0.65, 2, 0.1), (4000, 5, 0.85, 0.65, 2, 1.0), (4000, 5, 0.85, 0.85, 2, 0.0),
+)  # fmt: skip
+"""Crowds whose halves of votes are compared: tasks, votes on each, accuracy before and after, classes, and
+the share of annotators who change."""
+
+_CROWDS, _CROWD = 10, 40
+"""Crowds of each such kind, and the annotators of one."""
 
 _RINGS = 10
 """Simulated crowds with a ring of copiers."""
@@ -55,6 +66,8 @@ def rows() -> list[Row]:
     for each, classes, good in ((3, 3, 0.8), (5, 3, 0.65), (5, 2, 0.75)):
         results += _changes(good, good, 300 * 40 // each, 40, each, classes)
     results += _changes(0.85, 0.65, 300 * 40 // 5, 40, 5)
+    for tasks, each, before, after, classes, share in _HALF_CHANGES:
+        results += _half_changes(tasks, each, before, after, classes, share)
     return [*results, *_copying()]
 
 
@@ -223,6 +236,44 @@ def _changes(
                 error = float(np.sqrt(share * (1 - share) / named.size))
                 results.append(Row("rates", number + words, data, nominal, share, named.size, error))
     return results
+
+
+def _half_changes(
+    tasks: int, each: int, before: float, after: float, classes: int, share: float
+) -> list[Row]:
+    """Let annotators change after half of their votes; count the intervals that hold the true change."""
+    changes = np.arange(_CROWD) < share * _CROWD
+    inside, widths = [], []
+    for seed in range(_CROWDS):
+        rng = np.random.default_rng([seed, tasks, each, classes, round(100 * before), round(100 * share)])
+        truth = rng.integers(0, classes, tasks)
+        task = np.repeat(np.arange(tasks), each)
+        annotator = np.argsort(rng.random((tasks, _CROWD)), axis=1)[:, :each].ravel()
+        order = np.argsort(annotator, kind="stable")
+        votes = np.bincount(annotator, minlength=_CROWD)
+        rank = np.empty(len(task), dtype=np.int64)
+        rank[order] = np.arange(len(task)) - np.repeat(np.cumsum(votes) - votes, votes)
+        good = np.clip(rng.normal(before, 0.05, _CROWD), 0.5, 0.99)
+        late = changes[annotator] & (rank >= votes[annotator] // 2)
+        right = rng.random(len(task)) < good[annotator] + np.where(late, after - before, 0.0)
+        wrong = (truth[task] + rng.integers(1, classes, len(task))) % classes
+        labels = _labels(task, annotator, np.where(right, truth[task], wrong), classes)
+        _, low, high = half_change(labels, pooled(labels)).T
+        true = np.where(changes, after - before, 0.0)
+        inside.append(((low <= true) & (true <= high))[votes >= HALVES])
+        widths.append((high - low)[votes >= HALVES])
+    data = f"simulated, {before:g} to {after:g}, {share:g} of them, {each}x{tasks}, {classes} classes"
+    results = []
+    for words, some in (("who change", changes), ("who do not", ~changes)):
+        shares = [one[some].mean() for one in inside if some.any()]
+        if shares:
+            error = float(np.std(shares, ddof=1) / np.sqrt(len(shares)))
+            number = f"95 % intervals of changes, annotators {words}"
+            results.append(
+                Row("rates", number, data, 0.95, float(np.mean(shares)), len(shares) * int(some.sum()), error)
+            )
+    width = float(np.mean(np.concatenate(widths)))
+    return [*results, Row("rates", "mean width, changes", data, float("nan"), width, 0)]
 
 
 def _copying() -> list[Row]:

@@ -17,8 +17,8 @@ from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.class_tree import class_tree
 from raterscope.algorithms.labels.copying import find_copies
 from raterscope.algorithms.labels.cross_validation import preview_exclusion
-from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
-from raterscope.algorithms.labels.drift import constancy
+from raterscope.algorithms.labels.data import OPEN, FloatArray, Labels
+from raterscope.algorithms.labels.drift import constancy, half_change
 from raterscope.algorithms.labels.fusion import run_with_programs
 from raterscope.algorithms.labels.vote_budget import seconds_per_vote
 from raterscope.algorithms.progress import Watch, part, steps_of
@@ -82,8 +82,6 @@ MEASURES = (ACCURACY, AGREEMENT, GOLD, WORST, DRIFT, SECONDS, CHANGE, GOLD_ANSWE
 
 FEWEST = 3.0
 """Expected votes on a class from which it may be called the worst."""
-HALVES = 20
-"""Votes from which both halves of them are compared."""
 LISTED = 200
 """Changed labels that a preview lists, at most."""
 
@@ -110,7 +108,7 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
         task, answer, annotator = last_votes(labels)
         agreement = agreement_by_annotator(task, answer, annotator, len(values))
         values[:, MEASURES.index(AGREEMENT)] = agreement
-        values[:, MEASURES.index(DRIFT)] = _drift(labels, fusion)
+        values[:, MEASURES.index(DRIFT)] = half_change(labels, fusion, part(step, 0.0, 0.5))
         values[:, MEASURES.index(SECONDS)] = seconds_per_vote(labels)
         worst_at, change_at = MEASURES.index(WORST), MEASURES.index(CHANGE)
         values[:, worst_at], lowest = _worst_class(answered)
@@ -121,7 +119,7 @@ def evidence(study: Study, watch: Watch) -> Evidence | None:
         for row, value, at in zip(rows, values[:, worst_at].tolist(), lowest.tolist(), strict=True):
             if at >= 0 and value[0] < worst.get(row, ([2.0], ""))[0][0]:
                 worst[row] = value, fusion.classes[at]
-        for members in find_copies(labels, fusion, step).groups():
+        for members in find_copies(labels, fusion, part(step, 0.5, 1.0)).groups():
             copying += 1
             for row in pool.rows_of([labels.annotators[member] for member in members]).tolist():
                 copies.setdefault(row, []).append(str(copying))
@@ -215,33 +213,6 @@ def _verdicts(labels: Labels, decided: np.ndarray) -> tuple[np.ndarray, np.ndarr
         np.bincount(labels.annotator[judged & right], minlength=count),
         np.bincount(labels.annotator[judged & ~right], minlength=count),
     )
-
-
-def _drift(labels: Labels, fusion: LabelFusion) -> FloatArray:
-    """Return how much more of each annotator's later votes than of the earlier are right, (K, 3).
-
-    The interval is that of Agresti and Caffo; NaN with fewer than `HALVES` votes.
-    """
-    assert labels.meaning is not None
-    order = labels.in_time()
-    order = order[np.argsort(labels.annotator[order], kind="stable")]
-    annotator, meant = labels.annotator[order], labels.meaning[labels.label[order]]
-    right = np.where(meant >= 0, fusion.posterior[labels.task[order], meant], 0.0)
-    number = labels.votes_of_annotators()
-    rank = np.arange(len(order)) - (np.cumsum(number) - number)[annotator]
-    late = rank >= number[annotator] // 2
-    count = len(number)
-    share, adjusted, variance = [], [], []
-    for half in (late, ~late):
-        votes = np.bincount(annotator[half], minlength=count)
-        hits = np.bincount(annotator[half], right[half], count)
-        share.append(hits / np.maximum(votes, 1))
-        adjusted.append((hits + 1) / (votes + 2))
-        variance.append(adjusted[-1] * (1 - adjusted[-1]) / (votes + 2))
-    middle, deviation = adjusted[0] - adjusted[1], 1.96 * np.sqrt(variance[0] + variance[1])
-    drift = np.stack([share[0] - share[1], middle - deviation, middle + deviation], axis=1)
-    drift[number < HALVES] = np.nan
-    return drift
 
 
 def _gold(answered: Answered) -> tuple[np.ndarray, np.ndarray]:
