@@ -32,10 +32,7 @@ from raterscope.app.kinds.kind import (
 )
 
 if TYPE_CHECKING:
-    from raterscope.algorithms.progress import Watch
     from raterscope.app.annotator_evidence import AnnotatorFunctions
-    from raterscope.app.exports import Request
-    from raterscope.app.study import Study
 
 
 def _add_fuse_options(parser: Parser) -> None:
@@ -97,8 +94,11 @@ def _functions() -> Functions:
     from raterscope.app.kinds.clicks.evaluation import compare_runs, trust_in_clicks, undecided_detections
     from raterscope.app.kinds.clicks.exports import export_detections, export_measurements, export_table
     from raterscope.app.kinds.clicks.image_quality import export_quality
+    from raterscope.app.kinds.clicks.live_watching import export_retirement
     from raterscope.app.kinds.clicks.parasitaemia import export_counts
     from raterscope.app.kinds.clicks.runs import fuse_inputs, gather, keep
+    from raterscope.app.kinds.clicks.training import export_training
+    from raterscope.app.kinds.clicks.variability import export_variability
 
     def read_plan(values: Mapping[str, Any]) -> Plan:
         return (StreamPlan if "stream" in values else FusionPlan).from_dict(values)
@@ -123,11 +123,11 @@ def _functions() -> Functions:
             "annotators": export_table,
             "clicks": export_table,
             "counts": export_counts,
-            "training": _export_training,
-            "retirement": _export_retirement,
+            "training": export_training,
+            "retirement": export_retirement,
             "measurements": export_measurements,
             "quality": export_quality,
-            "variability": _export_variability,
+            "variability": export_variability,
         },
     )
 
@@ -136,24 +136,6 @@ def _annotators() -> AnnotatorFunctions:
     from raterscope.app.kinds.clicks.annotators import ANNOTATORS
 
     return ANNOTATORS
-
-
-def _export_variability(study: Study, request: Request, watch: Watch) -> list[Path]:
-    from raterscope.app.kinds.clicks.variability import export_variability
-
-    return export_variability(study, request, watch)
-
-
-def _export_training(study: Study, request: Request, watch: Watch) -> list[Path]:
-    from raterscope.app.kinds.clicks.training import export_training
-
-    return export_training(study, request, watch)
-
-
-def _export_retirement(study: Study, request: Request, watch: Watch) -> list[Path]:
-    from raterscope.app.kinds.clicks.live_watching import export_retirement
-
-    return export_retirement(study, request, watch)
 
 
 def _report() -> Report:

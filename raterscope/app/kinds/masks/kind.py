@@ -17,10 +17,7 @@ from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
 
 if TYPE_CHECKING:
-    from raterscope.algorithms.progress import Watch
     from raterscope.app.annotator_evidence import AnnotatorFunctions
-    from raterscope.app.exports import Request
-    from raterscope.app.study import Study
 
 
 def _add_fuse_options(parser: Parser) -> None:
@@ -74,6 +71,7 @@ def _functions() -> Functions:
     from raterscope.app.kinds.masks.evaluation import compare_runs, trust_in_masks, undecided_regions
     from raterscope.app.kinds.masks.exports import export_maps, export_table, export_variability
     from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
+    from raterscope.app.kinds.masks.training import export_training
     from raterscope.app.study.masks import mask_entries
 
     return Functions(
@@ -90,7 +88,7 @@ def _functions() -> Functions:
         undecided=undecided_regions,
         writers={
             **{export.what: export_maps if export.by_case else export_table for export in _EXPORTS},
-            "training": _export_training,
+            "training": export_training,
             "variability": export_variability,
         },
     )
@@ -100,12 +98,6 @@ def _annotators() -> AnnotatorFunctions:
     from raterscope.app.kinds.masks.annotators import ANNOTATORS
 
     return ANNOTATORS
-
-
-def _export_training(study: Study, request: Request, watch: Watch) -> list[Path]:
-    from raterscope.app.kinds.masks.training import export_training
-
-    return export_training(study, request, watch)
 
 
 def _report() -> Report:
