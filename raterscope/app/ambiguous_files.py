@@ -268,7 +268,7 @@ def _picture(source: Source) -> _Picture:
 
 
 TRUTH_WORD = "truth"
-"""In the place of an annotator's name: the marks are the truth."""
+"""Annotator's name that stands for the ground truth."""
 
 _TRUE = {"truth", "groundtruth", "gt", "gold", "goldstandard", "reference"}
 

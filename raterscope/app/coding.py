@@ -42,7 +42,7 @@ class Code:
 
 
 TISSUE = Code("85756007", "SCT", "Tissue")
-"""What a segmentation states where nothing is known of a structure."""
+"""Type of a structure of which nothing is known."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ Points = Sequence[Point] | NDArray[np.floating]
 Anchor = Literal["start", "middle", "end"]
 
 _BASELINE = 0.35
-"""From the middle of a line of letters to its baseline, as a share of their size."""
+"""Distance from the middle of a line of text to its baseline, as a share of the letters' size."""
 _EM = 0.56
 """Mean width of a letter, as a share of its height, where there is no font to measure with."""
 _HALO = 2

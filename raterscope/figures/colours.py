@@ -78,7 +78,7 @@ ANNOTATOR_COLOURS = (
 ANNOTATOR_SYMBOLS: tuple[Symbol, ...] = ("disc", "square", "triangle", "diamond", "star")
 
 UNNAMED = "#8a96a2"
-"""Of annotators beyond all combinations of colour and symbol."""
+"""Colour of annotators beyond all combinations of colour and symbol."""
 
 _READABLE = 4.5
 _COMMUNITY, _PALETTE = "community ", "palette "

@@ -27,7 +27,7 @@ DASH, STROKE = 7, 4
 """Period and stroke of the dashes of a dense line, pixels."""
 TICK = 4.0
 MOST_RECTANGLES = 500
-"""Of more of one colour, those that begin in one column of pixels are drawn as one."""
+"""Most rectangles of a colour that are drawn singly; more are joined by column of pixels."""
 
 
 def draw_chart(canvas: Canvas, layout: Layout, palette: Theme, *, titled: bool = False) -> None:
@@ -312,7 +312,7 @@ LINES = tuple(colour for colour in ANNOTATOR_COLOURS if colour not in ("#f0e442"
 """Colours of lines that are seen on white."""
 
 DASHES: tuple[tuple[float, ...], ...] = ((), (4, 2), (1.5, 2))
-"""Of the first lines, of those that have the same colours again, and of the third round."""
+"""Dashes of the first, second and third use of the colours."""
 
 WIDE, HIGH = 560, 420
 

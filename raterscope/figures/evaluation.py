@@ -34,13 +34,13 @@ CURVE_NAMES = {"roc": "ROC", "precision-recall": "Precision-recall"}
 CURVE_AXES = {"roc": ("false positive rate", "sensitivity"), "precision-recall": ("sensitivity", "precision")}
 INKS = ("accent", "rejected", "disputed", "second")
 MORE_INKS = ("community 2", "community 4", "community 6")
-"""For the fifth curve and on: unlike those of the first four."""
+"""Colours from the fifth curve on, which differ from the first four."""
 DIAGONAL = Segments(
     x=np.array([[0.0, 1.0]]), y=np.array([[0.0, 1.0]]), ink="third", dashes=(4, 4), stretch=False
 )
 HALF_BOX = 0.28
 LEAST = 1e-4
-"""Of what is drawn by powers of ten."""
+"""Smallest value on a logarithmic axis."""
 MOST_LETTERS = 24
 
 

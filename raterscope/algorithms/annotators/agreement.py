@@ -44,7 +44,7 @@ _LEAST_CASES = 3
 """Cases for an interval over them."""
 
 MISSING = -1
-"""In a table of ratings: this rater did not rate this unit."""
+"""Entry of a table of ratings for a unit that the rater did not rate."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ Network = Any
 """(M, M) float32, dense or a SciPy sparse array by rows: symmetric, not negative."""
 
 _SHAPE, _RATE = 5.0, 2.0
-"""Of the Gamma prior of every community's shrinkage (a and b), as in the paper."""
+"""Shape and rate of the Gamma prior of every community's shrinkage (a and b), as in the paper."""
 
 _TINY = np.float32(1e-9)
 _NEGLIGIBLE = 1e-6

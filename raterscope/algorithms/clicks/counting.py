@@ -113,7 +113,7 @@ RED_CELLS_PER_MICROLITRE = 5e6
 """Value that is assumed if a patient's red cells were not counted."""
 
 _CUBIC_MICROMETRES = 1e9
-"""In a microlitre."""
+"""Cubic micrometres in a microlitre."""
 
 _TAIL = 0.025
 _NEGLIGIBLE = 1e-12

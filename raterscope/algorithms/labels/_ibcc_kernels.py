@@ -9,7 +9,7 @@ import numpy as np
 from raterscope.algorithms.compiling import Array, compiled
 
 FAR = 8.0
-"""From here on Stirling's series of log Gamma and of its derivative are exact to rounding."""
+"""Argument from which Stirling's series of log Gamma and of its derivative are exact to rounding."""
 
 
 @compiled()

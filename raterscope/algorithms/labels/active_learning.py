@@ -35,7 +35,7 @@ _ORDERED = 50
 """Multiple of those evaluated with every annotator to which tasks are sorted at first."""
 
 _CELLS = 1_000_000
-"""Of those, between two reports."""
+"""Gains that are computed between two reports; with more, they are computed in single precision first."""
 
 _SPREAD, _SHARES = 10, 2
 """An annotator is asked for at most this multiple of the equal share, or their share of the votes so far, but

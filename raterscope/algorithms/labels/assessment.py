@@ -17,7 +17,7 @@ from raterscope.algorithms.labels.tempering import Tempering
 from raterscope.text import percent
 
 _BINS = 10
-"""Of the calibration curves, of equal width."""
+"""Bins of the calibration curves, of equal width."""
 
 _TIE = 1e-9
 """Posteriors this close to each other are equal."""

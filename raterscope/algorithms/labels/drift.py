@@ -26,7 +26,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.text import listed, percent
 
 RIGHT = -1
-"""In place of a class: the annotator's accuracy changed."""
+"""Number in place of a class if the annotator's accuracy changed."""
 
 _EVIDENCE = log(100.0)
 """Minimum log Bayes factor of a change, decisive in the terms of Kass and Raftery."""
@@ -294,7 +294,7 @@ _SPLITS = np.arange(0.1, 0.901, 0.02)
 """Shares of the votes before a possible change."""
 
 _WEIGHTS = np.power(_SPLITS * (1 - _SPLITS), 4) / np.power(_SPLITS * (1 - _SPLITS), 4).sum()
-"""Of the splits: changes for a few votes only count less."""
+"""Weights of the splits: changes for only a few votes count less."""
 
 _FALLS = 0.65
 """Prior probability that a change is a fall: annotators tire more often than they learn."""
@@ -303,7 +303,7 @@ _NAMED = 10
 """The most annotators that one sentence names."""
 
 _SAMPLES = 20_000
-"""Of the statistic where nothing changes."""
+"""Samples of the statistic of an annotator who does not change."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,7 +58,7 @@ _COUNTS = (1e-12, 1e12)
 """Limits of pseudo-counts."""
 
 _MOST_ENTRIES = 300_000_000
-"""Of all annotators' last matrices together: 2.4 GB."""
+"""Most entries of all annotators' last matrices together: 2.4 GB."""
 
 
 @dataclass(frozen=True)

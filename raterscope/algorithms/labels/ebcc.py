@@ -43,7 +43,7 @@ _AT_ONCE = 30_000
 """Rates whose expectations are computed at once."""
 
 _MOST_ENTRIES = 100_000_000
-"""Of the annotators' rates by subtype, and of the tasks' joint probabilities: 0.8 GB."""
+"""Most entries of the annotators' rates by subtype, or of the tasks' joint probabilities: 0.8 GB."""
 
 _FEW_SUBTYPES = 3
 """Subtypes of each class in the pooled consensus, which begin as clear, less clear and unclear cases."""

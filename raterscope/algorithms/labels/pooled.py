@@ -85,14 +85,14 @@ _BLOCK = 8192
 """Tasks of a block."""
 
 _WEIGHTS = {"by class": 0.17, "by skill": 0.17, "membership": 0.34, "subtypes": 0.15, "vote": 0.17}
-"""Of Dawid-Skene with and without class accuracies, mixed membership, EBCC and the vote.
+"""Weights of Dawid-Skene with and without class accuracies, mixed membership, EBCC and the vote.
 
 These, the least correlation and the mixture's strength were chosen on ten public crowds with truths; votes
 alone cannot identify them, and on these crowds many other weights do as well.
 """
 
 _ORDINAL_WEIGHTS = {"ordinal": 0.49, "membership": 0.34, "vote": 0.17}
-"""For ordered classes: the ordinal model in place of the two Dawid-Skene models and EBCC."""
+"""Weights for ordered classes: the ordinal model replaces both Dawid-Skene models and EBCC."""
 
 _MATRIX_STRENGTH = 4.0
 """Maximum of votes that the crowd's mean rates count as in a reported confusion matrix."""

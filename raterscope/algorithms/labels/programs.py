@@ -40,7 +40,7 @@ _FOLDS = 5
 _ROUNDS = 50
 _TOLERANCE = 1e-6
 _PRIOR_VARIANCE = 1.0
-"""Of the sum of the weights, around 0: copies of a program weigh as much together as it does alone."""
+"""Prior variance of the sum of the weights, around 0: copies of a program weigh as much as it does alone."""
 
 _OFFSET_VARIANCE = 4.0
 _GAIN = 2.0

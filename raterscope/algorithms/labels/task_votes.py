@@ -20,7 +20,7 @@ from raterscope.algorithms.labels.data import (
 from raterscope.algorithms.progress import Watch, parts_of, silent
 
 _MOST_ENTRIES = 300_000_000
-"""Of all confusion matrices together: 2.4 GB."""
+"""Most entries of all confusion matrices together: 2.4 GB."""
 
 _PIECE = 2_000_000
 """Votes between two reports."""

@@ -24,7 +24,7 @@ _AT_ONCE = 1_000_000
 _NEIGHBOURS = 26
 
 _ROUNDING = 1e-6
-"""Of a prominence or a squared distance."""
+"""Relative rounding error of a prominence or a squared distance."""
 
 
 def sort_order(keys: NDArray[np.uint32], check: Check) -> Int64Array:

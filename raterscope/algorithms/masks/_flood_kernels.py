@@ -15,7 +15,7 @@ DIGITS = 16
 """Bits of a key in one pass of the sort."""
 
 _ROUNDING = 1e-6
-"""Of the depths: peaks that differ by less are equally deep."""
+"""Relative difference of depths below which peaks are equally deep."""
 
 
 def _offsets() -> Array:

@@ -15,7 +15,7 @@ BLOCK = 512
 """Columns whose scales fit into the L1 cache."""
 
 BINS, LOWEST_BIN = 1 << 16, (127 - 24) << 10
-"""Of `spectrum`: 64 powers of two from 2^-24 on, a thousand bins each."""
+"""Bins of `spectrum`: 64 powers of two from 2^-24 on, a thousand bins each."""
 
 FIRST, LAST = EDGES
 

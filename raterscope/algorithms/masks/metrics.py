@@ -53,7 +53,7 @@ _ROWS_AROUND = 4096
 """Rows around a voxel that are listed by their distance."""
 
 _ROUNDING = 1e-6
-"""Of a squared distance in float32."""
+"""Relative rounding error of a squared distance in float32."""
 
 Value = TypeVar("Value", bound=np.generic)
 

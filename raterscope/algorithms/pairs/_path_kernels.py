@@ -14,7 +14,7 @@ import numpy as np
 from raterscope.algorithms.compiling import Array, compiled, small_code
 
 INSIDE, BOUNDARY, FREE = 0, 1, 2
-"""Of a column: its dual is within -1 and 1; on one of them, with a coefficient of 0; with one that moves."""
+"""States of a column: dual within -1 and 1; on one of them, with a coefficient of 0; with one that moves."""
 
 _TIE = 1e-12
 _DEPENDENT = 1e-11

@@ -18,14 +18,14 @@ IndexArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
 
 BEHAVIOURS = ("good", "ugly", "bad", "not decidable")
-"""Of annotators, by number: no bias found; clicks one side more often; clicks one side nearly always; too few
-choices to reveal a bias that matters. These are the paper's words, and the values in files."""
+"""Behaviours of annotators, by number: no bias found; clicks one side more often; clicks one side nearly
+always; too few choices to reveal a bias that matters. The paper's words, and the values in files."""
 
 BEHAVIOUR_WORDS = ("no bias found", "leaning", "one-sided", "not decidable")
 """The same on screen and in the report."""
 
 RULES = {"flip": "flip test", "knockoffs": "knockoffs of the position bias paper"}
-"""How annotators are flagged, in words."""
+"""Rules by which annotators are flagged, in words."""
 
 CONSTRUCTIONS = {"entropy": "maximum entropy", "sdp": "semi-definite programme", "equal": "all equally far"}
 """Constructions of knockoffs: how s is chosen where annotators are correlated. Elsewhere s is 1."""

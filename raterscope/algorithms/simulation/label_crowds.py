@@ -156,7 +156,7 @@ def _diagonal(right: tuple[float, ...], wrong: dict[tuple[int, int], float] | No
 SingleArray = NDArray[np.float32]
 
 CHANGES = ("steady", "learns", "tires", "jumps")
-"""How annotators change: from confusion to their own behaviour; from it to one answer; at once to another."""
+"""Changes of annotators: from confusion to their own behaviour; from it to one answer; at once to another."""
 
 _BLOCK = 1 << 18
 _DAY = 86400.0

@@ -514,7 +514,7 @@ def _largest(mask: BoolArray) -> BoolArray:
 
 
 _RADIUS = 0.6
-"""Of the ball, as a share of that of a ball of the structure's volume."""
+"""Radius of the ball, as a share of that of a ball with the structure's volume."""
 
 
 def strict(masks: BoolArray) -> BoolArray:

@@ -433,7 +433,7 @@ def _draw_fibre(canvas: Canvas) -> None:
 STAGES = ("uninfected", "ring", "trophozoite", "schizont", "gametocyte")
 
 _RADIUS = 27.0
-"""Of a cell, in pixels: 0.14 micrometres each."""
+"""Radius of a cell in pixels of 0.14 micrometres."""
 
 
 def draw_cell(seed: int, stage: str, difficulty: float = 0.0, size: int = 80) -> NDArray[np.uint8]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (CLICKS, MASKS, LABELS, PAIRS)}
-"""By name, in the order of tabs and reports."""
+"""Kinds by name, in the order of tabs and reports."""
 
 
 @contextmanager

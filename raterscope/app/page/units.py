@@ -13,7 +13,7 @@ from raterscope.app.errors import plain
 from raterscope.app.study import RunEntry
 
 NONE = "\N{EN DASH}"
-"""In the place of a figure that is not there."""
+"""Text of a missing figure."""
 
 _MINUS = "\N{MINUS SIGN}"
 _SMALL = 0.1

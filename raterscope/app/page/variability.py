@@ -48,7 +48,7 @@ ICC = {
 Value = TypeVar("Value")
 
 Measurements = Mapping[str, Mapping[int, float]]
-"""Of each annotator, by the number of the case."""
+"""Measurements of each annotator, by the number of the case."""
 
 ANY_READER, ANOTHER, THE_SAME, THE_OTHERS = "any reader", "another reader", "the same reader", "the others"
 _ANYBODY = {"", ANY_READER, ANOTHER, THE_SAME, THE_OTHERS}

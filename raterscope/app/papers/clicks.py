@@ -40,9 +40,9 @@ from raterscope.app.papers.experiments import (
 )
 
 TOLERANCE = 0.3
-"""Of the simulated set-up, in the paper's units; about the deviation of its largest component."""
+"""Matching distance in the simulated set-up, in its units; about the deviation of its largest component."""
 RADIUS = 4.0
-"""Of the paid crowd's images, pixels, as their authors judge."""
+"""Matching radius on the paid crowd's images, pixels, as their authors judge."""
 
 CROWDS = (11, 21, 25, 31, 41, 51)
 _PAID = "24 microscope images clicked by a paid crowd of 20 to 30 annotators (Quanti.us, instapipeline, "
@@ -299,11 +299,11 @@ _POOL = 200
 """Annotators of an image; the paper had more than 5,000."""
 
 _KINDS = {"cellphone": (0.45, 1.5, 24), "standard": (1.6, 0.5, 6)}
-"""Of either kind of image, powers of clarity and allure, and the number of artefacts: cellphone images are
+"""Powers of clarity and allure, and number of artefacts, of either kind of image: cellphone images are
 less plain, and have more that looks like a parasite."""
 
 _IMAGES = {"cellphone": slice(0, 5), "standard": slice(5, 10)}
-"""Of Table 1: Images 1 to 5, and 6 to 10."""
+"""Images of Table 1: 1 to 5, and 6 to 10."""
 
 _SIMULATED = (
     "Simulated smears with 20 parasites stand for the images of MalariaSpot: five with faint parasites and "

@@ -13,7 +13,7 @@ from raterscope.app.errors import InputError
 
 COORDINATOR = "coordinator.json"
 VERSION = 3
-"""Of files of this format: 1 of images alone, 2 with tasks of a table or a study, 3 with texts of pairs."""
+"""Version of the file format: 1 of images alone, 2 with tasks of tables or studies, 3 with texts of pairs."""
 
 
 class Picture(msgspec.Struct, frozen=True):

@@ -458,4 +458,4 @@ Subject = (
     | GroupsSubject
 )
 SUBJECTS: dict[str, type[Any]] = {subject.form: subject for subject in get_args(Subject)}
-"""What is decided on, by the name under which the study keeps it."""
+"""Subjects of decisions, by the name under which the study stores them."""

@@ -58,7 +58,7 @@ ABSENT, PRESENT = "absent", "present"
 JOINED = 50
 """Annotators at the end of the thesis's section 5.2."""
 _OVERLAPPING_TOLERANCE = 0.3
-"""How far a centre found may lie from a true one, in the paper's units; the paper does not state it."""
+"""Largest distance of a centre from a true one, in the paper's units; the paper does not state it."""
 _SEPARATED_TOLERANCE = 50.0
 """The same of the thesis's set-up, pixels; the thesis does not state it either."""
 
@@ -352,7 +352,7 @@ WRITERS: Mapping[str, Callable[[Any, Path, Watch], Drawn]] = {
     "questions": curation.draw_questions,
     "judges": curation.draw_judges,
 }
-"""Of each set-up what draws it and writes it into a folder."""
+"""Functions that draw each set-up and write it into a folder."""
 
 
 RECORD = "simulation.json"

@@ -71,7 +71,7 @@ def _coding_of(study: Study, name: str, text: str) -> Coding:
 
 
 TRUTH = -1
-"""In the place of an annotator's number: the mask is the truth."""
+"""Annotator's number that stands for the ground truth."""
 
 Box = tuple[int, int, int]
 

@@ -42,7 +42,7 @@ def new_study(path: Path) -> Iterator[Study]:
 
 
 _PLACES = (("images", "path"), ("streams", "source"))
-"""What names a file, relative to the study where that lies beside or below it."""
+"""Columns with paths of files, relative to the study if the file is beside or below it."""
 
 
 def save_elsewhere(

@@ -46,7 +46,7 @@ COPIED_BELOW = 64 << 20
 """Bytes below which a snapshot is a copy, made in some 0.1 s."""
 _WHAT_IS_THERE = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 _UNLOCKED = "rw" if sys.platform == "win32" else "rw&vfs=unix-none"
-"""For a file of this process alone, be it on a disk without locks."""
+"""Access to a file of this process alone, also on a disk without locks."""
 _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
 """SQLite's names for a full disk; the second for the shared index beside a log."""
 _SMALL_TABLES = ("images", "annotators", "imports", "objects", "marks", "runs", "results", "decisions")

@@ -275,7 +275,7 @@ class ImageCanvas(CanvasView):
 
 
 RADIUS = 7.0
-"""Of a mark, in the widget's pixels."""
+"""Radius of a mark, in the widget's pixels."""
 REACH = 12.0
 """Pixels within which a mark is taken away."""
 

@@ -70,7 +70,7 @@ THREADS = min(2, max(1, (os.cpu_count() or 2) - 1))
 """One core is left to the window, whose frames would wait otherwise."""
 
 KEPT_BYTES = 128 << 20
-"""Of tiles in memory; those about what is in sight stay in any case."""
+"""Most bytes of tiles in memory; those around the visible part stay in any case."""
 
 TAKEN_AT_ONCE = 4
 """Tiles that are repainted between two frames."""

@@ -25,7 +25,7 @@ Part = tuple[int, int, int]
 """A moment, a community of it (their number for those in none), and a community of the next or `BLOCK`."""
 
 BLOCK = -1
-"""In a part: the community itself, not those who go from it to another."""
+"""Part that is the community itself, not those who go from it to another."""
 
 NARROWEST, WIDEST = 76.0, 132.0
 GAP, LEAST = 6.0, 1.5
@@ -169,7 +169,7 @@ STRIP, PAD = 4.0, 5.0
 LEAST_LINE, LEAST_MATRIX = 11.0, 24.0
 BAND, FAINT = 120, 36
 TINT = 0.1
-"""Of a block's ground: more, and what is written on it in its colour is not read easily."""
+"""Opacity of a block's background; text in its colour stays readable on it."""
 
 MOST_RATES = 12
 

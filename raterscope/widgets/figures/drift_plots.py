@@ -291,7 +291,7 @@ NAME = 84.0
 TOP, BOTTOM, SIDE = 20.0, 22.0, 10.0
 REACH = 10.0
 MOST_POINTS = 1200
-"""Of all paths together, which are drawn in every frame."""
+"""Most points of all paths together, which are drawn in every frame."""
 
 FAINT = 80
 STAR, APART = 4.5, 40.0

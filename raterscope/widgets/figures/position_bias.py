@@ -37,7 +37,7 @@ from raterscope.widgets.theme import set_lengths
 GOOD, UGLY, BAD, UNDECIDABLE = range(len(BEHAVIOUR_WORDS))
 BEHAVIOUR_INKS = ("third", "disputed", "rejected", "third")
 BEHAVIOUR_DASHES: tuple[tuple[float, ...], ...] = ((), (3.0, 2.0), (), (1.0, 2.0))
-"""In widths of the line."""
+"""Dashes by behaviour, in widths of the line."""
 SHORT_WORDS = ("no bias", "leaning", "one-sided", "undecidable")
 BEHAVIOUR_KEYS = tuple(
     Key(words, ink, dashes, "cross" if behaviour == BAD else None, short=short)
@@ -451,7 +451,7 @@ MODES = {
 }
 ASIDE = "the slider moves the cut without a new fusion"
 LEAST, MOST = 1, round(100 * HIGHEST_RATE)
-"""Of the rate, in hundredths; W is not followed beyond."""
+"""Range of the rate in hundredths; W is not followed beyond it."""
 
 
 class KnockoffBars(FigurePanel):

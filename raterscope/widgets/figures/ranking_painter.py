@@ -21,12 +21,12 @@ GUTTER, MARGIN, SPACE = 48.0, 6.0, 7.0
 SMALLEST, LARGEST = 22.0, 60.0
 WIDEST_NAME, PAD = 180.0, 6.0
 TWO_LINES = 34.0
-"""From this height on a card has the name below the rank."""
+"""Height from which a card has the name below the rank."""
 STRIP_SHARE, STRIP_LEAST, STRIP_MOST = 0.25, 24.0, 80.0
 REACH = 6.0
 
 GAP = 0.7
-"""Between components, in cards."""
+"""Gap between components, in cards."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,10 +191,10 @@ class Rows:
 
 
 FAINT_FROM, FAINTEST = 60, 70
-"""Of more lines in sight, each is fainter."""
+"""Visible lines above which each is painted fainter, and the smallest opacity, of 255."""
 
 MOST_PASSING = 250
-"""Of more lines, those that only pass by are left out."""
+"""Most lines with which those that only pass by are painted."""
 
 
 def paint_rows(

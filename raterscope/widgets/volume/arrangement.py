@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QRect
 
 LARGE_SHARE = 0.64
-"""Of the width, what the large one of three views has."""
+"""Share of the width that the large one of three views has."""
 
 RULE = 1
 

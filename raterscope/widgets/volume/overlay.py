@@ -17,7 +17,7 @@ from raterscope.widgets.volume.scene import RegionBox
 EDGE = 12
 TITLE_ALPHA = 170
 GAP = 9.0
-"""Of the crosshair about the voxel, so that it is seen."""
+"""Gap of the crosshair around the voxel, which stays visible."""
 
 BESIDE_BAR = 176.0
 """Offset of the letters at top and bottom of a narrow view, clear of title and scale bar."""

@@ -18,7 +18,7 @@ Box = tuple[float, float, float, float]
 PLANES = ("axial", "coronal", "sagittal")
 
 _GAP = 1e-6
-"""Of the nominal slice distance: slabs that are further apart have missing slices between them."""
+"""Gap between slabs, as a share of the slice distance, above which slices are missing."""
 
 _FINE, _MOST_FINE = 0.1, 1024
 """mm of a pixel across uneven slices, and how many there are at most."""

@@ -36,7 +36,7 @@ from raterscope.widgets.volume.strokes import BrushStroke, ContourStroke
 
 FIT_MARGIN = 22.0
 LOOK_SHARE = 0.4
-"""Of the view's smaller side, what `look_at` gives to what is looked at, at most."""
+"""Largest share of the view's smaller side that `look_at` gives to its target."""
 
 ZOOM_STEP = 1.25
 DRAG_FROM = 4.0

@@ -213,7 +213,7 @@ def _numbered_by_last(over: CommunitiesOverTime) -> CommunitiesOverTime:
 Charts = list[tuple[str, Drawable]]
 
 COURSE = ("moment", "community", "name", "members")
-"""Then the entries of the mean matrix, named "true: given"."""
+"""Columns; the entries of the mean matrix follow, named "true: given"."""
 
 PARTICIPATION = ("moment", "annotator", "community", "name", "participation")
 TRACES = ("annotator", "vote", "votes_of_all", "true", "given", "probability")

@@ -38,7 +38,7 @@ DECISIONS = (
 )  # fmt: skip
 
 ROWS = {key: row for row, key in enumerate(METHODS)}
-"""Of each method: the number that gives its colour."""
+"""Number of each method, which gives its colour."""
 
 ERRORS = ("sensitivity", "specificity", "prevalence")
 _Z = 1.96

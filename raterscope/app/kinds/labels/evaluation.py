@@ -159,7 +159,7 @@ def undecided_labels(study: Study, state: ReviewState, watch: Watch = silent) ->
 
 CURVES = ("method", "class", "curve", "threshold", "false_positive_rate", "sensitivity")
 AREAS = ("method", "class", "tasks", "auc", "low", "high", "fold_mean", "fold_low", "fold_high", "seconds")
-"""Then a column for each fold."""
+"""Columns of the areas; a column for each fold follows."""
 
 ROC_FILES = ("roc_areas.csv", "roc_curves.csv", "roc_curves.svg")
 

@@ -50,7 +50,7 @@ from raterscope.app.outcome import record_of
 Row = Sequence[object]
 
 COMMUNITIES = ("community", "name", "members", "share_of_votes", "accuracy", "most_central")
-"""Then the entries of the prototype, named "true: given"."""
+"""Columns; the entries of the prototype follow, named "true: given"."""
 
 NEXT_VOTES = ("task", "annotator", "gain", "gain_of_new", "label", "probability", "votes")
 EVALUATION = (

@@ -50,7 +50,7 @@ EVALUATION = (
     "volume_difference_ml", "sensitivity", "specificity",
 )  # fmt: skip
 CONSENSUS = "consensus"
-"""In evaluation.csv, in the place of an annotator."""
+"""Name of the consensus among the annotators of evaluation.csv."""
 
 
 @dataclass(frozen=True, eq=False)

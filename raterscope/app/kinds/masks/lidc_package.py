@@ -36,7 +36,7 @@ _MOST_BYTES = 500_000_000
 _MOST_ROWS = 1_000_000
 _MOST_LETTERS = 200_000_000
 _EVEN = 0.02
-"""Of the step from slice to slice: as much as steps may differ."""
+"""Largest difference of the steps between slices, as a share of a step."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,7 +60,7 @@ COLUMNS = (
 
 _TRUTH = "\n"
 _MOST_RATERS = 12
-"""With more, raters have one box together."""
+"""Most raters with a box each; more share one box."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,7 +47,7 @@ from raterscope.app.study.masks import assemble, mask_entries, read_masks
 from raterscope.text import figure, percent
 
 Volumes = Mapping[str, Mapping[int, float]]
-"""Of each rater, by the number of the case."""
+"""Volumes of each rater, by the number of the case."""
 
 FLAT = ("mm²", "px")
 """Units of areas."""

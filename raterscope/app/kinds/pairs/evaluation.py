@@ -38,7 +38,7 @@ from raterscope.text import percent
 
 _DRAWS, _FEWEST_DRAWS = 20, 5
 _MOST_COMPARISONS = 1_000_000
-"""Of all draws together; where not even the fewest draws stay below, sides are not drawn again."""
+"""Most comparisons of all draws together. If even the fewest draws exceed it, sides are not redrawn."""
 
 _LOOKED_AT = 0.05
 """Level at which the share of p values is reported and judged."""

@@ -131,11 +131,11 @@ def read_compared(
 
 
 COLOURS = ("#8a96a2", "#e69f00", "#b0124a")
-"""Of annotators who are not flagged, of those who are and lean to a side, and of the one-sided."""
+"""Colours of annotators who are not flagged, leaning and one-sided."""
 
 _AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda, falling"}
 _MOST_POWERS = 4.0
-"""Of ten, from the first place of a path on: its axis is logarithmic, and LASSO ends at 0."""
+"""Most powers of ten on the logarithmic axis of a path: LASSO ends at 0."""
 
 _MOST_LINES, _MOST_POINTS = 2000, 1000
 
