@@ -314,6 +314,8 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
                 else:
                     scans.append(scan)
             elif is_image(source) or (is_voxel_file(path) and kind in ("masks", "truth")):
+                if is_image(source):
+                    source.image()  # a damaged one is skipped
                 (candidates.masks if kind in ("masks", "truth") else candidates.images).append(path)
             elif kind is None and _put_table(source, candidates):
                 pass

@@ -140,6 +140,11 @@ def test_a_folder_brings_the_tables_whose_header_leaves_no_doubt(import_files, s
     assert truths == {"smear1.png": [(1, 2)], "smear2.png": [(3, 4)]}
 
 
+def test_a_damaged_image_in_a_folder_is_skipped(import_files, smears):
+    (smears[0].parent / "cut.png").write_bytes(smears[0].read_bytes()[:20])
+    assert "Skipped: cut.png: cannot be read" in import_files(smears[0].parent)
+
+
 def test_a_table_named_beside_its_folder_is_read_once(import_files, smears):
     table = smears[0].parent / "cells.csv"
     table.write_text("image,x,y\nsmear1,1,2\n")
