@@ -33,7 +33,7 @@ from raterscope.app.formats.tables import Table, assign_columns, read_table
 from raterscope.app.formats.workbooks import WORKBOOKS
 from raterscope.app.kinds.registry import KINDS
 
-COLUMNS = ("case", "kind", "files", "algorithm", "settings", "naming", "structure")
+COLUMNS = ("case", "kind", "files", "algorithm", "settings", "naming", "structure", "programs")
 REQUIRED = ("case", "kind", "files")
 _SEPARATOR = ";"
 _SETTING = re.compile(r"([a-z_]+)=(.*)")
@@ -52,15 +52,16 @@ class Case:
     structure: str | None = None  # structure of masks that name none
     # remote files and OME-Zarr images, downloaded before they are imported; see `formats.remote`
     addresses: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()  # annotators that are programs
 
 
 def read_manifest(path: Path) -> list[Case]:
     """Read the cases of a cohort, in the order of the table.
 
-    `path`: a table with the columns case, kind and files, and optionally algorithm, settings, naming and
-        structure. Files are separated by semicolons, relative to the table's folder. They may be patterns
-        such as ``case1/*.nii.gz``, or addresses such as ``https://host/mask.nii.gz``. Settings are
-        ``name=value``, separated by semicolons too.
+    `path`: a table with the columns case, kind and files, and optionally algorithm, settings, naming,
+        structure and programs. Files are separated by semicolons, relative to the table's folder. They may be
+        patterns such as ``case1/*.nii.gz``, or addresses such as ``https://host/mask.nii.gz``. Settings are
+        ``name=value``, and they and the names of programs are separated by semicolons too.
     Raises `TableProblems` with every problem: unknown columns, missing files, names that occur twice.
     Raises `InputError` if the table cannot be read.
     """
@@ -106,7 +107,7 @@ class _Reader:
             return None
         files: list[Path] = []
         addresses: list[str] = []
-        for word in filter(None, map(str.strip, cells["files"].split(_SEPARATOR))):
+        for word in _words(cells["files"]):
             if is_address(word):
                 addresses.append(word)
                 continue
@@ -122,7 +123,7 @@ class _Reader:
             problem("the case has no files")
         algorithm = cells.get("algorithm") or next(iter(KINDS[kind].catalogues[0].algorithms))
         settings: list[tuple[str, str]] = []
-        for word in filter(None, map(str.strip, cells.get("settings", "").split(_SEPARATOR))):
+        for word in _words(cells.get("settings", "")):
             match = _SETTING.fullmatch(word)
             if match is None:
                 problem(f'"{plain(word)}" is not a setting; expected name=value')
@@ -137,7 +138,13 @@ class _Reader:
         return Case(
             name, kind, tuple(dict.fromkeys(files)), algorithm, tuple(settings),
             cells.get("naming") or None, cells.get("structure") or None, tuple(dict.fromkeys(addresses)),
+            tuple(dict.fromkeys(_words(cells.get("programs", "")))),
         )  # fmt: skip
+
+
+def _words(cell: str) -> list[str]:
+    """Split a cell with several values."""
+    return [word for word in map(str.strip, cell.split(_SEPARATOR)) if word]
 
 
 def _find(folder: Path, word: str) -> list[Path]:
@@ -171,7 +178,7 @@ class FoundCases:
     cases: tuple[FoundCase, ...]
     notices: tuple[str, ...] = ()
 
-    def rows(self, naming: str | None = None) -> list[tuple[str, ...]]:
+    def rows(self, naming: str | None = None, programs: Sequence[str] = ()) -> list[tuple[str, ...]]:
         """Return the rows of a manifest, in the order of `manifest.COLUMNS`."""
         values = [
             {
@@ -179,6 +186,7 @@ class FoundCases:
                 "kind": case.kind,
                 "files": ";".join(case.files),
                 "naming": (naming or "") if case.kind == "masks" else "",
+                "programs": _SEPARATOR.join(programs),
             }
             for case in self.cases
         ]

@@ -29,6 +29,7 @@ from raterscope.app.exports import Request, usual_format, write_export
 from raterscope.app.formats.output_files import file_name_part, flush_folder, flushed_later, write_table
 from raterscope.app.formats.remote import fetch_all
 from raterscope.app.formats.untrusted import json_content, read_bytes
+from raterscope.app.import_preview import mark_programs, preview_readings
 from raterscope.app.kinds.masks.imports import MaskOptions
 from raterscope.app.kinds.registry import KINDS, find_export
 from raterscope.app.outcome import versions
@@ -81,8 +82,8 @@ def digest_of_case(case: Case) -> str:
             sorted(member for member in path.rglob("*") if member.is_file()) if path.is_dir() else [path]
         )
         files += [(str(member.relative_to(path.parent)), digest_of_file(member)) for member in members]
-    content = [__version__, case.kind, case.algorithm, sorted(case.settings), case.naming, case.structure]
-    return hashlib.sha256(json.dumps([content, files]).encode()).hexdigest()
+    plan = [case.kind, case.algorithm, sorted(case.settings), case.naming, case.structure, case.programs]
+    return hashlib.sha256(json.dumps([__version__, plan, files]).encode()).hexdigest()
 
 
 def write_record(folder: Path, record: CaseRecord) -> None:
@@ -339,7 +340,10 @@ def _fuse(case: Case, folder: Path, log: list[str]) -> None:
     steps = kind.functions
     plan = steps.make_plan(case.algorithm, dict(case.settings))
     reading = MaskOptions(naming=case.naming, structure=case.structure)
-    readings = importing.read_files(list(case.files), reading=reading)
+    only = case.programs[0] if len(case.programs) == 1 else None
+    readings = importing.read_files(list(case.files), reading=reading, label_annotator=only)
+    if case.programs:
+        readings = mark_programs(readings, case.programs, preview_readings(readings).names["annotator"])
     with new_study(folder / STUDY) as study:
         log += importing.store(readings, study)
         items = [item.id for item in kind.items(study)]

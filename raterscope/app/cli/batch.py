@@ -34,8 +34,14 @@ TEMPORARY = os.EX_TEMPFAIL if hasattr(os, "EX_TEMPFAIL") else 75
 def batch(options: argparse.Namespace) -> int:
     """Process the cases of a manifest; return the exit status."""
     listed = _find(options)
+    if listed is None and (options.naming or options.programs):
+        raise UsageError("--naming and --program are for a folder or pattern; a table has columns for them")
     if options.list:
-        _print_table(listed.rows(options.naming) if listed else _rows(read_manifest(options.manifest)))
+        _print_table(
+            listed.rows(options.naming, options.programs)
+            if listed
+            else _rows(read_manifest(options.manifest))
+        )
         return 0
     if options.output is None:
         raise UsageError("the following arguments are required: -o/--output")
@@ -45,7 +51,7 @@ def batch(options: argparse.Namespace) -> int:
         make_folder(output)
     else:
         make_folder(output)
-        table = write_table(output / MANIFEST, COLUMNS, listed.rows(options.naming))
+        table = write_table(output / MANIFEST, COLUMNS, listed.rows(options.naming, options.programs))
         options.manifest, cases = table, read_manifest(table)
     if options.script is not None:
         name, text = SCRIPTS[options.script](options.manifest.resolve(), output.resolve(), options.shards)
@@ -90,7 +96,7 @@ def _rows(cases: Sequence[Case]) -> list[tuple[str, ...]]:
         (
             case.name, case.kind, ";".join(map(str, (*case.files, *case.addresses))), case.algorithm,
             ";".join(f"{name}={value}" for name, value in case.settings), case.naming or "",
-            case.structure or "",
+            case.structure or "", ";".join(case.programs),
         )
         for case in cases
     ]  # fmt: skip

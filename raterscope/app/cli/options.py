@@ -327,8 +327,8 @@ def _describe_batch(commands: Commands) -> None:
         "batch",
         "fuse the cases of a cohort, each into a study of its own",
         "Fuses the cases that a table lists (columns case, kind, files; optionally algorithm, settings,\n"
-        "naming, structure), or that are found by the names of files, and writes study, results, log and\n"
-        "record of each into OUT/cases/CASE, and the table OUT/status.csv. Cases that are done are\n"
+        "naming, structure, programs), or that are found by the names of files, and writes study, results,\n"
+        "log and record of each into OUT/cases/CASE, and the table OUT/status.csv. Cases that are done are\n"
         "skipped; a failed case does not stop the others.\n"
         "Exit status 65 after bad input, 75 after a temporary fault, which is worth another start.",
     )
@@ -339,6 +339,9 @@ def _describe_batch(commands: Commands) -> None:
                         help="print the table of the cases that are found, and end")  # fmt: skip
     parser.add_argument("--naming", metavar="PATTERN",
                         help="names of masks in a folder or pattern, as {item}_{annotator}")  # fmt: skip
+    parser.add_argument("--program", nargs="+", action="extend", default=[], dest="programs",
+                        metavar="NAME",
+                        help="annotators in a folder or pattern that are programs")  # fmt: skip
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--jobs", type=count, metavar="N", help="cases at a time (default: the processors)")
     where.add_argument("--dask", metavar="ADDRESS", help="scheduler of a dask cluster, as tcp://host:8786")

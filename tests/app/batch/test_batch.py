@@ -24,6 +24,7 @@ from raterscope.app.batch.task import DRAFTS, claim, folder_of, read_record
 from raterscope.app.cli import main
 from raterscope.app.errors import TableProblems
 from tests.app.kinds.masks.made import four_raters
+from tests.app.tables import rows_of
 
 
 def a_crowd(path, seed=0):
@@ -248,3 +249,25 @@ def test_scripts_name_every_shard_in_folders_of_any_name(tmp_path):
     assert "{wildcards.shard}/3" in snakefile
     assert f"workdir: '{tmp_path}/{{k}}'" in snakefile
     assert f"-o '{tmp_path}/{{{{k}}}}'" in snakefile
+
+
+@pytest.mark.parametrize("table", [False, True])
+def test_a_case_names_its_programs(tmp_path, capsys, table):
+    masks = four_raters(tmp_path / "case")
+    out = str(tmp_path / "out")
+    if table:
+        row = f"case,masks,{';'.join(map(str, masks))},dora"
+        manifest = a_manifest(tmp_path, row, header="case,kind,files,programs")
+        assert main(["batch", str(manifest), "-o", out]) == 0
+        assert main(["batch", str(manifest), "--program", "dora", "-o", out]) == 1
+        assert "a table has columns" in capsys.readouterr().err
+    else:
+        assert main(["batch", str(tmp_path / "case"), "--program", "dora", "-o", out]) == 0
+    rows = rows_of(folder_of(tmp_path / "out", "case") / "results" / "annotators.csv")
+    assert {row["annotator"] for row in rows if row["program"] == "1"} == {"dora"}
+
+
+def test_a_program_that_a_case_does_not_have_is_named(tmp_path, capsys):
+    four_raters(tmp_path / "case")
+    assert main(["batch", str(tmp_path / "case"), "--program", "unet", "-o", str(tmp_path / "out")]) == 65
+    assert "there is no annotator unet; expected one of anna, ben" in capsys.readouterr().err
