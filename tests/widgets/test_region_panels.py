@@ -2,11 +2,12 @@ import math
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import QCoreApplication, QSize, Qt
 from PySide6.QtGui import QFontMetrics, QImage
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QLabel, QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.layouts import vertical
 from raterscope.widgets.panels.rater_panels import AlternativeCard, AlternativesPanel, LocalWeight
 from raterscope.widgets.panels.region_panel import VERDICT, RegionEvidence, RegionPanel, RegionVote
 from tests.reading import visible_words
@@ -68,6 +69,20 @@ def test_how_a_region_was_settled_is_reported(panel, state, words):
     panel.show_region(region(state=state, taken_from="rater 2"))
     assert words in visible_words(panel).splitlines()
     assert words in panel._figures.accessibleName()
+
+
+def test_a_low_panel_shows_the_whole_sentence_and_two_raters(qtbot):
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    panel, above = RegionPanel(), QWidget()
+    above.sizeHint = lambda: QSize(336, 400)
+    vertical(above, (panel, 1), inside=widget)
+    widget.resize(336, 420)
+    widget.show()
+    panel.show_region(region(sentence="Rater 4 draws 6.1 mm beyond the consensus, rater 1 stays short. " * 3))
+    qtbot.waitUntil(lambda: panel._votes.height() >= 2 * 24)
+    sentence = panel._sentence
+    assert sentence.height() >= sentence.heightForWidth(sentence.width())
 
 
 def test_each_rater_is_in_or_out_beyond_or_short():

@@ -34,8 +34,8 @@ def nice_length(longest: float) -> float:
 
 def paint_scale_bar(
     painter: QPainter, corner: QPointF, scale: float, pixel_size: float | None, room: float = math.inf
-) -> None:
-    """Paint the bar with its length at the bottom left.
+) -> QRectF:
+    """Paint the bar with its length at the bottom left; return its rectangle.
 
     `corner`: lower left corner. `scale`: screen pixels per unit of the image. `pixel_size`: micrometres per
     unit of the image, if known. `room`: screen pixels from the corner to the right edge of the view, which
@@ -65,6 +65,7 @@ def paint_scale_bar(
     text = QRectF(box.left() + 10, line + 3, wide - 20, 18)
     painter.drawText(text, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, words)
     painter.restore()
+    return QRectF(box.topLeft() * text_size(), box.size() * text_size())
 
 
 MOST_PARTIAL = 2_000

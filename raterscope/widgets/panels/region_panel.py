@@ -150,6 +150,15 @@ class RegionEvidence:
     position: str = ""  # where it is: "slices 77 to 84"
 
 
+class _EvidencePage(QWidget):
+    """Page of a region, not lower than its wrapped sentence and two raters need."""
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the minimum at the present width."""
+        hint, layout = super().minimumSizeHint(), self.layout()
+        return hint if layout is None else QSize(hint.width(), layout.minimumHeightForWidth(self.width()))
+
+
 class RegionPanel(QWidget):
     """Evidence for one disputed region: volume, raters, explanation, and decision keys."""
 
@@ -272,7 +281,7 @@ class RegionPanel(QWidget):
         horizontal(
             self._number, captions, STRETCH, beside, inside=self._figures, margins=(12, 0, 12, 4), spacing=8
         )
-        page = QWidget()
+        page = _EvidencePage()
         sentence = vertical(self._sentence, margins=(12, 0, 12, 10))
         header = Header("Raters here", "distance from consensus")
         header.row.setContentsMargins(0, 0, 10, 0)

@@ -62,20 +62,21 @@ def paint_letters(painter: QPainter, viewport: Viewport, plane: Plane, lift: flo
     painter.restore()
 
 
-def paint_title(painter: QPainter, title: str, *lines: str) -> None:
-    """Paint which plane this is and which of its slices, and lines below."""
+def paint_title(painter: QPainter, title: str, *lines: str) -> QRectF:
+    """Paint which plane this is and which of its slices, and lines below; return their rectangle."""
     painter.save()
     enlarge(painter, QRectF())
     painter.setFont(theme.font(theme.CAPTION, bold=True))
     metrics = QFontMetrics(painter.font())
-    written = [words for words in (title, *lines) if words]
-    for row, words in enumerate(written):
-        if words:
-            room = QRectF(EDGE, EDGE - 4.0 + 18.0 * row, metrics.horizontalAdvance(words) + 4, 20)
-            painter.fillRect(room.adjusted(-4, 1, 0, -1), theme.colour(theme.DARK.canvas, TITLE_ALPHA))
-            painter.setPen(QColor(theme.DARK.text))
-            painter.drawText(room, _LEFT, words)
+    whole = QRectF()
+    for row, words in enumerate(filter(None, (title, *lines))):
+        room = QRectF(EDGE, EDGE - 4.0 + 18.0 * row, metrics.horizontalAdvance(words) + 4, 20)
+        painter.fillRect(room.adjusted(-4, 1, 0, -1), theme.colour(theme.DARK.canvas, TITLE_ALPHA))
+        painter.setPen(QColor(theme.DARK.text))
+        painter.drawText(room, _LEFT, words)
+        whole |= room
     painter.restore()
+    return QRectF(whole.topLeft() * text_size(), whole.size() * text_size())
 
 
 def paint_notice(painter: QPainter, viewport: Viewport, words: str) -> None:
@@ -144,15 +145,18 @@ def _box_label(viewport: Viewport, region: RegionBox, box: Box, *, selected: boo
 
 
 def box_labels(
-    viewport: Viewport, boxes: Sequence[tuple[RegionBox, Box]], selected: int | None
+    viewport: Viewport, boxes: Sequence[tuple[RegionBox, Box]], selected: int | None, bar: QRectF
 ) -> dict[int, QRectF]:
     """Return the rectangles of the labels of regions by their numbers; none overlaps another.
 
-    The label of the selected region keeps its place; others move down, below the labels in their way.
+    The label of the selected region keeps its place, but above the scale bar `bar`; others move down, below
+    the labels in their way.
     """
     rooms: dict[int, QRectF] = {}
     for region, box in sorted(boxes, key=lambda entry: entry[0].number != selected):
         room = _box_label(viewport, region, box, selected=region.number == selected)
+        if room.intersects(bar):
+            room.moveBottom(bar.top() - 1.0)
         for _ in range(len(rooms)):
             in_the_way = [other for other in rooms.values() if other.intersects(room)]
             if not in_the_way:

@@ -147,20 +147,23 @@ def mask_picture(mask: NDArray[np.bool_], colour: QColor) -> QImage:
 
 
 def paint_colour_bar(
-    painter: QPainter, right: float, top: float, heat: HeatMap, room: float = math.inf
-) -> None:
-    """Paint the colours of a heat map with the numbers at their ends, its upper right corner at a place.
+    painter: QPainter, right: float, top: float, heat: HeatMap, room: float, words: QRectF
+) -> QRectF:
+    """Paint the colours of a heat map with the numbers at their ends; return the rectangle.
 
-    `room`: screen pixels that limit the width.
+    `right`, `top`: upper right corner, which moves below `words` where the bar would cover them. `room`:
+    screen pixels that limit the width.
     """
     painter.save()
     enlarge(painter, QRectF())
-    right, top = right / text_size(), top / text_size()
+    size = text_size()
     painter.setFont(theme.font(theme.CAPTION))
     metrics = QFontMetrics(painter.font())
+    width = min(max(150, metrics.horizontalAdvance(heat.label)) + 2 * MARGIN, room / size)
+    if right - width * size < words.right():
+        top = max(top, words.bottom() + MARGIN / 2)
+    box = QRectF(right / size - width, top / size, width, BAR_HEIGHT)
     ends = heat.ends
-    width = min(max(150, metrics.horizontalAdvance(heat.label)) + 2 * MARGIN, room / text_size())
-    box = QRectF(right - width, top, width, BAR_HEIGHT)
     paint_chip_ground(painter, box)
     line = QRectF(box.left() + MARGIN, box.top() + 4, width - 2 * MARGIN, 16)
     label = metrics.elidedText(heat.label, Qt.TextElideMode.ElideMiddle, math.ceil(line.width()))
@@ -177,6 +180,7 @@ def paint_colour_bar(
     if heat.low < 0 < heat.high and abs(heat.low + heat.high) < 1e-6 * heat.high:
         painter.drawText(under, Qt.AlignmentFlag.AlignHCenter | middle, "0")
     painter.restore()
+    return QRectF(box.topLeft() * size, box.size() * size)
 
 
 @lru_cache(maxsize=8)

@@ -135,6 +135,8 @@ class SlicePainter:
         """The slice as it is on each side of the divider, or one without a divider; empty if outdated."""
         self._marks: list[QImage] = []
         self._picture: tuple[Levels, int, float, QImage] | None = None
+        self.labels: dict[int, QRectF] = {}
+        """Rectangles of the labels of regions as painted last, by their numbers."""
         self._heats: dict[int, tuple[object, int, tuple[QImage, Box] | None]] = {}
         """By side: map, slice and picture."""
 
@@ -188,32 +190,37 @@ class SlicePainter:
             overlay.paint_cross_hair(
                 painter, view, plane.position_of(scene.index), faint=scene.tool != "look"
             )
+        lift = scene.lift + pixels(ABOVE_CHIPS) if large else 0
+        size = 1000.0 if scene.calibrated else None
+        corner = QPointF(overlay.EDGE, view.height - overlay.EDGE - lift)
+        bar = paint_scale_bar(painter, corner, view.scale, size, view.width - overlay.EDGE)
         boxes = [] if scene.bare else boxes_on(scene, plane)
-        labels = overlay.box_labels(view, boxes, scene.selected) if large else {}
+        self.labels = overlay.box_labels(view, boxes, scene.selected, bar) if large else {}
         for region, box in sorted(boxes, key=lambda entry: entry[0].number == scene.selected):
             selected = region.number == scene.selected
             overlay.paint_box(
                 painter, view, region, box,
                 selected=selected, quiet=not selected and scene.selected is not None,
-                label=labels.get(region.number),
+                label=self.labels.get(region.number),
             )  # fmt: skip
         measurement = scene.measurement
         shown = (plane.name, scene.index[plane.normal])
         if measurement is not None and not scene.bare and (measurement.plane, measurement.slice) == shown:
             paint_measurement(painter, view, measurement, scene.measured)
-        lift = scene.lift + pixels(ABOVE_CHIPS) if large else 0
         overlay.paint_letters(painter, view, plane, lift)
         alone = scene.solo_name() if large else ""
         lines = (remark, f"{alone} alone" if alone else "", scene.readout if large else "")
-        overlay.paint_title(painter, title, *lines)
-        size = 1000.0 if scene.calibrated else None
-        corner = view.height - overlay.EDGE - lift
-        paint_scale_bar(painter, QPointF(overlay.EDGE, corner), view.scale, size, view.width - overlay.EDGE)
+        words = overlay.paint_title(painter, title, *lines)
         if large and not scene.bare:
-            self._paint_colour_bars(painter, view, divider)
+            self._paint_colour_bars(painter, view, divider, words)
 
-    def _paint_colour_bars(self, painter: QPainter, view: Viewport, divider: float | None) -> None:
-        """Paint the bar of each map at the upper right corner, or beside the divider below its chips."""
+    def _paint_colour_bars(
+        self, painter: QPainter, view: Viewport, divider: float | None, words: QRectF
+    ) -> None:
+        """Paint the bar of each map at the upper right corner, or beside the divider below its chips.
+
+        `words`: rectangle of the title, which the bars do not cover.
+        """
         edges, top = [0.0, float(view.width)], float(overlay.EDGE)
         if divider is not None:
             edges.insert(1, divider)
@@ -221,7 +228,8 @@ class SlicePainter:
         for left, right, layers in zip(edges, edges[1:], self._scene.layers(), strict=False):
             room = right - left - 2 * overlay.EDGE
             if layers.heat is not None and room >= pixels(NARROWEST):
-                paint_colour_bar(painter, right - overlay.EDGE, top, layers.heat, room)
+                covered = words if left == 0 else QRectF()
+                paint_colour_bar(painter, right - overlay.EDGE, top, layers.heat, room, covered)
 
     def _painted(self, plane: Plane, view: Viewport, ratio: float) -> list[QImage]:
         """Paint all that keeps still; the outlines are kept for when only what lies below them changes."""

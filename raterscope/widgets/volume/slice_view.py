@@ -531,10 +531,9 @@ class SliceView(QWidget):
         if plane is None:
             return
         boxes = boxes_on(self._scene, plane)
-        labels = overlay.box_labels(view, boxes, self._scene.selected) if self._large else {}
         for region, box in reversed(boxes):
             frame = overlay.on_screen(view, box)
-            label = labels.get(region.number)
+            label = self._painter.labels.get(region.number)
             on_edge = frame.adjusted(-7, -7, 7, 7).contains(position)
             on_edge = on_edge and not frame.adjusted(4, 4, -4, -4).contains(position)
             if on_edge or (label is not None and label.contains(position)):

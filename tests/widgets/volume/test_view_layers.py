@@ -4,13 +4,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, QThreadPool
-from PySide6.QtGui import QGuiApplication, QHelpEvent
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, QThreadPool
+from PySide6.QtGui import QGuiApplication, QHelpEvent, QImage, QPainter
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from raterscope.widgets import theme
-from raterscope.widgets.volume.overlay import box_labels
-from raterscope.widgets.volume.scene import HeatMap, Outline, RegionBox
+from raterscope.widgets.volume.overlay import box_labels, paint_title
+from raterscope.widgets.volume.scene import HeatMap, Outline, RegionBox, paint_colour_bar
 from tests.widgets.volume.viewing import (
     LEFT,
     RIGHT,
@@ -148,9 +148,37 @@ def test_labels_of_regions_that_begin_at_one_height_do_not_overlap(view):
     axial = view.view("axial")
     boxes = [RegionBox(number, (8, 10, 10), (4, 12, 20), f"region {number}") for number in (1, 2, 3)]
     pairs = [(box, axial.plane.box_of(box.origin, box.shape)) for box in boxes]
-    rooms = box_labels(axial.viewport, pairs, 2)
+    rooms = box_labels(axial.viewport, pairs, 2, QRectF())
     assert rooms[2].top() < min(rooms[1].top(), rooms[3].top())
     assert not any(rooms[a].intersects(rooms[b]) for a, b in ((1, 2), (1, 3), (2, 3)))
+
+
+def test_the_label_of_a_region_lies_above_the_scale_bar(view):
+    axial = view.view("axial")
+    box = RegionBox(1, (8, 10, 0), (4, 50, 80), "region 1 of 1", "1 beyond, 3 short of it")
+    pairs = [(box, axial.plane.box_of(box.origin, box.shape))]
+    (free,) = box_labels(axial.viewport, pairs, 1, QRectF()).values()
+    bar = QRectF(0, free.center().y(), 200, 60)
+    (label,) = box_labels(axial.viewport, pairs, 1, bar).values()
+    assert free.intersects(bar)
+    assert not label.intersects(bar)
+
+
+@pytest.mark.parametrize("size", [1.0, 2.0])
+def test_the_colour_bar_leaves_the_title_and_the_position_readable(qapp, size):
+    try:
+        theme.set_text_size(size)
+        picture = QImage(620, 420, QImage.Format.Format_RGB32)
+        picture.fill(0)
+        painter = QPainter(picture)
+        words = paint_title(painter, "AXIAL 25 / 48", "oblique 8°", "43, x 44.0, y 12.0, z -31.6 mm")
+        heat = HeatMap(np.ones(SHAPE, dtype=np.float32), (0, 0, 0), 0.0, 1.0, "doubt", "doubt of the model")
+        bar = paint_colour_bar(painter, 608.0, 12.0, heat, 596.0, words)
+        painter.end()
+        assert not bar.intersects(words)
+        assert bar.top() == 12.0 or size > 1
+    finally:
+        theme.set_text_size(1.0)
 
 
 def test_a_disputed_region_is_chosen_by_its_edge_or_its_words(view, qtbot):
@@ -163,11 +191,11 @@ def test_a_disputed_region_is_chosen_by_its_edge_or_its_words(view, qtbot):
     upper_left = QPointF(*axial.viewport.to_screen(left, top)).toPoint()
     upper_right = QPointF(*axial.viewport.to_screen(right, top)).toPoint()
     middle = QPointF(*axial.viewport.to_screen((left + right) / 2, (top + bottom) / 2)).toPoint()
+    assert "#ffd166" in colours(axial)
     qtbot.mouseClick(axial, LEFT, pos=upper_left + QPoint(0, 20))
     qtbot.mouseClick(axial, LEFT, pos=upper_right + QPoint(30, 10))
     qtbot.mouseClick(axial, LEFT, pos=middle)
     assert chosen == [1, 1]
-    assert "#ffd166" in colours(axial)
     view.go_to((15, 5, 5))
     assert "#ffd166" not in colours(axial)
 
