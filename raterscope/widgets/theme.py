@@ -66,6 +66,7 @@ QPushButton#primary:hover, QPushButton[role="primary"]:hover {{ border-color: {t
 QPushButton#primary:focus, QPushButton[role="primary"]:focus {{ border-color: {t.text}; }}
 QPushButton#primary:disabled, QPushButton[role="primary"]:disabled {{ background: {t.raised};
     color: {t.third}; border-color: {t.line}; }}
+QPushButton[role="narrow"] {{ padding-left: 6px; padding-right: 6px; }}
 QPushButton[role="link"], QToolButton[role="link"] {{ background: transparent; border: 1px solid transparent;
     color: {t.accent}; padding: 2px 0; text-align: left; }}
 QPushButton[role="link"]:hover, QToolButton[role="link"]:hover {{ border-color: {t.line}; }}

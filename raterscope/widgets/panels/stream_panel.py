@@ -132,7 +132,7 @@ ORDERS = {
 BATCHES = (1, 2, 3, 5, 10, 20, 50, 100)
 SPEEDS = (1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 NO_TIMES = "These clicks have no times"
-CHOICE_WIDTH, CONTROLS_SIDE_BY_SIDE_FROM = 88, 400
+CHOICE_WIDTH, CONTROLS_SIDE_BY_SIDE_FROM = 66, 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,9 @@ class ReplayControls(QWidget):
         self.next.setToolTip("Next step (Right)")
         for button in (self.back, self.next):
             button.setAutoRepeat(True)
-        set_lengths(self.play, minimumWidth=72)
+        for button in (self.back, self.play, self.next):
+            theme.set_role(button, "narrow")
+        set_lengths(self.play, minimumWidth=60)
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setAccessibleName("Step of the replay")
         set_lengths(self.slider, minimumWidth=60)
@@ -337,7 +339,7 @@ class _Offer(QWidget):
 
 
 FIRM, LOOSE = "Stop rule met: no more annotators needed", "Stop rule not met"
-FORM_WIDTH, FIRST_WIDTH, SIDE_BY_SIDE_FROM = 460, 230, 500
+FORM_WIDTH, FIRST_WIDTH, SIDE_BY_SIDE_FROM = 460, 200, 500
 
 
 class StreamPanel(QWidget):
