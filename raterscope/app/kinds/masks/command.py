@@ -47,18 +47,15 @@ from raterscope.app.kinds.masks.annotators import (
 )
 from raterscope.app.kinds.masks.case import Answer, Case, Inputs
 from raterscope.app.kinds.masks.case_output import CaseOutput, run_record, write_case
-from raterscope.app.kinds.masks.imports import (
-    MaskOptions,
+from raterscope.app.kinds.masks.imports import MaskOptions, assign_raters, explain_derived, read_mask_files
+from raterscope.app.kinds.masks.methods import compare_cases, methods_in_words, methods_plans, write_methods
+from raterscope.app.kinds.masks.placement import (
     Placement,
-    assign_raters,
     explain_change_of_grid,
-    explain_derived,
     list_sites,
     place_masks,
     prepare_mask,
-    read_mask_files,
 )
-from raterscope.app.kinds.masks.methods import compare_cases, methods_in_words, methods_plans, write_methods
 from raterscope.app.kinds.masks.programs import with_programs
 from raterscope.app.kinds.masks.runs import fuse_case, fuse_inputs, fuse_together
 from raterscope.app.study import Study

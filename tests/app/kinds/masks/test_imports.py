@@ -546,3 +546,15 @@ def test_contours_of_a_single_file_get_a_derived_name(import_files, tmp_path, ta
     output = import_files(tmp_path / "ct", path)
     assert "plan.dcm names no annotator" in output
     assert {annotator for _, annotator, _ in marks(tmp_path)} == {name}
+
+
+def test_a_segmentation_of_another_series_on_the_same_grid_is_placed_with_a_notice(import_files, tmp_path):
+    first = a_patient(tmp_path / "first")
+    write_series(tmp_path / "second", first.grid.shape, (2.5, 0.8, 0.8), series="1.2.392.4711.2")
+    segmentation = segmented(tmp_path / "Dr Able.dcm", first, [Structure("pump", box(1, 5, 4, 14, 5, 15))])
+    own = import_files(tmp_path / "first", segmentation)
+    assert "another DICOM series" not in own
+    (tmp_path / "s.rscope").unlink()
+    other = import_files(tmp_path / "second", segmentation)
+    assert "Dr Able.dcm: drawn on another DICOM series, placed on" in other
+    assert len(marks(tmp_path)) == 1
