@@ -54,7 +54,8 @@ class Units:
         return ml * self.per_ml, self.size
 
     def _figure(self, value: float) -> str:
-        return f"{value:,.0f}" if self.size in ("voxels", "px") else significant(value)
+        least = 0 if self.size in ("voxels", "px") else max(0, _places(value))
+        return f"{value:,.{least}f}" if math.isfinite(value) else NONE
 
 
 def units_of(grid: Grid) -> Units:

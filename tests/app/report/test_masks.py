@@ -22,6 +22,7 @@ from raterscope.app.kinds.masks.methods import (
     store_methods,
 )
 from raterscope.app.kinds.masks.runs import fuse_inputs, gather, keep
+from raterscope.app.page.units import units_of
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
@@ -319,3 +320,9 @@ def test_methods_are_compared_where_it_is_requested_and_kept_comparisons_are_sho
     )
     assert load_methods(study) is None
     assert "Methods compared" not in page(study).text
+
+
+def test_large_volumes_and_their_difference_agree_to_the_ml():
+    units = units_of(Grid.plain((2, 2, 2), (1.0, 1.0, 1.0), calibrated=True))
+    assert [units.amount(1382.2), units.amount(1397.9)] == ["1,382 ml", "1,398 ml"]
+    assert units.difference(1382.2 - 1397.9, 1397.9) == "\N{MINUS SIGN}16 ml (\N{MINUS SIGN}1 %)"
