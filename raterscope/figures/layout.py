@@ -20,6 +20,8 @@ MOST_NAME = 0.42
 """Share of a chart's height that turned names may take."""
 WIDE_NUMBERS = 0.2
 """Share of a chart's width from which the numbers at its left are written in thousands or millions."""
+MOST_LEFT = 0.45
+"""Largest share of a chart's width at its left for numbers and the name of the axis."""
 LEGEND_SHARE = 0.42
 SAMPLE, GAP = 22.0, 6.0
 LEAST_WORDS = 24.0
@@ -165,8 +167,11 @@ def lay_out(
         return ticks, max((width_of(text) for _, text in ticks), default=0.0)
 
     numbers = upwards(max(room.bottom - top - 2.6 * letters, 12.0))[1]
-    left = numbers + 0.7 * letters + (1.75 * letters if chart.y.label and not chart.y.hidden else 4.0)
-    left = room.left + min(max(left, least_left), 0.45 * room.width)
+    bare, most = numbers + 0.7 * letters + 4.0, MOST_LEFT * room.width
+    left = numbers + 2.45 * letters if chart.y.label and not chart.y.hidden else bare
+    if left > most:  # the label would cover the numbers
+        chart, left = replace(chart, y=replace(chart.y, label="")), bare
+    left = room.left + min(max(left, least_left), most)
     across = ticks_of(chart.x, view.left, view.right, right - left, letters, width_of)
     turned, below = False, 1.45 * letters if across else 0.0
     if chart.x.names and across:

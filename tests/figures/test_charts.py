@@ -72,6 +72,8 @@ def test_a_narrow_chart_of_large_numbers_leaves_room_for_the_name_of_its_axis():
     layout = lay_out(chart, Box(0, 0, 160, 170), lambda words, size: 0.55 * size * len(words))
     widest = max(0.55 * 11 * len(words) for _, words in layout.up)
     assert layout.box.left >= widest + 1.5 * 11
+    narrower = lay_out(chart, Box(0, 0, 100, 110), lambda words, size: 0.55 * size * len(words))
+    assert narrower.chart.y.label == ""
 
 
 def measure(text: str, size: float) -> float:

@@ -134,6 +134,10 @@ NOT_DRAWN = (
 ACCEPT = ("consensus", "accent", "Accept the consensus and go to the next region")
 ACCEPT_DRAWN = ("my drawing", "accent", "Accept your drawing")
 NOT_FUSED = "Press Fuse (F5) to find disputed regions."
+NOT_DISPUTED = (
+    "No region of this structure is disputed. Edit the consensus with B and E, or press Tab for the next "
+    "disputed structure."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +187,8 @@ class RegionPanel(QWidget):
         vertical(top, (ScrollRegion(self._pages), 1), rule(), self._keys(), inside=self)
         self.show_region(None)
 
-    def show_region(self, evidence: RegionEvidence | None, *, fused: bool = True) -> None:
-        """Show a region, or that none is selected, or that the masks are not fused yet."""
+    def show_region(self, evidence: RegionEvidence | None, nothing: str = NONE_CHOSEN) -> None:
+        """Show a region, or why there is none: `NONE_CHOSEN`, `NOT_FUSED` or `NOT_DISPUTED`."""
         self._evidence = evidence
         known = evidence is not None
         self.accept.set_word(*ACCEPT)
@@ -193,7 +197,7 @@ class RegionPanel(QWidget):
             button.setEnabled(known)
         self.take.setEnabled(evidence is not None and bool(evidence.votes))
         if evidence is None:
-            self._nothing.setText(NONE_CHOSEN if fused else NOT_FUSED)
+            self._nothing.setText(nothing)
             self._header.set_title("Region")
             self._header.set_aside("")
             return

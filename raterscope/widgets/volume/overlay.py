@@ -149,12 +149,13 @@ def box_labels(
 ) -> dict[int, QRectF]:
     """Return the rectangles of the labels of regions by their numbers; none overlaps another.
 
-    The label of the selected region keeps its place, but above the scale bar `bar`; others move down, below
-    the labels in their way.
+    The label of the selected region keeps its place, but above the scale bar `bar` and what is below it;
+    others move down, below the labels in their way.
     """
     rooms: dict[int, QRectF] = {}
     for region, box in sorted(boxes, key=lambda entry: entry[0].number != selected):
         room = _box_label(viewport, region, box, selected=region.number == selected)
+        room.moveBottom(min(room.bottom(), bar.bottom()))
         if room.intersects(bar):
             room.moveBottom(bar.top() - 1.0)
         for _ in range(len(rooms)):

@@ -148,7 +148,7 @@ def test_labels_of_regions_that_begin_at_one_height_do_not_overlap(view):
     axial = view.view("axial")
     boxes = [RegionBox(number, (8, 10, 10), (4, 12, 20), f"region {number}") for number in (1, 2, 3)]
     pairs = [(box, axial.plane.box_of(box.origin, box.shape)) for box in boxes]
-    rooms = box_labels(axial.viewport, pairs, 2, QRectF())
+    rooms = box_labels(axial.viewport, pairs, 2, QRectF(0, 900, 0, 0))
     assert rooms[2].top() < min(rooms[1].top(), rooms[3].top())
     assert not any(rooms[a].intersects(rooms[b]) for a, b in ((1, 2), (1, 3), (2, 3)))
 
@@ -157,7 +157,7 @@ def test_the_label_of_a_region_lies_above_the_scale_bar(view):
     axial = view.view("axial")
     box = RegionBox(1, (8, 10, 0), (4, 50, 80), "region 1 of 1", "1 beyond, 3 short of it")
     pairs = [(box, axial.plane.box_of(box.origin, box.shape))]
-    (free,) = box_labels(axial.viewport, pairs, 1, QRectF()).values()
+    (free,) = box_labels(axial.viewport, pairs, 1, QRectF(0, 900, 0, 0)).values()
     bar = QRectF(0, free.center().y(), 200, 60)
     (label,) = box_labels(axial.viewport, pairs, 1, bar).values()
     assert free.intersects(bar)

@@ -44,6 +44,7 @@ from raterscope.app.workspaces.run_history import run_title
 from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.widgets.panels.fuse_panel import RunRequest
+from raterscope.widgets.panels.region_panel import NONE_CHOSEN, NOT_DISPUTED, NOT_FUSED
 from raterscope.widgets.volume.slice_view import ZOOM_STEP
 
 BLIND = BlindTexts(
@@ -328,14 +329,15 @@ class MasksWorkspace(MasksScreen):
 
     def _show_region(self, region: DisputedRegion | None) -> None:
         if not self.session.shown:
-            self.region_panel.show_region(None, fused=True)
+            self.region_panel.show_region(None)
             return
         scene = self.session.scene
         if self.session.covered and (region is None or region.unsettled):
             evidence = None if region is None else view.covered(region, scene)
             self.region_panel.show_covered(evidence)
         elif region is None:
-            self.region_panel.show_region(None, fused=scene.result is not None)
+            nothing = NONE_CHOSEN if self.reviewing.regions else NOT_DISPUTED
+            self.region_panel.show_region(None, NOT_FUSED if scene.result is None else nothing)
         else:
             self.region_panel.show_region(view.evidence(region, scene, self._document.numbers))
             self.region_panel.select(self.raters.current)

@@ -6,9 +6,11 @@ from PySide6.QtCore import Qt
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
+from raterscope.widgets.panels.region_panel import NOT_DISPUTED
 from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.masks.driving import go_to, key
 from tests.app.workspaces.masks.made import READERS, SHAPE, SPACING, ball, drawn
+from tests.reading import visible_words
 
 
 @pytest.fixture
@@ -39,7 +41,9 @@ def test_the_most_disputed_case_replaces_an_unviewed_first_case(unfused, qtbot):
     assert on_screen(unfused) == "agreed"
     fuse(unfused, qtbot)
     assert on_screen(unfused) == "disputed"
+    assert NOT_DISPUTED not in visible_words(unfused.workspace.region_panel)
     go_to(unfused, qtbot, "agreed")
+    assert NOT_DISPUTED in visible_words(unfused.workspace.region_panel)
     fuse(unfused, qtbot)
     qtbot.waitUntil(lambda: len(unfused.document.contents.runs) == 2, timeout=LONG)
     idle(unfused, qtbot)
