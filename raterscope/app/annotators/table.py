@@ -1,8 +1,9 @@
 """Table of the annotators of all kinds: one row each, with values of every kind, and what is unusual.
 
 A value is compared with the crowd's median in robust standard deviations. It counts as unusual if its whole
-interval is farther from the ideal than the median; without an interval it does not. The order also includes
-the value's own uncertainty, so that three votes do not precede three hundred. It decides nothing.
+interval is farther from the ideal than the median, also after the correction of Benjamini and Hochberg for
+the number of annotators; without an interval it does not. The order also includes the value's own
+uncertainty, so that three votes do not precede three hundred. It decides nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.reliability import PersonReliability, from_interval, person_reliability
+from raterscope.algorithms.pairs.selection import benjamini_hochberg
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.annotator_evidence import Consequences, Course, Evidence, Measure
 from raterscope.app.changes import changes_of_run
@@ -291,6 +293,8 @@ FAR = 3.0
 """Robust standard deviations from which a value is unusual."""
 FEWEST = 4
 """Annotators with a value that make a crowd."""
+FALSE_SHARE = 0.1
+"""Most of the unusual values of a measure, in expectation, whose annotators are not worse than the median."""
 LEVEL = 0.05
 """Probability of naming any annotator who did not change, over the whole crowd."""
 FLAGGED = 4.0
@@ -342,6 +346,8 @@ def _deviations(
     table: AnnotatorTable, evidence: Evidence, measure: Measure
 ) -> tuple[NDArray[np.float64], list[str]]:
     """Return the deviations of a measure, (N,), 0 where it is usual, and a phrase for each."""
+    from scipy.special import ndtr
+
     column = f"{evidence.kind}_{measure.name}"
     value = table.columns[column]
     none = np.full(len(value), np.nan)
@@ -363,7 +369,12 @@ def _deviations(
     middle = float(np.median(away[known])) or float(away[known].mean())
     spread = max(MAD * float(np.median(np.abs(away[known] - middle))), 0.2 * middle, 1e-9)
     z = np.where(known, (away - middle) / spread, 0.0)
-    unusual = bounded & (z > FAR) & (nearest > middle)
+    # a normal approximation on the side towards the median
+    error = np.maximum(away - nearest, 1e-9) / (WIDTH / 2)
+    p = ndtr(-np.where(bounded, (away - middle) / error, -np.inf))
+    is_farther = np.zeros(len(value), dtype=bool)
+    is_farther[bounded] = benjamini_hochberg(p[bounded], FALSE_SHARE)
+    unusual = (z > FAR) & (nearest > middle) & is_farther
     own = np.where(bounded, (high - low) / WIDTH, 0.0)
     z *= spread / np.hypot(spread, own)
     if evidence.kind == "pairs" and measure.name == "bias":

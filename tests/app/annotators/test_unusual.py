@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from raterscope.algorithms.annotators.proportions import wilson
 from raterscope.app.annotator_evidence import Evidence, Measure
 from raterscope.app.annotators.table import AnnotatorTable, find_unusual
 
@@ -41,3 +42,25 @@ def test_annotators_who_may_copy_are_unusual() -> None:
     unusual = find_unusual(AnnotatorTable(names, {}, {}, {}, (evidence,), np.arange(6)))
     assert np.flatnonzero(unusual.score).tolist() == [0, 2]
     assert unusual.words[2] == "may copy from others (group 1)"
+
+
+def test_chance_alone_names_few_annotators_of_a_large_crowd() -> None:
+    """All annotators are equally good, except for a hundred or none of them."""
+    false, found = [], []
+    for seed in range(10):
+        right = np.where(np.arange(3000) < 100, 0.3, 0.9)
+        answers = np.random.default_rng(seed).binomial(40, right)
+        assert (find_unusual(_shares(answers[100:], 40)).score > 0).sum() <= 2
+        named = find_unusual(_shares(answers, 40)).score > 0
+        found.append(named[:100].mean())
+        false.append(named[100:].sum() / named.sum())
+    assert np.mean(found) > 0.95
+    assert np.mean(false) < 0.15  # 0.1 with exact intervals
+
+
+def _shares(right: np.ndarray, answers: int) -> AnnotatorTable:
+    values = np.array([[(hits / answers, *wilson(float(hits), answers))] for hits in right.tolist()])
+    names, marks = tuple(map(str, range(len(right)))), np.full(len(right), answers)
+    accuracy = Measure("accuracy", "accuracy", "Share of correct votes", ideal=1.0, is_share=True)
+    evidence = Evidence("labels", "votes", names, marks, marks, (accuracy,), values, {}, marks, marks)
+    return AnnotatorTable(names, {}, {}, {}, (evidence,), np.arange(len(right)))
