@@ -132,7 +132,7 @@ ORDERS = {
 BATCHES = (1, 2, 3, 5, 10, 20, 50, 100)
 SPEEDS = (1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 NO_TIMES = "These clicks have no times"
-CHOICE_WIDTH, CONTROLS_SIDE_BY_SIDE_FROM = 66, 400
+CHOICE_WIDTH, CONTROLS_SIDE_BY_SIDE_FROM = 72, 400
 
 
 @dataclass(frozen=True, slots=True)
