@@ -160,7 +160,7 @@ class Trust:
 
     @property
     def p_value(self) -> float:
-        """Of the test that probabilities are right; NaN without cases."""
+        """P value of the test that probabilities are right; NaN without cases."""
         from scipy.special import chdtrc  # `scipy.stats` takes a second to import
 
         filled = self.calibration.count > 0

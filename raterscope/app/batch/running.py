@@ -212,7 +212,7 @@ class CaseQueue:
         return group
 
     def put_back(self, group: Iterable[Attempt], *, alone: bool = False) -> None:
-        """Let cases wait again, behind the others."""
+        """Return cases to the end of the queue."""
         self._waiting.extend(replace(entry, alone=entry.alone or alone) for entry in group)
 
     def update_seconds(self, group: GroupRecord) -> None:

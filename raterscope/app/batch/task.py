@@ -383,7 +383,7 @@ def _named(what: str, form: str) -> str:
 
 
 def _reset_peak_memory() -> None:
-    """Let the peak begin at the present memory, so that it is of this case."""
+    """Reset the peak of memory to the present use, so that it is of this case."""
     if sys.platform == "linux":
         with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")

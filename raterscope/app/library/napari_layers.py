@@ -106,7 +106,7 @@ def _points(study: Study, entry: ImageEntry) -> Iterator[Layer]:
 
 
 def _consensus(study: Study, entry: ImageEntry, scale: tuple[float, ...]) -> Iterator[Layer]:
-    """Give the consensus of each structure with decisions applied, and boxes around disputed regions."""
+    """Return the consensus of each structure with decisions applied, and boxes around disputed regions."""
     for case in fused_cases(study, (entry.id,)):
         for fusion, report in zip(case.result.fusions, case.result.reports, strict=True):
             structure = fusion.structures[0]

@@ -109,7 +109,7 @@ def check_protocol(values: Mapping[str, Any], folder: Path, file: Path) -> Proto
 
 
 def _check_together(reader: _Fields, protocol: Protocol, values: Mapping[str, Any]) -> None:
-    """Note fields that contradict each other."""
+    """Report fields that contradict each other."""
     kind = protocol.kind
     only = {"structures": ("masks",), "questions": ("labels", "pairs"), "pairs": ("pairs",)}
     for name, kinds in only.items():
@@ -175,7 +175,7 @@ class _Fields:
     _read: set[str] = field(default_factory=set)
 
     def problem(self, name: str, sentence: str) -> None:
-        """Note a problem."""
+        """Add a problem."""
         self.problems.append(f"field {self.where}{name}: {sentence}")
 
     def taken(self, name: str, default: Any = None) -> Any:
@@ -248,7 +248,7 @@ class _Fields:
         return bool(self._get(name, lambda value: isinstance(value, bool), "true or false", default, False))
 
     def refuse_others(self) -> None:
-        """Note fields that a protocol does not have."""
+        """Report fields that a protocol does not have."""
         for name in self.values:
             if name not in self._read:
                 self.problem(plain(name), f"is unknown; expected {', '.join(sorted(self._read))}")

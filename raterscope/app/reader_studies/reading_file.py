@@ -339,14 +339,14 @@ class ReadingFile:
         return Operation(number, at, position, verb, detail, undoes)
 
     def undo(self, position: int) -> bool:
-        """Take back the last mark on a position; return whether there was one."""
-        return self._take_back(position, self.marks(position).undoable)
+        """Undo the last mark on a position; return whether there was one."""
+        return self._undo_mark(position, self.marks(position).undoable)
 
     def redo(self, position: int) -> bool:
         """Repeat the mark that was taken back last."""
-        return self._take_back(position, self.marks(position).redoable)
+        return self._undo_mark(position, self.marks(position).redoable)
 
-    def _take_back(self, position: int, target: int | None) -> bool:
+    def _undo_mark(self, position: int, target: int | None) -> bool:
         if target is not None:
             self.record(position, "undo", {}, target)
         return target is not None

@@ -47,7 +47,7 @@ class Preview:
     consequences: tuple[Consequences, ...]
 
     def summary(self) -> str:
-        """Say how many answers would change, and what would be lost."""
+        """Return how many answers would change, and what would be lost."""
         parts = [
             f"{format(each.changed, ',') if each.changed else 'none'} of {counted(each.total, each.noun)}"
             for each in self.consequences

@@ -409,7 +409,7 @@ class AnnotatorTable(QWidget):
         self._exclude.triggered.connect(self.exclude_current)
         self._weigh.triggered.connect(self._on_weigh)
         self._fully.triggered.connect(self._on_fully)
-        self._show_all.triggered.connect(self._on_everybody)
+        self._show_all.triggered.connect(self._on_show_all)
         RowKeys(self.view, self._solo, self._hide, self._exclude, self._has_current)
 
     def _has_current(self) -> bool:
@@ -462,7 +462,7 @@ class AnnotatorTable(QWidget):
         if self.current is not None:
             self.include_requested.emit(self.current)
 
-    def _on_everybody(self) -> None:
+    def _on_show_all(self) -> None:
         self.set_shown(set(), None)
         self.hidden_changed.emit(set())
         self.soloed.emit(None)

@@ -107,7 +107,7 @@ def read_program(path: Path, tasks: Sequence[str], classes: Sequence[str]) -> tu
 def program_of(
     table: Table, name: str, tasks: Sequence[str], classes: Sequence[str]
 ) -> tuple[Program, list[str]]:
-    """Take the class probabilities from a table; see `read_program`."""
+    """Read the class probabilities of a table; see `read_program`."""
     wide = _class_columns(table, classes)
     fields = find_columns(table, ("task",) if wide else _LONG)
     if fields is None:

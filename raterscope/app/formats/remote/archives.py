@@ -50,7 +50,7 @@ class Archive(Protocol):
         """Hand each instance of a series to `receive`, with its file meta information."""
 
     def storing(self) -> AbstractContextManager[Callable[[Any], int]]:
-        """Give a function that stores an instance and returns the failure's status; 0 for none."""
+        """Return a function that stores an instance and returns the failure's status; 0 for none."""
 
 
 def connect(address: str, certificates: Path | None = None) -> Archive:
@@ -203,7 +203,7 @@ def store_files(archive: Archive, files: Sequence[Path], watch: Watch = silent) 
 
 
 def failure_words(error: BaseException | None) -> str:
-    """Say why no connection was made, from an error and those that caused it."""
+    """Explain why no connection was made, from an error and those that caused it."""
     while error is not None:
         if isinstance(error, socket.gaierror):
             return "there is no computer of this name"

@@ -82,7 +82,7 @@ class WebArchive:
 
     @contextmanager
     def storing(self) -> Iterator[Callable[[Any], int]]:
-        """Give a function that stores an instance and returns the failure's reason; 0 for none."""
+        """Return a function that stores an instance and returns the failure's reason; 0 for none."""
         yield self._store
 
     def _store(self, dataset: Any) -> int:

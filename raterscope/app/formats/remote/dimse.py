@@ -187,7 +187,7 @@ class DimseArchive:
 
     @contextmanager
     def storing(self) -> Iterator[Callable[[Any], int]]:
-        """Give a function that stores an instance and returns the failure's status; 0 for none."""
+        """Return a function that stores an instance and returns the failure's status; 0 for none."""
         from pynetdicom import build_context
 
         with ExitStack() as stack:

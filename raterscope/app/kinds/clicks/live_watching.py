@@ -382,7 +382,7 @@ def _next_answer(
 def _apply_new_decisions(
     previous: WatchedImage, pending: PendingClicks, plan: WatchPlan, watch: Watch
 ) -> WatchedImage:
-    """Hold fixed new decisions. No step is added to the history: there were no clicks."""
+    """Hold new decisions fixed. No step is added to the history: there were no clicks."""
     clicks = pending.clicks(len(pending.arrivals))
     state = advance_stream(previous.state, clicks, plan.stream, watch, experience=previous.experience)
     ahead = predict_outlook(

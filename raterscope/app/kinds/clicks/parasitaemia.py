@@ -296,7 +296,7 @@ def _rows_by_group(
 
 
 def measures_of_groups(measures: Measures) -> Measures:
-    """Leave out the cells that were counted on all images together, which are not those of a group."""
+    """Omit the cells that were counted on all images together, which are not those of a group."""
     together = measures.counting.get(None)
     own = dict(measures.counting)
     if together is not None:

@@ -442,7 +442,7 @@ def _over_time(answer: Answer, chosen: str | None, watch: Watch) -> dict[str, De
 def _subsampled(
     questions: Mapping[str, Question], class_votes: int, least: int
 ) -> tuple[dict[str, Question], list[str]]:
-    """Keep of each question the tasks with votes of experienced annotators."""
+    """Keep the tasks of each question with votes of experienced annotators."""
     subsampled, sentences = {}, []
     for name, question in questions.items():
         sample = subsample(question.labels, question.truth, class_votes, least)

@@ -331,7 +331,7 @@ class AnnotatorsWorkspace(WorkspaceLayout):
         return replace(shown, sentences=(*filter(None, words), *shown.sentences))
 
     def _decision_words(self, verb: str, done: str) -> str:
-        """Say who excluded or flagged the selected annotator, when and why; empty without a decision."""
+        """Return who excluded or flagged the selected annotator, when and why; empty without a decision."""
         contents, name = self._document.contents, next(iter(self.table.selected), "")
         if contents is None:
             return ""

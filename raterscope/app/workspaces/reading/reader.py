@@ -208,12 +208,12 @@ class Reader(QObject):
         self._write(lambda file, position: file.record(position, verb, detail))
 
     def undo(self) -> None:
-        """Take back the last mark on the case on screen."""
-        self._write(lambda file, position: _take_back(file, position, self._marks_on(position).undoable))
+        """Undo the last mark on the case on screen."""
+        self._write(lambda file, position: _undo_mark(file, position, self._marks_on(position).undoable))
 
     def redo(self) -> None:
         """Repeat the mark that was taken back last."""
-        self._write(lambda file, position: _take_back(file, position, self._marks_on(position).redoable))
+        self._write(lambda file, position: _undo_mark(file, position, self._marks_on(position).redoable))
 
     def _marks_on(self, position: int) -> CaseMarks:
         """Return the marks on a position, in the lane: strokes are read from the file once."""
@@ -275,7 +275,7 @@ class Reader(QObject):
         self.session_finished.emit(session)
 
 
-def _take_back(file: ReadingFile, position: int, target: int | None) -> Operation | None:
+def _undo_mark(file: ReadingFile, position: int, target: int | None) -> Operation | None:
     return None if target is None else file.record(position, "undo", {}, target)
 
 
