@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.data import (
     OPEN,
     ClassArray,
@@ -116,10 +114,6 @@ class ExclusionPreview:
     after: ClassArray
     lost: NDArray[np.int64]  # (Q,): tasks that would lose all votes and have no known class
     votes: int  # number of excluded votes
-    # accuracy_before, accuracy_after: on the tasks with a given truth, including lost ones; NaN without
-    # truths
-    accuracy_before: float
-    accuracy_after: float
     fusion: LabelFusion  # result of the others' votes
 
 
@@ -129,7 +123,6 @@ def preview_exclusion(
     annotators: Collection[str],
     run: Run,
     watch: Watch = silent,
-    truth: ClassArray | None = None,
     weight: float | None = None,
 ) -> ExclusionPreview:
     """Fuse again without some annotators, or with another weight, and list the tasks that change.
@@ -138,7 +131,6 @@ def preview_exclusion(
     `fusion`: the result with all annotators.
     `annotators`: names of the excluded annotators.
     `run`: makes the fusion with its settings.
-    `truth`: (N,), true classes, `OPEN` where not known.
     `weight`: new weight of the annotators; None excludes them.
     Lost tasks are not among those that get another class.
     """
@@ -149,18 +141,11 @@ def preview_exclusion(
     changed = np.flatnonzero((old != new) & ~lost)
     sure = after.posterior[changed, new[changed]] - after.posterior[changed, old[changed]]
     changed = changed[np.argsort(-sure, kind="stable")]
-    accuracy = [math.nan, math.nan]
-    if truth is not None:
-        for at, result in enumerate((fusion, after)):
-            judged = assess(result.posterior, truth, result.classes)
-            accuracy[at] = math.nan if judged is None else judged.accuracy
     return ExclusionPreview(
         task=changed,
         before=old[changed],
         after=new[changed],
         lost=np.flatnonzero(lost),
         votes=len(labels) - len(fewer),
-        accuracy_before=accuracy[0],
-        accuracy_after=accuracy[1],
         fusion=after,
     )

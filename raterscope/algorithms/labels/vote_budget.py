@@ -240,9 +240,6 @@ class StopReplay:
     # used, votes: votes until then, and all votes
     used: int
     votes: int
-    # error of the stopped tasks by the posteriors of all votes; NaN without gold tasks, because votes do not
-    # reveal errors that annotators share
-    stated: float
     # error, low, high: error measured on the gold tasks among them, with Wilson's interval; NaN without any
     error: float
     low: float
@@ -256,14 +253,12 @@ def replay_stopping(
     run: Run,
     limit: float = ENOUGH,
     watch: Watch = silent,
-    every: LabelFusion | None = None,
 ) -> StopReplay:
     """Replay the votes in their order, round by round, and stop each task once it has enough.
 
     In each round all tasks that go on get their next vote, and all votes so far are fused. With more than 40
-    votes on a task a round has several votes. `every` is the fusion of all votes, if it is known.
+    votes on a task a round has several votes.
     """
-    every = run(labels, silent) if every is None else every
     ranks, number = vote_ranks(labels, labels.in_time()), labels.votes_of_tasks()
     largest = int(number.max(initial=0))
     size = max(1, -(-largest // _ROUNDS))
@@ -284,10 +279,8 @@ def replay_stopping(
     gold = stopped & (_unseen(labels, truth) != OPEN)
     wrong, judged = int((label[gold] != truth[gold]).sum()), int(gold.sum())
     low, high = wilson(wrong, judged)
-    right = every.posterior[stopped, label[stopped]]
     return StopReplay(
         limit, int(stopped.sum()), int((number > 0).sum()), int(used.sum()), len(labels),
-        float(1 - right.mean()) if judged else math.nan,
         wrong / judged if judged else math.nan, low, high, judged,
     )  # fmt: skip
 
@@ -296,9 +289,7 @@ def replay_limits(
     labels: Labels, truth: ClassArray, run: Run, watch: Watch = silent, limits: Sequence[float] = LIMITS
 ) -> tuple[StopReplay, ...]:
     """Replay the votes with several limits; see `replay_stopping`."""
-    every = run(labels, part(watch, 0.0, 0.05))
-    steps = steps_of(part(watch, 0.05, 1.0), limits)
-    return tuple(replay_stopping(labels, truth, run, limit, step, every) for limit, step in steps)
+    return tuple(replay_stopping(labels, truth, run, limit, step) for limit, step in steps_of(watch, limits))
 
 
 def _unseen(labels: Labels, truth: ClassArray) -> ClassArray:

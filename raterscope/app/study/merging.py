@@ -361,11 +361,10 @@ CASES = "cases"
 
 @dataclass
 class _Run:
-    """A run that grows: its entry so far, and the answers of its images of clicks."""
+    """A merged run: its entry so far, and the answers of its images of clicks."""
 
     entry: RunEntry
     changed: bool = True
-    grows: bool = True
     answers: dict[int, Answers] = field(default_factory=dict)
 
 
@@ -388,7 +387,7 @@ class MergedRuns:
         for entry in study.runs.all():
             if entry.id >= first and entry.log.get(CASES):
                 grows = not (entry.known or entry.excluded)
-                self._runs[_key(entry) if grows else str(entry.id)] = _Run(entry, False, grows)
+                self._runs[_key(entry) if grows else str(entry.id)] = _Run(entry, False)
 
     def begin(self) -> None:
         """Begin a case; see `rollback`."""
@@ -431,7 +430,7 @@ class MergedRuns:
                     run_row(replace(merged, log={CASES: 1})),
                 ).fetchone()
             merged = replace(merged, id=number)
-            self._runs[key] = _Run(merged, grows=grows, answers=dict(answers))
+            self._runs[key] = _Run(merged, answers=dict(answers))
             return int(number)
         earlier = before.entry
         merged = replace(
@@ -443,7 +442,7 @@ class MergedRuns:
             log=_merged(earlier.log, log),
         )
         before.answers.update(answers)
-        self._runs[key] = _Run(merged, grows=grows, answers=before.answers)
+        self._runs[key] = _Run(merged, answers=before.answers)
         return merged.id
 
     def set_known(self, last: int) -> None:

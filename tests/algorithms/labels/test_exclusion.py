@@ -1,7 +1,6 @@
 """What leaving annotators out would change."""
 
 import numpy as np
-import pytest
 
 from raterscope.algorithms.labels.cross_validation import preview_exclusion
 from raterscope.algorithms.labels.data import OPEN, LabelFusion, Labels
@@ -39,21 +38,11 @@ def test_changed_and_lost_tasks_are_distinguished() -> None:
     assert result.lost.tolist() == [2, 3]
     assert result.votes == 6
     assert result.fusion.votes.tolist() == [3, 3, 0, 0, 1]
-    assert np.isnan(result.accuracy_before)
 
 
 def test_a_known_task_is_not_lost() -> None:
     labels, fusion = fused([OPEN, OPEN, 0, OPEN, OPEN])
     assert preview_exclusion(labels, fusion, {"d", "e"}, run).lost.tolist() == [3]
-
-
-def test_accuracy_before_and_after() -> None:
-    labels, fusion = fused()
-    result = preview_exclusion(
-        labels, fusion, {"d", "e"}, run, truth=np.array([0, 1, OPEN, OPEN, 0], dtype=np.int16)
-    )
-    assert result.accuracy_before == pytest.approx(1 / 3)
-    assert result.accuracy_after == 1.0
 
 
 def test_leaving_no_annotator_out_changes_nothing_and_leaving_all_out_loses_all() -> None:

@@ -302,9 +302,13 @@ def preview(study: Study, names: Collection[str], weight: float | None, watch: W
     for (answered, plan, remaining), step in steps_of(part(watch, 0.1, 1.0), affected):
         labels = answered.question.labels
         result = preview_exclusion(
-            labels, answered.result.fusion, set(names), partial(run_with_programs, plan, remaining), step,
-            answered.question.truth, weight,
-        )  # fmt: skip
+            labels,
+            answered.result.fusion,
+            set(names),
+            partial(run_with_programs, plan, remaining),
+            step,
+            weight,
+        )
         changed, total = changed + len(result.task), total + len(labels.tasks)
         classes = answered.result.fusion.classes
         for task, before, after in zip(

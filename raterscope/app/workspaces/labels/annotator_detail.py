@@ -562,6 +562,5 @@ class Exclusion(LabelsPart):
 def _preview(scene: Scene, plan: LabelPlan, names: frozenset[str], watch: Watch) -> ExclusionPreview:
     assert scene.fusion is not None
     return preview_exclusion(
-        scene.fixed, scene.fusion, names, partial(run_with_programs, plan, scene.programs), watch,
-        scene.truth,
-    )  # fmt: skip
+        scene.fixed, scene.fusion, names, partial(run_with_programs, plan, scene.programs), watch
+    )
