@@ -6,6 +6,7 @@ Long lines and many points are reduced to what the pixels of a screen can show.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
@@ -34,15 +35,14 @@ def draw_chart(canvas: Canvas, layout: Layout, palette: Theme, *, titled: bool =
     """Draw a chart as it is laid out."""
     draw_axes(canvas, layout, palette)
     box, letters, chart = layout.box, layout.style.letters, layout.chart
-    with canvas.clipped((box.left, box.top - 1), (box.right + 1, box.bottom)):
+    inside = (box.left, box.top - 1), (box.right + 1, box.bottom)
+    with canvas.clipped(*inside):
         for mark in chart.marks:
             if isinstance(mark, Line):
                 _draw_interval(canvas, layout, mark, palette)
-        for mark in chart.marks:
-            if not _at_edge(mark):
-                _draw_mark(canvas, layout, mark, palette)
     for mark in chart.marks:
-        if _at_edge(mark):
+        # The symbol of a point in the plot is drawn whole.
+        with nullcontext() if isinstance(mark, Points) else canvas.clipped(*inside):
             _draw_mark(canvas, layout, mark, palette)
     for note in chart.notes:
         x, y = layout.pixels(np.array([note.x]), np.array([note.y]))
@@ -114,12 +114,8 @@ def draw_axes(canvas: Canvas, layout: Layout, palette: Theme) -> None:
         canvas.text(centre, fitting(chart.y.label, box.height), palette.second, letters, turn=-90.0)
 
 
-def _at_edge(mark: Mark) -> bool:
-    """Check whether all points are at the lower or the right edge, where they must not be clipped."""
-    return isinstance(mark, Points) and len(mark.x) > 0 and (_below(mark) or bool(np.all(mark.x == np.inf)))
-
-
 def _below(mark: Points) -> bool:
+    """Check whether all points are at the lower edge."""
     return bool(np.all(mark.y == -np.inf))
 
 
@@ -204,9 +200,10 @@ def _draw_symbols(
     """Draw the symbols of a mark that are in the plot."""
     sizes = np.broadcast_to(np.asarray(size, dtype=np.float64), x.shape)
     box, edge = layout.box, 1.0
+    low = box.bottom + edge + (TICK if isinstance(mark, Points) and _below(mark) else 0.0)
     with np.errstate(invalid="ignore"):
         inside = (x >= box.left - edge) & (x <= box.right + edge) & (sizes > 0)
-        inside &= (y >= box.top - edge) & (y <= box.bottom + TICK + edge)
+        inside &= (y >= box.top - edge) & (y <= low)
     rows = np.flatnonzero(inside)
     rows = rows[thinned_points(x[rows], y[rows])]
     if not len(rows):

@@ -137,3 +137,15 @@ def test_points_below_an_axis_are_not_clipped():
     bottom = lay_out(chart, ROOM, PixelCanvas(1, 1).width_of, SCREEN).box.bottom
     red = np.flatnonzero(((image[..., 0] - image[..., 2]) > 90).any(axis=1))
     assert red.min() < bottom + 4 < red.max() + 2
+
+
+def test_a_symbol_at_the_end_of_an_axis_is_whole_and_none_is_beyond():
+    marks = (
+        Points(x=np.array([1.0, 2.0]), y=np.array([1.0, 1.5]), symbol="square", ink="#ff0000", size=9.0),
+    )
+    chart = Chart("", Axis("", 0.0, 3.0), Axis("", 0.0, 1.0, padding=0.0), marks)
+    image = np.asarray(image_of(PaperChart(chart, 400, 200, SCREEN))).astype(int)
+    red = (image[..., 0] - image[..., 2]) > 90
+    rows, columns = (np.flatnonzero(red.any(axis=side)) for side in (1, 0))
+    assert len(rows) == pytest.approx(len(columns), abs=1)
+    assert rows.min() < lay_out(chart, ROOM, PixelCanvas(1, 1).width_of, SCREEN).box.top - 2
