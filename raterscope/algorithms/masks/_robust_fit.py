@@ -398,9 +398,12 @@ def _update(state: Fit, sums: FloatArray, totals: FloatArray, check: Check) -> f
     raters, voxels = len(bias), state.voxels
     doubt[:] = 1 / (state.beta + state.weighed(sums[0]))
     bias[:] = doubt * state.weighed(sums[1])
+    recentre, settled = state.recentre and state.prior is None, bool(state.columns.state.any())
+    if recentre and settled:  # settled voxels of T cannot be shifted, and the others alone drift for long
+        bias -= doubt * (bias.sum() / doubt.sum())  # the optimum among biases with mean 0
     sigma[:] = sigma * (sums[2] - 2 * bias * sums[1] + (bias**2 + doubt) * sums[0]) / voxels
     np.maximum(sigma, max(state.floor, _TINY), out=sigma)
-    if state.recentre and state.prior is None and not state.columns.state.any():
+    if recentre and not settled:
         # A shift of T against all biases changes no residual and only brings the biases' prior nearer.
         shift = float(bias.mean())
         bias -= shift

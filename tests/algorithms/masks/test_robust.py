@@ -91,6 +91,21 @@ def test_with_the_floor_a_nodule_converges_to_the_known_bound(nodule, name, boun
     assert abs(int(result.mask.sum()) - voxels) <= 5
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_settled_part_neither_delays_convergence_nor_moves_the_outline_elsewhere(nodule, name):
+    before = run(name, nodule, clip=CLIP)
+    known = np.full(nodule.shape, OPEN, dtype=np.int8)
+    part = nodule.values.any(axis=0) & ~nodule.values.all(axis=0)
+    part[:22], part[26:] = False, False
+    known[part] = nodule.values[0][part]  # as with "use rater"
+    after = run(name, replace(nodule, known=known), clip=CLIP)
+    assert len(after.traces[0].objective) < 2 * len(before.traces[0].objective)
+    assert after.traces[0].converged
+    assert np.abs(after.bias.mean()) < 1e-3
+    changed = (after.mask[0] != before.mask[0]) & ~part
+    assert changed.sum() <= 0.02 * before.mask.sum()
+
+
 @pytest.mark.parametrize("smooth", [False, True])
 @pytest.mark.parametrize("floor", [False, True])
 @pytest.mark.parametrize("name", MODELS)
