@@ -275,18 +275,6 @@ class Study:
         """Find an image's file at its stored path or beside the study; None if it is missing."""
         return locate(entry, self.path)
 
-    def relocate(self, image_id: int, path: Path | str) -> ImageEntry:
-        """Set the new path of an image's file.
-
-        Raises
-        ------
-        InputError
-            When it is no image, or not the same.
-        """
-        file, digest = check_moved_file(self.image(image_id), Path(path))
-        with self.change():
-            return set_image_file(self._connection, self.path, image_id, file, digest)
-
     def relocate_all(self, folder: Path | str) -> list[ImageEntry]:
         """Search a folder for missing images, by name and content, and set their paths."""
         relocated = []

@@ -252,17 +252,15 @@ def test_an_image_that_moved_is_looked_for_beside_the_study(study: Study, tmp_pa
     assert study.locate(entry) is None
 
 
-def test_an_image_is_relocated_if_it_is_the_same(study: Study, tmp_path: Path) -> None:
+def test_a_missing_image_is_found_if_it_is_the_same(study: Study, tmp_path: Path) -> None:
     path = a_picture(tmp_path / "a.png")
-    (entry,) = study.add_images([read_image(path)])
-    path.rename(tmp_path / "b.png")
-    a_picture(tmp_path / "c.png", shade=91)
-    with pytest.raises(StudyError, match=r"c\.png: is another image than a\.png"):
-        study.relocate(entry.id, tmp_path / "c.png")
-    with pytest.raises(InputError, match=r"nothing\.png"):
-        study.relocate(entry.id, tmp_path / "nothing.png")
-    moved = study.relocate(entry.id, tmp_path / "b.png")
-    assert study.locate(moved) == tmp_path / "b.png"
+    study.add_images([read_image(path)])
+    (tmp_path / "new").mkdir()
+    path.rename(tmp_path / "new" / "a.png")
+    a_picture(tmp_path / "other" / "a.png", shade=91)
+    assert study.relocate_all(tmp_path / "other") == []
+    (moved,) = study.relocate_all(tmp_path / "new")
+    assert study.locate(moved) == tmp_path / "new" / "a.png"
 
 
 def test_all_missing_images_are_found_in_a_folder(study: Study, tmp_path: Path) -> None:

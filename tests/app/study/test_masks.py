@@ -25,6 +25,7 @@ from raterscope.app.study.masks import (
     read_masks,
     settled_of,
 )
+from raterscope.app.study.references import check_moved_file
 
 GRID = Grid((6, 20, 30), (0.8, 0, 0, -12, 0, -0.8, 0, 40, 0, 0, 2.5, -300))
 BLOCK = np.ones((2, 4, 5), dtype=bool)
@@ -176,7 +177,7 @@ def test_a_volume_that_was_moved_is_found_again_and_another_is_refused(study: St
     (tmp_path / "chest.nii").rename(elsewhere / "chest.nii")
     (tmp_path / "other.nii").rename(tmp_path / "chest.nii")
     with pytest.raises(StudyError, match="another image than chest"):
-        study.relocate(entry.id, tmp_path / "chest.nii")
+        check_moved_file(entry, tmp_path / "chest.nii")
     (tmp_path / "chest.nii").unlink()
     assert study.locate(study.image(entry.id)) is None
     assert [one.name for one in study.relocate_all(elsewhere)] == [entry.name]
