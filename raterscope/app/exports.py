@@ -40,6 +40,7 @@ FORMATS = {
     "geojson": FileFormat(".geojson", "GeoJSON of QuPath (*.geojson)"),
     "coco": FileFormat(".json", "Keypoints of COCO (*.json)"),
     "cvat": FileFormat(".xml", "CVAT for images (*.xml)"),
+    "panoptes": FileFormat(".csv", "Reductions of Zooniverse (*.csv)", "_reductions"),
     "napari": FileFormat(".csv", "Layers of points of napari (*.csv)"),
     "nifti": FileFormat(".nii.gz", "NIfTI (*.nii.gz *.nii)"),
     "seg.nrrd": FileFormat(".seg.nrrd", "Segmentations of 3D Slicer (*.seg.nrrd)"),

@@ -1,5 +1,6 @@
 """Retirement lists: subjects of Zooniverse that need no more annotators."""
 
+import ast
 import csv
 import json
 
@@ -77,3 +78,34 @@ def test_tasks_retire_with_enough_votes_or_by_a_decision(study, tmp_path):
     rows = {row["subject"]: row for row in retired(study, "labels", tmp_path)}
     assert rows["12"]["reason"] == "decided by the expert"
     assert rows["12"]["label"] == "No"
+
+
+def test_results_are_written_as_reductions_of_zooniverse(study, tmp_path):
+    def reductions(what):
+        target = tmp_path / f"{what}.csv"
+        assert main(["export", str(study), "--what", what, "--format", "panoptes", "-o", str(target)]) == 0
+        return {row["subject_id"]: row for row in rows_of(target)}
+
+    rows = reductions("detections")
+    assert rows["11"]["task"] == "T0"
+    clusters = {
+        key: ast.literal_eval(rows["11"][f"data.frame0.T0_tool0_clusters_{key}"])
+        for key in ("x", "y", "count", "var_x", "probability")
+    }
+    found = np.column_stack([clusters["x"], clusters["y"]])
+    nearest = np.linalg.norm(found[:, None] - SPOTS, axis=2)
+    assert len(found) == len(SPOTS)
+    assert (nearest.min(axis=0) < 3).all()
+    assert np.median(clusters["count"]) >= 9
+    assert 1 < np.mean(clusters["var_x"]) < 9  # volunteers scatter with a standard deviation of 2
+    assert reductions("labels")["11"]["data.choice"] == "Yes"
+
+
+def test_reductions_need_subjects(tmp_path, capsys):
+    votes = tmp_path / "votes.csv"
+    votes.write_text("annotator,task,label\na,1,x\nb,1,x\na,2,y\nb,2,y\n")
+    own, target = str(tmp_path / "own.rscope"), str(tmp_path / "labels.csv")
+    assert main(["import", own, str(votes)]) == 0
+    assert main(["run", own, "majority"]) == 0
+    assert main(["export", own, "--what", "labels", "--format", "panoptes", "-o", target]) == 1
+    assert "holds no subjects of Zooniverse" in capsys.readouterr().err

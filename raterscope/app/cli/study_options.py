@@ -122,10 +122,10 @@ def describe_study_commands(commands: Commands) -> None:
                          help="kind of annotation, if several have this export; all: one row per "
                               "annotator of all kinds, with --what annotators")  # fmt: skip
     leaving.add_argument("--format", metavar="FORMAT",
-                         help="csv for tables; geojson (QuPath), coco, cvat or napari for detections too; "
-                              "nifti, seg.nrrd, dicom-seg, rtstruct or cvat for masks; csv, label-studio, "
-                              "cvat or crowd-kit for labels (default: by the name of OUT, else dicom-seg for "
-                              "masks on DICOM series)")  # fmt: skip
+                         help="csv for tables; geojson (QuPath), coco, cvat, napari or panoptes (Zooniverse) "
+                              "for detections; nifti, seg.nrrd, dicom-seg, rtstruct or cvat for masks; csv, "
+                              "label-studio, cvat, panoptes or crowd-kit for labels (default: by the name of "
+                              "OUT, else dicom-seg for masks on DICOM series)")  # fmt: skip
     add_run(leaving)
     add_items(leaving)
     leaving.add_argument("--groups", type=Path, metavar="TABLE",

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
@@ -17,6 +18,9 @@ from raterscope.app.study.file_digests import digest_of_files, digest_of_image, 
 from raterscope.app.study.opening import translated_errors
 from raterscope.app.study.records import ImageEntry, StudyError
 from raterscope.app.study.rows import GRID, IMAGE, grid_row, image_of
+
+if TYPE_CHECKING:
+    from raterscope.app.study import Study
 
 
 class ImageNames:
@@ -316,3 +320,10 @@ def check_moved_file(entry: ImageEntry, path: Path) -> tuple[Path, str]:
             f"is another image than {name} was when it was added: its content differs", file=path
         )
     return path, digest
+
+
+def subjects_of(study: Study, entries: Sequence[ImageEntry]) -> list[tuple[ImageEntry, str]]:
+    """Return the images that are subjects of Zooniverse, each with its subject."""
+    images, own = ImageNames(study.images(), study.path.parent), {entry.id: entry for entry in entries}
+    found = [(images.find(name), subject) for name, subject in study.settings.subjects().items()]
+    return [(own[image.id], subject) for image, subject in found if image is not None and image.id in own]

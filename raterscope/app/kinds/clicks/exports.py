@@ -37,10 +37,12 @@ from raterscope.app.formats.points.writing import (
     write_geojson,
     write_layer,
 )
+from raterscope.app.formats.reductions import reduce_detections, write_reductions
 from raterscope.app.kinds.clicks.runs import reduced_weights
 from raterscope.app.outcome import Outcome, successful
 from raterscope.app.review import Measures, Spot, Weighed, fold, match, read_measures
 from raterscope.app.study import ImageEntry, RunEntry, Study
+from raterscope.app.study.references import subjects_of
 
 Row = Sequence[object]
 
@@ -332,6 +334,10 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
             all_rows = [(*row[:score], *row[score + 1 :]) for row in all_rows]
         return [write_table(request.path, header, all_rows)]
     images = read_detections(study, request, part(watch, 0.0, 0.5))
+    if request.format == "panoptes":
+        subjects = {entry.name: subject for entry, subject in subjects_of(study, _images(study, request))}
+        reductions = reduce_detections(images, subjects)
+        return [write_reductions(request.path, "raterscope_points", reductions)]
     if request.format in _WRITERS_OF_ALL:
         return [_WRITERS_OF_ALL[request.format](request.path, images)]
     if request.format == "napari":  # which opens no layer without points

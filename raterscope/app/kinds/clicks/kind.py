@@ -151,7 +151,7 @@ def _sample() -> Sample:
 
 
 _EXPORTS = (
-    Export("detections", "Detections", ("csv", "geojson", "coco", "cvat", "napari")),
+    Export("detections", "Detections", ("csv", "geojson", "coco", "cvat", "napari", "panoptes")),
     Export("annotators", "Annotators", ("csv",)),
     Export("clicks", "Clicks", ("csv",)),
     Export("counts", "Counts", ("csv",), grouped=True),

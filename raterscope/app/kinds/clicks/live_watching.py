@@ -39,7 +39,7 @@ from raterscope.app.kinds.clicks.runs import ExpertKnowledge, read_knowledge
 from raterscope.app.review import fold
 from raterscope.app.study import Study, streams
 from raterscope.app.study.records import MarksRecord
-from raterscope.app.study.references import ImageNames
+from raterscope.app.study.references import subjects_of
 
 MOST_STEPS = 4
 """Steps an annotator, on average, above which an import was not sorted by annotator and is one step."""
@@ -506,12 +506,7 @@ def export_retirement(study: Study, request: Request, watch: Watch = silent) -> 
     """
     settings = StoppingSettings()
     entries = [entry for entry in study.items()["clicks"] if not request.items or entry.id in request.items]
-    images = ImageNames(study.images(), study.path.parent)
-    subjects = {
-        image.id: subject
-        for name, subject in study.settings.subjects().items()
-        if (image := images.find(name)) is not None
-    }
+    subjects = {image.id: subject for image, subject in subjects_of(study, study.images())}
     rows, fused = [], 0
     for entry, step in steps_of(watch, entries):
         step(0.0, f"checking {plain(entry.name)}")

@@ -31,6 +31,7 @@ from raterscope.app.formats.labels.writing import (
     write_votes,
 )
 from raterscope.app.formats.output_files import format_number, write_table
+from raterscope.app.formats.reductions import write_reductions
 from raterscope.app.kinds.labels.community_charts import GroupedAnswer
 from raterscope.app.kinds.labels.decision_rates import follow_question, write_rates, write_rates_chart
 from raterscope.app.kinds.labels.evaluation import cross_validate, write_charts, write_curves
@@ -201,6 +202,14 @@ def _write_labels(study: Study, entry: QuestionEntry, form: str, path: Path, wat
             path, tasks, answer.classes, wide, fusion.label(), model=model, decided=answer.decided,
             pictures=_pictures(study, entry), watch=watch,
         )  # fmt: skip
+    if form == "panoptes":
+        subjects, names = study.settings.subjects(), [name.replace(".", "_") for name in answer.classes]
+        reductions: dict[str, dict[str, object]] = {}
+        for at, task in enumerate(tasks):
+            if answer.label[at] >= 0 and task in subjects:
+                data = dict(zip(names, map(format_number, answer.posterior[at].tolist()), strict=True))
+                reductions[subjects[task]] = {"choice": answer.classes[answer.label[at]], **data}
+        return [write_reductions(path, "raterscope_question", reductions)]
     if form == "cvat":
         pictures = _pictures(study, entry)
         tags = [

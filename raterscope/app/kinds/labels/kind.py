@@ -159,7 +159,7 @@ _DRAWN = ("csv", "svg")
 
 _table = partial(Export, by_question=True)
 _EXPORTS = (
-    _table("labels", "Labels", ("csv", "label-studio", "cvat", "crowd-kit")),
+    _table("labels", "Labels", ("csv", "label-studio", "cvat", "panoptes", "crowd-kit")),
     _table("training", "Training set", grouped=True),
     _table("probability", "Probabilities", ("crowd-kit",)),
     _table("annotators", "Annotators"),
