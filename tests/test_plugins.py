@@ -33,9 +33,10 @@ def site(tmp_path):
     ]
     (folder / "broken_plugin.py").parent.mkdir()
     (folder / "broken_plugin.py").write_text(BROKEN)
+    (folder / "leaving_plugin.py").write_text("raise SystemExit(3)")
     (folder / "raterscope_example.py").symlink_to(EXAMPLE / "raterscope_example.py")
     broken = {"labels.unlucky": "broken_plugin:UNLUCKY", "labels.number": "broken_plugin:NUMBER",
-              "labels.absent": "no_such_module:ANY"}  # fmt: skip
+              "labels.absent": "no_such_module:ANY", "labels.leaves": "leaving_plugin:ANY"}  # fmt: skip
     for package, groups_of in (("example", groups), ("broken", {"raterscope.algorithms": broken})):
         metadata = folder / f"{package}-1.0.dist-info"
         metadata.mkdir()
@@ -84,7 +85,7 @@ def test_an_algorithm_and_an_export_of_a_plugin_work_from_file_to_report(site, t
     )  # fmt: skip
     assert done.stdout.splitlines()[-1] == "[0, 0, 0, 0, 0, 1]", done.stderr
     named = re.findall(r"The plugin (\S+) \(algorithm\) cannot be used", done.stderr)
-    assert set(named) == {"labels.absent", "labels.number"}
+    assert set(named) == {"labels.absent", "labels.leaves", "labels.number"}
     assert "The plugin labels.absent (algorithm) cannot be used: ModuleNotFoundError" in done.stderr
     assert "out of luck" in done.stderr.splitlines()[-1]
     assert "\nt0,y,0,1,0,4\n" in (tmp_path / "labels.csv").read_text()  # the newcomer's x does not count

@@ -90,7 +90,7 @@ def _loaded(group: str) -> dict[str, object]:
     for point in entry_points(group=group):
         try:
             loaded[point.name] = point.load()
-        except Exception as error:  # code of others may raise anything
+        except (Exception, SystemExit) as error:  # code of others may raise anything
             _leave_out(group, point.name, f"{type(error).__name__}: {error}")
     return loaded
 
