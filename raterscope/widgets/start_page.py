@@ -75,6 +75,7 @@ class StartPage(QWidget):
         self.setFocusProxy(self.buttons[0])
         self.cards: list[_Card] = []
         self.samples = [_Card(offer.title, offer.detail, picture=offer.kind) for offer in samples]
+        self._offers = tuple(samples)
         for card, offer in zip(self.samples, samples, strict=True):
             card.clicked.connect(lambda _=False, kind=offer.kind: self.sample_chosen.emit(kind))
         self._recent = QVBoxLayout()
@@ -127,6 +128,11 @@ class StartPage(QWidget):
         horizontal(STRETCH, (block, 1000), STRETCH, inside=page)
         vertical((area, 1), inside=self)
 
+    def show_making(self, kind: str) -> None:
+        """Show on its card that the sample of a kind is being made; empty for none."""
+        for card, offer in zip(self.samples, self._offers, strict=True):
+            card.set_detail("Being made; it opens when ready" if offer.kind == kind else offer.detail)
+
     def set_recent(self, studies: Sequence[RecentStudy]) -> None:
         """Show the recent studies, the latest first."""
         for card in self.cards:
@@ -171,6 +177,13 @@ class _Card(QAbstractButton):
         self.setMinimumHeight(self.sizeHint().height())
         self.setMinimumWidth(pixels(110))
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+
+    def set_detail(self, detail: str) -> None:
+        """Set the line below the title."""
+        if detail != self._detail:
+            self._detail = detail
+            self.setAccessibleName(f"{self._title}, {detail}")
+            self.update()
 
     def sizeHint(self) -> QSize:
         """Return the size of a card; its width follows the column."""

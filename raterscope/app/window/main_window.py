@@ -155,6 +155,7 @@ class MainWindow(QMainWindow):
         self.bar.cancel_requested.connect(self._cancel)
         self.jobs.updated.connect(self._on_job)
         self.document.replaced.connect(self._on_replaced)
+        self.document.replaced.connect(self.start.cancel_sample)
         self.document.changed.connect(self._on_changed)
         self.document.decided.connect(self._clear_messages)
         self.document.decided.connect(self._on_decided)

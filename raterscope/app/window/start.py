@@ -12,6 +12,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.sample_files import Tools
+from raterscope.app.session import LatestTask
 from raterscope.app.window import preferences
 from raterscope.app.window.files import FileActions, RecentStudies
 from raterscope.widgets.start_page import RecentStudy, SampleOffer, StartPage
@@ -45,6 +46,8 @@ class StartScreen(QObject):
         super().__init__(parent)
         self._files, self._recent, self._jobs = files, recent, jobs
         self._listed: list[RecentStudy] = []
+        self._making: tuple[str, Job] | None = None
+        self._task = LatestTask()
         self.page = StartPage(
             (
                 ("Import files…", files.choose_files, "Images and annotations"),
@@ -75,13 +78,31 @@ class StartScreen(QObject):
             self.page.set_recent(studies)
 
     def open_sample(self, kind: str) -> Job:
-        """Make the sample of a kind, unless it exists, and open it."""
+        """Make the sample of a kind, unless it exists, and open it; the last one that was chosen."""
+        if self._making is not None and self._making[0] == kind:
+            return self._making[1]
         work = partial(_make, kind, samples_folder())
         job = self._jobs.start(f"Making the sample of {kind}", work, costly=True)
-        job.finished.connect(self._files.open_study)
-        job.failed.connect(self.refused)
+        self._task.follow(job, self._on_made, failed=self.refused.emit, stopped=self._on_stopped)
+        self._set_making((kind, job))
         self.begun.emit(job)
         return job
+
+    def cancel_sample(self) -> None:
+        """Stop making a sample: a study was opened meanwhile."""
+        self._task.cancel()
+        self._set_making(None)
+
+    def _on_made(self, study: Path) -> None:
+        self._set_making(None)
+        self._files.open_study(study)
+
+    def _on_stopped(self) -> None:
+        self._set_making(None)
+
+    def _set_making(self, making: tuple[str, Job] | None) -> None:
+        self._making = making
+        self.page.show_making("" if making is None else making[0])
 
 
 def samples_folder() -> Path:

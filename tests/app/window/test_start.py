@@ -1,6 +1,7 @@
 """The start page: what can be done first, recent studies with work left, samples, the tour, dropped files."""
 
 import shutil
+import time
 from datetime import date
 
 import pytest
@@ -82,3 +83,29 @@ def test_the_tour_of_a_sample_goes_on_with_enter_and_can_be_left(
         window.tour.next_button.click()
     assert not window.tour.isVisible()
     idle(window, qtbot)
+
+
+def test_only_the_sample_that_was_chosen_last_opens(window, qtbot, study_fused, tmp_path, monkeypatch):
+    made = []
+
+    def make(kind, _folder, watch):
+        made.append(kind)
+        for step in range(20 if len(made) == 1 else 2):
+            watch(0.05 * step, "making")
+            time.sleep(0.02)
+        return shutil.copy(study_fused, tmp_path / f"{kind}.rscope")
+
+    monkeypatch.setattr(start, "_make", make)
+    cards = dict(zip((offer.kind for offer in start.SAMPLES), window.start.page.samples, strict=True))
+    pairs, clicks = cards["pairs"], cards["clicks"]
+    pairs.click()
+    pairs.click()
+    assert "Being made" in pairs.accessibleName()
+    clicks.click()
+    assert "Being made" in clicks.accessibleName()
+    assert "Being made" not in pairs.accessibleName()
+    qtbot.waitUntil(lambda: window.document.contents is not None, timeout=LONG)
+    idle(window, qtbot)
+    assert window.document.contents.path.stem == "clicks"
+    assert made == ["pairs", "clicks"]
+    assert "Being made" not in clicks.accessibleName()
