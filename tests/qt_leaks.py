@@ -31,10 +31,11 @@ def _widgets() -> set[str]:
 
 
 def _timers() -> set[str]:
-    results = set()
-    for item in gc.get_objects():
-        # A proxy's __class__ may raise when asked; type() does not.
-        if issubclass(type(item), QTimer) and isValid(item) and item.isActive():
+    results, items = set(), gc.get_objects()
+    # A proxy's __class__ may raise when asked; type() does not.
+    timers = {kind for kind in set(map(type, items)) if issubclass(kind, QTimer)}
+    for item in items:
+        if type(item) in timers and isValid(item) and item.isActive():
             results.add(f"timer of {item.interval()} ms, parent {item.parent()!r}, at {id(item):#x}")
     return results
 

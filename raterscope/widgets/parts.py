@@ -140,8 +140,11 @@ class ElidedLabel(QLabel):
         self._tip()
 
     def _tip(self) -> None:
-        fits = QFontMetrics(self.font()).horizontalAdvance(self.text()) <= self.width()
-        self.setToolTip("" if fits else plain_tip(self.text()))
+        text = self.text()
+        fits = not text or self.fontMetrics().horizontalAdvance(text) <= self.width()
+        tip = "" if fits else plain_tip(text)
+        if self.toolTip() != tip:
+            self.setToolTip(tip)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the elided text."""
@@ -269,6 +272,8 @@ class Header(QWidget):
 
         `brief`: short form of the title for narrow panels.
         """
+        if (title, brief or title) == self._titles and name == self._name.text():
+            return
         self._titles = title, brief or title
         self._name.setText(name)
         self._settle()
@@ -288,8 +293,8 @@ class Header(QWidget):
         own = (self._name, self._title)
         beside = {
             widget: widget.minimumSizeHint().width() + self.row.spacing()
-            for widget in self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
-            if widget not in own and not widget.isHidden()
+            for widget in self.children()
+            if isinstance(widget, QWidget) and widget not in own and not widget.isHidden()
         }
         whole = QFontMetrics(self._name.font()).horizontalAdvance(self._name.text())
         name = min(whole, int(NAME_SHARE * self.width())) + self.row.spacing()
@@ -334,6 +339,8 @@ class Header(QWidget):
 
         `brief`: short form of the text for narrow panels.
         """
+        if (text, brief or text) == self._asides and self._aside.property("role") == role:
+            return
         self._asides = text, brief or text
         self._aside.setText(text)
         theme.set_role(self._aside, role)
@@ -357,8 +364,9 @@ class ScrollRegion(QScrollArea):
 
     def minimumSizeHint(self) -> QSize:
         """Return the widget's minimum at the default text size."""
-        least, larger = self._held.least(), max(text_size(), 1.0)
-        hint = QSize(round(least.width() / larger), round(least.height() / larger))
+        hint, larger = self._held.least(), text_size()
+        if larger > 1.0:
+            hint = QSize(round(hint.width() / larger), round(hint.height() / larger))
         self._hints = hint, self._hints[1]
         return hint
 
@@ -392,6 +400,8 @@ class _Held(QWidget):
     def least(self) -> QSize:
         """Return the widget's minimum size."""
         request, hint = self.inner.minimumSize(), self.inner.minimumSizeHint()
+        if request.isNull():
+            return hint
         # As in Qt, an explicit size takes precedence over that of the parts.
         return QSize(request.width() or hint.width(), request.height() or hint.height())
 

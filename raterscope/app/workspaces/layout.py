@@ -99,6 +99,8 @@ class WorkspaceLayout(QWidget):
         """Actions of the Review menu."""
         self.digits: KeyHelp | None = None
         """Help on the keys 1 to 9."""
+        self._tabs: list[QTabWidget] = []
+        """All tab widgets, once the actions are added."""
         self._regions = (queue, canvas, evidence, self.left_tabs, *below)
         # Parents before children: Qt styles all descendants again for each widget that is put around them.
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
@@ -177,6 +179,7 @@ class WorkspaceLayout(QWidget):
             ("Next part of the region", "Ctrl+F6", partial(self.go_to_part, 1)),
             ("Previous part of the region", "Ctrl+Shift+F6", partial(self.go_to_part, -1)),
         )
+        with_tab = (*walked, *self._walked_lists())
         for words, keys, slot in (*described, *everywhere):
             action = QAction(words, self)
             action.setShortcut(QKeySequence(keys))
@@ -185,10 +188,11 @@ class WorkspaceLayout(QWidget):
             action.triggered.connect(
                 without_checked(partial(self._leave_or_focus_canvas, slot) if leaves else slot)
             )
-            for widget in (*walked, *self._walked_lists()) if "Tab" in keys else (self,):
+            for widget in with_tab if "Tab" in keys else (self,):
                 widget.addAction(action)
             self.actions_made.append(action)
-        for tabs in self.findChildren(QTabWidget):  # F8 enlarges the panel of the tab that was clicked
+        self._tabs = self.findChildren(QTabWidget)
+        for tabs in self._tabs:  # F8 enlarges the panel of the tab that was clicked
             tabs.tabBar().setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
     def _walked_lists(self) -> Sequence[QWidget]:
@@ -279,13 +283,13 @@ class WorkspaceLayout(QWidget):
         return {**divided, TABS: QByteArray(self._visible_tabs().encode())}
 
     def _visible_tabs(self) -> str:
-        return "\n".join(tabs.tabText(tabs.currentIndex()) for tabs in self.findChildren(QTabWidget))
+        return "\n".join(tabs.tabText(tabs.currentIndex()) for tabs in self._tabs)
 
     def restore_layout(self, name: str, state: QByteArray) -> None:
         """Restore sizes or visible tabs."""
         if name == TABS:
             visible = bytes(state.data()).decode(errors="replace").split("\n")
-            for tabs in self.findChildren(QTabWidget):
+            for tabs in self._tabs:
                 titles = [tabs.tabText(index) for index in range(tabs.count())]
                 tabs.setCurrentIndex(next((titles.index(title) for title in visible if title in titles), 0))
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,8 +145,7 @@ class _Matrix(Figure[tuple[int, int]]):
 
     def _edge(self) -> int:
         """Return the width of the names at the left, at most two fifths of the room."""
-        metrics = QFontMetrics(theme.font(theme.CAPTION, bold=True))  # as a chosen name is
-        longest = max((metrics.horizontalAdvance(name) for name in self._names), default=0)
+        longest = _longest(self._names, theme.font(theme.CAPTION, bold=True).key())
         return round(min(longest + 12, 0.4 * self.room.width()))
 
     def _grid(self) -> tuple[QRectF, float]:
@@ -224,6 +223,13 @@ class _Matrix(Figure[tuple[int, int]]):
 NEAR = 5.0
 LEAF_ROOM = 34
 TOP = 8.0
+
+
+@lru_cache(maxsize=8)
+def _longest(names: tuple[str, ...], _font: str) -> int:
+    """Return the width of the longest name, bold as a chosen one is; each move of the mouse needs it."""
+    metrics = QFontMetrics(theme.font(theme.CAPTION, bold=True))
+    return max((metrics.horizontalAdvance(name) for name in names), default=0)
 
 
 class Dendrogram(FigurePanel):
