@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, settings
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # before Qt is loaded
+
 # Studies wait for the disk dozens of times a test: in memory that takes no time.
 _IN_MEMORY = Path("/dev/shm")
 _ROOM = 4 << 30

@@ -1,14 +1,10 @@
 """A test that leaves a widget, a thread or a running timer behind fails; theme and text size are restored."""
 
 import gc
-import os
 import threading
 import time
 
 import pytest
-
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
 from PySide6.QtCore import QCoreApplication, QEvent, QTimer
 from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid

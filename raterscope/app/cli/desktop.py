@@ -13,10 +13,11 @@ from pathlib import Path
 from raterscope import resources
 from raterscope.app.errors import InputError, counted
 
+_COMMENT = "Review the work of many annotators"
 _ENTRY = """[Desktop Entry]
 Type=Application
 Name=Raterscope
-Comment=Review the work of many annotators
+Comment={comment}
 Exec={program} %F
 Icon=raterscope
 Terminal=false
@@ -69,12 +70,14 @@ def _files(parser: argparse.ArgumentParser) -> dict[str, str]:
     import shtab
     from argparse_manpage.manpage import Manpage
 
+    manual = Manpage(parser)
+    manual.manual, manual.description = "User Commands", _COMMENT.lower()  # `whatis` finds the program by it
     icon = Path(resources.__path__[0]) / "icons" / "raterscope.svg"
     return {
-        "applications/raterscope.desktop": _ENTRY.format(program=_program()),
+        "applications/raterscope.desktop": _ENTRY.format(program=_program(), comment=_COMMENT),
         "icons/hicolor/scalable/apps/raterscope.svg": icon.read_text(encoding="utf-8"),
         "mime/packages/raterscope.xml": _FILE_TYPE,
-        "man/man1/raterscope.1": str(Manpage(parser)).replace("Generated Python Manual", "User Commands"),
+        "man/man1/raterscope.1": str(manual),
         "bash-completion/completions/raterscope": shtab.complete(parser, "bash"),
         "zsh/site-functions/_raterscope": shtab.complete(parser, "zsh"),
     }

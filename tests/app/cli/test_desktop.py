@@ -39,6 +39,7 @@ def test_the_menu_entry_starts_the_program_and_all_is_removed_again(tmp_path, mo
     manual = (tmp_path / "man" / "man1" / "raterscope.1").read_text(encoding="utf-8")
     missing = [name for name in COMMANDS if f"raterscope {name}".replace("-", "\\-") not in manual]
     assert not missing
+    assert "raterscope \\- review the work" in manual  # `whatis` reads this line
 
     assert main(["desktop", "--remove"]) == 0
     assert not [file for file in files if file.exists()]
