@@ -10,6 +10,7 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,7 +40,13 @@ _TURNS = (-90.0, -40.0, 40.0, 90.0, 180.0)
 _NEAR = 5.0
 """Millimetres and degrees within which two transforms are the same position."""
 
+_RESTARTS = 3
+"""Maximum of searches that confirm the result from displaced positions."""
+
 _CANDIDATES = 3
+_SEED = 1
+"""Seed of the samples; 0 would be the time."""
+
 _BINS = 32
 _SAMPLES = 30_000
 _SHRINK = (4, 2, 1)
@@ -127,6 +134,8 @@ class Registration:
     overlap: float  # share of the smaller volume within the other
     converged: bool
     rival: float = 0.0  # mutual information of the next best other position
+    apart: float = 0.0  # mm between the result and that of a search from a displaced position
+    tolerance: float = math.inf  # of `apart`, mm
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -140,6 +149,8 @@ class Registration:
             problems.append("mutual information is lower than before")
         if self.rival > CLEAR * self.information:
             problems.append("another position fits nearly as well")
+        if self.apart > self.tolerance:
+            problems.append(f"a search from a nearby position ended {self.apart:.1f} mm away")
         if not self.converged:
             problems.append("the search did not converge")
         return tuple(problems)
@@ -157,8 +168,10 @@ def register(
     """Find the rigid motion that moves a series onto a case, by Mattes mutual information [mattes2003]_.
 
     Short searches on coarse volumes start from the positions in the files, and from aligned centres in
-    several rotations. The best three are refined from coarse to fine; the best result counts. Random numbers
-    have a fixed seed. Raises `RefusedError` for volumes that cannot be registered, and `ModuleNotFoundError`
+    several rotations. The best three are refined from coarse to fine. The best result is confirmed by a
+    search with other samples from a displaced position. If that fits better it is the result, and is
+    confirmed in turn. Results that differ by more than half a voxel are a sign of failure. Random numbers
+    have fixed seeds. Raises `RefusedError` for volumes that cannot be registered, and `ModuleNotFoundError`
     without SimpleITK.
 
     `case`, `series`: values on grids with even slices and right angles. Memory and time grow with their size.
@@ -183,7 +196,7 @@ def register(
     for number, candidate in enumerate(candidates):
         ends = number / len(candidates), (number + 1) / len(candidates)
         start = np.asarray(np.linalg.inv(candidate.motion.matrix), dtype=np.float64)
-        answer = search.run(start, part(part(watch, 0.3, 1.0), *ends))
+        answer = search.run(start, part(part(watch, 0.3, 0.8), *ends))
         if answer is not None:
             results.append(result_of(*answer))
     if not results:
@@ -192,7 +205,38 @@ def register(
             "right position, or choose another series."
         )
     best, *others = _distinct(_best_first(results))
-    return replace(best, rival=max((other.information for other in others), default=0.0))
+    best = _confirm(search, best, case_grid, result_of, part(watch, 0.8, 1.0))
+    rivals = [other.information for other in others if len(_distinct([best, other])) == 2]
+    return replace(best, rival=max(rivals, default=0.0))
+
+
+def _confirm(
+    search: _Search,
+    best: Registration,
+    grid: Grid,
+    result_of: Callable[[NDArray[np.float64], bool, float], Registration],
+    watch: Watch,
+) -> Registration:
+    """Search again from displaced positions until the result stays within half a voxel of `grid`."""
+    tolerance = max(grid.spacing) / 2
+    corners = grid.to_patient((np.indices((2, 2, 2)).reshape(3, 8).T + 0.5) / 2 * np.array(grid.shape))
+    apart = math.inf
+    for number in range(_RESTARTS):
+        sign = 1 - 2 * (number % 2)
+        jolt = RigidMotion((4 * sign, -4 * sign, 4 * sign), (6 * sign, -6 * sign, 6 * sign), centre_of(grid))
+        step = part(watch, number / _RESTARTS, (number + 1) / _RESTARTS)
+        start = np.linalg.inv(best.motion.matrix) @ jolt.matrix
+        answer = search.run(start, step, seed=_SEED + 1 + number)
+        if answer is None:
+            continue
+        result = result_of(*answer)
+        ends = [np.linalg.inv(each.motion.matrix) for each in (best, result)]
+        change = ends[1] - ends[0]
+        apart = float(np.linalg.norm(corners @ change[:3, :3].T + change[:3, 3], axis=1).mean())
+        best = _best_first([best, result])[0]
+        if apart <= tolerance:
+            break
+    return replace(best, apart=apart, tolerance=tolerance)
 
 
 def _starts(offset: NDArray[np.float64], centre: Triple) -> list[NDArray[np.float64]]:
@@ -295,7 +339,7 @@ class _Search:
             return 0.0
 
     def run(
-        self, start: NDArray[np.float64], watch: Watch, levels: tuple[int, ...] = _SHRINK
+        self, start: NDArray[np.float64], watch: Watch, levels: tuple[int, ...] = _SHRINK, seed: int = _SEED
     ) -> Answer | None:
         """Search from a transform; return the answer, None without overlap."""
         transform = self._itk.Euler3DTransform()
@@ -303,7 +347,7 @@ class _Search:
         transform.SetMatrix(start[:3, :3].ravel().tolist())
         middle = np.array([*self._centre, 1.0])
         transform.SetTranslation(((start @ middle) - middle)[:3].tolist())
-        method = self._method(levels)
+        method = self._method(levels, seed)
         method.SetOptimizerAsRegularStepGradientDescent(
             learningRate=4.0, minStep=0.01, numberOfIterations=_ITERATIONS, relaxationFactor=0.6
         )
@@ -337,7 +381,7 @@ class _Search:
         matrix[:3, 3] = np.array(transform.TransformPoint((0.0, 0.0, 0.0)))
         return matrix, method.GetOptimizerIteration() < _ITERATIONS - 1, self.measure(matrix)
 
-    def _method(self, shrink: tuple[int, ...]) -> Any:
+    def _method(self, shrink: tuple[int, ...], seed: int = _SEED) -> Any:
         """Make a registration with the metric, the samples and the levels."""
         method = self._itk.ImageRegistrationMethod()
         method.SetNumberOfThreads(1)  # sums of several threads differ from run to run
@@ -348,12 +392,8 @@ class _Search:
         factors = [max(1, min(factor, min(size) // FEWEST)) for factor in shrink]
         voxels = [float(np.prod(size)) / factor**3 for factor in factors]
         method.SetMetricSamplingStrategy(method.RANDOM)
-        method.SetMetricSamplingPercentagePerLevel([min(1.0, _SAMPLES / number) for number in voxels], _SEED)
+        method.SetMetricSamplingPercentagePerLevel([min(1.0, _SAMPLES / number) for number in voxels], seed)
         method.SetShrinkFactorsPerLevel(factors)
         method.SetSmoothingSigmasPerLevel([spacing * (factor - 1) / 2 for factor in shrink])
         method.SmoothingSigmasAreSpecifiedInPhysicalUnitsOn()
         return method
-
-
-_SEED = 1
-"""Seed of the samples; 0 would be the time."""

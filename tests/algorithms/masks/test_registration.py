@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from raterscope.algorithms.masks import registration
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.registration import (
     Registration,
@@ -95,6 +96,10 @@ def test_noise_is_reported_as_failed(case):
         (Registration(RigidMotion(), 0.5, 0.6, 0.9, True), "mutual information is lower than before"),
         (Registration(RigidMotion(), 0.5, 0.1, 0.9, False), "the search did not converge"),
         (Registration(RigidMotion(), 0.5, 0.1, 0.9, True, 0.47), "another position fits nearly as well"),
+        (
+            Registration(RigidMotion(), 0.5, 0.1, 0.9, True, 0.1, 3.6, 2.0),
+            "a search from a nearby position ended 3.6 mm away",
+        ),
     ],
 )
 def test_each_failure_is_named(result, problem):
@@ -146,3 +151,33 @@ def test_overlap_is_a_share_of_the_smaller_volume():
 def test_a_motion_that_is_not_finite_is_refused():
     with pytest.raises(ValueError, match="expected three finite numbers"):
         RigidMotion((0, np.nan, 0))
+
+
+def test_a_search_that_stopped_beside_the_optimum_is_repeated(case, moved, monkeypatch):
+    """Searches that end 4 mm away, as on a CT turned by 120 degrees: a restart finds the position."""
+    run, aside = registration._Search.run, RigidMotion((3, 0, 2), (3, 0, 0), centre_of(GRID)).matrix
+
+    def stopped(self, start, watch, levels=registration._SHRINK, seed=registration._SEED):
+        matrix, converged, _ = run(self, start, watch, levels, seed)
+        if len(levels) > 1 and seed == registration._SEED:
+            matrix = matrix @ aside
+        return matrix, converged, self.measure(matrix)
+
+    monkeypatch.setattr(registration._Search, "run", stopped)
+    result = register(case, GRID, moved, GRID, silent)
+    assert errors(result.motion).max() < 0.7
+    assert result.problems == ()
+
+
+def test_searches_that_end_in_different_positions_are_reported(case, moved, monkeypatch):
+    run = registration._Search.run
+
+    def scattered(self, start, watch, levels=registration._SHRINK, seed=registration._SEED):
+        matrix, converged, _ = run(self, start, watch, levels, seed)
+        aside = RigidMotion((3.0 * (seed - 1), 0, 0), (0, 0, 0), centre_of(GRID)).matrix
+        matrix = matrix @ aside
+        return matrix, converged, self.measure(matrix)
+
+    monkeypatch.setattr(registration._Search, "run", scattered)
+    result = register(case, GRID, moved, GRID, silent)
+    assert any("ended" in problem for problem in result.problems)
