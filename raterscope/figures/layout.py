@@ -169,7 +169,7 @@ def lay_out(
     numbers = upwards(max(room.bottom - top - 2.6 * letters, 12.0))[1]
     bare, most = numbers + 0.7 * letters + 4.0, MOST_LEFT * room.width
     left = numbers + 2.45 * letters if chart.y.label and not chart.y.hidden else bare
-    if left > most:  # the label would cover the numbers
+    if left - 0.7 * letters > most:  # the label would cover the numbers
         chart, left = replace(chart, y=replace(chart.y, label="")), bare
     left = room.left + min(max(left, least_left), most)
     across = ticks_of(chart.x, view.left, view.right, right - left, letters, width_of)
