@@ -407,7 +407,9 @@ class MainWindow(QMainWindow):
         """Show an import in the bar as long as there is no workspace with a list of jobs."""
         if job.background:
             self.status.show_background(job)
-        elif job is self._incoming_job or self._pages.currentWidget() in (self.start.page, self._empty):
+            return
+        free = self._incoming_job is None and self._pages.currentWidget() in (self.start.page, self._empty)
+        if free or job is self._incoming_job:  # not a cancelled one that another has replaced
             self._incoming_job = None if job.over else job
             self.bar.set_fusing(self._incoming_job)
 

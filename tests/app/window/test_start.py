@@ -90,7 +90,7 @@ def test_only_the_sample_that_was_chosen_last_opens(window, qtbot, study_fused, 
 
     def make(kind, _folder, watch):
         made.append(kind)
-        for step in range(20 if len(made) == 1 else 2):
+        for step in range(20):
             watch(0.05 * step, "making")
             time.sleep(0.02)
         return shutil.copy(study_fused, tmp_path / f"{kind}.rscope")
@@ -104,6 +104,8 @@ def test_only_the_sample_that_was_chosen_last_opens(window, qtbot, study_fused, 
     clicks.click()
     assert "Being made" in clicks.accessibleName()
     assert "Being made" not in pairs.accessibleName()
+    qtbot.waitUntil(lambda: made == ["pairs", "clicks"], timeout=LONG)
+    assert window.bar._cancel.isVisible()
     qtbot.waitUntil(lambda: window.document.contents is not None, timeout=LONG)
     idle(window, qtbot)
     assert window.document.contents.path.stem == "clicks"
