@@ -355,8 +355,8 @@ class ScrollRegion(QScrollArea):
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._hints = QSize(), QSize()
-        """Minimum and size hint as returned last."""
+        self._returned: set[tuple[bool, int, int]] = set()
+        """Minimum sizes and size hints that layouts may have stored."""
         self._held = _Held(inner, self.viewport())
         theme.set_role(self._held, "panel")
         self.setWidget(self._held)
@@ -367,13 +367,13 @@ class ScrollRegion(QScrollArea):
         hint, larger = self._held.least(), text_size()
         if larger > 1.0:
             hint = QSize(round(hint.width() / larger), round(hint.height() / larger))
-        self._hints = hint, self._hints[1]
+        self._returned.add((False, hint.width(), hint.height()))
         return hint
 
     def sizeHint(self) -> QSize:
         """Return the widget's size hint."""
         hint = self._held.inner.sizeHint()
-        self._hints = self._hints[0], hint
+        self._returned.add((True, hint.width(), hint.height()))
         return hint
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -382,8 +382,10 @@ class ScrollRegion(QScrollArea):
         To lay out the window after each change of a text would take longer than all else.
         """
         if event.type() == QEvent.Type.LayoutRequest and watched is self._held:
-            before = self._hints
-            if (self.minimumSizeHint(), self.sizeHint()) != before:
+            self.minimumSizeHint()
+            self.sizeHint()
+            if len(self._returned) > 2:  # another hint than now was returned before
+                self._returned.clear()
                 self.updateGeometry()
         return super().eventFilter(watched, event)
 

@@ -161,7 +161,7 @@ def test_where_tasks_have_no_pictures_their_place_is_the_classes(panel):
 @pytest.mark.parametrize("many", [2, 4, 5])
 def test_so_many_classes_are_seen_at_once_in_the_usual_window(panel, many):
     classes = tuple(f"class {index}" for index in range(many))
-    panel.resize(640, 212)
+    panel.resize(640, 224)
     panel.show_task(view(classes=classes, posterior=np.full(many, 1 / many), known=0, decided=1))
     QCoreApplication.sendPostedEvents()
     for index in range(many):

@@ -411,7 +411,7 @@ class WorkspaceLayout(QWidget):
         cramped = self.width() < NARROW * size or self.height() < LOW * size
         if cramped != self._cramped:
             self._set_cramped(cramped)
-            QTimer.singleShot(0, self, self._fit_sides)  # once their parts have the size of their new text
+            QTimer.singleShot(0, self, self._fit_sides)
             if cramped and self.isVisible():
                 self.message.emit("F2 to F4 show the folded panels.")
 
@@ -475,6 +475,12 @@ class WorkspaceLayout(QWidget):
         return max(low, self.bottom.minimumSizeHint().height())
 
     def _fit_sides(self) -> None:
+        """Resize the sides once their parts have their new text.
+
+        Qt notifies no layout of changes in hidden widgets: the layout would keep their former minimum sizes.
+        """
+        for part in self.findChildren(QWidget):
+            part.updateGeometry()
         for splitter in self._sides:
             self._resize_side(splitter, self._normal_sizes[splitter])
 

@@ -19,10 +19,10 @@ from raterscope.widgets.figures.cells import BAR_HEIGHT, Tiles, community_word, 
 from raterscope.widgets.figures.wall_tiles import WallTiles
 from raterscope.widgets.layouts import stacked, vertical
 from raterscope.widgets.parts import ChoiceBox, Header, keeps_key, leave_keys_to, placeholder, plain_tip
-from raterscope.widgets.theme import enlarge, set_lengths
+from raterscope.widgets.theme import enlarge, set_lengths, text_size
 
 NOTHING = "Press Fuse (F5) to see every annotator's confusion matrix."
-NARROW = (740, 620, 540, 360)
+NARROW = (740, 620, 540, 330)
 """Below these widths go, one after the other: the scale, the word at the right, the button's words."""
 NO_MATCH = "No annotator matches."
 MOST_RATES = 12
@@ -261,14 +261,15 @@ class ConfusionWall(QWidget):
         self._pages.setCurrentIndex(int(visible > 0))
         for widget in (self.filter, self.measure, self.direction):
             widget.setVisible(number > 0)
-        self.scale.setVisible(number > 0 and self.width() >= NARROW[0])
+        width = self.width() / text_size()
+        self.scale.setVisible(number > 0 and width >= NARROW[0])
         words, sign = ("highest first", "↓") if self._falling else ("lowest first", "↑")
-        self.direction.setText(words if self.width() >= NARROW[2] else sign)
+        self.direction.setText(words if width >= NARROW[2] else sign)
         self.direction.setAccessibleDescription(words)
         self.direction.setToolTip(words)
         notes = [f"{len(self._lit.intersection(self._row_of)):,} of {number:,}"] if self._lit else []
         notes += [f"{visible:,} found"] if visible < number else []
-        notes += ["size = votes"] if number and self.width() >= NARROW[1] else []
+        notes += ["size = votes"] if number and width >= NARROW[1] else []
         self.header.set_aside(" | ".join(notes))
         self.tiles.setAccessibleName(f"Confusion matrices of {count(visible, 'annotator')}")
 

@@ -198,9 +198,10 @@ class CommunityCards(QWidget):
         self._nothing = plain_label(NOTHING, "second", wrap=True)
         self._row = CardRow[_Card]()
         self._row.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.second_row = horizontal((self._words, 1), spacing=8)
         vertical(
             self.header,
-            self._words,
+            self.second_row,
             self.copies,
             self._nothing,
             (self._row, 1),
@@ -233,7 +234,6 @@ class CommunityCards(QWidget):
         self._fit_row()
         self.select(chosen)
         self._words.setText(view.words if view is not None else "")
-        self._words.setVisible(bool(count and self._words.text()))
         self._nothing.setVisible(not count)
         self.set_working("")
 

@@ -25,6 +25,8 @@ from raterscope.widgets.theme import set_lengths
 CAP, FIGURE_ROOM, VOTES_ROOM = 26.0, 40.0, 56.0
 HIGH, LOW_BAR = 32, 23
 """Layouts of a line: bar below the name, or beside it."""
+FEWEST_LINES = 2
+"""Number of classes that are always visible."""
 FEW = 3
 """Largest number of classes with high lines."""
 NAME_SHARE = 0.45
@@ -112,7 +114,8 @@ class ClassBars(LineList[ClassBar]):
         self._kind.longest *= many
         self.set_height(HIGH if len(bars) <= FEW and not low else LOW_BAR)
         self.set_lines(bars)
-        set_lengths(self, minimumHeight=HIGH + 2 * self.frameWidth())
+        lines = min(max(len(bars), 1), FEWEST_LINES)
+        set_lengths(self, minimumHeight=lines * self._kind.height + 2 * self.frameWidth())
 
     KEY_HELP = KeyHelp("In the classes of a task", (("Return", "decide for this class"),))
 

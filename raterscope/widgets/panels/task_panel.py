@@ -31,7 +31,7 @@ from raterscope.widgets.panels.class_bars import (
     summed_bar,
 )
 from raterscope.widgets.panels.lists import LineKind, LineList
-from raterscope.widgets.parts import Header, placeholder, plain_label
+from raterscope.widgets.parts import Header, placeholder, plain_label, plain_tip
 from raterscope.widgets.theme import set_lengths, text_size
 
 HIDDEN = -1
@@ -147,7 +147,10 @@ class _VoteKind(LineKind[TaskVote]):
 
 SIDE, NARROW_SIDE = 120, 72
 NARROW, LOW = 360, 280
-"""Width below which, or height below which with votes underneath, the picture is smaller."""
+"""Width below which, or height below which with votes underneath, the picture is smaller.
+
+Below that height the sentence on the votes is the header's tooltip.
+"""
 
 BESIDE_FROM, WITHOUT_PICTURE = 560, 460
 """Width from which the votes are beside the classes instead of below."""
@@ -291,7 +294,6 @@ class TaskPanel(QWidget):
         note = self._objection_note()
         vertical(self._header, note, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
         set_lengths(self, minimumWidth=LEAST.width())
-        self.setMinimumHeight(LEAST.height())  # with larger text too, so that the keys stay visible
         self.votes.setMinimumHeight(LEAST_VOTES)
         self.classes.decided.connect(self.decided)
         self.classes.left.connect(self.search_closed)
@@ -322,12 +324,12 @@ class TaskPanel(QWidget):
         self._header.set_aside(f"{_order_words(view)} | {votes}" if many else votes)
         if self._picture.isHidden() == view.pictures:
             self._picture.setVisible(view.pictures)
-            self._arrange()
         self._picture.show_picture(view.picture)
         self._show_number(view)
         sentence = view.sentence()
         self._sentence.setText(sentence)
-        self._sentence.setVisible(bool(sentence))
+        self._header.setToolTip(plain_tip(sentence))
+        self._arrange()
         self._show_bars()
         self.votes.show_votes(() if view.covered else view.votes, blind=view.blind)
         self._covered.setText("Votes are hidden until you decide." if view.covered else "")
@@ -340,6 +342,14 @@ class TaskPanel(QWidget):
         """Show what the latest decision contradicts, with an offer to undo it; without words, remove that."""
         self._objection.setText(words)
         self._note.setVisible(bool(words))
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the least size at which the keys are whole."""
+        return super().minimumSizeHint().expandedTo(LEAST)
+
+    def hasHeightForWidth(self) -> bool:
+        """Let the lists become lower with larger text, so that the keys stay visible."""
+        return False
 
     def find_class(self) -> None:
         """Open the field in which a class is found by its name."""
@@ -365,6 +375,7 @@ class TaskPanel(QWidget):
         self._sides.setDirection(direction)
         for side, share in enumerate(SHARES[beside]):
             self._sides.setStretch(side, share)
+        self._sentence.setVisible(bool(self._sentence.text()) and (beside or high >= LOW))
         small = wide < NARROW or (wide < BESIDE_FROM and high < LOW)
         side = NARROW_SIDE if small else SIDE
         self._picture.setFixedSize(side, side)

@@ -63,7 +63,7 @@ class Grouping(LabelsPart):
         self.find.ensurePolished()
         core.screen.cards.header.setMinimumHeight(self.find.sizeHint().height())  # also without buttons
         row.addWidget(self.bases)
-        row.addWidget(self.methods)
+        core.screen.cards.second_row.addWidget(self.methods)  # so that all fits beside large text
         self.bases.chosen.connect(self._on_switched)
         self.methods.chosen.connect(self._on_switched)
         self.find.clicked.connect(self._find)

@@ -73,13 +73,13 @@ class MethodTable(QWidget):
         self.table = ComparisonTable(MEASURES, NOTHING)
         self.table.header.set_title("Methods")
         self.advice = plain_label("", "disputed", wrap=True)
-        self.advice.setContentsMargins(12, 0, 12, 8)
         self.advice.hide()
         self.in_part = QPushButton("Down-weight votes")
         self.in_part.setToolTip("Fuse with the weight of a vote that predicts held-out votes best")
         self.in_part.hide()
         row = horizontal(self.in_part, STRETCH, margins=(12, 0, 12, 8), spacing=None)
-        vertical((self.table, 1), self.advice, row, inside=self)
+        advice = horizontal((self.advice, 1), margins=(12, 0, 12, 8))  # style sheets reset a label's own
+        vertical((self.table, 1), advice, row, inside=self)
         self.in_part.clicked.connect(self.part_wanted)
         self.table.run_chosen.connect(self._on_chosen)
 
