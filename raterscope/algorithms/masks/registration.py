@@ -220,7 +220,7 @@ def _confirm(
     """Search again from displaced positions until the result stays within half a voxel of `grid`."""
     tolerance = max(grid.spacing) / 2
     corners = grid.to_patient((np.indices((2, 2, 2)).reshape(3, 8).T + 0.5) / 2 * np.array(grid.shape))
-    apart = math.inf
+    apart = 0.0
     for number in range(_RESTARTS):
         sign = 1 - 2 * (number % 2)
         jolt = RigidMotion((4 * sign, -4 * sign, 4 * sign), (6 * sign, -6 * sign, 6 * sign), centre_of(grid))
@@ -230,6 +230,8 @@ def _confirm(
         if answer is None:
             continue
         result = result_of(*answer)
+        if result.information <= CLEAR * best.information:  # a worse position says nothing of the best
+            continue
         ends = [np.linalg.inv(each.motion.matrix) for each in (best, result)]
         change = ends[1] - ends[0]
         apart = float(np.linalg.norm(corners @ change[:3, :3].T + change[:3, 3], axis=1).mean())

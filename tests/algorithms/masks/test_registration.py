@@ -170,13 +170,13 @@ def test_a_search_that_stopped_beside_the_optimum_is_repeated(case, moved, monke
 
 
 def test_searches_that_end_in_different_positions_are_reported(case, moved, monkeypatch):
+    """The positions fit equally well, as in a volume of which the metric tells little."""
     run = registration._Search.run
 
     def scattered(self, start, watch, levels=registration._SHRINK, seed=registration._SEED):
         matrix, converged, _ = run(self, start, watch, levels, seed)
         aside = RigidMotion((3.0 * (seed - 1), 0, 0), (0, 0, 0), centre_of(GRID)).matrix
-        matrix = matrix @ aside
-        return matrix, converged, self.measure(matrix)
+        return matrix @ aside, converged, 1.0
 
     monkeypatch.setattr(registration._Search, "run", scattered)
     result = register(case, GRID, moved, GRID, silent)
