@@ -107,8 +107,8 @@ class TaskReview(LabelsPart):
         if self._entering_task is not None and self._entering_task[0] != scene.question.id:
             self._entering_task = None
         self._begin = is_another or is_first
-        if is_another:
-            self._show_objection("", None)
+        if is_another or previous is None or previous.run != scene.run:
+            self._show_objection("", None)  # another run has other posteriors
         self._read_decided()
         self._sort()
 

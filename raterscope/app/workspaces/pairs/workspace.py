@@ -73,9 +73,9 @@ class PairsWorkspace(PairsScreen):
         self.bias_review = BiasReview(core, self._go_elsewhere, self._go_in_study)
         self.remaining = RemainingQuestions(
             document, self.runs, self.queue, "pairs", error_probabilities, _settled,
-            ReviewState.contested_annotators, noun="annotator",
+            ReviewState.contested_annotators, noun="decision",
             tip="A decision matters where an annotator is flagged, or not flagged, wrongly with a "
-            f"probability of {MATTERS:g} or more, by the p values of all annotators.",
+            f"probability of {MATTERS:g} or more, by the p values of all annotators. Others are certain.",
         )  # fmt: skip
         self.study_queue = StudyQueue(document, self, self.remaining, lambda: self.session.blind)
         self.contents = ComparisonContents(core)

@@ -9,7 +9,7 @@ from raterscope.app.annotators.table import read_annotators, read_courses
 from raterscope.app.cli.program import main
 from raterscope.app.study import Study
 from tests.app.driving import idle
-from tests.app.workspaces.labels.driving import key
+from tests.app.workspaces.labels.driving import fuse, key
 
 TASK = "cell-001"
 
@@ -45,6 +45,8 @@ def test_a_marked_task_is_ground_truth_until_that_is_undone(fused, qtbot):
     key(fused, qtbot, Qt.Key.Key_1)
     idle(fused, qtbot)
     assert "against ground truth" in workspace.task_panel._objection.text()
+    fuse(fused, qtbot)
+    assert not workspace.task_panel.undo.isVisible()  # the next run has another posterior
     workspace.tasks.select(number)
     key(fused, qtbot, Qt.Key.Key_G)
     idle(fused, qtbot)
