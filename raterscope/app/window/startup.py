@@ -159,6 +159,7 @@ def take(study: Path, picture: Path) -> None:
     Raises `RuntimeError` if the study does not open or the picture cannot be written.
     """
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    from PySide6.QtCore import QThreadPool
     from PySide6.QtWidgets import QApplication
 
     from raterscope.app.window.main_window import MainWindow
@@ -177,7 +178,7 @@ def take(study: Path, picture: Path) -> None:
         deadline, quiet_since = time.monotonic() + PATIENCE, time.monotonic()
         while time.monotonic() < deadline and time.monotonic() - quiet_since < SETTLED:
             application.processEvents()
-            if window.busy:
+            if window.busy or any(pool.activeThreadCount() for pool in window.findChildren(QThreadPool)):
                 quiet_since = time.monotonic()
             time.sleep(0.01)
 
