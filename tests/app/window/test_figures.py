@@ -15,6 +15,7 @@ from raterscope.widgets.figure_menu import HEADING, FigureMenu
 from raterscope.widgets.figures.figure_panel import Figure
 from tests.app.conftest import DISPUTED, PARASITES
 from tests.app.driving import LONG, idle
+from tests.reading import visible_words
 from tests.widgets.pointing import click_on_value, ringed
 
 LEFT = Qt.MouseButton.LeftButton
@@ -149,6 +150,15 @@ def counted(fused, qtbot):
 def counts_of(window):
     table = window.workspace.counts.figure.table()
     return {row[0]: row[1:] for row in table.rows()}
+
+
+def test_blind_mode_hides_the_counts(counted, qtbot):
+    counts = counted.workspace.counts
+    counted.workspace.core.toggle_blind()
+    assert not counts.filled
+    assert "hidden in blind mode" in visible_words(counts)
+    counted.workspace.core.toggle_blind()
+    qtbot.waitUntil(lambda: counts.filled, timeout=LONG)
 
 
 def test_counts_are_in_the_order_of_the_queue_with_ground_truth(counted):

@@ -77,6 +77,7 @@ class LinkedPlots(ClicksPart):
         core.screen.counts.chosen.connect(core.screen.queue.item_chosen.emit)
         reviewing.selected.connect(self._on_selected)
         reviewing.session.scene_changed.connect(self._on_scene)
+        reviewing.session.blind_changed.connect(self.refresh)
         reviewing.session.cleared.connect(self._clear)
         comparing.plot.threshold_chosen.connect(self._on_threshold)
         core.screen.trust.plot.bin_chosen.connect(self._on_bin)
@@ -140,7 +141,9 @@ class LinkedPlots(ClicksPart):
     def _show(self) -> None:
         contents = self._document.contents
         titles = {item.key: item.title for item in self._screen.queue.shown() if isinstance(item.key, int)}
-        if contents is None or not titles:
+        blind = self._session.blind
+        self._screen.counts.set_nothing("Counts are hidden in blind mode." if blind else "")
+        if contents is None or not titles or blind:
             self._screen.counts.show_counts(None)
             return
         numbers, names = list(titles), list(titles.values())
