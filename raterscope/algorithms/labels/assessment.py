@@ -22,6 +22,9 @@ _BINS = 10
 _TIE = 1e-9
 """Posteriors this close to each other are equal."""
 
+_TINY = 1e-300
+"""Smallest posterior of which odds are computed."""
+
 _LEAST = 1e-12
 """Smallest posterior in the log loss, which is infinite at zero."""
 
@@ -32,7 +35,8 @@ class ClassCurve:
 
     name: str
     count: int  # judged tasks that are of the class
-    # (T,): tasks with at least this posterior count as the class; falling, the first is infinite
+    # (T,): tasks with at least this posterior count as the class; never rising, the first is infinite. Of
+    # posteriors rounded to the same number, the one with the larger odds comes first.
     threshold: FloatArray
     # false_positive_rate, sensitivity: (T,): NaN throughout where no judged task is of another class, or of
     # this one
@@ -72,7 +76,7 @@ def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -
 
     Equally probable classes share the credit of a task, so that the order of the classes does not matter. The
     AUC of more than two classes is the mean of the one-against-the-rest AUCs; with two classes both are
-    equal.
+    equal. Tasks are ranked by `log_odds`.
 
     `posterior`: (N, J).
     `truth`: (N,), true classes, `OPEN` where not known.
@@ -97,7 +101,8 @@ def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -
     top = values >= values.max(axis=1, keepdims=True) - _TIE
     right = top[np.arange(many), true] / top.sum(axis=1)
     low, high = wilson(float(right.sum()), many)
-    curves = tuple(_curve(name, values[:, j], true == j) for j, name in enumerate(classes))
+    odds = log_odds(values)
+    curves = tuple(_curve(name, values[:, j], odds[:, j], true == j) for j, name in enumerate(classes))
     areas = [curve.area for curve in curves if not math.isnan(curve.area)]
     return Assessment(
         classes=classes,
@@ -164,10 +169,27 @@ def mean_curve(
     return np.repeat(at, 2), np.column_stack([reached, leaving]).ravel()
 
 
-def _curve(name: str, score: FloatArray, true: NDArray[np.bool_]) -> ClassCurve:
-    order = np.argsort(-score, kind="stable")
+def log_odds(posterior: FloatArray) -> FloatArray:
+    """Compute each class's logarithmic odds against the others together, (N, J), to `_TIE`.
+
+    They also rank posteriors that differ from 1 by less than the precision of numbers.
+
+    Examples
+    --------
+    >>> log_odds(np.array([[1.0, 1e-20], [1.0, 1e-30], [0.5, 0.5]])).round(1).tolist()
+    [[46.1, -46.1], [69.1, -69.1], [0.0, 0.0]]
+    """
+    others = np.zeros_like(posterior)
+    np.cumsum(posterior[:, :-1], axis=1, out=others[:, 1:])
+    others[:, :-1] += np.cumsum(posterior[:, :0:-1], axis=1)[:, ::-1]
+    odds = np.log(np.maximum(posterior, _TINY)) - np.log(np.maximum(others, _TINY))
+    return np.asarray(np.round(odds / _TIE) * _TIE)
+
+
+def _curve(name: str, score: FloatArray, odds: FloatArray, true: NDArray[np.bool_]) -> ClassCurve:
+    order = np.lexsort((-score, -odds))
     ranked = score[order]
-    last = np.flatnonzero(np.diff(ranked, append=-np.inf))  # equal posteriors are kept together
+    last = np.flatnonzero(np.diff(odds[order], append=-np.inf))  # equal posteriors are kept together
     hits = np.concatenate([[0], np.cumsum(true[order])[last]])
     false = np.concatenate([[0], np.cumsum(~true[order])[last]])
     present = int(true.sum())

@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.assessment import Assessment, assess, mean_curve
+from raterscope.algorithms.labels.assessment import Assessment, assess, log_odds, mean_curve
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.cross_validation import deal_folds, predict_folds
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, Labels, LabelsError
@@ -312,7 +312,8 @@ def area_interval(posterior: FloatArray, truth: ClassArray) -> tuple[FloatArray,
        the case of the binomial", Biometrika 26 (1934) 404-413, doi:10.1093/biomet/26.4.404.
     """
     classes = posterior.shape[1]
-    placements = [_placements(posterior[:, at], truth == at) for at in range(classes)]
+    odds = log_odds(posterior)
+    placements = [_placements(odds[:, at], truth == at) for at in range(classes)]
     known = [at for at, placement in enumerate(placements) if placement is not None]
     low, high = np.full((2, classes + 1), np.nan)
     if not known:

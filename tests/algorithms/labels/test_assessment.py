@@ -208,3 +208,17 @@ def test_known_classes_of_some_tasks_calibrate_the_others(sure: bool) -> None:
     errors = [np.mean([assessment.calibration.error for assessment in each]) for each in (before, after)]
     assert errors[1] < errors[0] - 0.015
     assert np.mean([item.log_loss for item in after]) < np.mean([item.log_loss for item in before])
+
+
+def test_both_of_two_classes_have_one_area_where_posteriors_are_rounded_to_one() -> None:
+    """The curve of a class ranks tasks by odds, which differ where 1 - 1e-20 and 1 - 1e-30 are equal."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 2, 300).astype(np.int16)
+    odds = rng.normal(60.0 * truth - 30.0, 50.0)
+    both = np.stack([-np.logaddexp(0, odds), -np.logaddexp(0, -odds)], axis=1)
+    result = assess(np.exp(both), truth, ("no", "yes"))
+    assert result is not None
+    higher = odds[truth == 1][:, None] > odds[truth == 0]
+    assert [curve.area for curve in result.curves] == pytest.approx([higher.mean()] * 2)
+    assert result.area == pytest.approx(higher.mean())
+    assert (np.exp(both[:, 0]) == 1.0).sum() > 20
