@@ -80,7 +80,7 @@ def small_figure(value: float, sign: str = "") -> str:
     return words if words.strip("+-0.") else words.lstrip("+-")
 
 
-def count(number: int, singular: str = "", many: str = "") -> str:
+def counted(number: int, singular: str = "", many: str = "") -> str:
     """Write a whole number, with its noun where one is given: "1,048 clicks"."""
     words = singular if number == 1 else (many or (singular + "s" if singular else ""))
     return f"{number:,}" + (f" {words}" if words else "")

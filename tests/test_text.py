@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raterscope.text import count, decimals, duration, estimate, figure, natural, time_left
+from raterscope.text import counted, decimals, duration, estimate, figure, natural, time_left
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_durations_are_stated_as_people_say_them(seconds, words):
 
 
 def test_counts_have_their_noun():
-    assert count(1, "click") == "1 click"
-    assert count(1048, "click") == "1,048 clicks"
-    assert count(2, "entry", "entries") == "2 entries"
+    assert counted(1, "click") == "1 click"
+    assert counted(1048, "click") == "1,048 clicks"
+    assert counted(2, "entry", "entries") == "2 entries"
 
 
 def test_what_is_left_is_reported_to_the_second():

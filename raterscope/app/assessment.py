@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.proportions import wilson
 from raterscope.algorithms.evaluation import Calibration, calibration
 from raterscope.algorithms.labels.data import OPEN, LabelFusion
-from raterscope.app.errors import counted
 from raterscope.app.review import ReviewState
 from raterscope.app.study import RunEntry, Study
-from raterscope.text import percent
+from raterscope.text import counted, percent
 
 Box = tuple[int, int, int]
 

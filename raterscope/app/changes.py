@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.assessment import Change, ComparedItem, Differences
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import fold
 from raterscope.app.study import RunEntry, Study
+from raterscope.text import counted
 
 MOST_LISTED = 500
 """Changes that are listed; all are counted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from raterscope.text import listed
+from raterscope.text import counted, listed
 
 _LONGEST = 80
 
@@ -92,11 +92,6 @@ def missing_package(error: Exception) -> str | None:
         return None
     package, extra = _EXTRAS[name]
     return f"this needs {package}, which is not installed; `pip install 'raterscope[{extra}]'` installs it"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 click", "1,048 clicks"."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def plain_names(names: Iterable[object], most: int = 8, longest: int = 30) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.labels.tag_sets import ABSENT_PRESENT
 from raterscope.app.formats.masks.terminology import tg263_name
 from raterscope.app.formats.records import (
@@ -29,7 +29,7 @@ from raterscope.app.importing import Readings, TableLayout, explain_skipped
 from raterscope.app.kinds.clicks.imports import index_names
 from raterscope.app.kinds.masks.placement import AttributedMask, Placement, list_sites, place_masks
 from raterscope.app.study.records import ImageEntry
-from raterscope.text import listed
+from raterscope.text import counted, listed
 
 NameKind = Literal["annotator", "structure", "class"]
 NAME_KINDS: tuple[NameKind, ...] = ("annotator", "structure", "class")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.ambiguous_files import list_names
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
 from raterscope.app.formats.pairs import explain_assumed_kind
 from raterscope.app.formats.pairs.table import RankingTable, read_ranking
@@ -61,7 +61,7 @@ from raterscope.app.study.labels import link_pictures, order_classes
 from raterscope.app.study.masks import add_case, add_masks
 from raterscope.app.study.pairs import add_true_ranking
 from raterscope.app.study.references import ImageNames
-from raterscope.text import natural
+from raterscope.text import counted, natural
 
 _File = TypeVar("_File", ImageFile, VolumeFile)
 

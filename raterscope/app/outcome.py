@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from raterscope import __version__
 from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, part, silent, steps_of, wrapping
 from raterscope.algorithms.settings import Algorithm, SettingsError
-from raterscope.app.errors import counted, missing_package
+from raterscope.app.errors import missing_package
 from raterscope.resources.bibliography import cite, cited_keys, references_text
+from raterscope.text import counted
 
 if TYPE_CHECKING:  # processes that fuse load no study
     from raterscope.app.review import ReviewState

@@ -24,7 +24,7 @@ from raterscope.figures.description import (
     Rectangles,
     Segments,
 )
-from raterscope.text import count, estimate, figure, percent
+from raterscope.text import counted, estimate, figure, percent
 
 Floats = NDArray[np.floating]
 
@@ -205,9 +205,10 @@ def step_in_words(
 ) -> str:
     """Describe a step with all its numbers."""
     texts = [
-        f"step {row + 1:,}: {count(int(history.annotators[row]), 'annotator')}, "
-        f"{count(int(history.clicks[row]), 'click')}, {count(int(history.detections[row]), 'detection')}, "
-        f"{count(int(history.changed[row]), 'decision')} changed"
+        f"step {row + 1:,}: {counted(int(history.annotators[row]), 'annotator')}, "
+        f"{counted(int(history.clicks[row]), 'click')}, "
+        f"{counted(int(history.detections[row]), 'detection')}, "
+        f"{counted(int(history.changed[row]), 'decision')} changed"
     ]
     for name in ("sensitivity", "precision"):
         values = getattr(history, name)[row]
@@ -250,12 +251,12 @@ def state_in_words(history: StreamHistory, row: int, stopping: StoppingSettings)
     if stopping.rule == "share":
         late = count_recent_changes(history, stopping.more, row + 1)
         share = f" ({chance_in_words(late / detections)})" if 0 < late <= detections else ""
-        text = f"last {stopping.more:,}: {count(late, 'change')}{share}"
+        text = f"last {stopping.more:,}: {counted(late, 'change')}{share}"
     else:
         changed = history.changed[max(row + 1 - stopping.unchanged, 0) : row + 1]
         over = f"in {len(changed):,} steps" if len(changed) > 1 else "with the last step"
-        text = f"{count(int(changed.sum()), 'decision')} changed {over}"
-    return f"{count(annotators, 'annotator')}, {count(detections, 'detection')}", text
+        text = f"{counted(int(changed.sum()), 'decision')} changed {over}"
+    return f"{counted(annotators, 'annotator')}, {counted(detections, 'detection')}", text
 
 
 def chance_in_words(share: float) -> str:

@@ -25,7 +25,7 @@ from raterscope.figures.description import (
     Rectangles,
     Segments,
 )
-from raterscope.text import count, figure
+from raterscope.text import counted, figure
 
 Floats = NDArray[np.floating]
 
@@ -226,7 +226,7 @@ def crowd_size_chart(curves: Sequence[tuple[str, CrowdSizeCurve]], measure: str,
         Axis(measure, 0.0, 1.0),
         tuple(marks),
         tuple(keys),
-        aside=count(draws, "crowd") if drawn_curves else "",
+        aside=counted(draws, "crowd") if drawn_curves else "",
         table=PlotTable.of(columns),
     )
 
@@ -287,7 +287,7 @@ def reliability_chart(
             row = rows[index]
             out = ", excluded" if excluded[row] else ""
             return (
-                f"{names[row]}: {count(int(clicks[row]), 'click')}, reliability {reliability[row]:.2f}{out}"
+                f"{names[row]}: {counted(int(clicks[row]), 'click')}, reliability {reliability[row]:.2f}{out}"
             )
 
         return words
@@ -307,7 +307,7 @@ def reliability_chart(
         Axis("clicks", 0.0),
         Axis("reliability", 0.0, 1.0, padding=0.05),
         marks,
-        aside=count(len(clicks), "annotator") if len(clicks) else "",
+        aside=counted(len(clicks), "annotator") if len(clicks) else "",
         table=table,
     )
 
@@ -348,7 +348,7 @@ def _bin_words(line: CalibrationLine, bins: NDArray[np.int64], axes: tuple[str, 
         values = f"{axes[0]} {line.posterior[row]:.2f}, {axes[1]} {line.share[row]:.2f}"
         if line.low is not None and line.high is not None:
             values += f" ({line.low[row]:.2f} to {line.high[row]:.2f})"
-        return f"{line.title}: {values}, {count(int(line.count[row]), 'case')}"
+        return f"{line.title}: {values}, {counted(int(line.count[row]), 'case')}"
 
     return words
 

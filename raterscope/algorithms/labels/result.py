@@ -23,7 +23,7 @@ from raterscope.algorithms.labels.data import (
 )
 from raterscope.algorithms.labels.programs import ProgramWeights
 from raterscope.algorithms.labels.task_votes import weighted_counts
-from raterscope.text import count, listed
+from raterscope.text import counted, listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ def convergence_notices(trace: LabelTrace) -> list[str]:
     if trace.converged:
         return []
     return [
-        f"Did not converge in {count(len(trace.change), 'iteration', 'iterations')}: a task's probabilities"
+        f"Did not converge in {counted(len(trace.change), 'iteration', 'iterations')}: a task's probabilities"
         f" still changed by {trace.change[-1]:.2g}."
     ]
 
@@ -140,13 +140,13 @@ def _missing_notices(labels: Labels, voteless: int, silent: int) -> list[str]:
     if voteless:
         rest = "" if silent == voteless else f", {voteless - silent:,} of them with a known class"
         sentences.append(
-            f"{count(voteless, 'task has', 'tasks have')} no votes{rest};"
+            f"{counted(voteless, 'task has', 'tasks have')} no votes{rest};"
             " without either, a task gets the classes' shares as probabilities."
         )
     present = labels.votes_of_annotators() > 0
     mute = len(present) - int(present.sum()) - len(labels.aliases)
     if mute:
-        sentences.append(f"{count(mute, 'annotator has', 'annotators have')} no votes that count.")
+        sentences.append(f"{counted(mute, 'annotator has', 'annotators have')} no votes that count.")
     if present.sum() == 1:
         sentences.append("Only one annotator voted: the accuracy of the votes cannot be estimated.")
     assert labels.meaning is not None
@@ -156,6 +156,6 @@ def _missing_notices(labels: Labels, voteless: int, silent: int) -> list[str]:
     unnamed = [name for j, name in enumerate(labels.classes) if j not in meant]
     if unnamed and len(labels.classes) > 1:
         sentences.append(
-            f"No vote stands for {count(len(unnamed), 'class', 'classes')}: {listed(unnamed, 5)}."
+            f"No vote stands for {counted(len(unnamed), 'class', 'classes')}: {listed(unnamed, 5)}."
         )
     return sentences

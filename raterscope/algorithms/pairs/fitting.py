@@ -55,7 +55,7 @@ from raterscope.algorithms.pairs.selection import (
     t_test,
 )
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
-from raterscope.text import count, listed, percent
+from raterscope.text import counted, listed, percent
 
 _NAMED = 5
 _REPEATED = 0.01
@@ -74,11 +74,11 @@ def data_notices(pairs: Pairs, component: IndexArray, untested: NDArray[np.int8]
         )
     never = int((component < 0).sum())
     if never:
-        result.append(f"{count(never, 'item')} {_was(never)} never compared and {_has(never)} no score.")
+        result.append(f"{counted(never, 'item')} {_was(never)} never compared and {_has(never)} no score.")
     repeats = _repeats(pairs)
     if repeats > _REPEATED * len(pairs):
         result.append(
-            f"{count(repeats, 'comparison')} of {len(pairs):,} repeat a pair, side and answer of the same "
+            f"{counted(repeats, 'comparison')} of {len(pairs):,} repeat a pair, side and answer of the same "
             "annotator; each counts as one more, which makes biases look surer than they are if they are "
             "copies."
         )
@@ -145,8 +145,8 @@ def flip_notices(q_value: FloatArray, crowd_p: float, settings: PairSettings) ->
     if crowd_p <= settings.gate or not flagged_count:
         return []
     return [
-        f"{count(flagged_count, 'annotator')} would be flagged at a rate of {settings.rate:g}, but the crowd "
-        f"shows no clear bias (p = {crowd_p:.2g}, limit {settings.gate:g}): none is flagged. Set the "
+        f"{counted(flagged_count, 'annotator')} would be flagged at a rate of {settings.rate:g}, but the "
+        f"crowd shows no clear bias (p = {crowd_p:.2g}, limit {settings.gate:g}): none is flagged. Set the "
         "crowd test to 1 to flag them."
     ]
 

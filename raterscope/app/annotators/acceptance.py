@@ -13,11 +13,11 @@ from raterscope.algorithms.annotators.acceptance import (
     make_plan,
 )
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import InputError, counted
+from raterscope.app.errors import InputError
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import Decision, SampledItem, SampleSubject, fold
 from raterscope.app.study import Study
-from raterscope.text import percent
+from raterscope.text import counted, percent
 
 _ROWS = 12
 

@@ -17,13 +17,14 @@ from raterscope import __version__
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.annotator_evidence import Course
 from raterscope.app.annotators.table import AnnotatorTable, Value, find_unusual, read_annotators, read_courses
-from raterscope.app.errors import InputError, counted, plain, refuse_unknown
+from raterscope.app.errors import InputError, plain, refuse_unknown
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.page.contents import Contents, Gallery, Picture, Prose, Section, Table
 from raterscope.app.page.pictures import draw_lines
 from raterscope.app.report.writing import check_report_name, write_page
 from raterscope.app.study import Study
 from raterscope.figures.description import Line
+from raterscope.text import counted
 
 FEWEST = 4
 """Annotators with a value that make a crowd."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.ambiguous_files import names_by, words_of
-from raterscope.app.errors import InputError, TableProblems, counted, plain
+from raterscope.app.errors import InputError, TableProblems, plain
 from raterscope.app.formats.labels import find_labels
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
 from raterscope.app.formats.masks.naming import parse_bids, strip_suffixes
@@ -32,6 +32,7 @@ from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.formats.tables import Table, assign_columns, read_table
 from raterscope.app.formats.workbooks import WORKBOOKS
 from raterscope.app.kinds.registry import KINDS
+from raterscope.text import counted
 
 COLUMNS = ("case", "kind", "files", "algorithm", "settings", "naming", "structure", "programs")
 REQUIRED = ("case", "kind", "files")

@@ -20,10 +20,11 @@ from raterscope.app.batch.running import run_cases, shard, to_do
 from raterscope.app.batch.task import CaseRecord, write_text
 from raterscope.app.command_line.arguments import UsageError
 from raterscope.app.command_line.output import ProgressLine, make_folder, one_line
-from raterscope.app.errors import counted, plain_names
+from raterscope.app.errors import plain_names
 from raterscope.app.formats.output_files import write_table
 from raterscope.app.outcome import versions
 from raterscope.app.workers import processors
+from raterscope.text import counted
 
 MANIFEST = "cases.csv"
 """Table of the cases that were found, in the folder of results."""

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 from raterscope import resources
-from raterscope.app.errors import InputError, counted
+from raterscope.app.errors import InputError
+from raterscope.text import counted
 
 _COMMENT = "Review the work of many annotators"
 _ENTRY = """[Desktop Entry]

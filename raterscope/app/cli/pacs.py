@@ -8,7 +8,8 @@ from dataclasses import astuple, fields
 from pathlib import Path
 
 from raterscope.algorithms.progress import silent
-from raterscope.app.errors import InputError, counted
+from raterscope.app.errors import InputError
+from raterscope.text import counted
 
 
 def _dicom_files(path: Path) -> list[Path]:

@@ -7,10 +7,11 @@ import argparse
 from raterscope.algorithms.annotators.acceptance import AcceptanceSettings, decide, make_plan
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.annotators.acceptance import draw_sample, list_undecided, plan_in_words
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import NO_SAMPLE, SampleSubject, fold, read_last_samples
 from raterscope.app.study import Study
+from raterscope.text import counted
 
 _VERDICTS = {
     "accept": "accept",

@@ -24,7 +24,7 @@ from raterscope.app.command_line.output import (
 )
 from raterscope.app.command_line.selection import answered_by_options, select_items
 from raterscope.app.decision_tables import record_decisions
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import (
     Export,
     Request,
@@ -64,6 +64,7 @@ from raterscope.app.study.merging import merge_studies
 from raterscope.app.study.new_study import copy_for_reader, new_study, save_elsewhere
 from raterscope.app.study.records import ImageEntry, Item
 from raterscope.app.study.references import ImageNames
+from raterscope.text import counted
 
 
 def run(options: argparse.Namespace) -> int:

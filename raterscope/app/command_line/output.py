@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Generic, TextIO, TypeVar
 
 from raterscope.algorithms.progress import Watch, steps_of
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import file_name_part, unique_name
 from raterscope.app.outcome import Answer, Outcome
 from raterscope.app.study.file_digests import digest_of_file
-from raterscope.text import percent
+from raterscope.text import counted, percent
 
 _EVERY = 0.1  # seconds
 _BAR = 24

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import RefusedError
-from raterscope.app.errors import InputError, counted, missing_package, plain
+from raterscope.app.errors import InputError, missing_package, plain
 from raterscope.app.formats.tables import Table, UnknownColumns
 from raterscope.app.formats.volumes.nifti import RAS_TO_LPS
+from raterscope.text import counted
 
 if TYPE_CHECKING:
     from raterscope.app.formats.labels.columns import Head

@@ -25,7 +25,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.pairs.data import PairFusion
 from raterscope.algorithms.pairs.evidence import match_ratio
 from raterscope.algorithms.pairs.selection import draw_shares
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.formats.labels.writing import ANNOTATORS as LABEL_ANNOTATORS
 from raterscope.app.formats.labels.writing import CONFUSION, label_columns
 from raterscope.app.formats.output_files import write_bytes
@@ -53,6 +53,7 @@ from raterscope.app.library.inputs import DataError, ImageLayout, plain_errors
 from raterscope.app.outcome import Described, Outcome, successful
 from raterscope.figures.drawing import PaperChart, sheet
 from raterscope.figures.evaluation import forest_chart
+from raterscope.text import counted
 
 
 @dataclass(frozen=True, eq=False, repr=False)

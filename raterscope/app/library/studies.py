@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from raterscope.algorithms.clicks.robustness import run_notices
-from raterscope.app.errors import InputError, counted, plain, plain_names
+from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.exports import Request, write_export
 from raterscope.app.formats.labels.columns import clean_name
 from raterscope.app.kinds.kind import Kind
@@ -19,6 +19,7 @@ from raterscope.app.library.fusion import label_result, mask_result, pair_result
 from raterscope.app.library.inputs import DataError, plain_errors
 from raterscope.app.library.results import ClickResult, Result
 from raterscope.app.study import Study
+from raterscope.text import counted
 
 
 def open_study(path: str | Path) -> OpenStudy:

@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 
 from raterscope import __version__
 from raterscope.algorithms.progress import Watch
-from raterscope.app.errors import InputError, counted
+from raterscope.app.errors import InputError
 from raterscope.app.formats.output_files import write_bytes
 from raterscope.app.page.contents import (
     Block,
@@ -50,6 +50,7 @@ from raterscope.app.papers.pairs import PAIRS
 from raterscope.app.papers.thesis import THESIS
 from raterscope.figures.drawing import LINES, paper_line
 from raterscope.resources.bibliography import references_text
+from raterscope.text import counted
 
 
 def draw_charts(experiment: Experiment, results: Results) -> Gallery:

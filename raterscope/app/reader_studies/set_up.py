@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import InputError, TableProblems, counted, plain
+from raterscope.app.errors import InputError, TableProblems, plain
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.labels import find_labels, read_labels
 from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name, write_bytes
@@ -52,6 +52,7 @@ from raterscope.app.study.labels import pictures_of, read_all_contents, split_co
 from raterscope.app.study.pairs import item_pictures
 from raterscope.app.study.references import stored_path
 from raterscope.app.study.vote_sets import ComparisonSet
+from raterscope.text import counted
 
 MOST_PICTURES = 4
 """Pictures of a task."""

@@ -10,7 +10,7 @@ from statistics import median
 
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.assessment import Trust, bin_intervals
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.kinds.kind import Paragraph, ReportPart
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.page.contents import Block, Gallery, Notices, Prose, Section, Table
@@ -33,7 +33,7 @@ from raterscope.app.study.expert_agreement import PAUSE, read_sessions
 from raterscope.app.study.records import CohortCase, ReaderStudy
 from raterscope.figures.drawing import LINES, paper_line
 from raterscope.resources.bibliography import cite, cited_keys, references_text
-from raterscope.text import estimate, part_of_one
+from raterscope.text import counted, estimate, part_of_one
 
 _MOST = 200
 """Decisions that are listed one by one: of an afternoon there are thousands. Also of failed cases."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from raterscope import __version__
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
-from raterscope.app.errors import InputError, counted, missing_package, plain
+from raterscope.app.errors import InputError, missing_package, plain
 from raterscope.app.exports import Provenance, provenance_of_report
 from raterscope.app.formats.output_files import check_writable, write_bytes
 from raterscope.app.formats.records import STUDY_SUFFIX
@@ -21,7 +21,7 @@ from raterscope.app.review import fold
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.expert_agreement import ExpertAgreement, Interval, read_agreement
 from raterscope.app.study.records import Item
-from raterscope.text import percent
+from raterscope.text import counted, percent
 
 if TYPE_CHECKING:
     from raterscope.app.assessment import Trust

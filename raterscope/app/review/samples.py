@@ -13,7 +13,7 @@ from raterscope.algorithms.annotators.acceptance import (
     Verdict,
     decide,
 )
-from raterscope.app.errors import counted
+from raterscope.text import counted
 
 if TYPE_CHECKING:
     from raterscope.app.review.journal import ReviewState

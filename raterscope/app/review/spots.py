@@ -21,11 +21,11 @@ from typing import Literal, get_args
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, KnownSpots
-from raterscope.app.errors import counted
 from raterscope.app.review.decision import Decision
 from raterscope.app.review.samples import SampledItem
 from raterscope.app.review.subjects import ImageSubject, SpotOf, SpotsSubject, SpotSubject
 from raterscope.app.review.tasks import ItemDecisions
+from raterscope.text import counted
 
 Verdict = Literal["accepted", "rejected", "skipped", "added"]
 

@@ -12,11 +12,10 @@ from typing import Any, ClassVar, Literal, get_args
 
 from raterscope.algorithms.masks.registration import RigidMotion
 from raterscope.app.coding import Coding
-from raterscope.app.errors import counted
 from raterscope.app.review.comments import CommentSubject
 from raterscope.app.review.names import NameSubject
 from raterscope.app.review.samples import SampleSubject
-from raterscope.text import part_of_one
+from raterscope.text import counted, part_of_one
 
 COUNTED = ("leukocytes", "red_cells", "leukocytes_per_microlitre", "red_cells_per_microlitre", "thickness")
 LARGEST_PIXEL = 1e6

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.class_tree import SEPARATOR
 from raterscope.algorithms.masks.data import OPEN, Settled, overlap
 from raterscope.app.coding import Coding
-from raterscope.app.errors import counted
 from raterscope.app.review.decision import Decision
 from raterscope.app.review.names import Names
 from raterscope.app.review.samples import SampledItem
@@ -25,6 +24,7 @@ from raterscope.app.review.subjects import (
     StructureSubject,
     TaskSubject,
 )
+from raterscope.text import counted
 
 if TYPE_CHECKING:
     from raterscope.app.review.journal import ReviewState

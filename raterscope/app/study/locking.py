@@ -34,9 +34,10 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.study.records import InUseError, StudyError
+from raterscope.text import counted
 
 if sys.platform != "win32":
     import fcntl

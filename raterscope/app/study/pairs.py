@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.pairs.data import Pairs
 from raterscope.algorithms.pairs.ranking_agreement import TrueRanking
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.pairs.table import RankingTable
 from raterscope.app.formats.records import PairTable
 from raterscope.app.review import standing_names
@@ -20,6 +20,7 @@ from raterscope.app.study.labels import add_contents, link_pictures
 from raterscope.app.study.records import RunEntry
 from raterscope.app.study.study import Study
 from raterscope.app.study.vote_sets import pack_names, pairs_record, positions_of, records_of, unpack_names
+from raterscope.text import counted
 
 UNNAMED = "pairs"
 """Name of a question without a name."""

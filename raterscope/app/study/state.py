@@ -24,7 +24,7 @@ import msgspec
 
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.image_display import ChannelDisplay, Displays
-from raterscope.app.errors import counted, plain, plain_names
+from raterscope.app.errors import plain, plain_names
 from raterscope.app.review import Names, ReviewState, View, differ, fold
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.kinds import STORED
@@ -39,6 +39,7 @@ from raterscope.app.study.records import (
     user_name,
 )
 from raterscope.app.study.runs import Answers
+from raterscope.text import counted
 
 if TYPE_CHECKING:
     from raterscope.app.study.study import Study

@@ -13,10 +13,10 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.errors import counted
 from raterscope.app.study import Study
 from raterscope.app.window.files import FileActions
 from raterscope.app.window.importing import STUDIES
+from raterscope.text import counted
 
 if TYPE_CHECKING:
     from raterscope.app.study.merging import MergedStudy

@@ -39,9 +39,9 @@ from raterscope.widgets.dialogs.output_dialogs import (
 if TYPE_CHECKING:
     from raterscope.algorithms.settings import Settings
 
-from raterscope.app.errors import counted
 from raterscope.app.study.records import CohortCase
 from raterscope.app.window.bars import ActionBar
+from raterscope.text import counted
 
 DRIVE_TIMEOUT_MS = 2000
 """Longest wait for a drive. A drive that does not answer is not checked again until it does."""

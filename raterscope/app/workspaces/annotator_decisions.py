@@ -14,13 +14,13 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.annotator_evidence import Consequences
 from raterscope.app.annotators.table import preview_change
 from raterscope.app.document import Document
-from raterscope.app.errors import counted
 from raterscope.app.jobs import Job
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import Decision, WeightSubject, all_names, groups
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.masks import refuse_join
+from raterscope.text import counted
 from raterscope.widgets.dialogs.review_dialogs import HALF, WEIGHTS, ExclusionDialog, ReasonDialog
 from raterscope.widgets.panels.exclusion_panel import Change, ChangeKind
 from raterscope.widgets.theme import set_lengths

@@ -13,13 +13,13 @@ from PySide6.QtCore import QObject
 from raterscope.app.changes import Changes, changes_of_run
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
-from raterscope.app.errors import counted
 from raterscope.app.jobs import Job
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import Decision, SampleSubject, is_measure
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry
 from raterscope.app.study.runs import run_name
+from raterscope.text import counted
 from raterscope.widgets.panels.activity_panels import NEXT, HistoryEntry, JobLine
 from raterscope.widgets.panels.fuse_panel import RunLine
 

@@ -15,7 +15,6 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.annotators.acceptance import draw_sample, list_undecided, plan_in_words
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
-from raterscope.app.errors import counted
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import Decision, SampledItem, SampleProgress, SampleSubject, read_sample
@@ -23,6 +22,7 @@ from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.layout import WorkspaceLayout
 from raterscope.app.workspaces.review_order import RemainingQuestions
 from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.dialogs.review_dialogs import AcceptanceDialog
 from raterscope.widgets.panels.queue_items import QueueItem, chance_of_error

@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPainterPath, QPen
 
 from raterscope.figures.colours import Theme, community_colour
 from raterscope.figures.description import PlotTable
-from raterscope.text import count
+from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import community_text_colour, mixed, paint_rates
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
@@ -324,9 +324,9 @@ class _Flow(Figure[Part]):
         moment, community, goal = part
         if goal == BLOCK:
             text = f"{view.moments[moment]}: {self._called(moment, community)}, "
-            text += count(int(view.sizes[moment][community]), "annotator") + self._rates(moment, community)
+            text += counted(int(view.sizes[moment][community]), "annotator") + self._rates(moment, community)
             return text + "".join(f"; {words}" for words in self._events_of(moment, community))
-        annotators = count(int(view.flows[moment][community, goal]), "annotator")
+        annotators = counted(int(view.flows[moment][community, goal]), "annotator")
         start, end = self._called(moment, community), self._called(moment + 1, goal)
         when = f"{view.moments[moment]}, then {view.moments[moment + 1]}"
         if self._number(moment, community) == self._number(moment + 1, goal):

@@ -23,7 +23,7 @@ from raterscope.figures.shares import (
     share_area,
     share_bars,
 )
-from raterscope.text import count, percent
+from raterscope.text import counted, percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import ChartFigure, Part
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, QtCanvas, text_width
@@ -60,7 +60,7 @@ class ParticipationBars(FigurePanel):
         known = np.isfinite(shares).all(axis=1)
         known_names = [name for name, is_known in zip(names, known, strict=True) if is_known]
         self.figure.show_shares(shares[known], known_names, tuple(communities))
-        self.header.set_aside(f"share, {count(len(known_names), 'annotator')}" if known_names else "")
+        self.header.set_aside(f"share, {counted(len(known_names), 'annotator')}" if known_names else "")
         self.set_filled(bool(known_names) and bool(communities))
 
     def select_community(self, number: int | None) -> None:
@@ -112,7 +112,7 @@ class _Bars(ChartFigure):
             self._row_names = [
                 self._names[start]
                 if size == 1
-                else f"{count(int(size), 'annotator')} from {self._names[start]}"
+                else f"{counted(int(size), 'annotator')} from {self._names[start]}"
                 for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
             ]
         describe = share_area if self._dense else share_bars
@@ -213,7 +213,7 @@ class CommunityTriangles(FigurePanel):
         """Show communities; None shows none."""
         self.figure.show_view(view)
         moments = 0 if view is None else len(view.moments)
-        self.header.set_aside(count(moments, "moment") if moments > 1 else "")
+        self.header.set_aside(counted(moments, "moment") if moments > 1 else "")
         self.set_filled(view is not None)
 
     def select_community(self, number: int | None) -> None:
@@ -253,7 +253,7 @@ class _Triangles(Figure[TrianglePart]):
         )
         when = f"{view.moments[moment]}: " if view.moments[moment] else ""
         called = plain if name == plain else f"{plain}, {name}"
-        members = count(int(view.sizes[moment][community]), "annotator")
+        members = counted(int(view.sizes[moment][community]), "annotator")
         return f"{when}{called}, {members}; true {view.classes[true]}: {rates}"
 
     def part_at(self, position: QPointF) -> TrianglePart | None:

@@ -13,7 +13,7 @@ from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QToolButton, QWidget
 
 from raterscope.figures.description import PlotTable, check_lengths
-from raterscope.text import count
+from raterscope.text import counted
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.figures.cells import BAR_HEIGHT, Tiles, community_word, paint_colour_bar, rate_table
 from raterscope.widgets.figures.wall_tiles import WallTiles
@@ -221,7 +221,7 @@ class ConfusionWall(QWidget):
             for label, values, spec in view.measures
             if label not in ("votes", "community") and np.isfinite(values[row_index])
         ]
-        parts.append(count(int(view.votes[row_index]), "vote"))
+        parts.append(counted(int(view.votes[row_index]), "vote"))
         if view.community[row_index] >= 0:
             parts.append(community_word(int(view.community[row_index])))
         if view.excluded[row_index]:
@@ -255,7 +255,7 @@ class ConfusionWall(QWidget):
         view = self._view
         number = 0 if view is None else len(view.numbers)
         visible = len(self.tiles.order) if number else 0
-        self.header.set_aside(count(number, "annotator") if number else "")
+        self.header.set_aside(counted(number, "annotator") if number else "")
         self._nothing.setText(NO_MATCH if number else NOTHING)
         leave_keys_to(self, self.tiles if visible else None)
         self._pages.setCurrentIndex(int(visible > 0))
@@ -271,7 +271,7 @@ class ConfusionWall(QWidget):
         notes += [f"{visible:,} found"] if visible < number else []
         notes += ["size = votes"] if number and width >= NARROW[1] else []
         self.header.set_aside(" | ".join(notes))
-        self.tiles.setAccessibleName(f"Confusion matrices of {count(visible, 'annotator')}")
+        self.tiles.setAccessibleName(f"Confusion matrices of {counted(visible, 'annotator')}")
 
     def _on_direction(self) -> None:
         self._falling = not self._falling

@@ -16,7 +16,7 @@ from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistor
 from raterscope.figures.courses import StreamTruth, round_up, step_in_words, stream_charts, stream_table
 from raterscope.figures.description import Axis, PlotTable, check_lengths
 from raterscope.figures.layout import Box, ticks_of
-from raterscope.text import count
+from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import Column, ColumnFigure
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, ModeSwitch, row_of, text_width
@@ -230,7 +230,7 @@ class _Rows(Figure[int]):
 def _total(view: CountsView) -> str:
     """Return the total number of expected structures, and the meaning of the ticks."""
     known = np.isfinite(view.expected)
-    total = f"{view.expected[known].sum():,.0f} among the spots of {count(int(known.sum()), 'image')}"
+    total = f"{view.expected[known].sum():,.0f} among the spots of {counted(int(known.sum()), 'image')}"
     return f"{total}; tick: known" if np.isfinite(view.known).any() else total
 
 
@@ -302,7 +302,7 @@ class StreamCurves(FigurePanel):
         aside = ""
         if history is not None and filled:
             annotators, clicks = int(history.annotators[-1]), int(history.clicks[-1])
-            aside = f"{count(annotators, 'annotator')}, {count(clicks, 'click')}"
+            aside = f"{counted(annotators, 'annotator')}, {counted(clicks, 'click')}"
         self.header.set_aside(aside)
         self.set_filled(filled)
         self._settle()

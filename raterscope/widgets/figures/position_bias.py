@@ -26,7 +26,7 @@ from raterscope.figures.description import (
     check_lengths,
 )
 from raterscope.figures.description import Column as TableColumn
-from raterscope.text import count, estimate
+from raterscope.text import counted, estimate
 from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import ChartPanel, Column, ColumnFigure
 from raterscope.widgets.figures.figure_panel import FigurePanel, ModeSwitch, row_of
@@ -244,7 +244,7 @@ class BiasOverTime(FigurePanel):
         """Show an annotator, or that there are too few answers."""
         filled = view is not None and len(view.at) > 1
         self.figure.show_view(view if filled else None)
-        self.header.set_aside("" if view is None else count(view.answers, "answer"))
+        self.header.set_aside("" if view is None else counted(view.answers, "answer"))
         self.set_filled(filled)
 
 
@@ -369,7 +369,7 @@ class StatisticBars(ColumnFigure):
             words += f"p {10.0 ** -float(view.statistic[0, row]):.2g}"
         elif self._draw is None:
             draws = len(view.statistic)
-            words += f"selected in {round(float(cut.share[row]) * draws):,} of {count(draws, 'draw')}"
+            words += f"selected in {round(float(cut.share[row]) * draws):,} of {counted(draws, 'draw')}"
         else:
             value = float(view.statistic[self._draw, row])
             words += f"W {value:.2f} in draw {self._draw + 1:,}"
@@ -498,7 +498,7 @@ class KnockoffBars(FigurePanel):
             return
         self.figure.set_cut(cut)
         flagged = int(cut.flagged.sum()) + cut.others
-        self._flagged.setText(f"{count(flagged)} flagged")
+        self._flagged.setText(f"{counted(flagged)} flagged")
         theme.set_role(self._flagged, "rejected" if flagged else "second")
         self.header.set_aside(cut.words or ASIDE)
         self._show_rate(cut.rate)

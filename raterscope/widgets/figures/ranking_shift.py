@@ -21,7 +21,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QToolButton, QToolTip
 
 from raterscope.figures.description import PlotTable
-from raterscope.text import count
+from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.figures.figure_panel import FigurePanel, ModeSwitch
@@ -367,7 +367,7 @@ class RankingShift(FigurePanel):
         swaps = 0 if view is None else int(view.swapped.sum())
         self.modes.setVisible(view is not None)
         self.next.setVisible(swaps > 0)
-        aside = f"{count(swaps, 'item')} swap" if swaps else "no item swaps"
+        aside = f"{counted(swaps, 'item')} swap" if swaps else "no item swaps"
         left_out = 0 if view is None else int((view.rank_before == 0).sum())
         aside += f", {left_out:,} never compared" if left_out else ""
         self.header.set_aside("" if view is None else aside)

@@ -11,7 +11,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 
 from raterscope.figures.description import PlotTable
-from raterscope.text import count
+from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import (
     BAR_HEIGHT,
@@ -138,7 +138,7 @@ class SimilarityMatrix(FigurePanel):
         self.modes.setVisible(table and graph)
         if not (table and graph):
             self.modes.set_mode(mode)
-        self.header.set_aside(count(self.figure.rows, "row") if self.figure.rows else "")
+        self.header.set_aside(counted(self.figure.rows, "row") if self.figure.rows else "")
         self.set_filled(filled)
 
 

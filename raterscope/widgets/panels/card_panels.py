@@ -12,7 +12,7 @@ from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QPushButton, QSizePolicy, QWidget
 
-from raterscope.text import count, percent
+from raterscope.text import counted, percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import community_text_colour, paint_community, paint_rates
 from raterscope.widgets.hints import KeyButton, KeyHelp
@@ -130,7 +130,7 @@ class SpotGrid(CardGrid):
         where = "on any image" if self.everywhere else "on this image"
         total = len(spots.numbers)
         wide = f"each {scale} wide" if total > 1 else f"{scale} wide"
-        self._header.set_aside(f"{count(total, 'spot')}, {wide}" if total else "")
+        self._header.set_aside(f"{counted(total, 'spot')}, {wide}" if total else "")
         show = self.show_cards if reset else self.exchange
         nothing = EMPTY.get(self.kind, "No spots of this list {}.").format(where)
         show(spots, nothing, f"Spots {self.kind_choice.currentText()} {where}")
@@ -308,7 +308,7 @@ class _Card(QAbstractButton):
 
     def _lines(self) -> list[str]:
         view, index = self._view, self._index
-        lines = [count(int(view.members[index]), "member")]
+        lines = [counted(int(view.members[index]), "member")]
         if np.isfinite(view.share).any():
             lines.append(f"{percent(float(view.share[index]))} of votes")
         if np.isfinite(view.accuracy).any():
@@ -439,7 +439,7 @@ class TasksView:
         elif self.posterior is not None:
             detail = posterior_words(self._brief, self.posterior[task])
         else:
-            detail = count(int(self.votes[task]), "vote")
+            detail = counted(int(self.votes[task]), "vote")
         if task in self.contested:
             detail = f"contested, {detail}"
         doubt = None if self.entropy is None else float(self.entropy[task])
@@ -526,7 +526,7 @@ class TaskGrid(CardGrid):
     def show_tasks(self, view: GridView | None) -> None:
         """Show tasks, or how they come here. Known pictures are kept."""
         self._header.set_title("Tasks", "" if view is None else view.title)
-        self._header.set_aside("" if view is None else count(len(view.tasks), "task"))
+        self._header.set_aside("" if view is None else counted(len(view.tasks), "task"))
         nothing = (
             "Select a cell of a confusion matrix to see its tasks."
             if view is None

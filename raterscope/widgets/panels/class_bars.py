@@ -12,7 +12,7 @@ from PySide6.QtCore import QEvent, QModelIndex, QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QStyle, QWidget
 
-from raterscope.text import count
+from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp, paint_key
 from raterscope.widgets.layouts import vertical
@@ -144,12 +144,12 @@ class _BarKind(LineKind[ClassBar]):
     def words(self, line: ClassBar) -> str:
         share = f"{line.share:.2f}" if math.isfinite(line.share) else ""
         key = f"key {line.digit}" if line.digit else ""
-        votes = count(line.votes, "vote") if line.votes >= 0 else ""
+        votes = counted(line.votes, "vote") if line.votes >= 0 else ""
         return ", ".join(part for part in (line.name, share, votes, line.note, key) if part)
 
     def tip(self, line: ClassBar) -> str:
         key = f" ({line.digit})" if line.digit else ""
-        votes = f": {count(line.votes, 'vote')}" if line.votes >= 0 else ""
+        votes = f": {counted(line.votes, 'vote')}" if line.votes >= 0 else ""
         if line.index < 0:
             return f"Fold or unfold {line.name.strip(MARKS)}{votes}"
         return f"Decide for {line.name}{votes}{key}"
@@ -183,7 +183,7 @@ class _BarKind(LineKind[ClassBar]):
             if line.votes > 0 and right - left - max(share, self.longest) - VOTES_ROOM >= LEAST_BAR:
                 painter.setFont(theme.font(theme.CAPTION))
                 room = QRectF(right - VOTES_ROOM, box.top(), VOTES_ROOM, box.height())
-                words = count(line.votes, "vote")
+                words = counted(line.votes, "vote")
                 paint_words(painter, room, words, palette.second, side=Qt.AlignmentFlag.AlignRight)
                 painter.setFont(theme.font())
                 right -= VOTES_ROOM + 4

@@ -11,7 +11,7 @@ from PySide6.QtCore import QModelIndex, QPointF, QRectF, QSignalBlocker, Qt, QTi
 from PySide6.QtGui import QFontMetrics, QHideEvent, QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QPushButton, QSlider, QWidget
 
-from raterscope.text import count, decimals
+from raterscope.text import counted, decimals
 from raterscope.widgets import theme
 from raterscope.widgets.figures.confusion_matrix import MANY, ConfusionMatrix, MatrixView
 from raterscope.widgets.figures.drift_plots import DriftView, RowLines, TernaryPlot
@@ -123,7 +123,7 @@ class DriftPanel(QWidget):
             self._show_nothing(CHOOSE, offer=False)
             return
         self._view = view
-        self._header.set_aside(count(len(view.mean), "vote"))
+        self._header.set_aside(counted(len(view.mean), "vote"))
         three = len(view.outputs) == 3
         self.figures.setVisible(three)
         self.ternary.show_drift(view if three else None)
@@ -146,7 +146,7 @@ class DriftPanel(QWidget):
         self._show_nothing(words, offer=False)
         self.changed.set_lines(lines)
         self.changed.setVisible(bool(lines))
-        self._header.set_aside(f"{count(len(lines), 'annotator')} changed" if lines else "")
+        self._header.set_aside(f"{counted(len(lines), 'annotator')} changed" if lines else "")
 
     def show_without_votes(self, words: str) -> None:
         """Show why there is nothing to plot for the selected annotator."""
@@ -308,7 +308,7 @@ class Confusion:
         digits = 2 if not math.isfinite(self.low + self.high) else decimals(self.low, self.high)
         digits = min(2, digits)
         ends = f" ({self.low:.{digits}f} to {self.high:.{digits}f})" if math.isfinite(self.low) else ""
-        return f"{self.rate:.{digits}f}{ends}, {count(round(self.votes), 'vote')}"
+        return f"{self.rate:.{digits}f}{ends}, {counted(round(self.votes), 'vote')}"
 
 
 class WorstConfusions(ChoiceList[Confusion]):

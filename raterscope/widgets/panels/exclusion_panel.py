@@ -12,7 +12,7 @@ from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter
 from PySide6.QtWidgets import QLineEdit, QProgressBar, QPushButton, QWidget
 
-from raterscope.text import count, part_of_one
+from raterscope.text import counted, part_of_one
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.hints import KeyButton, KeyHelp
@@ -102,8 +102,8 @@ class ExclusionPreview:
     def summary(self) -> str:
         """Summarise the changes: "would change 4 of 963 labels"."""
         if not len(self.tasks):
-            return f"would change none of {count(len(self.names), 'label')}"
-        return f"would change {len(self.tasks):,} of {count(len(self.names), 'label')}"
+            return f"would change none of {counted(len(self.names), 'label')}"
+        return f"would change {len(self.tasks):,} of {counted(len(self.names), 'label')}"
 
     def changes(self) -> Sequence[Change]:
         """Return the changes."""

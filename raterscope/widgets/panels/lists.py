@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.text import count
+from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import vertical
 from raterscope.widgets.painting import paint_words
@@ -299,7 +299,7 @@ class AskList(QWidget):
         self.list.set_lines(lines)
         self.list.setVisible(bool(lines))
         self._nothing.setVisible(not lines)
-        self.header.set_aside(f"{count(len(lines), self._noun)}, {self._measure}" if lines else "")
+        self.header.set_aside(f"{counted(len(lines), self._noun)}, {self._measure}" if lines else "")
 
     def _on_current(self, index: QModelIndex) -> None:
         if index.isValid():

@@ -12,7 +12,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyle
 
-from raterscope.text import count
+from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.names import distinguishing_labels
 from raterscope.widgets.painting import paint_words
@@ -162,7 +162,7 @@ class QueueKind(LineKind[QueueItem]):
     def tip(self, line: QueueItem) -> str:
         """Return the line, its decided share, its disagreement, and why it was flagged, as a tooltip."""
         decided = line.counts.get("decided", 0)
-        more = f", {count(decided)} decided by you" if decided else ""
+        more = f", {counted(decided)} decided by you" if decided else ""
         more += ", with comment" if line.counts.get("comments") else ""
         more += f", {line.amount}" if line.amount and not line.done else ""
         more += f", {self.measures[line.key]}" if line.key in self.measures else ""

@@ -11,7 +11,7 @@ from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QLineEdit, QSpinBox, QStackedLayout, QVBoxLayout, QWidget
 
-from raterscope.text import count, natural
+from raterscope.text import counted, natural
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.painting import in_lines, paint_bar, paint_words
@@ -199,10 +199,10 @@ class QueuePanel(QueueFrame):
         if not chosen:
             return
         own = [item for item in self._queued.listed if self._in_group(item)]
-        words = [f"{count(len(own))} in the group", f"{count(sum(item.done for item in own))} decided"]
+        words = [f"{counted(len(own))} in the group", f"{counted(sum(item.done for item in own))} decided"]
         for name in ("detections", "disputed"):
             if any(name in item.counts for item in own):
-                words.append(f"{count(sum(item.counts.get(name, 0) for item in own))} {name}")
+                words.append(f"{counted(sum(item.counts.get(name, 0) for item in own))} {name}")
         self._group_words.setText(" | ".join(words))
 
     def update_item(self, item: QueueItem) -> None:
@@ -282,7 +282,7 @@ class QueuePanel(QueueFrame):
 
     def _show_count(self, chosen: QueueFilter) -> None:
         listed, total = len(self.view.lines), len(self._queued.listed)
-        self.header.set_aside(count(total) if listed == total else f"{count(listed)} of {count(total)}")
+        self.header.set_aside(counted(total) if listed == total else f"{counted(listed)} of {counted(total)}")
         self.show_empty("" if listed else self._why_empty(chosen))
         self._show_group()
 
@@ -418,7 +418,7 @@ class LongQueue(QueueFrame):
         self._quiet = False
         listed = len(self.view.lines)
         total = 0 if view is None else view.total
-        self.header.set_aside(count(total) if listed == total else f"{count(listed)} of {count(total)}")
+        self.header.set_aside(counted(total) if listed == total else f"{counted(listed)} of {counted(total)}")
         self.show_empty("" if listed else self._why_empty() if total else "No items yet.")
         row = self._row(self._current)
         if row >= 0:

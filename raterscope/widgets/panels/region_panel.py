@@ -10,7 +10,7 @@ from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QPainter
 from PySide6.QtWidgets import QGridLayout, QWidget
 
-from raterscope.text import count, percent
+from raterscope.text import counted, percent
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton, key_grid
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
@@ -211,7 +211,7 @@ class RegionPanel(QWidget):
         self._place.setText(evidence.position)
         raters = [vote for vote in evidence.votes if not vote.program]
         inside = sum(vote.inside >= 0.5 for vote in raters)
-        self._tally.setText(f"{inside} of {count(len(raters), 'rater')} include it")
+        self._tally.setText(f"{inside} of {counted(len(raters), 'rater')} include it")
         self._sentence.setText(evidence.sentence)
         self._sentence.setVisible(bool(evidence.sentence))
         self._votes.set_lines(evidence.votes)

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QWidget
 
 from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory
 from raterscope.figures.courses import outlook_in_words, state_in_words
-from raterscope.text import count, duration
+from raterscope.text import counted, duration
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.hints import KeyHelp
@@ -79,9 +79,9 @@ class LiveControls(QWidget):
         self._line = line
         self._heard.start()
         for name in ("clicks", "annotators", "images"):
-            self._figures[name].setText(count(getattr(line, name)))
+            self._figures[name].setText(counted(getattr(line, name)))
         refused = self._figures["rejected lines"]
-        refused.setText(count(line.refused))
+        refused.setText(counted(line.refused))
         theme.set_role(refused, "rejected" if line.refused else "")
         self._notice.setText(line.notice)
         self.pause.setText("Resume" if line.paused else "Pause")
@@ -234,7 +234,7 @@ class ReplayControls(QWidget):
         self.next.setEnabled(line.position < line.ready)
         annotators, most = min(line.position * line.batch, line.annotators), f"{line.annotators:,}"
         self._place.setText(f"{annotators:,} of {most}")
-        self._place.setToolTip(f"{annotators:,} of {count(line.annotators, 'annotator')}")
+        self._place.setToolTip(f"{annotators:,} of {counted(line.annotators, 'annotator')}")
         widest = QFontMetrics(theme.font()).horizontalAdvance(f"{most} of {most}")
         set_lengths(self._place, minimumWidth=widest + 4)
 
@@ -404,7 +404,9 @@ class StreamPanel(QWidget):
         self.replay.set_line(line)
         self._show(self.replay)
         self._header.set_title("Replay")
-        worked = f"{line.ready:,} of {count(line.steps, 'step')} computed" if line.ready < line.steps else ""
+        worked = (
+            f"{line.ready:,} of {counted(line.steps, 'step')} computed" if line.ready < line.steps else ""
+        )
         text = "playing" if line.playing else "paused"
         self._header.set_aside(", ".join(part for part in (worked, text) if part))
 

@@ -14,7 +14,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPaintEvent, Q
 from PySide6.QtWidgets import QBoxLayout, QWidget
 
 from raterscope.algorithms.labels.class_tree import SEPARATOR, ClassTree, class_tree, unfolded_lines
-from raterscope.text import count
+from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyButton
 from raterscope.widgets.layouts import STRETCH, horizontal, stacked, vertical
@@ -250,7 +250,7 @@ class TaskView:
         if self.tally is not None and int(self.tally.sum()) >= max(2, self.vote_count):
             voted = int(self.tally.argmax())
             if self.tally[voted] == self.tally.sum():
-                against.setdefault(voted, []).append(f"all {count(int(self.tally[voted]), 'vote')}")
+                against.setdefault(voted, []).append(f"all {counted(int(self.tally[voted]), 'vote')}")
         lead = self.leading()
         if self.posterior is not None and not self.fixed and self.posterior[lead] >= CERTAIN:
             share = f"a posterior of {float(self.posterior[lead]):.2f}"
@@ -319,7 +319,7 @@ class TaskPanel(QWidget):
             return
         self._header.set_title("Task", view.name)
         programs = len(view.votes) - view.vote_count
-        votes = count(view.vote_count, "vote") + (f", {count(programs, 'program')}" if programs else "")
+        votes = counted(view.vote_count, "vote") + (f", {counted(programs, 'program')}" if programs else "")
         many = has_many(view.classes)
         self._header.set_aside(f"{_order_words(view)} | {votes}" if many else votes)
         if self._picture.isHidden() == view.pictures:

@@ -37,7 +37,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.text import count, estimate, figure, p_words
+from raterscope.text import counted, estimate, figure, p_words
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import vertical
@@ -445,7 +445,7 @@ class AnnotatorGridView(QWidget):
     def _settle(self) -> None:
         total, listed, selected = len(self.model.grid.keys), self.model.rowCount(), len(self._selected)
         words = [
-            count(total, "annotator") if listed == total else f"{listed:,} of {count(total, 'annotator')}"
+            counted(total, "annotator") if listed == total else f"{listed:,} of {counted(total, 'annotator')}"
         ]
         words += (
             [f"{int(self.model.grid.excluded.sum()):,} excluded"] if self.model.grid.excluded.any() else []

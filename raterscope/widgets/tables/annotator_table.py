@@ -33,7 +33,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.text import UNKNOWN, count, estimate, figure, part_of_one
+from raterscope.text import UNKNOWN, counted, estimate, figure, part_of_one
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_annotator
 from raterscope.widgets.parts import Header, Menu, plain_tip
@@ -489,7 +489,7 @@ class AnnotatorTable(QWidget):
         self.view.setColumnHidden(COLUMNS.index("by image"), not by_image)
         total, excluded = len(self.model.rows), sum(row.excluded for row in self.model.rows)
         weighed = sum(0 < row.weight < 1 for row in self.model.rows)
-        words = [count(total, "annotator")] if total else []
+        words = [counted(total, "annotator")] if total else []
         words += [f"{excluded} excluded"] if excluded else []
         words += [f"{weighed} down-weighted"] if weighed else []
         words += [f"{len(self.model.hidden)} hidden"] if self.model.hidden else []

@@ -13,7 +13,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF, QTransform
 
 from raterscope.figures.drawing import DENSE, column_spans
-from raterscope.text import count, figure
+from raterscope.text import counted, figure
 from raterscope.widgets import theme
 
 DOTS_FROM = 6.0
@@ -55,12 +55,12 @@ class Course:
 
     def summary(self) -> str:
         """Summarise the course: "0.62 to 0.97 on 8 images"."""
-        on, (low, high) = f"on {count(len(self.images), 'image')}", self._range
+        on, (low, high) = f"on {counted(len(self.images), 'image')}", self._range
         return f"{figure(low)} to {figure(high)} {on}" if math.isfinite(low) else f"unknown {on}"
 
     def words(self, index: int) -> str:
         """Describe one image: "two.png: reliability 0.93 of 14 clicks, sensitivity 0.80"."""
-        marks = count(int(self.clicks[index]), "click")
+        marks = counted(int(self.clicks[index]), "click")
         reliability, sensitivity = float(self.reliability[index]), float(self.sensitivity[index])
         text = f"reliability {figure(reliability)} of {marks}" if math.isfinite(reliability) else marks
         return f"{self.images[index]}: {text}" + (

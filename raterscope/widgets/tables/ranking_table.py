@@ -12,7 +12,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QColor, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
-from raterscope.text import count
+from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import stacked, vertical
 from raterscope.widgets.painting import PictureShelf
@@ -97,7 +97,7 @@ class RankingTable(QWidget):
         """Show items, or that there is no ranking yet."""
         self.model.set_rows(rows)
         self._pages.setCurrentIndex(int(rows is not None))
-        self.header.set_aside("" if rows is None else count(len(rows.names), "item"))
+        self.header.set_aside("" if rows is None else counted(len(rows.names), "item"))
         if rows is not None:
             for column in range(NUMBERS):
                 side = SIDE if rows.pictures and column == 1 else 0  # the pictures come later

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.dialects import (
     detect_delimiter,
     fit_width,
@@ -38,6 +38,7 @@ from raterscope.app.formats.tables import (
     seconds_of,
 )
 from raterscope.app.formats.untrusted import decode_json, is_number
+from raterscope.text import counted
 
 _MOST_LINES = 100
 _MOST_COLUMNS = 1000

@@ -18,7 +18,7 @@ from typing import BinaryIO
 import numpy as np
 
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import zooniverse
 from raterscope.app.formats.growing_files.exports import Classification, Exports, read_classifications
 from raterscope.app.formats.growing_files.lines import (
@@ -57,6 +57,7 @@ from raterscope.app.formats.growing_files.state import (
 from raterscope.app.formats.points.tables import NEEDED, WANTED
 from raterscope.app.formats.records import ClickTable
 from raterscope.app.formats.tables import Faults, Table, assign_columns
+from raterscope.text import counted
 
 _MOST_MESSAGES = 10
 

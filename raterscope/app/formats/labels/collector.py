@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.annotations import Document, Remarks
 from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.tables import seconds_or_nan
-from raterscope.text import natural
+from raterscope.text import counted, natural
 
 MOST_OUTPUTS = 1000
 JOINT = " + "

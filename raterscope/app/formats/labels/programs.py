@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.programs import Program
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import LabelTable
 from raterscope.app.formats.tables import Table, find_columns, number_or_nan, read_table
-from raterscope.text import natural
+from raterscope.text import counted, natural
 
 _PREFIX = re.compile(r"^(?:(?:p|prob|probability|score)(?=[\s_:(\[]))?[\s_:(\[]*", re.IGNORECASE)
 _TOLERANCE = 0.01

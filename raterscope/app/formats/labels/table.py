@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
-from raterscope.app.errors import InputError, counted, plain, plain_names
+from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats import dialects
 from raterscope.app.formats.labels.collector import VoteCollector, no_label_notice, order_outputs
 from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_columns
@@ -45,6 +45,7 @@ from raterscope.app.formats.tables import (
     is_usual,
     read_names,
 )
+from raterscope.text import counted
 
 _PICTURES = ("image", "picture", "photo", "img", "file")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.app.errors import counted, plain, plain_names
+from raterscope.app.errors import plain, plain_names
 from raterscope.app.formats.labels.collector import (
     JOINT_NOTICE,
     MOST_OUTPUTS,
@@ -22,7 +22,7 @@ from raterscope.app.formats.labels.collector import (
     too_many_outputs,
 )
 from raterscope.app.formats.records import LabelFile, LabelTable, TrueLabels, group_by_name
-from raterscope.text import natural
+from raterscope.text import counted, natural
 
 TAGS = "tags"
 """Field of a column with the tags of a vote; and the name of a set of tags without a name."""

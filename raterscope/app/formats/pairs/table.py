@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_columns
 from raterscope.app.formats.labels.table import (
     find_filled_rows,
@@ -42,6 +42,7 @@ from raterscope.app.formats.tables import (
     number_or_nan,
     read_names,
 )
+from raterscope.text import counted
 
 EXPECTED = "left, right, tie, one of the two items, or a number above 0 for left and below 0 for right"
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.app.errors import counted
 from raterscope.app.formats.labels.columns import Coded, Columns
 from raterscope.app.formats.labels.contents import LONGEST_TEXT
 from raterscope.app.formats.records import TaskContents
 from raterscope.app.formats.tables import LONGEST_NAME, Table
+from raterscope.text import counted
 
 _IDENTIFIER = re.compile(
     r"(question|prompt|instruction|task|example)[ _.-]?(id|key|no|number)", re.IGNORECASE

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.annotations import Document
 from raterscope.app.formats.coco import CocoDocument
 from raterscope.app.formats.points.collector import STATES, PointCollector, PointFile, size_of
@@ -40,6 +40,7 @@ from raterscope.app.formats.tables import (
     seconds_of,
 )
 from raterscope.app.formats.untrusted import is_number, json_content, read_bytes, text_of
+from raterscope.text import counted
 
 FIELDS = (
     ("annotator", "annotator", True),

@@ -27,7 +27,7 @@ from raterscope.app.annotator_evidence import (
     Pool,
     read_shown,
 )
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.kinds.clicks.exclusion import gather_run, recount
 from raterscope.app.page.contents import Gallery, Picture, Section, Table
 from raterscope.app.page.pictures import photograph
@@ -36,6 +36,7 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.records import ImageEntry
 from raterscope.figures.canvas import Pen, PixelCanvas
 from raterscope.figures.colours import DARK
+from raterscope.text import counted
 
 RELIABILITY = Measure(
     "reliability", "reliability", "Share of clicks that are not outliers", ideal=1.0, is_share=True

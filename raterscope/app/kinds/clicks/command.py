@@ -31,7 +31,7 @@ from raterscope.app.command_line.output import (
     raise_failures,
     write_in_folder,
 )
-from raterscope.app.errors import InputError, counted, plain, refuse_unknown
+from raterscope.app.errors import InputError, plain, refuse_unknown
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
 from raterscope.app.formats.points import has_points, read_points
 from raterscope.app.formats.points.tables import read_scores
@@ -56,6 +56,7 @@ from raterscope.app.kinds.kind import Summary
 from raterscope.app.outcome import Outcome, successful
 from raterscope.app.study import Study, digest_of
 from raterscope.app.workers import Workers, processors
+from raterscope.text import counted
 
 _TRUE_FIELDS = {"image", "x", "y"}
 _LONG = 2_000_000

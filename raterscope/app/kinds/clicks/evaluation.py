@@ -47,12 +47,13 @@ from raterscope.app.assessment import (
     step_in_words,
     trust_from,
 )
-from raterscope.app.errors import InputError, counted
+from raterscope.app.errors import InputError
 from raterscope.app.formats.output_files import format_number, remove_file, write_table
 from raterscope.app.outcome import Outcome, finite_or_none, successful
 from raterscope.app.review import ReviewState, SampledItem, Spot, fold, match, standing_names
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.runs import Answers
+from raterscope.text import counted
 
 _LOOKED_AT = 8
 """Images whose annotators are counted."""

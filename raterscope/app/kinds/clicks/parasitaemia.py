@@ -26,14 +26,14 @@ from raterscope.algorithms.clicks.counting import (
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request
 from raterscope.app.formats.output_files import write_table
 from raterscope.app.kinds.clicks.evaluation import apply_decisions
 from raterscope.app.review import CountingSubject, Measures, Spot, fold, read_measures
 from raterscope.app.study import ImageEntry, Study
 from raterscope.resources.bibliography import bibliography
-from raterscope.text import figure, natural
+from raterscope.text import counted, figure, natural
 
 SOURCE = "; ".join(bibliography()[key].full for key in ("who2010", "who2016"))
 NEEDED = {

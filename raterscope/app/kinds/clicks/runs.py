@@ -19,9 +19,9 @@ from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome
-from raterscope.app.errors import counted
 from raterscope.app.kinds.clicks.image_fusion import fuse_images
 from raterscope.app.outcome import Outcome, finite_or_none, record_of
+from raterscope.text import counted
 
 if TYPE_CHECKING:  # processes that fuse load no study
     from raterscope.app.review import Decision, ReviewState, View, Weighed

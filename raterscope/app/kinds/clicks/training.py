@@ -24,7 +24,7 @@ from PIL import Image
 
 from raterscope.algorithms.click_classes import sort_classes
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, folder_of
 from raterscope.app.formats.images import load_image
 from raterscope.app.formats.masks.naming import strip_suffixes
@@ -41,6 +41,7 @@ from raterscope.app.formats.pyramids import PyramidReader, crop_of, is_large, op
 from raterscope.app.kinds.clicks.exports import read_detections, rows_of_images
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.groups import split_groups
+from raterscope.text import counted
 
 UNNAMED = "structure"
 """Class of detections without classes."""

@@ -25,7 +25,7 @@ from raterscope.algorithms.annotators.reader_study import (
 )
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request
 from raterscope.app.formats.output_files import write_table
 from raterscope.app.page.contents import Block, Gallery, Notices, Section, Table
@@ -53,6 +53,7 @@ from raterscope.app.page.variability import (
 )
 from raterscope.app.review import fold, standing_names
 from raterscope.app.study import Study
+from raterscope.text import counted
 
 _MOST_READERS = 12
 _LEAST_IMAGES = 3

@@ -34,7 +34,7 @@ from raterscope.app.annotator_evidence import (
     blocks,
     read_shown,
 )
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.kinds.labels.exports import apply_decisions
 from raterscope.app.kinds.labels.fusion_tables import accuracies, counted_votes
 from raterscope.app.kinds.labels.report.sections import thumbnails
@@ -51,6 +51,7 @@ from raterscope.app.review import fold
 from raterscope.app.study import Study
 from raterscope.app.study.labels import decided_classes, labels_of_voters, read_contents
 from raterscope.app.study.vote_sets import class_indices
+from raterscope.text import counted
 
 ACCURACY = Measure(
     "accuracy", "accuracy", "Expected share of right votes, by the answers of the run shown", ideal=1.0,

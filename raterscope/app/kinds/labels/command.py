@@ -33,7 +33,7 @@ from raterscope.app.command_line.output import (
     write_in_folder,
 )
 from raterscope.app.command_line.selection import answered_by_options, select_items, select_question
-from raterscope.app.errors import InputError, counted, plain, refuse_unknown
+from raterscope.app.errors import InputError, plain, refuse_unknown
 from raterscope.app.formats.labels import read_labels, split_tags
 from raterscope.app.formats.labels.programs import read_program
 from raterscope.app.formats.records import STUDY_SUFFIX, LabelFile, LabelTable, TrueLabels
@@ -72,7 +72,7 @@ from raterscope.app.kinds.labels.runs import (
 from raterscope.app.memory import release_freed_memory
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study
-from raterscope.text import listed, percent
+from raterscope.text import counted, listed, percent
 
 _OF_FILES = {
     "truth": "--truth",

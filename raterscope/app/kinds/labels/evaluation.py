@@ -38,13 +38,14 @@ from raterscope.app.assessment import (
     step_in_words,
     trust_from,
 )
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import format_number, write_bytes, write_table
 from raterscope.app.kinds.labels.runs import Question, read_truths, unseen_truths
 from raterscope.app.review import ReviewState, SampledItem, fold
 from raterscope.app.study import RunEntry, Study
 from raterscope.figures.description import Key
 from raterscope.figures.drawing import DASHES, LINES, PaperChart, line_chart, paper_line, sheet
+from raterscope.text import counted
 
 _MEASURED = {"pooled": "labels", "ibcc": "labels, ibcc"}
 """Kinds in the table of comparable crowds, by method."""

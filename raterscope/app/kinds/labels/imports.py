@@ -14,7 +14,7 @@ import numpy as np
 
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.progress import Watch, silent, steps_of
-from raterscope.app.errors import InputError, counted, plain, plain_names
+from raterscope.app.errors import InputError, plain, plain_names
 from raterscope.app.formats.labels import FIELDS, TAGS, read_labels, split_tags
 from raterscope.app.formats.labels.tag_sets import set_of_tag, tag_questions, truths_of_tags, votes_of_tags
 from raterscope.app.formats.pairs import read_pairs
@@ -34,6 +34,7 @@ from raterscope.app.study.labels import (
 )
 from raterscope.app.study.records import Scheme
 from raterscope.app.study.vote_sets import apply_truth, join_votes, truth_record, votes_record
+from raterscope.text import counted
 
 _REMEDY = "--stands output=class changes it"
 _LONGEST_PRIOR = 1 << 20

@@ -17,7 +17,7 @@ from raterscope.algorithms.annotators.vote_agreement import Coefficient, Scale, 
 from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.labels.ordinal import is_ordinal
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.formats.labels.tag_sets import ABSENT_PRESENT, set_of_tag
 from raterscope.app.formats.output_files import format_number, write_table
 from raterscope.app.page.contents import Block, Gallery, Notices, Section, Table
@@ -34,7 +34,7 @@ from raterscope.app.page.variability import (
     write,
 )
 from raterscope.app.study.records import QuestionEntry
-from raterscope.text import count
+from raterscope.text import counted
 
 AGREEMENT = ("answer", "scale", "coefficient", "value", "low", "high", "tasks", "votes")
 _MOST_ANSWERS = 100
@@ -102,7 +102,7 @@ def agreement_table(labels: Labels) -> Table:
         for scale, agreement in agreements.items()
     ]
     nominal = agreements["nominal"]
-    votes = f"{count(nominal.votes, 'vote')} on {count(nominal.tasks, 'task')}"
+    votes = f"{counted(nominal.votes, 'vote')} on {counted(nominal.tasks, 'task')}"
     note = (
         f"Of {votes} with two votes or more, with 95 % intervals by a bootstrap over tasks. "
         "Agreement: share of pairs of votes on a task that agree. The others subtract what chance explains, "
@@ -198,7 +198,7 @@ def tag_agreement_table(name: str, votes: Sequence[Labels]) -> Table:
     agreement = measure_tag_agreement(votes)
     figures = (agreement.percent, agreement.fleiss, agreement.gwet, agreement.krippendorff)
     note = (
-        f"Of {count(agreement.votes, 'set')} of tags on {count(agreement.tasks, 'task')} with two votes "
+        f"Of {counted(agreement.votes, 'set')} of tags on {counted(agreement.tasks, 'task')} with two votes "
         "or more, with 95 % intervals by a bootstrap over tasks. Sets with tags in common agree in part, by "
         "the MASI distance [@passonneau2006]: 1 - J M, where J is the Jaccard index, and M is 1 for equal "
         "sets, 2/3 if one contains the other, and 1/3 if they overlap."

@@ -35,12 +35,12 @@ from raterscope.algorithms.labels.vote_budget import (
 )
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import format_number
 from raterscope.app.formats.tables import read_table
 from raterscope.app.kinds.labels.runs import Question
 from raterscope.app.study import Study
-from raterscope.text import estimate, percent
+from raterscope.text import counted, estimate, percent
 
 COST = (
     "what", "limit", "votes_per_task", "tasks", "accuracy", "accuracy_low", "accuracy_high", "gold_tasks",

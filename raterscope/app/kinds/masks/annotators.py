@@ -41,7 +41,7 @@ from raterscope.app.annotator_evidence import (
     Pool,
     read_shown,
 )
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.formats.output_files import format_number, write_table
 from raterscope.app.kinds.masks.case import Case, Inputs
 from raterscope.app.kinds.masks.programs import combine_in_case
@@ -50,7 +50,7 @@ from raterscope.app.review import ReviewState, fold
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import read_masks, read_program_masks, settled_of
 from raterscope.app.study.records import ImageEntry
-from raterscope.text import percent
+from raterscope.text import counted, percent
 
 HALF = 0.5
 LISTED = 200

@@ -32,7 +32,7 @@ from raterscope.app.command_line.output import (
     write_in_folder,
 )
 from raterscope.app.command_line.selection import answered_by_options
-from raterscope.app.errors import InputError, counted, plain, refuse_unknown
+from raterscope.app.errors import InputError, plain, refuse_unknown
 from raterscope.app.formats.records import MaskTable, VolumeFile
 from raterscope.app.formats.volumes.resampling import explain_irregularity
 from raterscope.app.import_candidates import ImportCandidates, sort_files
@@ -61,6 +61,7 @@ from raterscope.app.kinds.masks.runs import fuse_case, fuse_inputs, fuse_togethe
 from raterscope.app.study import Study
 from raterscope.app.study.masks import record_of
 from raterscope.app.study.records import MaskRecord
+from raterscope.text import counted
 
 Records = dict[str, dict[str, MaskRecord]]
 

@@ -33,12 +33,12 @@ from raterscope.app.assessment import (
     Trust,
     comparable_in_words,
 )
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.kinds.masks.case import crop_truth
 from raterscope.app.review import Region, ReviewState, SampledItem, fold, known_voxels
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import mask_entries, read_masks, settled_of
-from raterscope.text import percent
+from raterscope.text import counted, percent
 
 FEWEST = 5
 """Cases below which nothing is concluded; of decided regions, `FEW`."""

@@ -27,7 +27,7 @@ from raterscope.algorithms.masks.method_comparison import (
 )
 from raterscope.algorithms.masks.metrics import RaterAgreement
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.output_files import format_number, remove_file, write_bytes, write_table
 from raterscope.app.kinds.masks.case import MARGIN, Case, Inputs
 from raterscope.app.outcome import attempt
@@ -37,6 +37,7 @@ from raterscope.app.study.records import MaskRecord
 from raterscope.figures.drawing import PaperChart, sheet
 from raterscope.figures.evaluation import BoxView, box_chart
 from raterscope.figures.layout import SCREEN
+from raterscope.text import counted
 
 BASELINE = "majority"
 """Baseline of the tests, as in the paper."""

@@ -15,7 +15,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import dice
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.algorithms.simulation.mask_crowds import SimulatedCase, SimulatedRater, simulate_case
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.formats.masks.collector import crop
 from raterscope.app.formats.masks.export import write_array
 from raterscope.app.formats.masks.naming import strip_suffixes
@@ -35,6 +35,7 @@ from raterscope.app.sample_files import Demonstrated, ImportFiles, Tools, keep_o
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks, read_masks
 from raterscope.app.study.records import MaskRecord
+from raterscope.text import counted
 
 STUDY = "masks.rscope"
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, folder_of
 from raterscope.app.formats.masks.deidentify import Deidentifier
 from raterscope.app.formats.masks.export import write_array, write_nifti_image
@@ -48,6 +48,7 @@ from raterscope.app.kinds.masks.exports import (
 )
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.groups import split_groups
+from raterscope.text import counted
 
 _BACKGROUND = "background"
 _FIRST_FREE = "Dataset501_"

@@ -26,12 +26,13 @@ from raterscope.app.annotator_evidence import (
     blocks,
     read_shown,
 )
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.kinds.pairs.runs import Answered, apply_decisions, plan_of, read_answer
 from raterscope.app.kinds.pairs.variability import agreement_on_pairs, consistency_of
 from raterscope.app.review import fold, standing_names
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import pairs_of
+from raterscope.text import counted
 
 BIAS = Measure(
     "bias",

@@ -30,7 +30,7 @@ from raterscope.app.command_line.output import (
     write_in_folder,
 )
 from raterscope.app.command_line.selection import answered_by_options, select_question
-from raterscope.app.errors import InputError, counted, plain, refuse_unknown
+from raterscope.app.errors import InputError, plain, refuse_unknown
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.pairs.table import RankingTable, read_ranking
 from raterscope.app.formats.records import PairTable
@@ -50,7 +50,7 @@ from raterscope.app.kinds.pairs.runs import (
 )
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import placed
-from raterscope.text import percent
+from raterscope.text import counted, percent
 
 
 def fuse_pairs(options: argparse.Namespace) -> int:

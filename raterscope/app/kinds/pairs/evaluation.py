@@ -29,12 +29,12 @@ from raterscope.app.assessment import (
     Trust,
     comparable_in_words,
 )
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.kinds.pairs.runs import plan_of, read_answer
 from raterscope.app.review import ReviewState, SampledItem, fold
 from raterscope.app.review.tasks import Judged
 from raterscope.app.study import Study
-from raterscope.text import percent
+from raterscope.text import counted, percent
 
 _DRAWS, _FEWEST_DRAWS = 20, 5
 _MOST_COMPARISONS = 1_000_000

@@ -24,7 +24,7 @@ from raterscope.app.page.variability import (
     protocol_table,
     write,
 )
-from raterscope.text import count
+from raterscope.text import counted
 
 _MOST_ROWS = 30
 _CHOICES = 3
@@ -117,7 +117,7 @@ def _consistency_table(variability: PairVariability) -> Table:
     agreement = variability.agreement
     between = (
         f"Between annotators, {write(agreement.percent)} of the answers to the same two items agree "
-        f"(Krippendorff's alpha {write(agreement.krippendorff)}; {count(agreement.tasks, 'comparison')})."
+        f"(Krippendorff's alpha {write(agreement.krippendorff)}; {counted(agreement.tasks, 'comparison')})."
     )
     note = (
         "Each comparison is compared with the one that the same annotator made of the same two items before. "

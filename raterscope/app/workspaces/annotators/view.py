@@ -11,9 +11,8 @@ import numpy as np
 from raterscope.algorithms.progress import Watch
 from raterscope.app.annotator_evidence import Course, Evidence, Measure
 from raterscope.app.annotators.table import AnnotatorTable, Unusual, Value, find_unusual
-from raterscope.app.errors import counted
 from raterscope.app.kinds.registry import KINDS
-from raterscope.text import estimate, figure, part_of_one
+from raterscope.text import counted, estimate, figure, part_of_one
 from raterscope.widgets.figures.agreement_plots import AnnotatorCourse, CourseView
 from raterscope.widgets.panels.annotator_card import CardLine, CardView
 from raterscope.widgets.panels.queue_items import QueuedItems, QueueItem

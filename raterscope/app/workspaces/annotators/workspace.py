@@ -17,7 +17,6 @@ from raterscope.algorithms.progress import Watch, part
 from raterscope.app.annotator_evidence import Course
 from raterscope.app.annotators.rules import RuleError, is_rule, select_rows
 from raterscope.app.annotators.table import effects_of_exclusion, read_annotators, read_courses
-from raterscope.app.errors import counted
 from raterscope.app.exports import REPORTS
 from raterscope.app.formats.output_files import file_name_part
 from raterscope.app.jobs import Job
@@ -30,6 +29,7 @@ from raterscope.app.workspaces.annotator_decisions import AnnotatorDecisions
 from raterscope.app.workspaces.annotators import view
 from raterscope.app.workspaces.annotators.agreement import AgreementPlots
 from raterscope.app.workspaces.layout import WorkspaceLayout
+from raterscope.text import counted
 from raterscope.widgets.figures.agreement_plots import CoursePlot
 from raterscope.widgets.panels.activity_panels import HistoryEntry
 from raterscope.widgets.panels.annotator_card import AnnotatorCard, CardView

@@ -14,13 +14,13 @@ from raterscope.algorithms.annotators.agreement import ClickAgreement, click_agr
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch
-from raterscope.app.errors import counted
 from raterscope.app.review import Weighed
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import ImageResult
 from raterscope.app.workspaces.review_queue import ReviewQueue
+from raterscope.text import counted
 from raterscope.widgets.figures.agreement_plots import AgreementMatrix
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.tables.annotator_table import AnnotatorRow

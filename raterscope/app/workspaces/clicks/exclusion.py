@@ -10,7 +10,6 @@ from typing import Any
 from PySide6.QtCore import Signal
 
 from raterscope.algorithms.clicks.data import PROGRAM
-from raterscope.app.errors import counted
 from raterscope.app.jobs import Job
 from raterscope.app.kinds.clicks.exclusion import ChangedSpot, Recount, RunInputs, gather_run, recount
 from raterscope.app.review import Decision, WeightSubject
@@ -20,7 +19,7 @@ from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import spots_of
-from raterscope.text import part_of_one
+from raterscope.text import counted, part_of_one
 from raterscope.widgets.dialogs.review_dialogs import HALF, WEIGHTS, ExclusionDialog
 from raterscope.widgets.panels.exclusion_panel import Change
 

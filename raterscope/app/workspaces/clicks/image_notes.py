@@ -32,7 +32,7 @@ from raterscope.app.study.records import ImageQuality
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import IN_FOCUS, ORDERS, ClicksCore, ClicksPart
 from raterscope.app.workspaces.review_queue import ReviewQueue
-from raterscope.text import count, percent, small_figure
+from raterscope.text import counted, percent, small_figure
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from raterscope.widgets.parts import Menu, without_checked
 
@@ -275,7 +275,7 @@ class ImageOrder(ClicksPart):
         self._store()
         unreadable = list(measured.values()).count(UNREADABLE)
         if unreadable:
-            self._screen.message.emit(f"{count(unreadable, 'image')} could not be read and come last.")
+            self._screen.message.emit(f"{counted(unreadable, 'image')} could not be read and come last.")
 
     def _store(self) -> None:
         if self._document.contents is not None and self._known:
@@ -304,4 +304,4 @@ def _percent(share: float) -> str:
 
 
 def _figure(value: float) -> str:
-    return count(round(value)) if value >= 10 else small_figure(value)
+    return counted(round(value)) if value >= 10 else small_figure(value)

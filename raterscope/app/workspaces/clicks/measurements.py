@@ -38,7 +38,7 @@ from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import ImageResult
 from raterscope.app.workspaces.review_queue import ReviewQueue
-from raterscope.text import count
+from raterscope.text import counted
 from raterscope.widgets.canvas.shape_marks import Drawing, ShapeMark
 from raterscope.widgets.canvas.shapes import Shapes
 from raterscope.widgets.dialogs.review_dialogs import ScaleDialog
@@ -464,13 +464,13 @@ def _reckon(
     return fields, lines, note, image
 
 
-def _group_lines(counted: Sequence[Field], measures: Measures, groups: Mapping[int, str]) -> list[FigureLine]:
+def _group_lines(fields: Sequence[Field], measures: Measures, groups: Mapping[int, str]) -> list[FigureLine]:
     """Return the known figures of each group of images, of the first groups if there are many."""
     lines = []
-    for name, images, figures in islice(count_groups(counted, measures, groups), MOST_GROUPS):
+    for name, images, figures in islice(count_groups(fields, measures, groups), MOST_GROUPS):
         for figure in figures:
             title = f"{plain(name, 40)}: {figure.title.lower()}"
-            formula = f"{count(images, 'image')}; {figure.formula}"
+            formula = f"{counted(images, 'image')}; {figure.formula}"
             lines.append(FigureLine(title, figure.in_words(), figure.interval(), formula))
     if len(set(groups.values())) > MOST_GROUPS:
         lines.append(FigureLine("More groups", "", "", "in raterscope export --what counts --groups study"))

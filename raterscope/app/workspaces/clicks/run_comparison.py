@@ -21,7 +21,7 @@ from raterscope.app.study.state import LARGEST_RADIUS
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPanel
 from raterscope.app.workspaces.run_history import run_title
 from raterscope.figures.evaluation import Curve
-from raterscope.text import count
+from raterscope.text import counted
 from raterscope.widgets.figures.chart_figure import ChartPanel
 from raterscope.widgets.figures.evaluation_plots import NO_CURVES, CurvesPlot
 from raterscope.widgets.figures.figure_panel import ModeSwitch
@@ -44,7 +44,7 @@ IMPORT = {"runs": f"{COMPARE}; import ground truth to measure them.", "curves": 
 
 
 def _whole(value: float, _low: float, _high: float) -> str:
-    return count(int(value))
+    return counted(int(value))
 
 
 MEASURES = (
@@ -237,7 +237,7 @@ def _row(accuracy: Accuracy) -> ComparisonRow:
     return ComparisonRow(
         key=accuracy.run.id,
         title=run_title(accuracy.run),
-        words=f"{started}, {count(row.images, 'image')}",
+        words=f"{started}, {counted(row.images, 'image')}",
         figures=tuple((value, NAN, NAN) for value in values),
     )
 

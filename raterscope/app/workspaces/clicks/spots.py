@@ -16,11 +16,11 @@ from raterscope.algorithms.clicks.robustness import depends_on_grouping
 from raterscope.algorithms.progress import Watch
 from raterscope.app import review
 from raterscope.app.assessment import DISPUTED, MATTERS
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.study import Study
 from raterscope.app.study.runs import Answers
 from raterscope.app.workspaces.review_order import Part
-from raterscope.text import figure, percent
+from raterscope.text import counted, figure, percent
 
 CONTESTED = 0.5
 """Probability that the answer is wrong where two experts decided differently."""

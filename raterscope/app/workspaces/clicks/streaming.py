@@ -17,7 +17,7 @@ from raterscope.algorithms.clicks.stream import StreamPlan
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.points.tables import FIELDS
 from raterscope.app.kinds.clicks.live_source import LiveSource, WatchRequest
@@ -30,6 +30,7 @@ from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import ImageResult, Settling
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.figures.courses import StreamTruth
+from raterscope.text import counted
 from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog, MappingField, TableKind
 from raterscope.widgets.panels.stream_panel import LiveLine, ReplayLine
 from raterscope.widgets.parts import Menu

@@ -12,7 +12,7 @@ from raterscope.algorithms.clicks.result import Fusion
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.spots import Spot, describe_sources, explain_weights
 from raterscope.app.workspaces.run_history import run_title
-from raterscope.text import count
+from raterscope.text import counted
 from raterscope.widgets.canvas.viewport import ClickMarks, DetectionMarks
 from raterscope.widgets.panels.class_bars import ClassBar, keys_of
 from raterscope.widgets.panels.evidence_panel import Evidence
@@ -189,7 +189,7 @@ def status(scene: Scene, spots: Sequence[Spot]) -> str:
         words.append(f"{run_title(scene.run)}, {ended}")
         words.append(_disputed(spots))
         if scene.later:
-            words.append(f"{count(scene.later, 'click')} imported since: fuse again (F5)")
+            words.append(f"{counted(scene.later, 'click')} imported since: fuse again (F5)")
     elif scene.stream_note:
         words += [scene.stream_note, _disputed(spots)]
     else:
@@ -200,9 +200,9 @@ def status(scene: Scene, spots: Sequence[Spot]) -> str:
 def _clicks(scene: Scene) -> str:
     """Count the clicks as the report does: repeated clicks of an annotator at one position count once."""
     clicks = len(scene.clicks)
-    counted = clicks if scene.fusion is None else int(scene.fusion.rates.clicks.sum())
-    duplicates = f", {count(clicks - counted, 'duplicate')} not counted" if clicks > counted else ""
-    return f"{count(counted, 'click')} by {count(len(scene.clicks.annotators), 'annotator')}{duplicates}"
+    used = clicks if scene.fusion is None else int(scene.fusion.rates.clicks.sum())
+    duplicates = f", {counted(clicks - used, 'duplicate')} not counted" if clicks > used else ""
+    return f"{counted(used, 'click')} by {counted(len(scene.clicks.annotators), 'annotator')}{duplicates}"
 
 
 def _disputed(spots: Sequence[Spot]) -> str:

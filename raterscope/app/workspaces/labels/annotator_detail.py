@@ -16,7 +16,6 @@ from raterscope.algorithms.labels.drift import FALSE_ALARMS, LEAST_VOTES, main_c
 from raterscope.algorithms.labels.fusion import LabelPlan, run_with_programs
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.errors import counted
 from raterscope.app.jobs import Job
 from raterscope.app.kinds.labels.community_charts import aligned_steps
 from raterscope.app.review import Decision
@@ -26,7 +25,7 @@ from raterscope.app.workspaces.labels.communities import CommunitiesOverTimeView
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.labels.view import name_of, time_of
-from raterscope.text import LEAST_P, count, percent
+from raterscope.text import LEAST_P, counted, percent
 from raterscope.widgets.figures.drift_plots import DriftView
 from raterscope.widgets.panels.drift_panel import ChangeLine
 from raterscope.widgets.panels.exclusion_panel import ExclusionPreview as Preview
@@ -169,7 +168,7 @@ def change_line(scene: Scene, changed: ChangedAnnotator, *, blind: bool) -> Chan
         name=name_of(scene, changed.annotator, blind=blind),
         when=f"vote {changed.change.step + 1:,} of {votes:,}",
         how=_row(scene, changed.change)
-        + (f"; {count(changed.changes - 1, 'change')} more" if changed.changes > 1 else ""),
+        + (f"; {counted(changed.changes - 1, 'change')} more" if changed.changes > 1 else ""),
     )
 
 
@@ -439,7 +438,7 @@ class AnnotatorDetail(LabelsPart):
         name = view.name_of(scene, annotator, blind=self._session.blind)
         left_out = int(analysis.left_out[annotator])
         words = (
-            EXCLUDED.format(name=name, votes=count(left_out, "vote"))
+            EXCLUDED.format(name=name, votes=counted(left_out, "vote"))
             if left_out
             else VOTELESS.format(name=name)
         )

@@ -18,7 +18,6 @@ from raterscope.algorithms.labels.data import ClassArray
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedMethod, FoldedSettings, mean_area
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch
-from raterscope.app.errors import counted
 from raterscope.app.jobs import Job
 from raterscope.app.kinds.labels.decision_rates import ERRORS, ROWS, follow_class_decisions, series_of
 from raterscope.app.kinds.labels.evaluation import StoredFolds, cross_validate, load_folds, store_folds
@@ -34,6 +33,7 @@ from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart, Meas
 from raterscope.app.workspaces.labels.view import name_of
 from raterscope.figures.courses import CourseLine
 from raterscope.figures.evaluation import CalibrationLine, Curve
+from raterscope.text import counted
 from raterscope.widgets.figures.evaluation_plots import DecisionKind, DecisionView
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow
 

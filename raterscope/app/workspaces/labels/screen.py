@@ -17,7 +17,7 @@ from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
 from raterscope.app.workspaces.labels.scene import LabelsSession
 from raterscope.app.workspaces.screen import WorkspaceScreen, split_widgets
 from raterscope.figures.evaluation import Curve
-from raterscope.text import count
+from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.figures.community_flow import CommunityFlow
 from raterscope.widgets.figures.community_plots import CommunityTriangles, ParticipationBars
@@ -95,7 +95,7 @@ class MethodTable(QWidget):
     def show_runs(self, runs: Sequence[MeasuredMethod]) -> None:
         """Show the assessments of runs and the vote."""
         judged = max((run.assessment.judged for run in runs), default=0)
-        self.table.set_rows(tuple(map(_row, runs)), f"{count(judged, 'known task')}" if runs else "")
+        self.table.set_rows(tuple(map(_row, runs)), f"{counted(judged, 'known task')}" if runs else "")
 
     def _on_chosen(self, key: object) -> None:
         if key is not None:
@@ -153,7 +153,7 @@ def curves_of(name: str, assessment: Assessment) -> tuple[Curve, ...]:
                 recall=curve.sensitivity,
                 precision=precision,
                 area=curve.area,
-                of="" if len(curves) == 1 else f"{curve.name}, {count(curve.count, 'task')}",
+                of="" if len(curves) == 1 else f"{curve.name}, {counted(curve.count, 'task')}",
             )
         )
     return (_mean(name, drawn), *drawn) if len(drawn) > 1 else tuple(drawn)

@@ -16,7 +16,7 @@ from raterscope.algorithms.labels.data import ClassArray, FloatArray
 from raterscope.algorithms.labels.ordinal import grade_summary
 from raterscope.algorithms.labels.rates import Rates, fold_rates
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
-from raterscope.text import count, estimate, figure
+from raterscope.text import counted, estimate, figure
 from raterscope.widgets.figures.confusion_matrix import MatrixView
 from raterscope.widgets.figures.confusion_wall import Measure, WallView
 from raterscope.widgets.names import short_class_names
@@ -96,7 +96,7 @@ def matrix_view(
         title = "Annotator"
         name = str(scene.annotator_ids[number] + 1) if blind else name_of(scene, number, blind=False)
     else:
-        title, name = (count(len(several), "annotator") if len(annotators) else "The crowd"), ""
+        title, name = (counted(len(several), "annotator") if len(annotators) else "The crowd"), ""
     low, high = rates.interval()
     matrix = " | matrix of the crowd" if analysis.rates.shared and len(annotators) else ""
     accuracy = [float(value[0]) for value in rates.accuracies()]
@@ -105,11 +105,13 @@ def matrix_view(
         when = rates.time.removeprefix("the ")
         title, name = (title, f"{name}, {when}") if name else (f"{title}, {when}", "")
     out = int(analysis.left_out[several].sum()) if len(annotators) else 0
-    numbers = [count(votes, "vote")] if votes or not out else []
+    numbers = [counted(votes, "vote")] if votes or not out else []
     programs = () if scene.run is None else scene.run.programs
     is_program = len(several) == 1 and scene.labels.annotators[int(several[0])] in programs
     words = (
-        f"{count(out, 'answer')}, not counted as votes" if is_program else f"{count(out, 'vote')} excluded"
+        f"{counted(out, 'answer')}, not counted as votes"
+        if is_program
+        else f"{counted(out, 'vote')} excluded"
     )
     numbers += [words] if out else []
     tree = class_tree(scene.classes) if scene.labels.outputs == scene.classes else None
@@ -300,8 +302,8 @@ def status(scene: Scene, analysis: Analysis, waiting: int, *, several: bool = Fa
     count_annotators = int(np.count_nonzero(analysis.votes_of))
     words = [
         *([scene.question.name] if several else []),
-        count(len(labels.tasks), "task"),
-        f"{count(len(labels), 'vote')} by {count(count_annotators, 'annotator')}",
+        counted(len(labels.tasks), "task"),
+        f"{counted(len(labels), 'vote')} by {counted(count_annotators, 'annotator')}",
     ]
     if scene.run is None or scene.fusion is None:
         return "  |  ".join([*words, "not fused yet"])
@@ -309,7 +311,7 @@ def status(scene: Scene, analysis: Analysis, waiting: int, *, several: bool = Fa
     ended = f"run {scene.run.id}: {labeller_title(scene.run.algorithm)}"
     if len(trace.change):
         state = "converged" if trace.converged else "did not converge"
-        ended += f", {state} in {count(len(trace.change), 'iteration')}"
+        ended += f", {state} in {counted(len(trace.change), 'iteration')}"
     words.append(ended)
     if analysis.model is not None:
         model = analysis.model
@@ -317,7 +319,7 @@ def status(scene: Scene, analysis: Analysis, waiting: int, *, several: bool = Fa
         words.append(f"calibration error {analysis.model.calibration.error:.2f}")
     words.append(f"{waiting:,} disputed and undecided")
     if scene.later:
-        words.append(f"{count(scene.later, 'vote')} imported since: fuse again (F5)")
+        words.append(f"{counted(scene.later, 'vote')} imported since: fuse again (F5)")
     return "  |  ".join(words)
 
 

@@ -36,7 +36,7 @@ from raterscope.app.workspaces.masks.run_comparison import p_value_in_words, sta
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.figures.description import PlotTable
 from raterscope.figures.evaluation import BoxView
-from raterscope.text import UNKNOWN, count, duration
+from raterscope.text import UNKNOWN, counted, duration
 from raterscope.widgets.painting import rater_colour
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, Figures, Measure
 from raterscope.widgets.volume.scene import Outline
@@ -190,7 +190,7 @@ class MethodComparer(MasksPart):
         title = FIGURES[figure] if alone else f"{FIGURES[figure]} {REFERENCES[reference]}"
         unit = {"dice": "", "bound": "nats", "seconds": "s"}.get(figure, methods.unit)
         star = f", * p < 0.05 against {BASELINE}" if any(view.starred for view in views) else ""
-        cases = f"{count(len(methods.cases), 'case')}{star}"
+        cases = f"{counted(len(methods.cases), 'case')}{star}"
         panel.plot.set_boxes(views, title, unit, cases, logarithmic=figure == "seconds")
         panel.table.set_rows(
             _rows(methods, reference), f"{REFERENCES[reference]}, {cases}", _measures(methods)

@@ -15,7 +15,7 @@ from raterscope.algorithms.annotators.similarity import CaseAgreement, RaterTree
 from raterscope.algorithms.masks.data import BoolArray, MaskFusion
 from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Contents
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.jobs import Job
 from raterscope.app.kinds.masks.annotators import (
     CONSENSUS,
@@ -32,6 +32,7 @@ from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.scene import Piece, Scene, length_unit
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
+from raterscope.text import counted
 from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
 from raterscope.widgets.panels.exclusion_panel import Change

@@ -28,7 +28,7 @@ from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces import run_history
 from raterscope.app.workspaces.masks.scene import Scene, length_unit, unit_of
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPanel
-from raterscope.text import UNKNOWN, count, decimals, estimate, figure
+from raterscope.text import UNKNOWN, counted, decimals, estimate, figure
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import Stretch, horizontal, vertical
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel
@@ -449,10 +449,10 @@ def _summarized(measured: tuple[Measured, ...], structure: str | None, watch: Wa
 
 def _measures(summary: Summary) -> tuple[Measure, ...]:
     def over(index: int) -> str:
-        counted, cases = summary.counted[index], summary.cases
-        if counted == cases:
-            return f"Mean over {count(cases, 'case')}; below, the interval that holds nine of ten cases."
-        return f"Mean over {counted:,} of {count(cases, 'case')}; the others have nothing to measure."
+        measured, cases = summary.counted[index], summary.cases
+        if measured == cases:
+            return f"Mean over {counted(cases, 'case')}; below, the interval that holds nine of ten cases."
+        return f"Mean over {measured:,} of {counted(cases, 'case')}; the others have nothing to measure."
 
     length = f", {summary.length}" if summary.length else ""
     volume = f", {summary.volume}" if summary.volume else ""

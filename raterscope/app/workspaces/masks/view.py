@@ -20,7 +20,7 @@ from raterscope.app.workspaces.masks.scene import (
     length_unit,
     unit_of,
 )
-from raterscope.text import count
+from raterscope.text import counted
 from raterscope.widgets.painting import rater_colour
 from raterscope.widgets.panels.region_panel import RegionEvidence, RegionVote
 from raterscope.widgets.panels.task_panel import PROGRAM
@@ -398,7 +398,7 @@ def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> s
         words.append(structure)
     words.append(scene.image.lattice.in_words())
     raters = len(scene.masks.get(structure, {}))
-    words.append(count(raters, "rater"))
+    words.append(counted(raters, "rater"))
     if scene.path is None and scene.image.path is not None:
         words.append("volume's file missing")
     fusion = scene.fusion(structure)
@@ -414,7 +414,9 @@ def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> s
     case: dict[str, Any] = next((case for case in logged if case.get("image") == scene.image.name), {})
     words.append(f"{method}, {case.get('seconds', scene.run.seconds):.1f} s")
     disputed = sum(region.unsettled for region in regions)
-    words.append(f"{disputed} of {count(len(regions), 'region')} disputed" if regions else "nothing disputed")
+    words.append(
+        f"{disputed} of {counted(len(regions), 'region')} disputed" if regions else "nothing disputed"
+    )
     return "  |  ".join(words)
 
 

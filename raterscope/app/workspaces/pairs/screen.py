@@ -23,7 +23,7 @@ from raterscope.app.study.pairs import true_ranking_of
 from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
 from raterscope.app.workspaces.pairs.scene import PairsSession, Scene
 from raterscope.app.workspaces.screen import WorkspaceScreen, split_widgets
-from raterscope.text import count
+from raterscope.text import counted
 from raterscope.widgets.figures.bias_path import BiasPath
 from raterscope.widgets.figures.position_bias import KnockoffBars, SideCounts
 from raterscope.widgets.figures.ranking_shift import RankingShift
@@ -185,7 +185,7 @@ class RunComparison(PairsPart):
         self._task.follow(job, partial(self._on_read, scene.run.id))
 
     def _on_read(self, run_shown: int, outcomes: Sequence[Outcome]) -> None:
-        self._table.set_rows(rows_of(outcomes, run_shown), count(len(outcomes), "run"))
+        self._table.set_rows(rows_of(outcomes, run_shown), counted(len(outcomes), "run"))
 
     def _on_chosen(self, key: object) -> None:
         if isinstance(key, int):

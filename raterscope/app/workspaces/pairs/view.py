@@ -14,7 +14,7 @@ from raterscope.algorithms.pairs.data import BEHAVIOURS, BoolArray
 from raterscope.algorithms.pairs.evidence import BiasEvidence, Evidence, OverTime, Side
 from raterscope.algorithms.pairs.knockoffs import UNTESTED
 from raterscope.app.workspaces.pairs.scene import OPEN, Analysis, Cut, Ranking, Scene
-from raterscope.text import count, percent
+from raterscope.text import counted, percent
 from raterscope.widgets.figures.bias_path import PathView
 from raterscope.widgets.figures.position_bias import OverTimeView, RateCut, SidesView, StatisticsView
 from raterscope.widgets.figures.ranking_painter import RankingView
@@ -170,7 +170,7 @@ def rate_cut(
         # With so many flags, one wrong flag does not exceed the rate.
         fewest = math.ceil(1 / cut.rate - 1e-9)
         words = (
-            f"at this rate fewer than {count(fewest, 'annotator')} cannot be flagged" if scene.plus else ""
+            f"at this rate fewer than {counted(fewest, 'annotator')} cannot be flagged" if scene.plus else ""
         )
     if scene.fusion is not None and cut.rate != scene.fusion.rate:
         elsewhere = f"files and report are at {scene.fusion.rate:.2f}"
@@ -405,14 +405,14 @@ def status(scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray
     pairs = scene.pairs
     annotator_count = int(analysis.took_part.sum())
     words = [
-        count(len(pairs.items), "item"),
-        f"{count(len(pairs), 'comparison')} by {count(annotator_count, 'annotator')}",
+        counted(len(pairs.items), "item"),
+        f"{counted(len(pairs), 'comparison')} by {counted(annotator_count, 'annotator')}",
     ]
     if scene.run is None or scene.fusion is None or cut is None:
         return "  |  ".join([*words, "not fused yet"])
     fusion = scene.fusion
     path = PATHS[scene.run.algorithm].title if scene.run.algorithm in PATHS else scene.run.algorithm
-    rule = "flip test" if scene.by_flips else count(len(fusion.statistic), "draw")
+    rule = "flip test" if scene.by_flips else counted(len(fusion.statistic), "draw")
     words.append(f"run {scene.run.id}: {path}, {rule}")
     words.append(f"{int(flagged.sum()):,} flagged at a rate of {cut.rate:.2f}")
     if np.isfinite(fusion.inconsistency):
@@ -421,5 +421,5 @@ def status(scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray
         corrected, original = analysis.agreement.corrected.tau, analysis.agreement.original.tau
         words.append(f"Kendall's tau with the truth {corrected:.3f}, before {original:.3f}")
     if scene.later:
-        words.append(f"{count(scene.later, 'comparison')} imported since: fuse again (F5)")
+        words.append(f"{counted(scene.later, 'comparison')} imported since: fuse again (F5)")
     return "  |  ".join(words)

@@ -11,11 +11,11 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication, QStackedWidget, QWidget
 
-from raterscope.app.errors import counted
 from raterscope.app.jobs import Jobs
 from raterscope.app.reader_studies.reading_file import SessionState, counted_days, when
 from raterscope.app.workspaces.reading.reader import Pixels, Reader
 from raterscope.app.workspaces.reading.surfaces import Surface, make_surface
+from raterscope.text import counted
 from raterscope.widgets.hints import EmptyState, KeyHelp
 from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.panels.reading_panels import ReadingHeader, ReadingKey, ReadingPanel

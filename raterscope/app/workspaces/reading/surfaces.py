@@ -12,13 +12,13 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from raterscope.app.errors import counted
 from raterscope.app.formats.masks.collector import crop
 from raterscope.app.reader_studies.assignment import Assignment, Picture, ReadingCase, Side
 from raterscope.app.reader_studies.collected_marks import draw_strokes, pack_stroke
 from raterscope.app.reader_studies.reading_file import CaseMarks
 from raterscope.app.workspaces.reading.reader import Pixels
 from raterscope.app.workspaces.task_pictures import ask_to_open
+from raterscope.text import counted
 from raterscope.widgets.canvas.image_canvas import MarkingCanvas
 from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.panels.reading_panels import ComparedItems, ReadingKey

@@ -12,7 +12,7 @@ from PIL import Image
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
 from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.kinds.clicks.report.tables import (
     CountedImage,
     annotators_table,
@@ -36,6 +36,7 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.file_digests import digest_of_image
 from raterscope.figures.canvas import Pen, PixelCanvas
 from raterscope.figures.colours import DARK, Symbol
+from raterscope.text import counted
 
 _SIDE = 560  # pixels of a picture's longer side
 _RADIUS = 6

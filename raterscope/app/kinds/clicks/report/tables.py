@@ -18,7 +18,7 @@ from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.evaluation import Evaluation, calibration, compare, curves_of, evaluate
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.assessment import DISPUTED, matters_in_words
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.kinds.clicks.evaluation import (
     DecidedSpots,
     apply_decisions,
@@ -42,7 +42,7 @@ from raterscope.app.review import Measures, ReviewState, Spot, Weighed
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.records import TruePoints
 from raterscope.figures.drawing import LINES, paper_line
-from raterscope.text import estimate, part_of_one
+from raterscope.text import counted, estimate, part_of_one
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedSettings
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
-from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.errors import InputError, plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.kinds.labels.community_charts import GroupedAnswer
 from raterscope.app.kinds.labels.decision_rates import (
@@ -76,7 +76,7 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import labels_of_voters, pictures_of
 from raterscope.app.study.records import QuestionEntry
 from raterscope.figures.drawing import LINES, image_of, paper_line
-from raterscope.text import listed
+from raterscope.text import counted, listed
 
 _SIDE = 260  # pixels of a thumbnail's longer side
 _LARGEST = 1 << 26

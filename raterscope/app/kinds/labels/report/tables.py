@@ -18,7 +18,7 @@ from raterscope.algorithms.labels.ordinal import grade_summary
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, mean_area
 from raterscope.app.assessment import DISPUTED, disputed_tasks, matters_in_words
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.kinds.labels.evaluation import area_in_words, curve_chart, curve_keys
 from raterscope.app.kinds.labels.exports import DecidedAnswer
 from raterscope.app.kinds.labels.runs import VOTE, Answered, Groups
@@ -28,7 +28,7 @@ from raterscope.app.page.pictures import drawing
 from raterscope.app.page.units import NONE, named, p_value, share, signed, significant
 from raterscope.figures.colours import tint
 from raterscope.figures.drawing import image_of
-from raterscope.text import estimate, figure, percent
+from raterscope.text import counted, estimate, figure, percent
 
 _MOST_CURVES = 6
 

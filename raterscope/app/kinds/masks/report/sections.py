@@ -14,7 +14,7 @@ from raterscope.algorithms.masks.data import slices_of, volumes_of
 from raterscope.algorithms.masks.grid import describe_slices
 from raterscope.algorithms.masks.patterns import with_margin
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.kinds.masks.methods import (
     BASELINE,
@@ -81,7 +81,7 @@ from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import read_masks
 from raterscope.figures.drawing import PaperChart
 from raterscope.figures.evaluation import BoxView, box_chart
-from raterscope.text import duration, small_figure
+from raterscope.text import counted, duration, small_figure
 
 _VARIABILITY = "Observer variability"
 

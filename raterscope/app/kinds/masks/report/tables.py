@@ -15,7 +15,7 @@ from raterscope.algorithms.masks.data import FloatArray
 from raterscope.algorithms.masks.disputes import Dispute, in_words
 from raterscope.algorithms.masks.fusion import Report
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.kinds.masks.annotators import BASES, CONSENSUS, agreements_of_runs, clusters_in_words
 from raterscope.app.kinds.masks.report.slices import StructureFigures, colour_of
 from raterscope.app.kinds.masks.variability import Variability, variability_of, variability_table
@@ -27,7 +27,7 @@ from raterscope.app.study import RunEntry
 from raterscope.figures.colours import tint
 from raterscope.figures.description import Axis, Chart, Line
 from raterscope.figures.drawing import PaperChart
-from raterscope.text import percent, small_figure
+from raterscope.text import counted, percent, small_figure
 
 _PALEST = 0.5
 """Dice at which a cell is white."""

@@ -8,7 +8,7 @@ from raterscope.algorithms.pairs import PairFusion
 from raterscope.algorithms.pairs.selection import wrong_probabilities
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.assessment import matters_in_words
-from raterscope.app.errors import counted, plain
+from raterscope.app.errors import plain
 from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.kinds.pairs.report.tables import (
     COLOURS,
@@ -28,7 +28,7 @@ from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Section
 from raterscope.app.page.units import run_in_words, share
 from raterscope.app.page.variability import METHODS
 from raterscope.app.study import RunEntry
-from raterscope.text import percent
+from raterscope.text import counted, percent
 
 
 def compared_section(question: ComparedQuestion, watch: Watch = silent) -> Section:
