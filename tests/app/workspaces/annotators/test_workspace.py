@@ -1,16 +1,20 @@
 """The workspace of annotators: table, filter, card, and decisions for all kinds."""
 
+import time
+
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics, QImage
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from raterscope.algorithms.progress import Cancelled
 from raterscope.app.annotator_evidence import Consequences
 from raterscope.app.cli.program import main
 from raterscope.app.errors import InputError
 from raterscope.app.review import Decision, WeightSubject
 from raterscope.app.study import Study
+from raterscope.app.workspaces import annotator_decisions
 from raterscope.app.workspaces.annotator_decisions import Preview
 from raterscope.app.workspaces.annotators.view import card
 from raterscope.widgets import theme
@@ -104,6 +108,38 @@ def test_one_exclusion_is_previewed_made_and_undone_for_all_kinds(annotators, qt
     read_again(annotators, qtbot, before)
     assert not document.contents.review.excluded
     assert not workspace.table.model.grid.excluded.any()
+
+
+def test_cancel_stops_a_preview_and_leaves_the_choice_open(annotators, qtbot, monkeypatch):
+    workspace, document, stopped = annotators.workspace, annotators.document, []
+
+    def endless(names, weight, study, watch):
+        try:
+            while True:
+                watch(0.4, "fitting")
+                time.sleep(0.01)
+        except Cancelled:
+            stopped.append(names)
+            raise
+
+    monkeypatch.setattr(annotator_decisions, "preview_change", endless)
+    workspace.table.select(("eve", "dan"))
+    workspace.decisions.exclude()
+    panel = workspace.decisions.dialog.panel
+    qtbot.waitUntil(lambda: panel._words.text() == "fitting" and panel._bar.value() == 400)
+    assert panel._cancel.isVisible()
+    qtbot.mouseClick(panel._cancel, Qt.MouseButton.LeftButton)
+    assert panel.state == "unknown"
+    assert "cancelled" in panel._error.text()
+    qtbot.waitUntil(lambda: stopped == [("eve", "dan")])
+    idle(annotators, qtbot)
+    assert panel.state == "unknown"
+    assert not panel._summary.text()
+    assert not panel.exclude.isEnabled()
+    panel.reason.words.setText("careless")
+    assert panel.exclude.isEnabled()
+    workspace.decisions.dialog.reject()
+    assert not document.contents.decisions
 
 
 def test_x_restores_the_excluded_annotator(annotators, qtbot):
