@@ -112,7 +112,7 @@ def test_pairs_with_sides_drawn_again(window, qtbot, pairs_study, tmp_path):
     workspace.left_tabs.setCurrentWidget(workspace.trust)
     qtbot.waitUntil(lambda: bool(workspace.trust.words), timeout=LONG)
     words, path = workspace.trust.words, opened.document.contents.path
-    left = re.search(r"(\d+ of \d+) annotators? matters?", workspace.queue._progress.accessibleName())
+    left = re.search(r"(\d+ of \d+) decisions? matters?", workspace.queue._progress.accessibleName())
     opened.files.close_study()
     idle(opened, qtbot)
     table = tmp_path / "pairs.csv"
