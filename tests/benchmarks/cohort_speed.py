@@ -4,11 +4,12 @@
 
 The cases are nodules of LIDC-IDRI, if `RATERSCOPE_DATA` names a folder with them, or simulated ones; each is
 used many times. Workers have started, and kernels are compiled, before the time begins. Efficiency is the
-time of one worker divided by twice that of two; it needs two idle processors. The processor time is that of
-all processes: client, scheduler, nannies and workers. It depends less on other programs, but what dask does
-many times a second counts for longer if they slow the cases down. "With start" is from before the first
-process starts to after the last has ended. The last rows process tasks that do nothing: what remains is the
-overhead of scheduling. Rows of dask need `raterscope[cluster]`; the cluster starts as the guide recommends.
+time of one worker on one processor divided by twice that of two workers on two, which must be idle: a single
+worker would use both for some steps of large volumes. The processor time is that of all processes: client,
+scheduler, nannies and workers. It depends less on other programs, but what dask does many times a second
+counts for longer if they slow the cases down. "With start" is from before the first process starts to after
+the last has ended. The last rows process tasks that do nothing: what remains is the overhead of scheduling.
+Rows of dask need `raterscope[cluster]`; the cluster starts as the guide recommends.
 """
 
 from __future__ import annotations
@@ -165,12 +166,15 @@ def measure_nothing(count: int, executor: CaseExecutor) -> float:
 
 @contextmanager
 def local(workers: int) -> Iterator[CaseExecutor]:
-    """Start local workers."""
+    """Start local workers, on as many processors."""
+    processors = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(processors)[:workers])
     executor = LocalExecutor(workers)
     try:
         yield executor
     finally:
         executor.shutdown()
+        os.sched_setaffinity(0, processors)
 
 
 @contextmanager
