@@ -48,6 +48,8 @@ _PICTURE_WORDS = re.compile(
     r"(?<![a-z])(images?|imgs?|raw|photos?|pictures?|originals?|inputs?)(tr|ts)?(?![a-z])", re.IGNORECASE
 )
 
+_ANNOTATION = re.compile(r"annotations? \d+", re.IGNORECASE)
+
 Shape = tuple[int, int, int]
 """Slices, rows and columns."""
 
@@ -343,12 +345,18 @@ def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, NamePar
 
 
 def _cases_in_folders(names: Mapping[Path, NameParts], images: Sequence[str]) -> dict[Path, NameParts]:
-    """Return other parts for files whose folders, taken for annotators, are named like images or theirs."""
+    """Return other parts for files whose folders, taken for annotators, are cases.
+
+    They are named like images or their folders. Without images, a folder with "annotation 1" is a case, one
+    with "mask 1" an annotator.
+    """
     image_of: dict[str, list[str]] = {}
     for image in images:
         folder = image.rpartition("/")[0].rpartition("/")[2] or strip_suffixes(Path(image))
         image_of.setdefault(folder.casefold(), []).append(image)
     files = [file for file, name in names.items() if name.item and name.annotator == file.parent.name]
+    if not images and all(_ANNOTATION.fullmatch(names[file].item or "") for file in files):
+        image_of = {file.parent.name.casefold(): [file.parent.name] for file in files}
     cases = [image_of.get(file.parent.name.casefold(), []) for file in files]
     if any(len(case) != 1 for case in cases):
         return {}

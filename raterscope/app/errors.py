@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -77,6 +78,26 @@ def refuse_unknown(names: Iterable[str], known: Iterable[str], act: str) -> None
             raise InputError(
                 f"there is no annotator {plain(name)} to {act}; expected one of {plain_names(present)}"
             )
+
+
+DISK_FULL = "the disk is full"
+FREE_SPACE = "free space on it, then try again"
+
+
+def is_disk_full(error: BaseException | None) -> bool:
+    """Return whether the system refused for want of space, on the disk or in the user's quota."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def system_reason(error: OSError) -> str:
+    """Return the system's reason for an error, with the next step where it is known.
+
+    Examples
+    --------
+    >>> system_reason(OSError(errno.ENOSPC, "No space left on device"))
+    'the disk is full; free space on it, then try again'
+    """
+    return f"{DISK_FULL}; {FREE_SPACE}" if is_disk_full(error) else error.strerror or str(error)
 
 
 def missing_package(error: Exception) -> str | None:

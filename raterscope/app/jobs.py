@@ -17,7 +17,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from shiboken6 import isValid
 
 from raterscope.algorithms.progress import Cancelled, RefusedError, Watch
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, system_reason
 
 State = Literal["running", "cancelling", "done", "failed", "cancelled"]
 Work = Callable[[Watch], Any]
@@ -253,7 +253,8 @@ def _unexpected(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "There is not enough memory for this."
     if isinstance(error, OSError):
-        return f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+        reason = system_reason(error)
+        return f"{error.filename}: {reason}" if error.filename else reason
     return f"Internal error ({type(error).__name__}). See the details, and report it."
 
 

@@ -232,14 +232,15 @@ def _sentence(problem: Exception) -> str:
     from raterscope.algorithms.progress import RefusedError
     from raterscope.algorithms.settings import SettingsError
     from raterscope.app.command_line.output import one_line
-    from raterscope.app.errors import InputError, missing_package
+    from raterscope.app.errors import InputError, missing_package, system_reason
 
     if isinstance(problem, SettingsError):
         text = problem.about(f"--set {problem.name}")
     elif isinstance(problem, (InputError, RefusedError, UsageError)):
         text = str(problem)
     elif isinstance(problem, OSError) and problem.strerror:
-        text = f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror
+        reason = system_reason(problem)
+        text = f"{problem.filename}: {reason}" if problem.filename else reason
     elif isinstance(problem, MemoryError):
         text = "there is not enough memory for this"
     elif (missing := missing_package(problem)) is not None:

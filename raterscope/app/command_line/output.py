@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, TextIO, TypeVar
 
 from raterscope.algorithms.progress import Watch, steps_of
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, plain, system_reason
 from raterscope.app.formats.output_files import file_name_part, unique_name
 from raterscope.app.outcome import Answer, Outcome
 from raterscope.app.study.file_digests import digest_of_file
@@ -164,7 +164,7 @@ def make_folder(folder: Path) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise InputError(f"cannot be written to: {error.strerror}", file=folder) from error
+        raise InputError(f"cannot be written to: {system_reason(error)}", file=folder) from error
 
 
 Written = TypeVar("Written")
@@ -214,7 +214,7 @@ def write_in_folder(write: Callable[[Path], Written], folder: Path) -> WriteOutc
 
 def _sentence(refused: Exception) -> str:
     if isinstance(refused, OSError) and refused.filename:
-        return f"{refused.filename}: {refused.strerror}."
+        return f"{refused.filename}: {system_reason(refused)}."
     return str(refused)
 
 

@@ -14,7 +14,7 @@ from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, system_reason
 from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.workbooks import WORKBOOKS, read_sheet
 
@@ -46,7 +46,7 @@ def read_table_bytes(path: Path, most: int = -1, file: BinaryIO | None = None) -
     except IsADirectoryError:
         raise InputError("is a folder; expected a table", file=path) from None
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+        raise InputError(f"cannot be read: {system_reason(error)}", file=path) from error
     if not data.strip():
         raise InputError("is empty; expected a table", file=path)
     return data

@@ -30,7 +30,7 @@ from uuid import uuid4
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, plain, system_reason
 from raterscope.app.review import (
     BiasSubject,
     CommentSubject,
@@ -170,7 +170,7 @@ def write_together(paths: Sequence[Path]) -> Iterator[list[Path]]:
             if new is not None:
                 new.append(path)
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=paths[0]) from error
+        raise InputError(f"cannot be written: {system_reason(error)}", file=paths[0]) from error
     finally:
         for draft in drafts:
             if draft.exists():
@@ -240,7 +240,7 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot be created: {error.strerror}", file=folder) from error
+        raise InputError(f"cannot be created: {system_reason(error)}", file=folder) from error
 
 
 @contextmanager
@@ -282,7 +282,7 @@ def remove_file(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
+        raise InputError(f"cannot be written: {system_reason(error)}", file=path) from error
 
 
 def write_record(path: Path, record: Mapping[str, object]) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, system_reason
 from raterscope.app.formats.records import refuse_special
 
 SOUNDS = (".wav", ".mp3", ".flac", ".ogg", ".oga")
@@ -51,7 +51,7 @@ def read_sound(path: Path) -> Sound:
             if len(decoded) > 2 * _RATE * _LONGEST_SECONDS:
                 raise InputError("is longer than an hour; expected a shorter sound", file=path)
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+        raise InputError(f"cannot be read: {system_reason(error)}", file=path) from error
     except miniaudio.MiniaudioError:
         expected = "expected WAV, MP3, FLAC or OGG"
         raise InputError(f"is damaged or of another format; {expected}", file=path) from None

@@ -28,7 +28,7 @@ from raterscope.algorithms.annotators.measurements import REPEATABILITY
 from raterscope.algorithms.annotators.reader_study import ReaderComparison, ReaderVariance
 from raterscope.algorithms.annotators.reads import reads_of, split_read
 from raterscope.algorithms.annotators.vote_agreement import Coefficient
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, plain, system_reason
 from raterscope.app.formats.output_files import format_number
 from raterscope.app.page.contents import Cell, Picture, Table
 from raterscope.app.page.pictures import draw_paper
@@ -168,7 +168,7 @@ def read_protocol(path: Path) -> Protocol:
             raise InputError("is too long for a protocol", file=path)
         content = tomllib.loads(data.decode())
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+        raise InputError(f"cannot be read: {system_reason(error)}", file=path) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"is not TOML: {plain(str(error), 120)}", file=path) from error
     limits = content.pop("limits", {})

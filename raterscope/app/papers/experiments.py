@@ -23,7 +23,7 @@ from raterscope.algorithms.evaluation import Evaluation
 from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.pairs.data import Pairs
 from raterscope.algorithms.progress import Watch
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, system_reason
 from raterscope.app.formats.output_files import draft_for
 from raterscope.app.formats.pairs import read_pairs
 
@@ -155,7 +155,7 @@ def check_folder(folder: Path) -> None:
         (folder / CELLS).mkdir(parents=True, exist_ok=True)
         (folder / MARK).write_text(json.dumps({"raterscope": __version__}) + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(f"cannot be written to: {error.strerror}", file=folder) from error
+        raise InputError(f"cannot be written to: {system_reason(error)}", file=folder) from error
 
 
 def has_data(experiment: Experiment, data: Path | None) -> bool:

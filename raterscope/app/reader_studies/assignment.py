@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, system_reason
 
 COORDINATOR = "coordinator.json"
 VERSION = 3
@@ -167,7 +167,7 @@ def read_coordinator(path: Path) -> Coordinator:
     try:
         coordinator = msgspec.json.decode(path.read_bytes(), type=Coordinator)
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+        raise InputError(f"cannot be read: {system_reason(error)}", file=path) from error
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InputError("is not a coordinator's file of a reader study", file=path) from error
     if coordinator.version > VERSION:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from raterscope.app.errors import InputError, TableProblems, plain
+from raterscope.app.errors import InputError, TableProblems, plain, system_reason
 
 KINDS = ("clicks", "masks", "labels", "pairs")
 SIDES = ("left", "right", "tie")
@@ -64,7 +64,7 @@ def read_protocol(path: Path) -> Protocol:
         with path.open("rb") as file:
             values = tomllib.load(file)
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+        raise InputError(f"cannot be read: {system_reason(error)}", file=path) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"is not a TOML file: {plain(error, 200)}", file=path) from error
     return check_protocol(values, path.absolute().parent, path)

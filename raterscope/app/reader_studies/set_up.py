@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import InputError, TableProblems, plain
+from raterscope.app.errors import InputError, TableProblems, plain, system_reason
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.labels import find_labels, read_labels
 from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name, write_bytes
@@ -452,7 +452,7 @@ def _copied(readers: Path, number: int, source: ImageFile | VolumeFile) -> Path:
         target = folder / f"{name}{''.join(source.path.suffixes[-2:])}"
         shutil.copyfile(source.path, target)
     except OSError as error:
-        raise InputError(f"cannot be copied: {error.strerror or error}", file=source.path) from error
+        raise InputError(f"cannot be copied: {system_reason(error)}", file=source.path) from error
     return target
 
 

@@ -31,7 +31,7 @@ from raterscope.algorithms.simulation.click_crowds import (
 from raterscope.algorithms.simulation.label_crowds import CHANGES, scoring_crowd, simulate_labels
 from raterscope.algorithms.simulation.mask_crowds import gather_raters, simulate_case
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, system_reason
 from raterscope.app.formats.masks.export import write_array
 from raterscope.app.formats.output_files import draft_for
 from raterscope.app.importing import read_files, store
@@ -405,7 +405,7 @@ def simulate(setup: Setup, settings: Settings, folder: Path, watch: Watch = sile
         draft = draft_for(folder.absolute())
         draft.mkdir()
     except OSError as error:
-        raise InputError(f"cannot be created: {error.strerror}", file=folder) from error
+        raise InputError(f"cannot be created: {system_reason(error)}", file=folder) from error
     try:
         try:
             files = WRITERS[setup.name](settings, draft, part(watch, 0.0, 0.95))
@@ -420,7 +420,7 @@ def simulate(setup: Setup, settings: Settings, folder: Path, watch: Watch = sile
             folder.rmdir()
         draft.rename(folder)
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=folder) from error
+        raise InputError(f"cannot be written: {system_reason(error)}", file=folder) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return _moved(files, folder)

@@ -11,7 +11,6 @@ state (`snapshot`).
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sqlite3
 import sys
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 from raterscope.algorithms.progress import Watch
+from raterscope.app.errors import DISK_FULL, FREE_SPACE, is_disk_full, system_reason
 from raterscope.app.formats.output_files import draft_for, is_flushed_later
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.study.locking import Lock, Snapshot, in_use, refuse_left_log
@@ -313,7 +313,7 @@ def translated_errors(path: Path, action: str, *, locked_by_us: bool = False) ->
             f"cannot be {action}: the file is damaged; open a backup of it", file=path
         ) from error
     except OSError as error:
-        raise kind(f"cannot be {action}: {error.strerror or error}", file=path) from error
+        raise kind(f"cannot be {action}: {system_reason(error)}", file=path) from error
 
 
 def give_name(draft: Path, path: Path) -> None:
@@ -379,7 +379,7 @@ def _look_from_outside(path: Path, to_read: bool) -> bool:
     except FileNotFoundError:
         raise StudyError(f"does not exist; looked in {path.parent}", file=path) from None
     except OSError as error:
-        raise StudyError(f"cannot be opened: {error.strerror or error}", file=path) from error
+        raise StudyError(f"cannot be opened: {system_reason(error)}", file=path) from error
     if not path.is_file():
         raise StudyError("is not a regular file; expected a study", file=path)
     if size == 0:
@@ -452,9 +452,7 @@ def _expected(version: int) -> Counter[tuple[str, str, str, str | None]]:
 
 
 def _is_for_want_of_room(error: BaseException | None) -> bool:
-    if isinstance(error, OSError):
-        return error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return (getattr(error, "sqlite_errorname", "") or "").startswith(_NO_ROOM)
+    return is_disk_full(error) or (getattr(error, "sqlite_errorname", "") or "").startswith(_NO_ROOM)
 
 
 def _sentence(error: sqlite3.Error, action: str) -> str:
@@ -466,9 +464,9 @@ def _sentence(error: sqlite3.Error, action: str) -> str:
     if name.startswith("SQLITE_CORRUPT") or str(error).startswith("Could not decode to UTF-8"):
         return f"cannot be {action}: the file is damaged; open a backup of it"
     if name.startswith(_NO_ROOM) and action == "copied":
-        return "cannot be copied: the disk for temporary files is full"
+        return f"cannot be copied: the disk for temporary files is full; {FREE_SPACE}"
     if name.startswith(_NO_ROOM):
-        return f"cannot be {action}: the disk is full; nothing was changed"
+        return f"cannot be {action}: {DISK_FULL}; nothing was changed. {FREE_SPACE.capitalize()}"
     if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_CANTOPEN")):
         return f"cannot be {action}: the file or its folder cannot be written"
     if name.startswith("SQLITE_TOOBIG"):

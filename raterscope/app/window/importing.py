@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -209,16 +210,25 @@ def structure_naming(has_raters: bool) -> str:
 
 STUDIES = "Raterscope studies (*.rscope)"
 
+_CONTENTS = re.compile(
+    r"(images?|imgs?|pictures?|photos?|slides?|masks?|segmentations?|labels?|clicks|annotations?|data|files)",
+    re.IGNORECASE,
+)
+"""Names of folders that state what is in them, not of which study."""
+
 
 def new_study_path(file: Path, series: Collection[Path] = ()) -> Path | None:
     """Name a new study beside a file and outside of the folders of DICOM series.
 
-    None if its folder cannot be written.
+    A folder named after its contents, as `images` is, gives neither the place nor the name: the folder above
+    does. None if the study's folder cannot be written.
     """
     folder = file if file.is_dir() else file.parent
     stem = file.name if file.is_dir() else strip_suffixes(file)
     while folder in series:
         folder, stem = folder.parent, folder.name
+    if stem == folder.name and _CONTENTS.fullmatch(stem) and os.access(folder.parent, os.W_OK):
+        folder, stem = folder.parent, folder.parent.name or stem
     if not os.access(folder, os.W_OK):
         return None
     for number in range(1, 1000):

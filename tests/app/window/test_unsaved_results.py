@@ -260,7 +260,8 @@ def test_a_run_that_the_disk_has_no_room_for_is_held_and_written_when_it_has(uns
     window, make_room = unsaved
     assert window.unsaved_bar.words.text() == (
         "The finished fusion of 2 images is not saved yet. Keep this window open. "
-        "small.rscope: cannot be written: the disk is full; nothing was changed."
+        "small.rscope: cannot be written: the disk is full; nothing was changed. "
+        "Free space on it, then try again."
     )
     assert window.document.contents.runs == ()
     qtbot.mouseClick(window.unsaved_bar.again, Qt.MouseButton.LeftButton)
@@ -369,7 +370,10 @@ def test_an_unsaved_decision_shows_an_error_until_the_next_one_is_saved(fused, q
     make_room = fill_disk(fused)
     fused.document.record(Decision(verb="exclude", annotators=("careless",), reason="x" * 20_000))
     qtbot.waitUntil(fused.notice.isVisible, timeout=LONG)
-    assert fused.notice.text == "small.rscope: cannot be written: the disk is full; nothing was changed."
+    assert fused.notice.text == (
+        "small.rscope: cannot be written: the disk is full; nothing was changed. "
+        "Free space on it, then try again."
+    )
     make_room()
     fused.workspace.reviewing.select(0)
     press(fused, qtbot, Qt.Key.Key_R)

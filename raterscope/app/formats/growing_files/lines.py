@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, system_reason
 from raterscope.app.formats.dialects import decode_text, not_text_error, possible_encodings
 from raterscope.app.formats.records import refuse_special
 
@@ -74,7 +74,7 @@ def open_if_present(path: Path) -> BinaryIO | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from None
+        raise InputError(f"cannot be read: {system_reason(error)}", file=path) from None
 
 
 LONGEST = 4 << 20

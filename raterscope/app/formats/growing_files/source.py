@@ -18,7 +18,7 @@ from typing import BinaryIO
 import numpy as np
 
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, plain, system_reason
 from raterscope.app.formats import zooniverse
 from raterscope.app.formats.growing_files.exports import Classification, Exports, read_classifications
 from raterscope.app.formats.growing_files.lines import (
@@ -434,7 +434,7 @@ def _files(source: Path) -> list[tuple[Path, Stamp]] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=source) from None
+        raise InputError(f"cannot be read: {system_reason(error)}", file=source) from None
     listed = []
     for name in names:
         with contextlib.suppress(OSError):

@@ -23,7 +23,7 @@ from typing import IO, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, system_reason
 from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid, halve
 
 _MAGIC = b"RSPYRAM1"
@@ -266,7 +266,7 @@ class PyramidCache:
         try:
             yield
         except OSError as error:
-            raise InputError(f"cannot be written to: {error.strerror or error}", file=self.folder) from error
+            raise InputError(f"cannot be written to: {system_reason(error)}", file=self.folder) from error
 
     def _entry(self, path: Path, digest: str | None) -> Path:
         status = path.stat()

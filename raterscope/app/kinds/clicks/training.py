@@ -24,7 +24,7 @@ from PIL import Image
 
 from raterscope.algorithms.click_classes import sort_classes
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, plain, system_reason
 from raterscope.app.exports import Request, folder_of
 from raterscope.app.formats.images import load_image
 from raterscope.app.formats.masks.naming import strip_suffixes
@@ -132,7 +132,7 @@ def _copy(source: Path, target: Path) -> None:
     try:
         shutil.copyfile(source, target)
     except OSError as error:
-        raise InputError(f"cannot be copied: {error.strerror or error}", file=source) from error
+        raise InputError(f"cannot be copied: {system_reason(error)}", file=source) from error
 
 
 def _lines(image: ImageDetections, names: Sequence[str]) -> list[str]:

@@ -166,6 +166,13 @@ def test_folders_named_like_images_are_cases(images: list[str]) -> None:
     assert names_by(files, ["1.png", "2.png"])[files[0]].annotator == "A"
 
 
+def test_folders_of_numbered_annotations_are_cases_without_images() -> None:
+    files = [Path(f"{folder}/annotation_{number}.png") for folder in "AB" for number in (1, 2)]
+    assert names_by(files, [])[files[3]][:2] == ("B", "annotation 2")
+    files = [Path(f"{folder}/mask_{number}.png") for folder in ("anna", "ben") for number in (1, 2)]
+    assert names_by(files, [])[files[3]][:2] == ("mask 2", "ben")
+
+
 @pytest.mark.parametrize(
     ("files", "expected"),
     [

@@ -227,7 +227,7 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, blobs, monkeypatch: pytest
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("raterscope.app.formats.masks.export.split_blocks", full)
-    with pytest.raises(InputError, match=r"a\.nii: cannot be written: No space left"):
+    with pytest.raises(InputError, match=r"a\.nii: cannot be written: the disk is full; free space"):
         write_masks(path, "nifti", [Structure("a", ~blobs(SHAPE))], oblique())
     assert path.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["a.nii"]

@@ -58,6 +58,13 @@ def test_a_new_study_is_proposed_outside_of_the_series(tmp_path):
     assert new_study_path(tmp_path / "patient", series) == tmp_path / "patient" / "patient.rscope"
 
 
+def test_a_new_study_is_not_named_after_a_folder_of_images(tmp_path):
+    for folder, study in (("malaria/images", "malaria/malaria"), ("malaria/day1", "malaria/day1/day1")):
+        (tmp_path / folder).mkdir(parents=True)
+        assert new_study_path(tmp_path / folder) == tmp_path / f"{study}.rscope"
+    assert new_study_path(tmp_path / "malaria/images/a.png") == tmp_path / "malaria/images/a.rscope"
+
+
 def test_contours_in_a_notice_are_listed_by_structure():
     contours = [("GTV by anna", "contour 1 at 5.00 mm"), ("GTV by anna", "contour 2 at 7.50 mm")]
     assert _list_contours(_BEYOND, [*contours, ("heart", "contour 4 at 10.00 mm")]) == (
