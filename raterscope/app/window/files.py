@@ -335,7 +335,7 @@ class Reproduction(QObject):
     def _simulate(self, dialog: SimulationDialog) -> None:
         setup = SETUPS[dialog.name]
         folder = Path(dialog.folder).expanduser()
-        work = partial(_simulated, setup, dialog.settings, folder)
+        work = partial(simulate_study, setup, dialog.settings, folder)
         job = self._jobs.start(f"Simulating {setup.title.lower()}", work, costly=True)
         job.finished.connect(self._on_simulated)
         job.failed.connect(self.refused)
@@ -367,7 +367,8 @@ class Reproduction(QObject):
         return self._files.folder() or str(Path.home())
 
 
-def _simulated(setup: Setup, settings: Settings, folder: Path, watch: Watch) -> Path:
+def simulate_study(setup: Setup, settings: Settings, folder: Path, watch: Watch) -> Path:
+    """Simulate into a new folder, and import the data with their truth; return the study's path."""
     from raterscope.app.simulation.simulate import simulate, study_in
 
     drawn = simulate(setup, settings, folder, part(watch, 0.0, 0.8))

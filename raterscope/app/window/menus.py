@@ -12,12 +12,13 @@ from PySide6.QtWidgets import QMainWindow, QMenu, QWidget
 
 from raterscope import __version__
 from raterscope.app.document import Document
+from raterscope.app.simulation.setups import SETUPS
 from raterscope.app.window import preferences
 from raterscope.app.window.command_palette import KeyBindings
 from raterscope.app.window.exporting import StudyExporter, menu_entries
 from raterscope.app.window.files import FileActions, RecentStudies, Reproduction
 from raterscope.app.window.preferences import apply_chosen_theme, change_text_size
-from raterscope.app.window.start import SAMPLES
+from raterscope.app.window.start import SAMPLES, SIMULATED
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.layout import WorkspaceLayout
 from raterscope.widgets.parts import Menu, without_checked
@@ -85,6 +86,9 @@ class Menus(QObject):
         samples = menu.branch("Open sample")
         for offer in SAMPLES:
             self._action(samples, offer.title, None, partial(self.sample_requested.emit, offer.kind))
+        samples.addSeparator()
+        for name in SIMULATED:
+            self._action(samples, SETUPS[name].title, None, partial(self.sample_requested.emit, name))
         self._action(menu, "Simulate…", None, reproduction.ask_simulation)
         self.export_menu = menu.branch("Export")
         self.deidentified_menu = Menu("De-identified", self.export_menu)

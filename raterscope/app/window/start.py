@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
@@ -13,8 +14,9 @@ from raterscope.app.jobs import Job, Jobs
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.sample_files import Tools
 from raterscope.app.session import LatestTask
+from raterscope.app.simulation.setups import SETUPS
 from raterscope.app.window import preferences
-from raterscope.app.window.files import FileActions, RecentStudies
+from raterscope.app.window.files import FileActions, RecentStudies, simulate_study
 from raterscope.widgets.start_page import RecentStudy, SampleOffer, StartPage
 
 SAMPLES = (
@@ -23,6 +25,8 @@ SAMPLES = (
     SampleOffer("labels", "Labels of cells", "Cells and a crowd's classes"),
     SampleOffer("pairs", "Paired comparisons", "Items compared two by two"),
 )
+SIMULATED = ("texts", "grades", "judges")
+"""Set-ups of the simulation that are samples too, in the menu only."""
 FORMATS = (
     ("Images", "PNG, JPEG, TIFF, OME-TIFF, BMP, GIF, whole slides"),
     ("Volumes", "DICOM folders, NIfTI, NRRD, MetaImage, OME-Zarr"),
@@ -77,14 +81,14 @@ class StartScreen(QObject):
             self._listed = studies
             self.page.set_recent(studies)
 
-    def open_sample(self, kind: str) -> Job:
-        """Make the sample of a kind, unless it exists, and open it; the last one that was chosen."""
-        if self._making is not None and self._making[0] == kind:
+    def open_sample(self, name: str) -> Job:
+        """Make the sample of a kind or a set-up, unless it exists, and open it; the last one chosen."""
+        if self._making is not None and self._making[0] == name:
             return self._making[1]
-        work = partial(_make, kind, samples_folder())
-        job = self._jobs.start(f"Making the sample of {kind}", work, costly=True)
+        work = partial(_make if name in KINDS else _simulate, name, samples_folder())
+        job = self._jobs.start(f"Making the sample of {name}", work, costly=True)
         self._task.follow(job, self._on_made, failed=self.refused.emit, stopped=self._on_stopped)
-        self._set_making((kind, job))
+        self._set_making((name, job))
         self.begun.emit(job)
         return job
 
@@ -121,6 +125,15 @@ def _make(kind: str, folder: Path, watch: Watch) -> Path:
     results.mkdir(parents=True, exist_ok=True)
     made = load_sample().demonstrate(folder, results, Tools(import_files, write_report), watch)
     return made.study
+
+
+def _simulate(name: str, folder: Path, watch: Watch) -> Path:
+    setup = SETUPS[name]
+    folders = (folder / (name if number == 1 else f"{name}-{number}") for number in itertools.count(1))
+    # A folder without the study is of a simulation that was cancelled: its files stay.
+    chosen = next(each for each in folders if (each / f"{name}.rscope").exists() or not each.exists())
+    study = chosen / f"{name}.rscope"
+    return study if study.exists() else simulate_study(setup, setup.settings(), chosen, watch)
 
 
 def describe_day(text: str, today: date | None = None) -> str:

@@ -111,3 +111,18 @@ def test_only_the_sample_that_was_chosen_last_opens(window, qtbot, study_fused, 
     assert window.document.contents.path.stem == "clicks"
     assert made == ["pairs", "clicks"]
     assert "Being made" not in clicks.accessibleName()
+
+
+def test_a_simulated_sample_opens_from_the_menu_and_is_kept(window, qtbot, tmp_path, monkeypatch):
+    monkeypatch.setattr(start, "samples_folder", lambda: tmp_path)
+    (tmp_path / "judges").mkdir()  # a simulation that was cancelled
+    (tmp_path / "judges" / "pairs.csv").write_text("kept")
+    for _ in range(2):
+        command(window, "Judges of language models")
+        qtbot.waitUntil(lambda: window.document.contents is not None, timeout=LONG)
+        idle(window, qtbot)
+        assert window.document.contents.path == tmp_path / "judges-2" / "judges.rscope"
+        command(window, "Close study")
+        qtbot.waitUntil(lambda: window.document.contents is None, timeout=LONG)
+    assert (tmp_path / "judges" / "pairs.csv").read_text() == "kept"
+    assert len(list(tmp_path.glob("judges*"))) == 2
