@@ -90,12 +90,12 @@ QComboBox QAbstractItemView {{ background: {t.raised}; border: 1px solid {t.line
 
 QCheckBox, QRadioButton {{ background: transparent; spacing: 8px; }}
 QCheckBox:focus, QRadioButton:focus {{ color: {t.accent}; }}
-QCheckBox::indicator, QRadioButton::indicator {{ width: {box}px; height: {box}px; background: {t.window};
-    border: 1px solid {t.third}; border-radius: 3px; }}
+QCheckBox::indicator, QRadioButton::indicator, QAbstractItemView::indicator {{ width: {box}px;
+    height: {box}px; background: {t.window}; border: 1px solid {t.third}; border-radius: 3px; }}
 QRadioButton::indicator {{ border-radius: {box // 2 + 1}px; }}
-QCheckBox::indicator:checked, QRadioButton::indicator:checked {{ background: {t.accent};
-    border-color: {t.accent}; }}
-QCheckBox::indicator:checked {{ image: url({tick}); }}
+QCheckBox::indicator:checked, QRadioButton::indicator:checked, QAbstractItemView::indicator:checked {{
+    background: {t.accent}; border-color: {t.accent}; }}
+QCheckBox::indicator:checked, QAbstractItemView::indicator:checked {{ image: url({tick}); }}
 QCheckBox::indicator:focus, QRadioButton::indicator:focus {{ border-color: {t.text}; }}
 QCheckBox::indicator:disabled, QRadioButton::indicator:disabled {{ border-color: {t.line}; }}
 

@@ -1,8 +1,9 @@
 import itertools
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPalette
-from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QToolButton
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QTableWidget, QTableWidgetItem, QToolButton
 
 from raterscope.widgets import theme
 
@@ -66,6 +67,24 @@ def test_a_ticked_box_shows_a_tick_and_not_a_colour_alone(restored, qtbot):
     results = {picture.pixelColor(x, y).name() for x in range(16) for y in range(picture.height())}
     assert theme.DARK.accent in results
     assert any(_contrast(colour, theme.DARK.accent) > 4 for colour in results - {theme.DARK.window})
+
+
+@pytest.mark.parametrize("look", [theme.DARK, theme.LIGHT], ids=lambda look: look.name)
+@pytest.mark.parametrize(
+    "state", [Qt.CheckState.Unchecked, Qt.CheckState.Checked], ids=lambda state: state.name
+)
+def test_a_box_in_a_table_is_seen_as_outside_of_one(restored, qtbot, look, state):
+    theme.apply_theme(restored, look)
+    table = QTableWidget(1, 1)
+    qtbot.addWidget(table)
+    item = QTableWidgetItem()
+    item.setCheckState(state)
+    table.setItem(0, 0, item)
+    picture = table.viewport().grab(table.visualItemRect(item).adjusted(1, 1, -1, -1)).toImage()
+    colours = {
+        picture.pixelColor(x, y).name() for x in range(picture.width()) for y in range(picture.height())
+    }
+    assert (look.accent if state == Qt.CheckState.Checked else look.third) in colours
 
 
 @pytest.mark.usefixtures("qapp")

@@ -119,7 +119,7 @@ def paint_brush(
             painter.drawLine(QPointF(across, down - 4), QPointF(across, down + 4))
     painter.setFont(theme.widget_font(theme.CAPTION))
     room = QRectF(across + 9, down - pixels(10), pixels(90), pixels(20))
-    _shaded(painter, room, _LEFT, f"{radius:.2g} {unit}", theme.DARK.second)
+    _shaded(painter, room, _LEFT, f"{radius:.2g} {unit}", theme.DARK.text)
 
 
 def on_screen(viewport: Viewport, box: Box) -> QRectF:

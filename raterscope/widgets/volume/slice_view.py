@@ -257,6 +257,7 @@ class SliceView(QWidget):
         if notches:
             self._turned -= notches * NOTCH
             self.step(notches)
+            self._hover(event.position())
 
     def step(self, slices: int) -> None:
         """Move some slices up: to the head, the front or the right."""
@@ -296,7 +297,7 @@ class SliceView(QWidget):
         plane, position = self._plane, event.position()
         if plane is None:
             return
-        self._hover(plane, position)
+        self._hover(position)
         offset = position - self._pressed
         if self._drag == "pan" and self._dragged_from is not None:
             self._fitted = False
@@ -358,7 +359,10 @@ class SliceView(QWidget):
         self.hovered.emit(None)
         self.update()
 
-    def _hover(self, plane: Plane, position: QPointF) -> None:
+    def _hover(self, position: QPointF) -> None:
+        plane = self._plane
+        if plane is None:
+            return
         x, y = self._viewport.to_image(position.x(), position.y())
         left, top, right, bottom = plane.extent
         inside = left <= x < right and top <= y < bottom

@@ -105,7 +105,7 @@ class VolumeView(QWidget):
             view.box_clicked.connect(self.box_clicked)
             view.outline_clicked.connect(self.outline_clicked)
             view.bared.connect(self.hide_overlays)
-            view.hovered.connect(self._on_hovered)
+            view.hovered.connect(self._read_out)
             view.divider_moved.connect(self.divider.move)
             view.measured.connect(self._on_measured)
         self.windows.changed.connect(self._on_window)
@@ -522,9 +522,6 @@ class VolumeView(QWidget):
             scene.measurement, scene.measured = measurement, words
             self._update_views()
             self.measured.emit(words)
-
-    def _on_hovered(self, index: Index | None) -> None:
-        self._read_out(index)
 
     def _read_out(self, index: Index | None) -> None:
         """Write value and position of a voxel, or of the one under the crosshair, in the large view."""

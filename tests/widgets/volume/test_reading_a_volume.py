@@ -8,7 +8,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets.volume.measuring import describe_voxel
 from raterscope.widgets.volume.plane import planes_of
 from raterscope.widgets.volume.slice_painter import slab_of
-from tests.widgets.volume.viewing import GRID, SHAPE
+from tests.widgets.volume.viewing import GRID, SHAPE, screen, turn
 
 
 def ct(values=None):
@@ -28,6 +28,16 @@ def test_value_and_position_under_the_pointer_are_those_of_the_voxel(view, qtbot
     axial.hovered.emit(None)
     assert view._scene.readout.startswith(f"{values[view.crosshair]} HU")
     assert view._scene.readout in view.accessibleDescription()
+
+
+def test_the_wheel_shows_the_value_under_the_mouse_on_the_new_slice(view):
+    values = np.random.default_rng(1).integers(-900, 900, SHAPE).astype(np.int16)
+    view.set_volume(values, GRID, modality="CT")
+    axial = view.view("axial")
+    place = screen(axial, (0, 21, 33))
+    turn(axial, 1, at=(place.x(), place.y()))
+    assert view.crosshair == (11, 30, 40)
+    assert view._scene.readout.startswith(f"{values[11, 21, 33]} HU")
 
 
 def test_the_origin_of_the_patient_is_no_negative_zero():
