@@ -288,6 +288,7 @@ class RegionSubject:
     # whether it is all that there is of the structure, which settles every disputed region
     whole: bool = False
     blind: bool = False  # whether the raters' masks and what the model says were hidden
+    edit: str = ""  # how the voxels of "paint" were drawn, such as "smooth"; empty for the brush
 
     def __post_init__(self) -> None:
         if len(self.origin) != 3 or len(self.shape) != 3 or min(self.origin) < 0 or min(self.shape) < 1:
@@ -298,7 +299,7 @@ class RegionSubject:
         return "rater" if verb == "take" and not self.rater else None
 
     def in_words(self, verb: str) -> str:
-        """Describe the decision: "take rater 2 in region 3", "paint slices 77-84, blind"."""
+        """Describe the decision: "take rater 2 in region 3", "smooth on slices 77-84, blind"."""
         where = f"region {self.number}" if self.number is not None else _slices(self.origin, self.shape)
         if verb == "take":
             where = f"{self.rater} in {where}"
@@ -306,7 +307,9 @@ class RegionSubject:
             where = f"all of {self.structure}"
         elif verb == "paint" and self.number is not None:
             where = f"in {where}"
-        return f"{verb} {where}{_BLIND if self.blind else ''}"
+        elif self.edit:
+            where = f"on {where}"
+        return f"{self.edit or verb} {where}{_BLIND if self.blind else ''}"
 
 
 def _slices(origin: Box, shape: Box) -> str:

@@ -58,7 +58,7 @@ UNCHANGED = "This changes no voxel."
 _COMBINED = {
     "add": "add the other mask",
     "subtract": "remove the other mask",
-    "intersect": "keep what both have",
+    "intersect": "keep the overlap with the other mask",
     "replace": "replace by the other mask",
 }
 assert tuple(_COMBINED) == COMBINATIONS
@@ -77,11 +77,11 @@ class MaskEditing(MasksPart):
 
     def fill_holes(self) -> None:
         """Fill holes on each slice."""
-        self._edit("Filling holes", lambda mask, _grid, _origin: fill_holes(mask))
+        self._edit("fill holes", lambda mask, _grid, _origin: fill_holes(mask))
 
     def smooth(self) -> None:
         """Smooth the outline a little."""
-        self._edit("Smoothing", lambda mask, grid, _origin: smooth(mask, grid.spacing), room=3.0)
+        self._edit("smooth", lambda mask, grid, _origin: smooth(mask, grid.spacing), room=3.0)
 
     @while_shown
     def ask_margin(self) -> None:
@@ -98,7 +98,9 @@ class MaskEditing(MasksPart):
 
     def _add_margin(self, margin: float) -> None:
         self._margin = margin
-        self._edit("Adding a margin", partial(_with_margin, margin), room=max(margin, 0.0))
+        unit = length_unit(self._session.scene.image.lattice)
+        edit = f"add a margin of {margin:g} {unit}"
+        self._edit(edit, partial(_with_margin, margin), room=max(margin, 0.0))
 
     @while_shown
     def ask_combination(self) -> None:
@@ -116,7 +118,7 @@ class MaskEditing(MasksPart):
         dialog = CombineDialog(self._session.part, _COMBINED, words, self._screen)
         dialog.accepted.connect(
             lambda: self._combine(
-                next(how for how in COMBINATIONS if how == dialog.how), others[dialog.other][1]
+                next(how for how in COMBINATIONS if how == dialog.how), *others[dialog.other]
             )
         )
         dialog.open()
@@ -133,9 +135,10 @@ class MaskEditing(MasksPart):
                 others[f"structure {other}"] = f"consensus: {other}", piece
         return others
 
-    def _combine(self, how: Combination, other: Piece | MaskRecord) -> None:
+    def _combine(self, how: Combination, name: str, other: Piece | MaskRecord) -> None:
         origin, values = other.origin, np.asarray(other.values > 0.5)
-        self._edit("Combining masks", partial(_combined, how, origin, values), box=(origin, values.shape))
+        edit = _COMBINED[how].replace("the other mask", name)
+        self._edit(edit, partial(_combined, how, origin, values), box=(origin, values.shape))
 
     def copy_slice(self, step: int) -> None:
         """Copy the structure on the slice under the crosshair to the next or previous slice, and go there."""
@@ -157,18 +160,22 @@ class MaskEditing(MasksPart):
             origin = (target, piece.origin[1], piece.origin[2])
             self._screen.volume.go_to((target, at[1], at[2]))
             stroke = _difference(old[None], source[None], origin)
-            self._store(self._session.scene, self._session.part, stroke)
+            edit = f"copy slice {at[0] + 1}"
+            self._store(self._session.scene, self._session.part, edit, stroke)
 
     def _edit(
         self,
-        words: str,
+        edit: str,
         change: Callable[[BoolArray, Grid, Box], BoolArray],
         *,
         room: float = 0.0,
         box: tuple[Box, tuple[int, ...]] | None = None,
     ) -> None:
-        """Change the mask outside the GUI thread; `room` is how far it grows, in mm or pixels."""
-        self._start(partial(self._change, words, change, room, box))
+        """Change the mask outside the GUI thread.
+
+        `edit`: words for the history. `room`: how far the mask grows, in mm or pixels.
+        """
+        self._start(partial(self._change, edit, change, room, box))
 
     @while_shown
     def _start(self, edit: Callable[[], None]) -> None:
@@ -196,7 +203,7 @@ class MaskEditing(MasksPart):
 
     def _change(
         self,
-        words: str,
+        edit: str,
         change: Callable[[BoolArray, Grid, Box], BoolArray],
         room: float,
         box: tuple[Box, tuple[int, ...]] | None,
@@ -206,18 +213,18 @@ class MaskEditing(MasksPart):
             self._screen.message.emit(NOTHING_DRAWN)
             return
         work = partial(_edited, piece, scene.image.lattice, change, room, box)
-        job = self._jobs.start(words, work)
-        job.finished.connect(partial(self._store, scene, self._session.part))
+        job = self._jobs.start(f"{edit[:1].upper()}{edit[1:]}", work)
+        job.finished.connect(partial(self._store, scene, self._session.part, edit))
         job.failed.connect(self._screen.message)
         self._wait_for(job)
 
     @while_shown
-    def _store(self, scene: Scene, structure: str, stroke: Stroke | None) -> None:
+    def _store(self, scene: Scene, structure: str, edit: str, stroke: Stroke | None) -> None:
         if (self._session.scene.image.id, self._session.part) != (scene.image.id, structure):
             return
         if stroke is None:
             self._screen.message.emit(UNCHANGED)
-        elif job := self._reviewing.paint(stroke):
+        elif job := self._reviewing.paint(stroke, edit):
             self._wait_for(job)
 
 

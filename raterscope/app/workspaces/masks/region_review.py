@@ -238,8 +238,8 @@ class RegionReview(QObject):
         else:
             self._decide("skip", self.region, None)
 
-    def paint(self, stroke: Stroke) -> Job | None:
-        """Settle the voxels of a stroke of brush or eraser; return the job that stores them."""
+    def paint(self, stroke: Stroke, edit: str = "") -> Job | None:
+        """Settle the voxels of a stroke, or of another edit, and return the job that stores them."""
         touched = np.argwhere(stroke.values != OPEN)
         if not len(touched) or not self._session.shown:
             return None
@@ -247,7 +247,9 @@ class RegionReview(QObject):
         region = self.region
         if region is not None and (self.covers(region) or not _touches(region, settled)):
             region = None  # blind, a region is settled when the expert says so, not by a first stroke
-        job = self._record("paint", settled, region)
+        if not edit and not (settled.value == 1).any():
+            edit = "erase"
+        job = self._record("paint", settled, region, edit=edit)
         if stroke.values.shape[0] == 1:
             job.finished.connect(self._on_stroke)
         return job
@@ -335,6 +337,7 @@ class RegionReview(QObject):
         rater: str = "",
         *,
         whole_structure: bool = False,
+        edit: str = "",
     ) -> Job:
         scene = self._session.scene
         if region is not None and (settled is None or verb != "paint"):
@@ -346,6 +349,7 @@ class RegionReview(QObject):
         subject = RegionSubject(
             structure=self._session.part, origin=origin, shape=shape, rater=rater,
             number=None if region is None else region.number, whole=whole_structure, blind=self.covered,
+            edit=edit,
         )  # fmt: skip
         job = self._document.record(
             Decision(
@@ -388,7 +392,7 @@ class RegionReview(QObject):
             self.message.emit("The slices between need no change.")
             return
         self._strokes.clear()
-        self._record("paint", settled, None)
+        self._record("paint", settled, None, edit="interpolate")
 
     def _on_stroke(self, written: Written) -> None:
         self._strokes.add(written.decision.id)

@@ -73,6 +73,29 @@ def test_the_consensus_is_combined_with_a_raters_mask(fused_masks, qtbot, how):
     np.testing.assert_array_equal(consensus(fused_masks), expected)
 
 
+def test_the_history_names_each_edit(fused_masks, qtbot):
+    workspace = fused_masks.workspace
+    workspace.volume.go_to((8, 20, 20))
+    erase(fused_masks, qtbot)
+    workspace.volume.painted.emit(Stroke((8, 19, 19), np.ones((1, 1, 1), dtype=np.int8), "axial", 8))
+    workspace.editing.fill_holes()
+    workspace.editing.smooth()
+    workspace.editing.copy_slice(1)
+    idle(fused_masks, qtbot)
+    workspace.editing._add_margin(1.5)
+    key(fused_masks, qtbot, Qt.Key.Key_U)
+    (dialog,) = fused_masks.findChildren(CombineDialog)
+    dialog.how_box.setCurrentIndex(dialog.how_box.findData("subtract"))
+    dialog.other_box.setCurrentIndex(dialog.other_box.findText("dan: nodule"))
+    dialog.accept()
+    idle(fused_masks, qtbot)
+    contents = fused_masks.document.contents
+    words = [contents.review.in_words(decision) for decision in contents.decisions]
+    assert words[:3] == ["erase on slice 9", "paint slice 9", "fill holes on slice 9"]
+    edits = [text.partition(" on slice")[0] for text in words[3:]]
+    assert edits == ["smooth", "copy slice 9", "add a margin of 1.5 mm", "remove dan: nodule"]
+
+
 def test_an_edit_that_ends_on_another_structure_changes_nothing(window, qtbot, tmp_path):
     with Study.create(tmp_path / "two.rscope") as study:
         case = add_case(study, "case", Grid.plain(SHAPE, SPACING, calibrated=True))

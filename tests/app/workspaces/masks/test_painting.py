@@ -63,7 +63,7 @@ def test_slices_between_painted_ones_are_filled_in_and_taken_back_as_one(fused_m
     assert not consensus(fused_masks)[2:4, 3:10, 3:10].any()
     key(fused_masks, qtbot, Qt.Key.Key_I)
     assert consensus(fused_masks)[2:4, 3:10, 3:10].all()
-    assert "paint slices 3-4" in fused_masks.menus.undo_action.text()
+    assert "interpolate on slices 3-4" in fused_masks.menus.undo_action.text()
     fused_masks.document.undo()
     idle(fused_masks, qtbot)
     assert not consensus(fused_masks)[2:4, 3:10, 3:10].any()
