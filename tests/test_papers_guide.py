@@ -91,7 +91,7 @@ def test_tests_that_are_named_exist():
             )
 
 
-def test_every_entry_says_where_users_see_it():
+def test_every_entry_names_its_place_on_screen():
     for page, part, _, _, shown_at, _ in _entries():
         for link in re.findall(r"\]\(([\w/.]+)\)", shown_at):
             assert (GUIDE / "papers" / link).is_file(), (page, part, link)

@@ -120,7 +120,7 @@ assert "experienced" in LABELLERS
     assert "'least': 10" in done.stdout
 
 
-def test_the_window_says_which_plugin_it_leaves_out(qtbot, monkeypatch):
+def test_the_window_names_the_plugin_that_it_skips(qtbot, monkeypatch):
     from raterscope.algorithms import plugins
     from raterscope.app.window import startup
     from raterscope.app.window.main_window import MainWindow

@@ -48,7 +48,7 @@ def test_value_alone_has_the_digits_of_its_interval():
         (11100, "3 h 5 min"),
     ],
 )
-def test_durations_are_stated_as_people_say_them(seconds, words):
+def test_durations_are_stated_in_everyday_units(seconds, words):
     assert duration(seconds) == words
 
 

@@ -79,7 +79,7 @@ def test_an_integer_too_large_for_a_float_is_refused():
         Example(scatter=10**400)
 
 
-def test_the_methods_section_says_every_setting_with_its_unit():
+def test_the_methods_section_lists_every_setting_with_its_unit():
     assert Example(scatter=2.5).in_words() == (
         "click scatter 2.5 px, rounds 500, prior Beta priors, thorough no"
     )

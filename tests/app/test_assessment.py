@@ -69,7 +69,7 @@ def test_clicks_by_known_positions_else_by_later_decisions(tmp_path, study_fused
         assert f"Of {spots} spots with known truth" in text
 
 
-def test_what_a_run_was_held_to_says_nothing_of_it(tmp_path, study_fused):
+def test_truth_that_a_run_used_does_not_assess_it(tmp_path, study_fused):
     path = tmp_path / "one.rscope"
     path.write_bytes(study_fused.read_bytes())
     assert main(["run", str(path), "oem", "--hold-truth"]) == 0
@@ -251,7 +251,7 @@ def test_decisions_are_compared_by_region_once_there_are_enough(study, monkeypat
     assert "that you decided" in trust.in_words()
 
 
-def test_the_queue_says_on_how_many_regions_a_decision_matters(study):
+def test_the_queue_counts_the_regions_where_a_decision_matters(study):
     images = [entry.id for entry in study.images()]
     known = read_summaries(images, study, silent)
     parts = [part for image in images for part in summarize(image, known[image], fold([])).parts]

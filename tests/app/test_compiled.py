@@ -66,7 +66,7 @@ def test_a_read_only_installation_keeps_what_is_compiled_in_a_temporary_folder(f
 
 
 @linux_only
-def test_without_any_folder_it_compiles_at_each_start_and_says_so_once(folder: Path) -> None:
+def test_without_any_folder_it_compiles_at_each_start_and_warns_once(folder: Path) -> None:
     folder.rmdir()
     done = computed(folder)
     assert done.stdout == "42 21.0\n"

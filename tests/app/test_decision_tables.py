@@ -45,7 +45,7 @@ def problems(study: Path, table: Path) -> tuple[str, ...]:
     return refused.value.problems
 
 
-def test_an_exported_journal_comes_back(clicks, tmp_path, capsys):
+def test_an_exported_journal_is_imported_unchanged(clicks, tmp_path, capsys):
     copy = Path(shutil.copy(clicks, tmp_path / "copy.rscope"))
     with Study.open(clicks) as study:
         names = study.annotators()

@@ -127,7 +127,7 @@ def test_what_is_read_beside_the_study_holds_up_no_decision(document, opened, qt
     assert len(document.contents.decisions) == 1
 
 
-def test_nothing_is_changed_in_what_is_read_beside_the_study(document, opened, qtbot):
+def test_a_copy_read_beside_the_study_cannot_be_changed(document, opened, qtbot):
     opened("s.rscope")
     decision = Decision(verb="exclude", annotators=("kim",), reason="careless")
     refused = []

@@ -29,7 +29,7 @@ def heard(session: Session[str, int]) -> list[object]:
     return messages
 
 
-def test_observers_hear_of_a_scene_and_that_it_is_cleared(session):
+def test_observers_are_notified_of_a_scene_and_of_its_removal(session):
     messages = heard(session)
     session.show("first", 1)
     session.clear()

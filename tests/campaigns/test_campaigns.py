@@ -105,7 +105,7 @@ def test_fuzzed_parsers() -> None:
     assert "run-lengths" in ended_well("fuzz", "--reader", "run-lengths", "--seconds", "2")
 
 
-def test_fuzzing_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_fuzzing_names_the_missing_package(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert fuzz.main(["--seconds", "1"]) == 0
     assert "atheris is not installed" in capsys.readouterr().out

@@ -44,7 +44,7 @@ def queue(qtbot, qapp):
     return panel
 
 
-def test_a_line_says_behaviour_and_counts_and_what_was_decided(queue):
+def test_a_line_shows_behaviour_counts_and_the_decision(queue):
     queue.set_view(
         view(behaviour=np.array([2, 1, 0, -1]), decided=np.array([OPEN, FLAGGED, CLEARED, OPEN]),
              doubt=np.array([1.0, 0.9, 0.1, np.nan]))
@@ -63,7 +63,7 @@ def test_before_a_fusion_the_counts_are_reported(queue):
     assert accessible_text(queue.view, 0) == "annotator 0, 191 left, 9 right"
 
 
-def test_going_on_passes_those_decided_and_selecting_says_nothing(queue, qtbot):
+def test_next_skips_decided_annotators_and_selecting_emits_nothing(queue, qtbot):
     queue.set_view(view(5, order=[4, 2, 0, 1, 3], decided=np.array([OPEN, OPEN, FLAGGED, OPEN, OPEN])))
     queue.select(4)
     assert queue.selections == []
@@ -110,7 +110,7 @@ def test_the_filter_is_requested_with_its_words_and_its_choice(queue, qtbot):
 
 
 @pytest.mark.parametrize("name", [key for key in ANNOTATOR_FILTERS if key != "all"])
-def test_an_empty_list_says_which_it_is_and_before_a_fusion_what_to_do(queue, name):
+def test_an_empty_list_names_its_filter_and_before_a_fusion_the_next_step(queue, name):
     queue.choice.setCurrentIndex(queue.choice.findData(name))
     queue.set_view(view(order=[]))
     assert EMPTY[name] in visible_words(queue)

@@ -24,7 +24,7 @@ def words(widget) -> list[str]:
     return [label.text() for label in widget.findChildren(QLabel) if label.isVisible()]
 
 
-def test_before_there_is_a_line_it_says_what_to_do_and_then_why_there_is_none(asking):
+def test_an_empty_list_names_the_next_step_or_the_reason(asking):
     assert "Fuse the clicks first." in words(asking)
     asking.show_lines((), "Every answer is settled.")
     assert "Every answer is settled." in words(asking)

@@ -86,7 +86,7 @@ def test_the_keys_walk_over_the_tested_from_the_highest_to_the_lowest(path, qtbo
     assert path.selections == [12, 5, 70]
 
 
-def test_selecting_says_nothing_and_stays_when_the_path_is_shown_again(path, qtbot):
+def test_selecting_emits_nothing_and_stays_when_the_path_is_shown_again(path, qtbot):
     shown(path, qtbot, view())
     plain = path.figure.grab().toImage()
     path.select(70)

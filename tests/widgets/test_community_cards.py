@@ -33,7 +33,7 @@ def cards(qtbot):
     return widget
 
 
-def test_a_card_says_all_that_is_known(cards):
+def test_a_card_shows_all_that_is_known(cards):
     cards.show_communities(view())
     texts = [card.accessibleName() for card in cards.cards]
     assert texts[0] == "Community 1, extremists: 1 member, 24 % of votes, accuracy 0.91"
@@ -87,7 +87,7 @@ def test_selecting_by_program_is_silent_and_thirty_cards_scroll_to_the_one(cards
     assert cards.heard == []
 
 
-def test_without_communities_a_sentence_says_what_belongs_here(cards):
+def test_without_communities_a_sentence_explains_the_empty_panel(cards):
     cards.show_communities(view())
     for empty in (None, view(0, prototype=None)):
         cards.show_communities(empty)
@@ -103,7 +103,7 @@ def test_what_does_not_fit_is_refused():
         view(classes=("one",))
 
 
-def test_a_long_name_has_several_lines_and_all_cards_stay_alike(cards):
+def test_a_long_name_has_several_lines_and_all_cards_keep_one_height(cards):
     cards.show_communities(view(names=("one", "two", "three")))
     low = cards.cards[0].height()
     cards.show_communities(view(names=("mistakes parasite for no parasite", "reasonable", "community 3")))

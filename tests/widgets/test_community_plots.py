@@ -23,7 +23,7 @@ def bars(qtbot):
     return widget
 
 
-def test_a_part_says_who_belongs_how_far_to_what_and_chooses_the_community(bars, qtbot):
+def test_a_part_shows_memberships_and_selects_the_community(bars, qtbot):
     bars.show_participation(SHARES, ("ann", "<b>ben</b>"), COMMUNITIES)
     assert bars.figure.words((0, 0)) == "ann: 70 % careful (community 1)"
     assert bars.figure.words((2, 1)) == "<b>ben</b>: 80 % community 3"
@@ -136,7 +136,7 @@ def panel(qtbot):
     return widget
 
 
-def test_a_symbol_says_its_community_and_a_click_chooses_it(panel, qtbot):
+def test_a_symbol_shows_its_community_and_a_click_selects_it(panel, qtbot):
     figure = panel.figure
     for part, point in figure._symbols():
         assert figure.part_at(point) == part

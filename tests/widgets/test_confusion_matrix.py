@@ -50,7 +50,7 @@ SPOT = {
 }
 
 
-def test_a_cell_says_its_rate_interval_votes_and_the_crowds_with_the_digits_it_deserves(matrix):
+def test_a_cell_shows_rate_interval_votes_and_the_crowds_rate_with_fitting_digits(matrix):
     matrix.show_matrix(view(**SPOT))
     words = matrix.figure.words
     assert words((0, 0)) == (
@@ -151,7 +151,7 @@ def test_names_of_strangers_are_cut_and_shown_as_they_are(matrix):
     assert matrix.figure.words((1, 0)).startswith("true <i>, answer")
 
 
-def test_no_annotator_chosen_says_what_to_do(matrix):
+def test_without_a_selected_annotator_it_names_the_next_step(matrix):
     matrix.show_matrix(view())
     matrix.clear()
     assert not matrix.filled

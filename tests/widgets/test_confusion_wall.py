@@ -249,7 +249,7 @@ def test_matrices_of_any_shape_and_what_is_not_known_are_painted(wall, shape):
     assert wall.tiles.words(0) == "user000, accuracy 0.20, 5,000 votes"
 
 
-def test_no_annotator_on_the_wall_says_what_belongs_there(wall):
+def test_an_empty_wall_explains_what_it_shows(wall):
     for nobody in (None, wall_of(0)):
         wall.set_wall(nobody)
         assert wall.shown == wall.selected == ()

@@ -41,7 +41,7 @@ def place_of(figure, plot, share):
     return QPointF(box.left + share * box.width, (box.top + box.bottom) / 2)
 
 
-def test_before_there_is_a_stream_it_says_what_to_do(curves):
+def test_before_there_is_a_stream_it_names_the_next_step(curves):
     assert "Replay these clicks or watch a growing file" in visible_words(curves)
     curves.set_history(history(), CHANCE)
     assert curves.filled
@@ -271,7 +271,7 @@ def row_at(plot, row) -> QPoint:
     return QPoint(50, index + 5)
 
 
-def test_a_click_on_a_row_chooses_its_image_and_the_words_say_its_numbers(counts, qtbot):
+def test_a_click_on_a_row_selects_its_image_and_shows_its_numbers(counts, qtbot):
     counts.show_counts(view())
     qtbot.mouseClick(counts.figure, Qt.MouseButton.LeftButton, pos=row_at(counts, 1))
     assert counts.heard == [8]

@@ -106,7 +106,7 @@ def test_one_field_in_two_columns_is_refused(dialog_opener):
     dialog.reject()
 
 
-def test_what_is_missing_is_listed_as_people_do(dialog_opener):
+def test_missing_parts_are_listed_in_words(dialog_opener):
     names = (("annotator", "annotator"), ("x", "x, pixels"), ("y", "y, pixels"))
     kind = TableKind("clicks", tuple(MappingField(*name) for name in names), {})
     ask, _ = dialog_opener

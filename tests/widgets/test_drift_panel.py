@@ -73,7 +73,7 @@ def test_markers_stand_at_round_numbers_of_votes_and_at_changes():
     assert len(uneven.milestones(0)) == 2
 
 
-def test_a_change_says_what_changed_and_a_click_on_it_goes_there(triangle, qtbot):
+def test_a_change_is_described_and_a_click_selects_it(triangle, qtbot):
     x, y = places(triangle)[(1, 60)]
     text = triangle.words((1, 60))
     assert text.startswith("true supernova, vote 61 (30 of that class): -1 0.")
@@ -114,7 +114,7 @@ def lines(qtbot):
     return plot
 
 
-def test_lines_say_the_row_under_the_pointer_with_intervals_and_a_click_goes_there(lines, qtbot):
+def test_hover_shows_the_row_with_intervals_and_a_click_selects_it(lines, qtbot):
     figure = lines.figure
     box = figure.plans[1].box
     point = QPointF(box.right - 0.5, (box.top + box.bottom) / 2)

@@ -37,7 +37,7 @@ def test_its_table_calls_them_as_the_kind_does(matrix, qtbot):
     assert of_clicks.figure.table().columns[:2] == ("annotator", "other annotator")
 
 
-def test_a_cell_says_and_chooses_its_pair(matrix, qtbot):
+def test_a_cell_describes_and_selects_its_pair(matrix, qtbot):
     chosen = []
     matrix.pair_chosen.connect(lambda *pair: chosen.append(pair))
     assert matrix.figure.words((0, 3)) == "rater 1 and rater 4: Dice 0.60"
@@ -92,7 +92,7 @@ def tree(qtbot):
     return widget
 
 
-def test_a_branch_says_its_members_and_its_height(tree):
+def test_a_branch_shows_its_members_and_its_height(tree):
     assert tree.figure.words(4) == "rater 1, rater 2: joined at 1 mm"
     assert set(tree.figure.words(5).split(": ")[0].split(", ")) == {"rater 1", "rater 2", "<b>3</b>"}
     assert tree.figure.words(6).endswith("joined at 9 mm")
@@ -139,7 +139,7 @@ def test_a_tree_that_does_not_fit_its_raters_is_refused(tree):
         tree.set_tree(np.ones((2, 4)), NAMES, range(4))
 
 
-def test_a_title_that_does_not_fit_says_itself_whole_when_pointed_at(matrix):
+def test_a_title_that_does_not_fit_is_shown_in_full_on_hover(matrix):
     assert matrix.header._title.toolTip() == ""
     matrix.header.setFixedWidth(60)
     QApplication.processEvents()

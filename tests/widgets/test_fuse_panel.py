@@ -53,7 +53,7 @@ def test_the_form_has_one_editor_a_setting_and_gives_the_defaults(form):
     assert form.settings() == Knobs()
 
 
-def test_what_is_typed_is_what_is_set(form, qtbot):
+def test_typed_values_become_the_settings(form, qtbot):
     editors = form.editors()
     changes = []
     form.changed.connect(lambda: changes.append(1))

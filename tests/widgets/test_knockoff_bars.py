@@ -55,7 +55,7 @@ def words(bars) -> list[str]:
     return [label.text() for label in bars.findChildren(QLabel) if label.isVisible()]
 
 
-def test_moving_the_slider_asks_for_a_rate_and_the_answer_says_how_many_are_flagged(bars, qtbot):
+def test_moving_the_slider_requests_a_rate_and_shows_how_many_are_flagged(bars, qtbot):
     assert bars.rates == []  # what is shown was not asked for
     assert {"q = 0.10", "2 flagged"} <= {*words(bars)}
     qtbot.keyClick(bars.slider, Qt.Key.Key_Left)

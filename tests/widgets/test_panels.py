@@ -44,7 +44,7 @@ def test_done_items_sink_and_the_rest_keep_their_order(queue):
     assert [shown.key for shown in queue.shown()] == [1, 2, 4, 3]
 
 
-def test_the_queue_is_walked_by_keyboard_and_says_where_one_went(queue, qtbot):
+def test_the_queue_is_walked_by_keyboard_and_emits_the_item(queue, qtbot):
     queue.set_items([item(key) for key in (1, 2, 3)])
     queue.set_current(1)
     chosen = []
@@ -175,7 +175,7 @@ def test_without_a_spot_nothing_can_be_decided_but_added(panel):
     assert panel.add.isEnabled()
 
 
-def test_a_spot_without_a_number_says_so_and_shows_no_interval(panel):
+def test_a_spot_without_a_posterior_is_marked_and_shows_no_interval(panel):
     panel.show_spot(evidence(state="added", probability=math.nan, low=math.nan, high=math.nan, crop=None))
     words = shown_words(panel)
     assert "added by you" in words
@@ -200,7 +200,7 @@ def test_five_thousand_voters_are_a_list_not_widgets(panel):
     assert len(panel.findChildren(QLabel)) == before
 
 
-def test_the_history_says_what_is_no_longer_in_effect(qtbot):
+def test_the_history_marks_what_is_no_longer_in_effect(qtbot):
     history = HistoryPanel()
     qtbot.addWidget(history)
     now = datetime(2026, 1, 2, 12, 4, tzinfo=UTC)

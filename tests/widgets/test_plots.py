@@ -119,7 +119,7 @@ def test_curves_change_with_their_kind(qtbot):
     assert [key.words for key in plot.figure.chart.legend] == ["OEM", "<i>"]
 
 
-def test_several_curves_each_say_their_area_and_none_looks_like_another(qtbot):
+def test_several_curves_show_their_areas_in_distinct_styles(qtbot):
     plot = CurvesPlot("Import known truths.")
     qtbot.addWidget(plot)
     rate, empty = np.linspace(0, 1, 5), np.empty(0)

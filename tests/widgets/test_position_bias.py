@@ -64,7 +64,7 @@ def test_a_click_on_a_dot_selects_its_annotator(sides, qtbot, mode):
     assert len(sides.selections) == 4
 
 
-def test_a_dot_says_who_it_is_its_counts_and_whether_it_is_flagged(sides):
+def test_a_dot_shows_annotator_counts_and_flag(sides):
     assert sides.figure.words(part(sides, 3)) == "<i>dee</i>: 88 left, 270 right, leaning, flagged"
     assert sides.figure.words(part(sides, 1)) == "bob: 100 left, 100 right, no bias found"
     sides.set_flagged(np.zeros(4, bool), np.zeros(4, int))

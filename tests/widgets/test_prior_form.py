@@ -120,7 +120,7 @@ def test_a_matrix_set_by_hand_before_is_shown_again(form, labels):
     assert form.matrix.grab().toImage().width() > 0
 
 
-def test_without_labels_it_says_what_belongs_here(qtbot):
+def test_without_labels_it_explains_the_empty_form(qtbot):
     form = PriorForm(PriorSettings)
     qtbot.addWidget(form)
     form.show()

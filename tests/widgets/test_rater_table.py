@@ -90,7 +90,7 @@ def test_delete_excludes_and_takes_back_in(table, qtbot):
     assert (out, back) == (["rater 1"], ["rater 4"])
 
 
-def test_without_raters_a_sentence_says_what_belongs_here(table):
+def test_without_raters_a_sentence_explains_the_empty_table(table):
     table.set_rows([])
     assert not table.view.isVisible()
     texts = [label.text() for label in table.findChildren(QLabel) if label.isVisible()]

@@ -226,6 +226,6 @@ def test_the_raters_of_a_consensus_are_named(alternatives):
     assert "2 consensuses" in visible_words(alternatives)
 
 
-def test_without_alternatives_a_sentence_stands_there(alternatives):
+def test_without_alternatives_a_sentence_is_shown(alternatives):
     alternatives.set_alternatives([])
     assert "Fuse with more than one" in visible_words(alternatives)

@@ -39,7 +39,7 @@ def graph(matrix, **more):
     matrix.show_graph(**{**fields, **more})
 
 
-def test_a_cell_says_who_and_how_alike_and_chooses_both(matrix, qtbot):
+def test_a_cell_shows_the_similarity_and_selects_both_annotators(matrix, qtbot):
     table(matrix)
     assert matrix.figure.words((0, 1)) == "ann (community 1) and <b>ben</b> (community 1): similarity 0.90"
     assert matrix.figure.words((3, 1)) == "dora (community 2) and <b>ben</b> (community 1): not known"
@@ -56,7 +56,7 @@ def test_the_cells_are_walked_by_keyboard_and_not_over_the_edge(matrix, qtbot):
     assert matrix.heard == [(1, 3)]
 
 
-def test_those_who_are_alike_are_lighter_and_the_blocks_carry_their_numbers(matrix):
+def test_similar_annotators_are_lighter_and_blocks_show_their_numbers(matrix):
     table(matrix)
     picture = matrix.figure.grab().toImage()
     alike = picture.pixelColor(centre(matrix.figure, (0, 1)))
@@ -126,7 +126,7 @@ def test_marks_in_one_place_and_without_lines_are_painted(matrix):
     assert not matrix.figure.grab().isNull()
 
 
-def test_one_annotator_is_alike_to_no_annotator(matrix):
+def test_a_single_annotator_has_no_similar_annotator(matrix):
     table(matrix, values=np.ones((1, 1)), edges=np.array([0, 1]), names=("ann",))
     assert not matrix.filled
     table(matrix, values=np.ones((0, 0)), edges=np.array([0]), names=())

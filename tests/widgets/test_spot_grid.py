@@ -98,7 +98,7 @@ def test_others_take_the_place_of_those_that_are_settled(grid):
     assert "19 spots, each 40 px wide" in visible_words(grid)
 
 
-def test_an_empty_grid_says_what_there_is_none_of(grid):
+def test_an_empty_grid_names_what_is_missing(grid):
     grid.show_spots(spots(), "40 px", reset=True)
     assert "No disputed spots on this image." in visible_words(grid)
     assert "wide" not in visible_words(grid)

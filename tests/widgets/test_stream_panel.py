@@ -45,7 +45,7 @@ def click(qtbot, button):
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
-def test_idle_it_offers_to_replay_and_to_watch_and_says_what_they_do(panel, qtbot):
+def test_idle_it_offers_and_explains_replay_and_live_watching(panel, qtbot):
     replays, watches = recorded(panel.replay_requested), recorded(panel.watch_requested)
     assert "Replay the clicks on this image" in visible_words(panel)
     assert "CSV, JSON lines or Zooniverse exports" in visible_words(panel)
@@ -190,7 +190,7 @@ def test_clicks_without_times_are_replayed_at_random_only(panel, qtbot):
     assert "no times" in by_time.toolTip()
 
 
-def test_a_source_that_is_watched_says_what_came_and_when(panel, qtbot):
+def test_a_watched_source_shows_what_arrived_and_when(panel, qtbot):
     panel.show_live(LIVE)
     for text in ("clicks.csv", "waiting for new clicks", "104,812", "51", "12 s ago"):
         assert text in visible_words(panel)
@@ -230,7 +230,7 @@ def test_where_shares_decide_the_changes_to_come_are_stated_as_such(qtbot):
     assert "2 more: 0.3 changes expected (under 1 %)" in visible_words(panel)
 
 
-def test_when_an_image_is_firm_is_set_in_what_is_unfolded(panel, qtbot):
+def test_the_stop_rule_is_set_in_the_unfolded_section(panel, qtbot):
     assert not panel.form.isVisible()
     assert "limit 0.05" in visible_words(panel)
     settings = recorded(panel.stopping_changed)

@@ -42,7 +42,7 @@ def cell(table, row_number, column) -> str:
     return table.model.index(row_number, column).data()
 
 
-def test_cells_say_estimates_with_their_intervals(table):
+def test_cells_show_estimates_with_their_intervals(table):
     assert cell(table, 0, 0) == "w-0001"
     assert cell(table, 0, 2) == "0.20 (0.10 to 0.30)"
     assert cell(table, 0, 3) == "0.46 (0.31 to 0.62)"
@@ -263,7 +263,7 @@ def test_figures_stand_where_the_heads_of_their_columns_do(table, qtbot, qapp, k
             assert of_head[end] == pytest.approx(of_row[end], abs=2), column
 
 
-def test_the_head_of_the_column_sorted_by_says_so_and_stands_above_its_figures(table, qapp):
+def test_the_header_of_the_sorted_column_is_marked_and_aligned_with_its_figures(table, qapp):
     theme.apply_theme(qapp, theme.DARK)
     heads = [table.model.headerData(at, Qt.Orientation.Horizontal) for at in range(3)]
     assert heads == ["annotator", "clicks ▾", "reliability"]

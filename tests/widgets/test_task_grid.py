@@ -38,7 +38,7 @@ def picture() -> QImage:
     return instance
 
 
-def test_the_header_says_what_the_tasks_have_in_common_and_how_many(grid):
+def test_the_header_shows_the_shared_property_and_the_count(grid):
     grid.show_tasks(view())
     assert "said 3 where true is 'not'" in visible_words(grid)
     assert "41 tasks" in visible_words(grid)

@@ -34,7 +34,7 @@ def view(count=5, order=None, **changes) -> TasksView:
     return TasksView(**{**values, **changes})
 
 
-def test_a_line_says_the_posterior_and_a_decided_one_what_was_decided(tasks):
+def test_a_line_shows_the_posterior_and_the_decision(tasks):
     decided, known = np.full(5, -1), np.full(5, -1)
     decided[1], known[2], known[1] = 1, 0, 0
     tasks.set_tasks(view(decided=decided, known=known))

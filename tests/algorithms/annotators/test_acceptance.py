@@ -129,6 +129,6 @@ def test_cases_for_a_width_give_that_width():
      lambda: cases_for_kappa(0.5, 0.1, (0.5, 0.6)), lambda: cases_for_proportion(0.5, 1e-6),
      lambda: cases_for_limits(-1)],
 )  # fmt: skip
-def test_impossible_wishes_are_refused(call):
+def test_impossible_settings_are_refused(call):
     with pytest.raises(ValueError, match="expected"):
         call()

@@ -29,7 +29,7 @@ def votes_of(marked, annotators, first, second):
     return np.concatenate(pairs, axis=1) if pairs else np.empty((2, 0), dtype=bool)
 
 
-def test_every_pair_agrees_as_an_independent_implementation_says():
+def test_agreement_of_every_pair_equals_an_independent_implementation():
     marked, annotators = crowd()
     result = click_agreement(marked, annotators)
     assert result.names == ("ann", "ben", "cid", "dee")

@@ -117,7 +117,7 @@ def test_annotators_of_many_votes_can_be_left_out_too() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_few_annotators_and_all_alike(method: str) -> None:
+def test_few_annotators_and_identical_annotators(method: str) -> None:
     settings = CommunitySettings(method=method, least_votes=0)
     mean, _, votes = planted(FIVE[:2], 1, 60, 6)
     nobody = communities(mean[:0], votes[:0], settings)

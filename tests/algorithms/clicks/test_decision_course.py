@@ -77,7 +77,7 @@ def test_errors_of_the_first_scenario_over_time():
     assert recursive[0] > recursive[1] + 8
 
 
-def test_the_intervals_hold_the_true_rates_as_often_as_they_say():
+def test_the_intervals_cover_the_true_rates_at_the_stated_rate():
     inside = []
     for seed in range(30):
         crowd = voting_crowd(15, 20, seed, 0.8, 0.7)

@@ -216,7 +216,7 @@ def test_relabelling_annotators_and_clusters_changes_nothing_in_batch():
     assert second.sensitivity == pytest.approx(first.sensitivity[rows], abs=1e-9)
 
 
-def test_yes_and_no_are_alike():
+def test_yes_and_no_are_symmetric():
     """What says yes of structures says no of the rest: turning all decisions round exchanges the two."""
     marked = voting_crowd(12, 20, seed=6, sensitivity=0.8, specificity=0.7).votes.marked
     first, second = admitted(marked), admitted(~marked)

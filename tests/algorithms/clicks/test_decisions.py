@@ -272,7 +272,7 @@ def test_one_viewed_spot_does_not_undo_what_rejections_in_order_taught():
     np.testing.assert_allclose(recorded, without, atol=0.02)
 
 
-def test_what_an_expert_leaves_who_records_both_says_nothing():
+def test_undecided_spots_of_an_expert_who_records_both_are_no_evidence():
     run, truth, before = smears_of(2)
     order = np.argsort(abs(before - 0.5), kind="stable")
     verdict = np.full(len(truth), -1)

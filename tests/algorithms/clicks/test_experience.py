@@ -65,7 +65,7 @@ def test_without_experience_nothing_is_different():
         assert same(other.clustering, replace(alone.clustering, trace=other.clustering.trace))
 
 
-def test_images_on_which_nothing_was_found_say_nothing():
+def test_images_without_detections_add_no_evidence():
     empty = made([], [], 4)
     assert experience_of([fuse(empty)], [empty.annotators]).images == 0
 

@@ -129,7 +129,7 @@ def test_unreliable_annotators_are_found_out():
         assert (rate[is_known, 0] <= rate[is_known, 2]).all()
 
 
-def test_intervals_of_reliability_hold_the_truth_as_often_as_they_say():
+def test_intervals_of_reliability_cover_the_truth_at_the_stated_rate():
     """An outlier may fall on a cluster, and a wide click is no vote: the truth is the share that hits."""
     covered = []
     for seed in range(15):

@@ -39,7 +39,7 @@ def fused(images, alone):
     return together(images, alone)
 
 
-def test_a_run_of_few_structures_says_that_halves_of_it_decide_otherwise(images, alone, fused):
+def test_a_run_of_few_structures_reports_that_its_halves_disagree(images, alone, fused):
     differ = 0
     for half in (0, 1):
         for fusion, other in zip(fused[half::2], learn_from_each_other(images[half::2], alone[half::2], PLAN),

@@ -91,7 +91,7 @@ def begin(seed: int, criterion, penalty: float, iterations: int):
 @pytest.mark.parametrize("criterion", ["observed", "expected"])
 @pytest.mark.parametrize("penalty", [0.0, 1.25])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_near_pairs_say_what_all_pairs_say(criterion, penalty, seed):
+def test_near_pairs_give_the_result_of_all_pairs(criterion, penalty, seed):
     """Where no component is annihilated: its clicks are its neighbours' at once, not with the next step."""
     clicks, sigma, mean, path = begin(seed, criterion, penalty, 25)
     reference = densely(clicks.points, clicks.annotator, 1 / clicks.area, mean, sigma, path, 25)

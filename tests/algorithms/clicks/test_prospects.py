@@ -47,7 +47,7 @@ def rejecting(clicks, fusion, number):
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 5])
-def test_after_few_decisions_the_model_says_of_the_others_what_the_run_says(number):
+def test_after_few_decisions_the_model_agrees_with_the_run(number):
     for seed in (0, 3, 4):
         clicks, _ = crowd(8, seed=seed, strays=6.0)
         decided = rejecting(clicks, fuse(clicks, PLAN), number)
@@ -122,7 +122,7 @@ def test_sums_over_those_who_marked_have_the_moments_of_all_combinations():
 
 
 @pytest.mark.parametrize("annotators", [6, 12])
-def test_a_new_cluster_is_a_detection_as_often_as_em_says(annotators):
+def test_a_new_cluster_is_a_detection_as_often_as_by_em(annotators):
     """Compared with EM's posteriors of clusters whose marks are drawn by the model's rates."""
     generator = np.random.default_rng(annotators)
     nobody = Newcomers(np.empty((0, 13)), np.empty(0))

@@ -59,7 +59,7 @@ def losses(apart: float) -> tuple[float, float]:
     return float(before), float(after)
 
 
-def test_scores_that_say_nothing_change_next_to_nothing():
+def test_uninformative_scores_change_almost_nothing():
     before, after = losses(0.0)
     assert after <= 1.01 * before
 

@@ -78,7 +78,7 @@ def test_streams_settle_where_a_fusion_of_all_images_is(images, fused, seed):
     assert [state.step for state in settled] == [state.step for state in states]
 
 
-def test_a_settled_stream_goes_on_with_what_the_other_images_say(images):
+def test_a_settled_stream_uses_evidence_of_the_other_images(images):
     early = [until(image, len(image.annotators) - 1) for image in images]
     settled = share_streams(early, [restart_stream(item, PLAN) for item in early], PLAN)
     fixed = experiences_of(
@@ -117,7 +117,7 @@ def test_an_image_without_others_has_no_experience(fused, images):
     assert experiences_of([], []) == []
 
 
-def test_a_run_of_some_images_says_what_it_does_not_use():
+def test_a_run_of_some_images_lists_what_it_does_not_use():
     assert isolation_notice(FusionPlan(), 6, 6) is None
     assert isolation_notice(FusionPlan.make("oem", {"detector": "majority"}), 1, 6) is None
     assert "5 other images were not fused" in (isolation_notice(FusionPlan(), 1, 6) or "").lower()

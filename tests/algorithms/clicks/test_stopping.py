@@ -197,7 +197,7 @@ def test_the_papers_rule_waits_for_steps_without_change(changes, firm):
     assert is_settled(ahead, history_of(changes), settings) is firm
 
 
-def test_the_limit_is_of_what_the_rule_says():
+def test_the_limit_applies_to_the_stop_rule():
     clicks, _ = crowd(8)
     ahead = predicted(clicks)
     for rule, value in (("share", ahead.share), ("chance", ahead.any)):
@@ -277,7 +277,7 @@ def test_settings_are_checked():
         StoppingSettings(more=0)
 
 
-def test_on_a_real_crowd_what_is_predicted_happens(real_data):
+def test_predictions_hold_on_a_real_crowd(real_data):
     expected = happened = 0.0
     for number, image in enumerate(quantius(real_data)[:14:2]):
         order = np.random.default_rng(number).permutation(len(image.clicks.annotators))

@@ -76,7 +76,7 @@ def test_real_images_are_followed_and_the_letter_lags(real_data):
     assert np.mean(lags) > 0.02
 
 
-def test_growth_says_when_all_is_found_again():
+def test_growth_decides_when_everything_is_recomputed():
     clicks = crowd(12, seed=3)
     always = followed(clicks, 8, StreamPlan.make({"growth": "0"}))
     never = followed(clicks, 8, StreamPlan.make({"growth": "100"}))
@@ -159,7 +159,7 @@ def test_old_annotators_bring_more():
     assert not changed(state.fusion, fuse(clicks))
 
 
-def test_a_click_that_is_made_again_says_nothing_new():
+def test_a_repeated_click_adds_no_evidence():
     clicks = crowd(8)
     state = begin_stream(clicks)
     second = advance_stream(state, with_more(clicks, clicks.points[:30], clicks.annotator[:30]))
@@ -310,7 +310,7 @@ def test_clicks_that_do_not_go_on_are_refused(case):
         advance_stream(state, wrong)
 
 
-def test_a_plan_says_what_it_is_and_is_read_again():
+def test_a_plan_is_described_and_read_again():
     plan = StreamPlan.make({"growth": "0.5", "click_scatter": "3", "detection_threshold": "0.6"})
     assert plan.stream.growth == 0.5
     assert plan.fusion == FusionPlan.make("oem", {"click_scatter": "3", "detection_threshold": "0.6"})

@@ -197,7 +197,7 @@ def test_with_nearly_no_weight_the_others_decide():
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-def test_votes_of_nearly_no_weight_say_nothing(prior):
+def test_votes_of_almost_zero_weight_have_no_effect(prior):
     settings = DEMSettings(prior=prior, interval_draws=20)
     for seed in range(3):
         marked, weights = votes(seed).marked, np.ones(9)
@@ -241,7 +241,7 @@ def test_experience_is_of_what_annotators_count():
 
 @pytest.mark.parametrize("algorithm", CLUSTERERS)
 @pytest.mark.parametrize("detector", ["dem", "majority", "share", "recursive"])
-def test_ones_throughout_are_no_weights_and_what_is_hardly_less_hardly_so(algorithm, detector):
+def test_weights_of_one_change_nothing_and_slightly_less_almost_nothing(algorithm, detector):
     """What is less goes another way through the inner loops."""
     clicks, _ = crowd(0, people=7)
     plan = FusionPlan.make(algorithm, {"detector": detector})

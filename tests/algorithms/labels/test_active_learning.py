@@ -73,7 +73,7 @@ def test_information_is_the_entropy_that_the_vote_takes_away() -> None:
         assert result[i, k] == pytest.approx(-(posterior[i] @ np.log2(posterior[i])) - remains)
 
 
-def test_one_who_is_always_right_shows_everything_and_one_who_guesses_nothing() -> None:
+def test_a_perfect_annotator_gives_full_information_and_a_guessing_one_none() -> None:
     rates = np.stack([np.eye(2), np.full((2, 2), 0.5), np.eye(2)[::-1]])
     assert expected_information(np.array([[0.5, 0.5], [1.0, 0.0]]), rates) == pytest.approx(
         np.array([[1, 0, 1], [0, 0, 0]])  # one who is always wrong tells as much

@@ -106,7 +106,7 @@ def test_nothing_to_fuse():
     assert dawid_skene(crowd([], 2, ("a", "b"))).posterior == pytest.approx(0.5)
 
 
-def test_it_says_when_it_did_not_converge_and_can_be_cancelled():
+def test_it_reports_when_it_did_not_converge_and_can_be_cancelled():
     labels, _ = scattered(0)
     fusion = dawid_skene(labels, DawidSkeneSettings(iterations=1))
     assert any("converge in 1 iteration:" in notice for notice in fusion.notices)

@@ -197,7 +197,7 @@ def test_confusion_at_a_moment():
 
 
 @pytest.mark.parametrize("votes", [0, 1, 2, 12])
-def test_few_votes_say_nothing(votes):
+def test_few_votes_show_no_drift(votes):
     names = (("a", "b"), ("k", "silent"), ("0", "1", "2"), ("x", "y"))
     labels = Labels([0] * votes, [0] * votes, [2] * votes, *names, meaning=[0, 1, -1])
     fusion = dynibcc(labels)

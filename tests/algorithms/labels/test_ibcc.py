@@ -202,7 +202,7 @@ def test_known_tasks_are_held_and_teach_the_rest():
     assert (informed.known == known).all()
 
 
-def test_what_has_no_votes_says_nothing():
+def test_tasks_and_annotators_without_votes_keep_the_prior():
     labels, _ = scattered(2)
     fusion = ibcc(labels, SETTLED)
     wider = replace(labels, tasks=names("t", 45), annotators=names("a", 9))
@@ -214,7 +214,7 @@ def test_what_has_no_votes_says_nothing():
     assert any("2 annotators have no votes" in notice for notice in more.notices)
 
 
-def test_scores_can_stand_for_the_class_that_the_prior_says():
+def test_the_prior_decides_which_class_a_score_stands_for():
     """Scores of -1, 1 and 3 for two classes, without saying what they stand for."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, 200)
@@ -230,7 +230,7 @@ def test_scores_can_stand_for_the_class_that_the_prior_says():
     assert ibcc(labels).posterior == pytest.approx(0.5)  # nothing tells the classes apart
 
 
-def test_repeated_votes_count_as_the_setting_says():
+def test_repeated_votes_count_by_the_setting():
     votes = [(0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 1), (1, 1, 1)]
     labels = crowd(votes, 2, ("a", "b"))
     for repeats, kept in (("all", votes), ("first", votes[:1] + votes[2:]), ("last", votes[1:])):
@@ -256,7 +256,7 @@ def test_all_votes_equal_and_one_annotator():
     assert any("one annotator" in notice for notice in alone.notices)
 
 
-def test_it_says_when_it_did_not_converge():
+def test_it_reports_when_it_did_not_converge():
     labels, _ = scattered(4)
     fusion = ibcc(labels, IBCCSettings(iterations=2))
     assert not fusion.trace.converged

@@ -48,7 +48,7 @@ def test_independent_votes_count_in_full_or_nearly(seed: int) -> None:
     assert after.log_loss <= before.log_loss + 0.01
 
 
-def test_votes_of_people_who_repeat_each_other_count_for_less() -> None:
+def test_correlated_votes_count_for_less() -> None:
     labels, truth = repeated(4)
     fusion = ibcc(labels)
     result = choose_tempering(labels, fusion)
@@ -119,7 +119,7 @@ def test_every_model_of_annotators_can_let_votes_count_in_part(algorithm: str) -
     assert np.array_equal(part.confusion.alpha, full.confusion.alpha)
 
 
-def test_what_has_no_model_of_annotators_says_that_votes_count_in_full() -> None:
+def test_methods_without_a_model_of_annotators_report_full_weights() -> None:
     labels, _ = repeated(3)
     full, part = (run(labels, LabelPlan.make("majority", texts)) for texts in ({}, PREDICTIVE))
     assert np.array_equal(full.posterior, part.posterior)

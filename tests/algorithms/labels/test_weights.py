@@ -84,7 +84,7 @@ def test_votes_weighted_by_prediction_keep_the_weights():
 
 
 @pytest.mark.parametrize("name", ["dynibcc", "gibbs"])
-def test_a_method_without_weights_says_so(name):
+def test_a_method_without_weights_counts_all_fully_with_a_notice(name):
     settings = {"samples": "20", "burn_in": "5"} if name == "gibbs" else {}
     plan = LabelPlan.make(name, settings)
     fusion = run(LABELS.reweighed(SOME, 0.5), plan)

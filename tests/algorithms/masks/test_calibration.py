@@ -92,7 +92,7 @@ def test_positions_of_even_slices_change_nothing_and_uneven_ones_do():
     assert np.abs(apart.scale[5] / even.scale[5] - 1).max() > 0.02
 
 
-def test_two_raters_keep_the_multipliers_of_other_crowds_and_say_so():
+def test_two_raters_keep_the_multipliers_of_other_crowds_with_a_notice():
     pair, crowd = calibrated(a_crowd(3, 2)), calibrated(a_crowd(4))
     second = pool_calibrations([pair, crowd])
     assert second[0].multipliers == default_multipliers(2)

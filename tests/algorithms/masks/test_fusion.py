@@ -63,7 +63,7 @@ def test_who_sets_nothing_gets_the_defaults(name: str, masks: Masks) -> None:
 
 
 @pytest.mark.parametrize("name", FUSERS)
-def test_a_plan_comes_back_from_what_is_stored(name: str) -> None:
+def test_a_stored_plan_is_read_back(name: str) -> None:
     plan = MaskPlan.make(name)
     assert MaskPlan.from_dict(plan.as_dict()) == plan
     assert FUSERS[name].title in plan.in_words()
@@ -121,7 +121,7 @@ def test_fusions_of_single_structures_are_laid_together(masks: Masks) -> None:
     assert both.weight.shape == (2, 4, *both.shape)
 
 
-def test_the_report_says_who_draws_beyond(masks: Masks) -> None:
+def test_the_report_names_raters_who_draw_beyond(masks: Masks) -> None:
     report = report_on(fuse(masks), masks)
     assert (np.diff(report.offset) > 0).all()
     assert report.offset[3] == pytest.approx(2.25, abs=0.5)

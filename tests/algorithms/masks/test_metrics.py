@@ -104,7 +104,7 @@ def test_distances_at_listed_voxels_are_those_of_the_whole(monkeypatch, position
 @pytest.mark.parametrize(
     "work", [compare_pairwise, lambda masks, watch: compare_with_reference(masks, A, watch=watch)]
 )
-def test_measuring_stops_at_the_look_that_says_so(monkeypatch, work):
+def test_measuring_can_be_cancelled(monkeypatch, work):
     monkeypatch.setattr(metrics, "_AT_ONCE", 1000)
     calls = []
 
@@ -172,7 +172,7 @@ def test_empty_masks():
         compare(A, A[1:], SPACING)
 
 
-def test_tables_of_raters_are_what_compare_says():
+def test_tables_of_raters_equal_single_comparisons():
     values = np.stack([A, B, A & B, A & False])
     masks = named(values, spacing=SPACING, origin=(3, 4, 5), frame=(40, 40, 40))
     table, pairs = compare_with_reference(masks, A), compare_pairwise(masks)

@@ -331,7 +331,7 @@ def test_distance_deviation_and_probability_can_be_computed_by_hand_of_the_gauss
     assert result.probability[0] == pytest.approx(expected, abs=1e-5)
 
 
-def test_a_notice_for_two_raters_says_that_only_the_sum_is_certain():
+def test_two_raters_give_a_notice_that_only_the_sum_is_certain():
     assert "sum of the variances" in run("laplace", crowd(raters=2)).notices[0]
 
 
@@ -365,7 +365,7 @@ def test_it_can_be_cancelled_and_shows_what_it_has():
     assert all(isinstance(result, MaskFusion) and result.mask.any() for result in calls)
 
 
-def test_the_probability_is_as_often_right_as_it_says(real_data: Path):
+def test_the_probability_is_calibrated(real_data: Path):
     with np.load(real_data / "masks/synth_prostate.npz", allow_pickle=False) as file:
         shape = tuple(int(size) for size in file["shape"])
         values = np.unpackbits(file["masks"], count=int(np.prod(shape))).reshape(shape).view(bool)

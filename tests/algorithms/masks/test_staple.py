@@ -51,7 +51,7 @@ def test_the_log_likelihood_never_falls():
     assert np.diff(objective).min() > -1e-9 * abs(objective[-1])
 
 
-def test_background_beyond_the_masks_counts_as_the_settings_say():
+def test_background_beyond_the_masks_counts_by_the_setting():
     """A frame ten times as large is the same as so many more voxels of background."""
     labels, _ = noisy(2, 4)
     masks = labels.astype(bool)

@@ -18,7 +18,7 @@ def row(*rows):
 VOTES = named(row("0111", "0011", "0001", "0000").astype(bool))
 
 
-def test_a_tie_goes_where_the_settings_say_and_a_notice_counts_it():
+def test_ties_follow_the_setting_and_a_notice_counts_them():
     out, tied_in = majority(VOTES), majority(VOTES, MajoritySettings(ties="in"))
     assert whole(out, out.mask).ravel().tolist() == [False, False, False, True]
     assert whole(tied_in, tied_in.mask).ravel().tolist() == [False, False, True, True]

@@ -58,13 +58,13 @@ def test_probability_maps_are_averaged_with_weights():
 
 
 @pytest.mark.parametrize("name", ["mixture", "pstaple", "continuous-staple"])
-def test_a_method_without_weights_says_so(name):
+def test_a_method_without_weights_counts_all_fully_with_a_notice(name):
     fusion, _ = fuse_measured(MASKS.with_weights({FIRST: 0.5}), MaskPlan.make(name))
     assert (probability(fusion) == fused(MASKS, name)).all()
     assert "cannot down-weight annotators: all count fully" in fusion.notices[-1]
 
 
-def test_structures_fused_as_classes_of_one_model_say_so():
+def test_structures_fused_as_classes_of_one_model_cannot_be_weighted():
     values = MASKS.values.astype(np.uint8)
     values[:, :, :24] *= 2
     labels = Masks(values, MASKS.annotators, MASKS.spacing, structures=("node", "gland"))

@@ -96,7 +96,7 @@ def test_a_bias_when_unsure_shows_in_close_pairs_alone():
     assert careful.match > careful.crowd
 
 
-def test_who_tires_is_seen_over_time_and_who_is_steady_is_not():
+def test_tiring_annotators_show_a_change_and_steady_ones_none():
     crowd = simulate_pairs(PairCrowd(30, 200, 150, 400, shares=(0.5, 0, 0.3, 0, 0.2)), 3)
     index = shown.index_pairs(crowd.pairs, scores(crowd.pairs, crowd.biased).score)
     result = [over_time(index, at) for at in range(200)]

@@ -163,7 +163,7 @@ def test_untested_annotators_are_reported_and_still_count():
     assert fusion.score[0] != pytest.approx(fuse(pairs, plan()).score[0], abs=1e-6)
 
 
-def test_items_always_on_one_side_say_why_no_annotator_is_tested():
+def test_items_always_on_one_side_give_the_reason_for_no_tests():
     pairs = scattered(4, items=8)
     fixed = replace(pairs, left=pairs.left % 4, right=4 + pairs.right % 4)
     fusion = fuse(fixed, plan())
@@ -214,7 +214,7 @@ def test_copies_are_reported_since_they_inflate_w():
     assert "repeat a pair" not in notices_of(apart)
 
 
-def test_knockoff_plus_says_that_it_cannot_flag_a_few():
+def test_knockoff_plus_reports_that_it_cannot_flag_a_few():
     pairs = scattered(9, annotators=8, count=800)
     assert (
         "knockoff+ cannot flag fewer than 10 annotators, and only 8 were tested: none can be flagged"
@@ -269,7 +269,7 @@ def test_it_can_be_cancelled_at_any_step(algorithm):
             fuse(pairs, plan(algorithm, draws="3"), watch)
 
 
-def test_a_plan_goes_round_and_says_itself():
+def test_a_plan_is_stored_read_and_described():
     parsed = plan("lbi", rate="0.2", kappa="50", plus="no")
     assert PairPlan.from_dict(parsed.as_dict()) == parsed
     assert "false discovery rate 0.2" in parsed.in_words()

@@ -57,7 +57,7 @@ def test_items_that_keep_to_a_side_are_reported(crowd):
     assert "some items were mostly on the left" in fuse(with_left(numbered, mostly)).sides
 
 
-def test_pairs_that_were_always_shown_alike_are_reported(crowd):
+def test_pairs_always_shown_on_the_same_sides_are_reported(crowd):
     count = len(crowd.items)
     key = np.minimum(crowd.left, crowd.right) * count + np.maximum(crowd.left, crowd.right)
     once = np.random.default_rng(0).random(count * count) < 0.5

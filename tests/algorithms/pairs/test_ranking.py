@@ -102,7 +102,7 @@ def test_scores_biases_and_intervals_are_those_of_the_whole_design(plan, share):
     np.testing.assert_allclose(result.bias_high - result.bias, np.where(biased, half, NAN), rtol=1e-7)
 
 
-def test_intervals_hold_the_true_scores_as_often_as_they_say():
+def test_intervals_cover_the_true_scores_at_the_stated_rate():
     rng = np.random.default_rng(8)
     truth = np.array([1.0, 0.4, 0.0, -0.3, -1.1])
     shift = np.array([0.0, 0.7, 0.0])

@@ -56,7 +56,7 @@ def test_a_small_bias_is_not_flagged_however_many_choices_show_it():
     assert result.bias_low[0] < result.bias[0] < result.bias_high[0]
 
 
-def test_the_crowd_test_says_that_it_holds_flags_back():
+def test_the_crowd_test_reports_that_it_withholds_flags():
     fixed = fuse(crowd(47, votes=60, people=30))
     assert (fixed.q_value <= 0.1).any()
     assert not fixed.flagged.any()

@@ -37,7 +37,7 @@ def test_the_study_has_every_pair_by_all_annotators_in_random_order():
 
 
 @pytest.mark.parametrize(("p1", "p2"), [(0.1, 0.4), (0.4, 0.7)])
-def test_the_study_errs_and_is_disturbed_as_often_as_it_says(p1, p2):
+def test_the_study_has_its_stated_rates_of_errors_and_disturbances(p1, p2):
     wrong, sided, answers = 0, 0, 0
     for run in range(10):
         crowd = study_crowd(p1, p2, run)
@@ -74,7 +74,7 @@ def test_careful_answers_follow_the_scores():
     assert not crowd.biased.any()
 
 
-def test_every_way_clicks_its_side_where_it_says():
+def test_every_behaviour_clicks_its_side_at_the_stated_rate():
     for way, close, far in (("always one side", 0.98, 0.98), ("one side in doubt", 0.9, 0.0)):
         crowd = simulate_pairs(only(way, doubt=0.5, noise=1e-6), 2)
         pairs = crowd.pairs

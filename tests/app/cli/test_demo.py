@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
 
 
 class TestSample:
-    def test_it_says_that_it_is_simulated(self, folder):
+    def test_it_is_marked_as_simulated(self, folder):
         assert all("simulated" in path.name for path in [*folder.glob("*.png"), *folder.glob("*.csv")])
         with Image.open(folder / "simulated_smear_01.png") as image:
             assert "simulated" in image.text["Description"]

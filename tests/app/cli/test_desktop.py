@@ -56,7 +56,7 @@ def test_bash_completes_commands(tmp_path, monkeypatch):
     assert done.stdout.split() == ["export"]
 
 
-def test_a_path_with_reserved_characters_is_quoted_as_the_specification_says(tmp_path, monkeypatch):
+def test_a_path_with_reserved_characters_is_quoted_as_specified(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("APPIMAGE", "/opt/50% of $5/Raterscope")
     assert main(["desktop"]) == 0

@@ -94,7 +94,7 @@ class TestRun:
         assert (left_out["clicks"], left_out["weight"], left_out["reason"]) == ("", "0", "sleeps")
         assert (people["w4"]["weight"], people["w4"]["reason"]) == ("1", "")
 
-    def test_who_is_weighed_counts_so_and_the_tables_say_it(self, study, export):
+    def test_weights_of_annotators_apply_and_stand_in_the_tables(self, study, export):
         with Study.open(study) as opened:
             weight = WeightSubject(weight=0.5)
             opened.record(Decision(verb="weigh", annotators=("w3",), subject=weight, reason="hasty"))

@@ -57,7 +57,7 @@ def test_reads_of_masks_are_named_by_an_entity_of_the_file_or_folder():
     assert names_by(bids, ())[bids[0]] == NameParts("sub-01", "A (read 2)", "lesion")
 
 
-def test_fusions_of_repeated_reads_say_that_each_counts():
+def test_fusions_of_repeated_reads_note_that_each_counts():
     annotators = np.repeat(np.arange(4, dtype=np.int32), 12)
     tasks = np.tile(np.arange(12, dtype=np.int32), 4)
     names = ("kim", "kim (read 2)", "lee", "lee (read 2)")

@@ -54,7 +54,7 @@ def test_damaged_text_is_refused_with_its_annotation(tmp_path: Path, field: str,
 
 
 @pytest.mark.parametrize("name", list(ALL_KINDS))
-def test_contents_say_what_can_be_taken(tmp_path: Path, name: str) -> None:
+def test_contents_list_what_can_be_imported(tmp_path: Path, name: str) -> None:
     source = Source(ALL_KINDS[name](tmp_path / name))
     assert source.contents("points") == {"points", "areas", "labels"}
     assert (has_points(source), find_labels(source), holds_masks(source)) == ("beside", None, True)

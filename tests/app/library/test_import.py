@@ -44,7 +44,7 @@ rs.fuse_clicks(clicks, algorithm="hdbscan", extent=(9, 9))
 """
 
 
-def test_the_library_alone_says_which_package_a_method_or_format_needs(tmp_path):
+def test_the_library_alone_names_the_package_that_a_method_or_format_needs(tmp_path):
     table, nifti = tmp_path / "votes.csv", tmp_path / "ct.nii"
     table.write_text("annotator,task,label\na,t,x\nb,t,x\na,u,y\nb,u,x\n")
     nifti.write_bytes((348).to_bytes(4, "little") + bytes(340) + b"n+1\0" + bytes(100))

@@ -185,7 +185,7 @@ def test_a_folder_of_other_files_is_refused(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_the_command_writes_the_page_of_what_is_there(tmp_path, capsys):
+def test_the_command_writes_the_page_from_available_data(tmp_path, capsys):
     assert run("papers", "--page", "-o", tmp_path / "x") == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "x" / "papers.html")
     assert run("papers", "--data", tmp_path / "none", "-o", tmp_path / "y") == 1

@@ -79,7 +79,7 @@ def test_the_methods_are_those_of_the_run(crowd, page):
     assert "w7" in {row[0] for row in report.rows if row}
 
 
-def test_it_says_who_counted_how_much_and_why(crowd, page):
+def test_it_lists_the_weights_of_annotators_with_reasons(crowd, page):
     for verb, name, subject, reason in (
         ("weigh", "w3", WeightSubject(weight=0.5), "hasty"),
         ("exclude", "w5", None, "sleeps"),

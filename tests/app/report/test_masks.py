@@ -292,7 +292,7 @@ def test_a_rater_who_drew_nothing_of_a_structure_is_listed(study, page):
     assert "Ada (drew nothing)" not in text
 
 
-def test_the_report_says_how_far_to_trust_it_and_what_comparable_raters_came_to(report):
+def test_the_report_gives_its_reliability_and_the_agreement_of_comparable_raters(report):
     text = report.text
     assert "How far to trust this" in text
     assert "That is too few to judge." in text

@@ -87,7 +87,7 @@ def test_the_ranking_has_both_ends_in_order(report):
     assert [int(row[2]) for row in ranking] == sorted(int(row[2]) for row in ranking)
 
 
-def test_what_the_expert_says_of_annotators_stands_beside_them_and_moves_the_ranking(compared, page):
+def test_the_experts_decisions_on_annotators_are_listed_and_change_the_ranking(compared, page):
     fuse(compared)
     rows_before = {row[0]: row for row in ranking_of(page(compared))}
     for name in BAD + UGLY:
@@ -107,7 +107,7 @@ def test_what_the_expert_says_of_annotators_stands_beside_them_and_moves_the_ran
     )
 
 
-def test_it_says_what_is_promised_and_what_is_not(report, compared, page):
+def test_it_states_what_the_error_rate_covers(report, compared, page):
     assert "On average at most 10 % of the flags are false" in report.text
     fuse(compared, rule="knockoffs", plus="no")
     text = page(compared).text
@@ -158,7 +158,7 @@ def test_the_command_takes_a_question_of_pairs(compared, tmp_path, capsys):
     assert "no image or question" in capsys.readouterr().err
 
 
-def test_the_report_says_how_far_to_trust_the_flags(report):
+def test_the_report_gives_the_reliability_of_the_flags(report):
     text = report.text
     assert "How far to trust this" in text
     assert "With the sides of these comparisons drawn again 20 times" in text

@@ -153,7 +153,7 @@ def test_the_command_needs_no_display(study, tmp_path):
     assert pages_of(out) >= 2
 
 
-def test_the_command_says_what_is_wrong_in_one_line(study, tmp_path, capsys):
+def test_the_command_reports_an_error_in_one_line(study, tmp_path, capsys):
     fuse(study)
     study.close()
     for extra, words in (
@@ -221,7 +221,7 @@ def fits(text, percent, bold=False):
     return ems * 7.5 <= points * percent / 100 - 7.5
 
 
-def test_a_table_of_thousands_of_images_says_how_many_more_there_are():
+def test_a_table_of_thousands_of_images_is_cut_with_a_count():
     rows = shortened([(str(number), "x") for number in range(1402)])
     assert len(rows) == 401
     assert rows[-1] == ("… and 1,002 more", "")

@@ -106,7 +106,7 @@ def test_ct_is_shown_in_the_window_of_the_tissue(within, about, words):
     assert window_of(volume, "CT", inside, (0, 0, 0))[1].endswith(words)
 
 
-def test_a_file_that_says_how_it_wants_to_be_shown_is_heard():
+def test_the_display_window_of_a_file_is_used():
     values = np.random.default_rng(3).normal(40, 5, (3, 9, 9)).astype(np.int16)
     volume = Volume(values, Grid.plain((3, 9, 9), calibrated=True), "CT", window=(35.0, 85.0))
     inside = np.zeros((3, 9, 9), dtype=bool)

@@ -32,7 +32,7 @@ def test_known_spots_are_those_decided_and_those_imported() -> None:
     assert len(known_spots(state.spots(2))) == 0
 
 
-def test_what_is_settled_last_lies_on_top_and_what_is_undone_is_gone() -> None:
+def test_the_last_decision_is_on_top_and_an_undone_one_is_removed() -> None:
     decisions = journal(
         settle("accept", 11, number=1),
         settle("paint", 12),

@@ -60,7 +60,7 @@ any_inner = st.builds(Inner, any_array, st.none() | st.text(max_size=5))
         st.integers(-(2**53), 2**53), st.booleans(), any_array,
     )
 )  # fmt: skip
-def test_a_record_comes_back_as_it_went(record: Outer) -> None:
+def test_a_record_is_read_back_unchanged(record: Outer) -> None:
     size, chunks = pack(record)
     assert same(record, unpack(Outer, size, list(chunks)))
 

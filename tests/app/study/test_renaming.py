@@ -62,7 +62,7 @@ def test_merged_structures_are_fused_as_one_and_undo_separates_them(study):
     assert study.shown.result(1, "masks")[1].structures() == ("heart",)
 
 
-def test_a_mask_under_the_other_name_of_a_merged_structure_replaces_and_says_so(study, tmp_path, capsys):
+def test_a_mask_under_the_other_name_of_a_merged_structure_replaces_with_a_notice(study, tmp_path, capsys):
     study.record(make_renaming(study, "masks", "gtv", "GTV"))
     second = [
         PlacedMask(1, "ann", "GTV", (0, 0, 0), ball(5.0)),

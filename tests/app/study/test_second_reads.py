@@ -40,7 +40,7 @@ def blind(original, tmp_path):
     return path
 
 
-def test_a_blind_copy_without_earlier_decisions_says_so(tmp_path):
+def test_a_blind_copy_records_that_it_has_no_earlier_decisions(tmp_path):
     with Study.create(tmp_path / "anna.rscope") as study:
         study.add_clicks(a_table(1, ("a.png",), clicks=3))
         copied = copy_for_reader(study, tmp_path / "ben.rscope", blind=True)
@@ -105,7 +105,7 @@ def test_an_incomplete_read_is_merged_on_request(original, blind, tmp_path):
     assert (tmp_path / "both.rscope").exists()
 
 
-def test_a_preview_changes_nothing_and_says_the_same_as_the_merge(original, blind, tmp_path):
+def test_a_preview_changes_nothing_and_equals_the_merge(original, blind, tmp_path):
     decide(blind, on("accept", 10), on("accept", 20), on("reject", 30))
     with Study.open(original, to_read=True) as study, Study.open(blind, to_read=True) as other:
         preview = compare_studies(study, other)

@@ -37,7 +37,7 @@ def test_the_state_of_nothing_can_be_stored():
     assert same(advance_stream(state, clicks), advance_stream(begin_stream(until(clicks, 0)), clicks))
 
 
-def test_what_is_held_of_annotators_and_of_what_is_to_come_is_stored_with_it():
+def test_priors_of_annotators_and_predictions_are_stored_with_it():
     clicks = separated_crowd(8, seed=5).clicks
     fusion = fuse(clicks)
     ahead = predict_outlook(clicks, fusion, FusionPlan())

@@ -94,7 +94,7 @@ def test_arrivals_are_distinguished_by_import(study: Study, tmp_path: Path) -> N
         assert [number for number, _ in since] == [number for number, _ in arrived[1:]]
 
 
-def test_it_says_why_a_source_is_watched_no_more_until_it_is_watched_again(tmp_path: Path) -> None:
+def test_the_reason_a_source_stopped_is_kept_until_it_is_watched_again(tmp_path: Path) -> None:
     with Study.create(tmp_path / "study.rscope") as study:
         stream = streams.begin(study, tmp_path / "clicks.csv", {"limit": 0.1})
         assert stream.ended == ""

@@ -88,7 +88,7 @@ def test_clicks_that_came_after_a_run_are_none_of_its(study: Study) -> None:
     assert study.runs.result(number, 1) is not None
 
 
-def test_a_run_on_clicks_that_have_changed_is_refused_unless_it_says_so(study: Study) -> None:
+def test_a_run_on_clicks_that_have_changed_is_refused_unless_it_names_its_import(study: Study) -> None:
     study.add_clicks(a_table(1, ("a",)))
     before, result = study.last_import(), a_fusion(study.clicks(1))
     study.add_clicks(a_table(2, ("a",)))

@@ -193,7 +193,7 @@ def test_a_series_leaves_with_its_images_and_without_names(window, qtbot, folder
     assert described_structures(contents.decisions, contents.review) == {}
 
 
-def test_an_export_that_needs_a_series_says_so(fused_masks, qtbot, tmp_path, monkeypatch):
+def test_an_export_without_its_series_names_what_it_needs(fused_masks, qtbot, tmp_path, monkeypatch):
     requests = []
 
     def answer(_parent, _title, proposed, _filters):

@@ -86,7 +86,7 @@ def test_a_broken_or_missing_sound_is_one_sentence(folder, shown, content, words
     assert not view.sound.isVisible()
 
 
-def test_without_a_device_the_sound_says_so(qtbot, folder, shown, monkeypatch):
+def test_without_a_device_the_sound_shows_an_error(qtbot, folder, shown, monkeypatch):
     def refuse(_rate):
         raise RuntimeError("no device")
 

@@ -38,7 +38,7 @@ def test_dropped_points_become_clicks_of_the_chosen_annotator(window, qtbot, mar
 
 
 @pytest.mark.parametrize("as_truth", [True, False])
-def test_detections_that_come_back_are_truth_unless_one_says_otherwise(
+def test_imported_detections_are_truth_unless_changed_in_the_preview(
     window, qtbot, marked, tmp_path, as_truth
 ):
     picture, file = marked

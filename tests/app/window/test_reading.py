@@ -271,7 +271,7 @@ def test_a_session_is_finished_after_confirmation_and_the_next_waits(reading, qt
         assert file.sessions()[0].finished is not None
 
 
-def test_a_file_that_was_read_says_so(window, qtbot, tmp_path):
+def test_a_file_that_was_read_is_confirmed(window, qtbot, tmp_path):
     path = make("clicks", tmp_path) / "readers" / "R01.rsread"
     read(path)
     screen = open_file(window, qtbot, path)

@@ -33,7 +33,7 @@ def uneven(window, qtbot, tmp_path):
     return open_study(window, qtbot, path)
 
 
-def test_a_case_with_missing_slices_says_so_and_asks_before_resampling(uneven, qtbot, tmp_path, monkeypatch):
+def test_a_case_with_missing_slices_asks_before_resampling(uneven, qtbot, tmp_path, monkeypatch):
     notes = next(notes for notes in uneven.findChildren(WorkspaceNotes) if notes.isVisible())
     assert notes.notes()["Slices"] == SENTENCE
     plane = uneven.findChild(VolumeView).planes["coronal"]

@@ -243,7 +243,7 @@ def test_a_file_that_cannot_be_read_leaves_no_study_behind(window, qtbot, tmp_pa
     assert list(tmp_path.glob("*.rscope*")) == []
 
 
-def test_columns_left_unnamed_import_nothing_and_say_so(window, qtbot, crowd_files):
+def test_unassigned_columns_import_nothing_with_a_message(window, qtbot, crowd_files):
     strange = crowd_files[0].with_name("strange.csv")
     strange.write_text("wer,was,waagrecht,senkrecht\nanna,one.png,5,6\n")
     window.open_paths([crowd_files[0], strange])

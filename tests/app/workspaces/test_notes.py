@@ -88,7 +88,7 @@ def cut_off_clicks(path):
 @pytest.mark.parametrize(
     ("make", "limit"), [(cut_off_labels, "“Iterations”"), (cut_off_clicks, "“Detection iterations”")]
 )
-def test_labels_and_clicks_that_did_not_converge_say_so_in_window_and_report(
+def test_labels_and_clicks_that_did_not_converge_are_marked_in_window_and_report(
     window, qtbot, tmp_path, make, limit
 ):
     path = tmp_path / "short.rscope"

@@ -15,5 +15,5 @@ from raterscope.app.workspaces.review_order import Part, describe_remaining
         ([Part("", 30, 0, 0, 0)], "0 left in the study"),
     ],
 )
-def test_the_header_says_how_many_decisions_matter(parts, words):
+def test_the_header_counts_the_decisions_that_matter(parts, words):
     assert "|".join(describe_remaining(parts, "disputed spot")) == words

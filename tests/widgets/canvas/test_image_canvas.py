@@ -223,7 +223,7 @@ def test_the_overview_shows_when_not_all_is_in_sight_and_leads_elsewhere(canvas,
     assert y < 10
 
 
-def test_a_chip_shows_a_layer_and_says_so(canvas, qtbot):
+def test_a_chip_shows_a_layer_and_emits_the_change(canvas, qtbot):
     messages = []
     canvas.layer_toggled.connect(lambda *arguments: messages.append(arguments))
     chip = canvas._chips._chips["truth"]

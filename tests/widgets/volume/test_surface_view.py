@@ -105,7 +105,7 @@ def test_it_takes_the_fourth_quarter_or_half_and_is_gone_when_closed(opened, qtb
     assert opened.view("axial").geometry().height() == opened.height()
 
 
-def test_without_opengl_it_says_so_and_the_slices_work(opened, qtbot, monkeypatch):
+def test_without_opengl_a_message_is_shown_and_the_slices_work(opened, qtbot, monkeypatch):
     monkeypatch.setattr(surface_view.SurfaceRenderer, "draw", lambda *_args, **_more: None)
     opened.surface.repaint()
     assert opened.surface.accessibleDescription() == NO_OPENGL

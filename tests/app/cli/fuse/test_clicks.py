@@ -150,7 +150,7 @@ def test_control_images_bear_on_the_others_and_are_recorded(clicks, tmp_path):
     assert posteriors_after != posteriors_before
 
 
-def test_run_json_says_what_is_needed_to_repeat_it(clicks, tmp_path):
+def test_run_json_holds_what_is_needed_to_repeat_it(clicks, tmp_path):
     out = tmp_path / "out"
     assert fuse(clicks, out, "--extent", 200, 200, "--set", "click_scatter=2", "seed=7") == 0
     record = json.loads((out / "run.json").read_text())
@@ -272,7 +272,7 @@ def test_several_tables_are_one(clicks, tmp_path):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
 
 
-def test_columns_named_by_hand_are_understood_in_the_truth_too(tmp_path):
+def test_mapped_columns_apply_to_the_truth_too(tmp_path):
     odd = [(f"w{index}", "p", 50 + index / 5, 50 - index / 5) for index in range(8)]
     clicks = write(tmp_path / "c.csv", ("wer", "bild", "quer", "hoch"), odd)
     truth = write(tmp_path / "t.csv", ("bild", "quer", "hoch"), [("p", 51, 49)])

@@ -89,7 +89,7 @@ def test_the_tables_hold_what_was_planted(fuse, votes):
     assert not (out / "evaluation.csv").exists()
 
 
-def test_the_record_says_how_it_was_made(fuse, votes):
+def test_the_record_holds_settings_and_input(fuse, votes):
     options = ("--algorithm", "ibcc", "--set", "prior_strength=7", "communities=no", "--prior", "3 1; 1 3")
     out, _ = fuse(votes, *options)
     record = json.loads((out / "run.json").read_text(encoding="utf-8"))

@@ -77,7 +77,7 @@ def test_the_tables_hold_what_was_planted_and_are_the_same_each_time(fuse, crowd
     assert "on average at most 10 % of them falsely" in output
 
 
-def test_the_record_says_how_it_was_made(fuse, crowd):
+def test_the_record_holds_settings_and_input(fuse, crowd):
     out, _ = fuse(crowd, "--path", "lasso", "--fdr", "0.2", "--set", "draws=10", "seed=3")
     run_record = record(out)
     assert run_record["settings"]["algorithm"] == "lasso"

@@ -205,7 +205,7 @@ def test_how_numbers_were_read_is_reported(file: Path) -> None:
         assert words in table.notices[0]
 
 
-def test_a_scale_that_does_not_say_which_end_is_left_is_refused(file: Path) -> None:
+def test_a_scale_without_a_left_end_is_refused(file: Path) -> None:
     lines = [f"a{at},x,y,{at}" for at in (1, 2, 3, 5)]
     message = refusal(written(file, "\n".join(["annotator,left,right,choice", *lines])))
     assert "from 1 to 5" in message

@@ -266,7 +266,7 @@ def test_a_damaged_stream_is_a_sentence(tmp_path: Path) -> None:
         load_volume(file)
 
 
-def test_a_stream_larger_than_the_header_says_is_not_decoded(tmp_path: Path) -> None:
+def test_a_stream_larger_than_its_header_is_not_decoded(tmp_path: Path) -> None:
     large = imagecodecs.jpeg2k_encode(np.zeros((640, 640), np.uint8), codecformat="j2k")
     file = only(packed(tmp_path / "l.dcm", large, "1.2.840.10008.1.2.4.90"))
     with pytest.raises(InputError, match="another shape"):

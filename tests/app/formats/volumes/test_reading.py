@@ -60,7 +60,7 @@ def refusal(path: Path) -> str:
 
 @pytest.mark.parametrize("packed", [False, True], ids=["raw", "packed"])
 @pytest.mark.parametrize("suffix", [".nii", ".nii.gz", ".hdr", ".nrrd", ".nhdr", ".mha", ".mhd"])
-def test_what_itk_writes_comes_back(tmp_path: Path, suffix: str, packed: bool) -> None:
+def test_files_written_by_itk_are_read_unchanged(tmp_path: Path, suffix: str, packed: bool) -> None:
     volume = oblique()
     path = tmp_path / f"a{suffix}"
     SimpleITK.WriteImage(volume, str(path), packed)
@@ -159,7 +159,7 @@ def test_volumes_in_colour(tmp_path: Path) -> None:
         np.testing.assert_array_equal(loaded(tmp_path / f"a{suffix}"), colours)
 
 
-def test_nifti_without_a_place_says_so(tmp_path: Path) -> None:
+def test_nifti_without_a_position_gives_a_notice(tmp_path: Path) -> None:
     built = nibabel.Nifti1Image(VALUES.T, np.diag([1.0, 2.0, 3.0, 1.0]))
     built.set_sform(None, 0)
     built.set_qform(None, 0)
@@ -169,7 +169,7 @@ def test_nifti_without_a_place_says_so(tmp_path: Path) -> None:
     assert "does not contain the patient's orientation" in file.notices[0]
 
 
-def test_nifti_with_two_places_says_so(tmp_path: Path) -> None:
+def test_nifti_with_two_positions_gives_a_notice(tmp_path: Path) -> None:
     built = nibabel.Nifti1Image(VALUES.T, np.eye(4))
     built.set_qform(np.diag([2.0, 2.0, 2.0, 1.0]), 1)
     built.set_sform(np.diag([3.0, 3.0, 3.0, 1.0]), 1)

@@ -172,7 +172,7 @@ def test_napari_counts_rows_first_and_from_the_centre_of_the_first_pixel(leave, 
 
 
 @pytest.mark.parametrize("name", [*FORMATS, "csv"])
-def test_what_leaves_comes_back_as_the_same_truth(leave, detected, fused, tmp_path, name):
+def test_exported_detections_are_imported_as_the_same_truth(leave, detected, fused, tmp_path, name):
     back = tmp_path / "back.rscope"
     images = [str(path) for path in fused.parent.glob("*.png")]
     paths = leave(name)
@@ -270,7 +270,7 @@ def test_an_image_on_which_all_was_rejected_is_empty_and_no_layer(fused, tmp_pat
     assert "holds no detections to write" in capsys.readouterr().err
 
 
-def test_the_detections_of_a_real_crowd_lie_where_the_table_says(real_data, tmp_path, capsys):
+def test_the_detections_of_a_real_crowd_are_at_the_positions_of_the_table(real_data, tmp_path, capsys):
     quantius = real_data / "clicks" / "quantius"
     with (quantius / "clicks.csv").open() as file:
         lines = [line for line in file if line.startswith(("image_id", "cells__MAX_C3_ISP_300_1_nspots50_"))]

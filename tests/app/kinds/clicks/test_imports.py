@@ -166,7 +166,7 @@ def test_a_table_may_name_more_images_than_are_at_hand(tmp_path, smears, capsys)
     assert numbers == [3, 4]
 
 
-def test_greys_are_probabilities_where_the_name_says_so(import_files, tmp_path, smears):
+def test_greys_are_probabilities_where_the_file_name_has_probability(import_files, tmp_path, smears):
     masks = [
         photograph(tmp_path / f"smear1_{annotator}_prob.png", seed)
         for seed, annotator in enumerate(("ann", "bob"), 5)
@@ -259,14 +259,14 @@ class TestWhoAndWhere:
         assert clicks == {("ann", "smear1.png"): [(5, 6)]}
         assert truth["smear1.png"] == [(3, 4)]
 
-    def test_images_and_people_are_no_two_for_being_written_two_ways(self, tmp_path):
+    def test_two_spellings_name_one_image_and_one_annotator(self, tmp_path):
         files = label_studio(tmp_path, {("ann", "smear1.png"): [(1, 2)]})
         files += napari(tmp_path, {("ann", "smear1.png"): [(3, 4)]})
         tables, *_ = assign_annotators([read_points(path) for path in files], ["smear1.png", "smear2.png"])
         assert {table.images for table in tables} == {("smear1.png",)}
         assert {table.annotators for table in tables} == {("ann",)}
 
-    def test_columns_named_by_hand_go_before_what_napari_means(self, import_files, tmp_path, smears):
+    def test_columns_set_by_the_user_take_precedence_over_napari(self, import_files, tmp_path, smears):
         path = tmp_path / "odd.csv"
         path.write_text("axis-0,axis-1,annotator,image\n1,2,ann,smear1\n")
         import_files(smears[0], path, "--map", "axis-0=x", "axis-1=y")

@@ -144,7 +144,7 @@ def quantities_of(fields, *decisions, image=None):
     }
 
 
-def test_a_figure_that_lacks_something_says_what_it_lacks():
+def test_a_figure_without_its_inputs_names_what_is_missing():
     quantities = quantities_of([sure(1, 5)])
     assert quantities["Per microlitre, by leukocytes"].rate is None
     assert "leukocytes" in quantities["Per microlitre, by leukocytes"].formula
@@ -213,7 +213,7 @@ def note(fields, *decisions):
     return describe_intervals(fields, read_measures(recorded, fold(recorded)))
 
 
-def test_the_note_says_what_is_assumed_and_when_to_count_on():
+def test_the_note_names_assumptions_and_when_to_count_more():
     assert "assumed" not in note([sure(1, 50)])
     assert "8,000 leukocytes/µl are assumed" in note([sure(1, 150)], count(leukocytes=200))
     assert "count 500 leukocytes" in note([sure(1, 50)], count(leukocytes=200))

@@ -138,7 +138,7 @@ def test_progress_never_falls_and_ends_with_all(images):
     assert 0.8 < fractions[-1] <= 1
 
 
-def test_partial_results_say_of_which_image_they_are(images):
+def test_partial_results_name_their_image(images):
     drafts = []
 
     def watch(*_, partial=None, **__):

@@ -51,7 +51,7 @@ def study(folder):
         yield study
 
 
-def test_all_of_it_says_that_it_is_simulated(folder, study):
+def test_every_file_is_marked_as_simulated(folder, study):
     (question,) = study.questions()
     assert question.name.startswith("Simulated")  # where there is little room, the end is cut off
     other_files = [path.name for path in folder.iterdir() if path.name.startswith("simulated_")]
@@ -99,14 +99,14 @@ def test_pictures_show_what_the_crowd_agrees_on_least(study):
     assert split[list(pictures)].mean() > 1.2 * split.mean()
 
 
-def test_the_votes_can_be_read_by_anybody(folder):
+def test_the_votes_are_a_plain_table(folder):
     with (folder / "simulated_votes.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(simulate_crowd(TASKS, ANNOTATORS).labels)
     assert {row["question"] for row in rows} == {QUESTION}
 
 
-def test_it_says_what_came_out_and_that_it_is_simulated(shown):
+def test_the_summary_gives_results_and_that_it_is_simulated(shown):
     _, _, study, words, outcomes = shown
     assert str(study) in words[0]
     assert "simulated" in words[0]

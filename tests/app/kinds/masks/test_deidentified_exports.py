@@ -176,7 +176,7 @@ def test_identifiers_are_the_same_in_every_export_and_others_in_another_study(
     assert first.SOPInstanceUID != later.SOPInstanceUID
 
 
-def test_names_of_people_in_names_of_structures_go(tmp_path, call, series):
+def test_personal_names_in_names_of_structures_are_removed(tmp_path, call, series):
     """A contour called after who drew it, and one after the patient."""
     mask = box(1, 4, 4, 14, 5, 15)
     files = [
@@ -283,7 +283,7 @@ def test_text_in_the_pixels_is_warned_of(tmp_path, call, tags, words):
     assert {image.PatientIdentityRemoved for image in images} == {"NO"}
 
 
-def test_who_says_that_nothing_is_burned_in_is_believed(tmp_path, call):
+def test_an_answer_that_nothing_is_burned_in_is_accepted(tmp_path, call):
     volume = a_patient(tmp_path / "ct", BurnedInAnnotation="NO", Modality="US")
     study = a_study(tmp_path / "s.rscope", call, volume, two_raters(tmp_path, volume)[:1])
     output = call(
@@ -297,7 +297,7 @@ class TestFormat:
         lines = call("export", study, "--what", "consensus", "-o", tmp_path / "out").out.strip()
         assert pydicom.dcmread(lines).Modality == "SEG"
 
-    def test_what_the_name_or_the_option_says_goes_first(self, study, tmp_path, call):
+    def test_the_name_or_the_option_takes_precedence(self, study, tmp_path, call):
         call("export", study, "--what", "consensus", "-o", tmp_path / "out.nii.gz")
         assert nibabel.load(tmp_path / "out.nii.gz").shape == SHAPE[::-1]
         call("export", study, "--what", "consensus", "--format", "seg.nrrd", "-o", tmp_path / "other")
@@ -323,7 +323,7 @@ class TestKey:
         ("change", "words"),
         [("DELETE FROM keys", "has no key"), ("UPDATE keys SET value = x'00'", "is damaged")],
     )
-    def test_a_study_without_it_says_so(self, tmp_path, change, words):
+    def test_a_study_without_it_is_refused_with_a_message(self, tmp_path, change, words):
         with Study.create(tmp_path / "a.rscope") as study:
             with study.change() as connection:
                 connection.execute(change)

@@ -48,7 +48,7 @@ def test_a_volume_and_its_raters_masks_in_any_order(import_files, tmp_path):
     assert found_marks["chest.nii.gz", "ben", "structure"] == a_ball(radius=6.0).sum()
 
 
-def test_a_folder_brings_all_that_is_sensible_and_says_what_it_leaves(import_files, tmp_path):
+def test_a_folder_imports_what_it_can_and_lists_what_it_skips(import_files, tmp_path):
     folder = tmp_path / "case"
     (folder / "masks").mkdir(parents=True)
     a_volume(folder / "ct.nii.gz")
@@ -471,7 +471,7 @@ class TestRealFiles:
         import_files(real_data / "formats" / "lidc" / "189_158.xml")
         assert len({rater for _, rater, _ in marks(tmp_path)}) == 4
 
-    def test_a_folder_of_mixed_series_says_what_is_odd(self, import_files, real_data):
+    def test_a_folder_of_mixed_series_lists_the_inconsistencies(self, import_files, real_data):
         output = import_files(real_data / "formats" / "dicom" / "pydicom")
         assert "MR_truncated.dcm: is cut short" in output
         assert "it is 2 volumes" in output

@@ -34,7 +34,7 @@ def masks_of(folder, name):
         return {mask.annotator: mask for mask in mask_entries(study, image)}
 
 
-def test_the_files_say_that_they_are_simulated(folder):
+def test_the_files_are_marked_as_simulated(folder):
     files = list((folder / "simulated_prostates").iterdir())
     assert len(files) == 2 * (1 + 7 + 1)
     assert all(file.name.startswith("simulated_") for file in files)

@@ -137,14 +137,14 @@ def test_fusing_files_refuses_or_resamples(case, tmp_path, capsys) -> None:
     assert notice.startswith("cy.dcm: 1 contour could not be placed")
 
 
-def test_the_report_says_what_is_missing(case, tmp_path) -> None:
+def test_the_report_lists_missing_slices(case, tmp_path) -> None:
     *_, study = case
     assert main(["report", str(study), "-o", str(tmp_path / "report.html")]) == 0
     page = " ".join((tmp_path / "report.html").read_text().split())
     assert page.count("10 slices are missing between 87.5 and 115.0 mm.") == 1
 
 
-def test_a_study_that_took_slices_as_even_says_so(case, tmp_path, capsys) -> None:
+def test_a_study_that_assumed_even_slices_shows_a_notice(case, tmp_path, capsys) -> None:
     from dataclasses import replace
 
     from raterscope.app.study.masks import PlacedMask, add_masks

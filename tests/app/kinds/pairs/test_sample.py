@@ -38,7 +38,7 @@ def shown(tmp_path_factory):
     return folder, results, *demonstrate(folder, results, Tools(import_files, write_report), nothing)
 
 
-def test_all_of_it_says_that_it_is_simulated(shown):
+def test_every_file_is_marked_as_simulated(shown):
     folder, _, study, words, _ = shown
     assert str(study) in words[0]
     assert "simulated" in words[0]

@@ -266,7 +266,7 @@ def test_keys_lead_from_the_filter_to_the_listed_annotators(annotators, qtbot, l
     assert table.filter.text() == "cleo"
 
 
-def test_an_unfused_study_says_what_to_do(window, qtbot, study_file):
+def test_an_unfused_study_names_the_next_step(window, qtbot, study_file):
     open_study(window, qtbot, study_file)
     window.show_workspace("annotators")
     idle(window, qtbot)
@@ -278,7 +278,7 @@ def test_an_unfused_study_says_what_to_do(window, qtbot, study_file):
     assert {item.detail for item in window.workspace.queue.shown()} == {"not fused yet"}
 
 
-def test_a_study_without_annotators_says_what_belongs_here(window, qtbot, tmp_path):
+def test_a_study_without_annotators_explains_the_empty_table(window, qtbot, tmp_path):
     QImage(20, 20, QImage.Format.Format_RGB32).save(str(tmp_path / "one.png"))
     assert main(["import", str(tmp_path / "s.rscope"), str(tmp_path / "one.png")]) == 0
     open_study(window, qtbot, tmp_path / "s.rscope")
@@ -297,7 +297,7 @@ def test_keys_lead_through_the_regions(annotators, qtbot):
     assert len({id(region) for region in visited}) >= 3
 
 
-def test_a_study_whose_annotators_cannot_be_read_says_so(window, qtbot, four_study, monkeypatch):
+def test_a_study_whose_annotators_cannot_be_read_shows_the_error(window, qtbot, four_study, monkeypatch):
     def fail(*_):
         raise InputError("is damaged")
 

@@ -56,7 +56,7 @@ def test_methods_are_drawn_against_the_number_of_annotators(fused, qtbot):
     assert section.blocks[0].note.startswith(facts)
 
 
-def test_a_message_says_that_there_are_no_known_positions(tmp_path):
+def test_a_message_reports_missing_known_positions(tmp_path):
     with Study.create(tmp_path / "empty.rscope") as study, pytest.raises(InputError, match="ground truth"):
         read_crowds([1], study)
 

@@ -300,7 +300,7 @@ def test_the_menu_of_the_grid_is_that_of_all_that_are_chosen(fused, qtbot):
     assert lines[0].startswith("image\tspot")
 
 
-def test_the_grid_says_where_an_image_is_gone_and_still_decides(fused, qtbot, crowd_files):
+def test_the_grid_marks_missing_images_and_still_decides(fused, qtbot, crowd_files):
     gone = next(path for path in crowd_files if path.name == "two.png")
     gone.unlink()
     grid = open_grid(fused, qtbot, everywhere=True)

@@ -74,7 +74,7 @@ def test_the_radius_is_the_studys(fused, qtbot):
         assert study.settings.matching_radius() == 0.1
 
 
-def test_the_queue_says_that_the_truth_contradicts_posteriors(fused, qtbot, monkeypatch):
+def test_the_queue_warns_that_the_truth_contradicts_posteriors(fused, qtbot, monkeypatch):
     workspace = fused.workspace
     idle(fused, qtbot)
     assert "That is too few to judge." in workspace.trust.words

@@ -158,7 +158,7 @@ def test_an_unknown_image_is_reported_and_nothing_is_lost(waiting, qtbot, tmp_pa
     qtbot.waitUntil(lambda: live.following is not None and len(live.following.watched) == 1, timeout=LONG)
 
 
-def test_watching_says_that_marked_programs_take_no_part(waiting, qtbot, tmp_path):
+def test_watching_reports_that_marked_programs_are_ignored(waiting, qtbot, tmp_path):
     waiting.document.record(Decision(verb="program", annotators=("volunteer 0",)))
     qtbot.waitUntil(lambda: bool(waiting.document.contents.review.programs))
     append(tmp_path / "clicks.csv", HEADER + visit(0, "one.png") + visit(1, "one.png"))

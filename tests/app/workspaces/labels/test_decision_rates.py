@@ -36,7 +36,7 @@ def test_votes_become_decisions_in_the_order_of_time():
     assert result.yes.tolist() == [True, False]
 
 
-def test_one_annotators_votes_have_no_course_and_a_sentence_says_so():
+def test_one_annotators_votes_have_no_plot_but_an_explanation():
     labels = Labels([0, 1, 2], [0, 0, 0], [0, 1, 0], ("a", "b", "c"), ("Ada",), ("x", "y"), ("x", "y"))
     assert "more than 10 annotators" in compute_rates(labels, 1, np.full(3, OPEN, np.int16), silent)
 

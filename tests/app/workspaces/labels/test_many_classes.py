@@ -98,7 +98,7 @@ def test_a_decision_against_all_votes_is_named_and_undone(opened, qtbot) -> None
     assert not panel.undo.isVisible()
 
 
-def test_a_decision_with_the_crowd_says_nothing(opened, qtbot) -> None:
+def test_a_decision_with_the_crowd_shows_no_message(opened, qtbot) -> None:
     panel = go_to(opened, qtbot, "bird-03")
     press(opened, qtbot, Qt.Key.Key_2, on=opened.workspace.queue.view)
     assert panel.undo.isVisible()

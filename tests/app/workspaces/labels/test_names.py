@@ -89,7 +89,7 @@ def test_a_name_is_shown_as_in_the_file(fused, qtbot):
     assert {"cell-004", "ann 11", "ann 11 answered healthy where infected is true"} <= shown
 
 
-def test_one_comes_back_to_the_task_and_the_annotators_that_one_looked_at(fused, qtbot):
+def test_task_and_annotators_are_restored_on_return(fused, qtbot):
     workspace = fused.workspace
     workspace.tasks.select(4)
     workspace.tasks.decide(0)

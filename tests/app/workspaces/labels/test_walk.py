@@ -83,7 +83,7 @@ def test_skipped_tasks_come_last_and_a_decided_one_is_changed_when_it_is_chosen(
     assert recorded[5].subject.label != recorded[6].subject.label
 
 
-def test_tab_goes_round_both_questions(walked, qtbot):
+def test_tab_walks_through_both_questions(walked, qtbot):
     window, _ = walked
     workspace = window.workspace
     calls = []

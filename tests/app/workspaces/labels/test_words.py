@@ -15,7 +15,7 @@ from tests.app.workspaces.labels.made import LIAR
 from tests.reading import visible_words
 
 
-def test_before_a_fusion_every_panel_says_that_it_waits_for_one(opened):
+def test_before_a_fusion_every_panel_shows_how_to_start_one(opened):
     workspace = opened.workspace
     assert "Press Fuse (F5)" in visible_words(workspace.wall)
     assert "Press Fuse (F5)" in visible_words(workspace.cards)
@@ -67,7 +67,7 @@ def test_without_missing_votes_no_fusion_is_requested(agreed, qtbot):
     assert "No further vote" in visible_words(workspace.ask)
 
 
-def test_an_exclusion_without_changes_says_so(fused, qtbot):
+def test_an_exclusion_without_effect_reports_no_changes(fused, qtbot):
     workspace = fused.workspace
     fused.resize(1440, 900)
     workspace.annotator_detail.choose((LIAR,))
@@ -80,7 +80,7 @@ def test_an_exclusion_without_changes_says_so(fused, qtbot):
     assert panel._form.y() - panel._title.geometry().bottom() < 20
 
 
-def test_an_empty_list_of_tasks_says_why_it_is_empty(fused, qtbot):
+def test_an_empty_list_of_tasks_gives_the_reason(fused, qtbot):
     queue = fused.workspace.queue
     for name, words in (
         ("community", "Select a community"),

@@ -27,7 +27,7 @@ def task_on_screen(window) -> str:
     return workspace.session.scene.labels.tasks[workspace.tasks.current]
 
 
-def test_a_study_of_labels_opens_on_its_tasks_and_says_that_it_is_not_fused(opened):
+def test_a_study_of_labels_opens_on_its_tasks_as_not_fused(opened):
     workspace = opened.workspace
     assert len(queue(opened)) == TASKS
     assert "60 tasks" in opened.status._text.text()
@@ -262,7 +262,7 @@ def test_a_digit_in_the_main_menu_decides_nothing(fused, qtbot):
     assert not (fused.workspace.tasks.decided != OPEN).any()
 
 
-def test_a_run_says_for_how_much_a_vote_counts(fused, qtbot):
+def test_a_run_shows_the_weight_of_a_vote(fused, qtbot):
     workspace = fused.workspace
     workspace.method_table.part_wanted.emit()
     fuse(fused, qtbot)

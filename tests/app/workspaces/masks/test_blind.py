@@ -63,7 +63,7 @@ def test_blind_mode_hides_masks_and_results(fused_masks, qtbot):
     assert [row.name for row in workspace.table.model.rows] == list(READERS)
 
 
-def test_the_menu_says_whether_it_is_on(blind, qtbot):
+def test_the_menu_shows_whether_it_is_on(blind, qtbot):
     (hide,) = [action for action in blind.workspace.actions_made if action.text().startswith("Hide raters")]
     assert hide.isChecked()
     hide.trigger()

@@ -5,7 +5,7 @@ import json
 from tests.app.driving import idle
 
 
-def test_one_comes_back_to_region_rater_and_slices(fused_masks, qtbot):
+def test_region_rater_and_slices_are_restored_on_return(fused_masks, qtbot):
     workspace = fused_masks.workspace
     workspace.reviewing.select(0)
     rater = workspace.annotators_on_screen()[1]

@@ -123,7 +123,7 @@ def test_names_hidden_in_one_workspace_are_not_shown_by_another(fused, qtbot):
     assert not fused.document.contents.hidden
 
 
-def test_one_comes_back_to_the_annotator_that_one_looked_at_and_to_the_cut(fused, qtbot):
+def test_annotator_and_cut_are_restored_on_return(fused, qtbot):
     workspace = looked_at(fused, qtbot, 3)
     workspace.bars.slider.setValue(20)
     workspace.left_tabs.setCurrentWidget(workspace.methods)

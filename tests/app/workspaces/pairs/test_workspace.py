@@ -28,7 +28,7 @@ def judge(window, qtbot, name, reason):
     idle(window, qtbot)
 
 
-def test_a_study_of_pairs_opens_on_its_annotators_and_says_that_it_is_not_fused(opened):
+def test_a_study_of_pairs_opens_on_its_annotators_as_not_fused(opened):
     assert len(opened.workspace.queue.view.lines) == PEOPLE
     assert "10 items" in opened.status._text.text()
     assert "not fused yet" in opened.status._text.text()
@@ -341,7 +341,7 @@ def test_how_far_to_trust_the_flags_is_worked_out_once_it_is_looked_at(fused, qt
     assert not workspace.queue.doubt.isVisible()
 
 
-def test_marking_annotators_of_pairs_as_programs_says_that_fusions_do_not_use_it(fused, qtbot):
+def test_marking_annotators_of_pairs_as_programs_notes_that_fusions_ignore_it(fused, qtbot):
     fused.show_workspace("annotators")
     idle(fused, qtbot)
     qtbot.waitUntil(lambda: fused.workspace.prepared is not None)
