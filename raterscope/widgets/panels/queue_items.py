@@ -22,6 +22,8 @@ FLAG = "\N{BLACK FLAG}"
 COMMENT = "\N{LOWER RIGHT PENCIL}"
 IMAGE_SUFFIX = re.compile(r"\.(png|jpe?g|(ome\.)?tiff?|nii(\.gz)?|nrrd|mh[ad]|dcm)$", re.IGNORECASE)
 """Part of a name that is shortened first."""
+_SENTENCE = re.compile(r"(\S+ ){4}.*\D$", re.DOTALL)
+"""A text as a title, which is known by its first words; the names of files differ at both ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +203,8 @@ class QueueKind(LineKind[QueueItem]):
         name = next(
             (candidate for candidate in names if metrics.horizontalAdvance(candidate) <= title.width()), brief
         )
-        paint_words(painter, title, name, palette.text, elide=middle)
+        at_end = Qt.TextElideMode.ElideRight if _SENTENCE.match(name) else middle
+        paint_words(painter, title, name, palette.text, elide=at_end)
         painter.setFont(theme.font(theme.CAPTION))
         detail = QRectF(inner.left(), inner.top() + 17, inner.width(), 15)
         paint_words(painter, detail, line.detail, palette.second, elide=middle)
