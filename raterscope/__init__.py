@@ -4,7 +4,6 @@ The functions for notebooks and scripts are imported when they are first used.
 """
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 
 _LIBRARY = (
     "ClickResult",
@@ -29,10 +28,7 @@ _LIBRARY = (
 
 __all__ = [*_LIBRARY, "__version__"]
 
-try:
-    __version__ = version("raterscope")
-except PackageNotFoundError:  # run from a source tree that is not installed
-    __version__ = "0+unknown"
+__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:

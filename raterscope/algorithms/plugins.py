@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
-from importlib.metadata import entry_points
 from typing import TypeVar
 
 from raterscope.algorithms.settings import Algorithm, Settings
@@ -86,6 +85,8 @@ class Catalogue(Mapping[str, Algorithm]):
 
 @cache
 def _loaded(group: str) -> dict[str, object]:
+    from importlib.metadata import entry_points  # takes 10 ms, and the window starts without plugins
+
     loaded = {}
     for point in entry_points(group=group):
         try:

@@ -11,30 +11,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Qt, Signal
 
-from raterscope.algorithms.image_display import Displays
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app import review
-from raterscope.app.contents import (
-    Chosen,
-    Contents,
-    Journal,
-    Written,
-    choose_run,
-    open_study,
-    read_contents,
-    set_displays,
-    set_matching_radius,
-    write_decision,
-)
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, UnwrittenError
 from raterscope.app.jobs import Job, Jobs, Lane
-from raterscope.app.review import Decision, GroupsSubject, ReviewState
-from raterscope.app.study import Study
-from raterscope.app.study.records import FileState, UnwrittenError
+from raterscope.app.program_files import FileState
+
+if TYPE_CHECKING:
+    from raterscope.algorithms.image_display import Displays
+    from raterscope.app.contents import Chosen, Contents, Journal, Written
+    from raterscope.app.review import Decision, ReviewState
+    from raterscope.app.study import Study
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +190,8 @@ class Document(QObject):
 
     def choose_run(self, kind: str, run: int | None) -> None:
         """Show a run of a kind, or the latest of each item; exports and reports follow."""
+        from raterscope.app.contents import choose_run
+
         journal, contents = self._journal, self.contents
         if journal is None or contents is None:
             raise RuntimeError("no study is open")
@@ -209,6 +201,8 @@ class Document(QObject):
 
     def set_matching_radius(self, radius: float) -> None:
         """Set the radius, in pixels, within which detections match true points; reports use it too."""
+        from raterscope.app.contents import set_matching_radius
+
         job = self.ask("Setting the matching radius", partial(set_matching_radius, radius))
         job.finished.connect(partial(self._on_radius, self._journal))
 
@@ -224,6 +218,8 @@ class Document(QObject):
 
     def store_displays(self) -> None:
         """Store the displays of image channels; reports use them too."""
+        from raterscope.app.contents import set_displays
+
         self.ask("Storing the contrast", partial(set_displays, self.displays))
 
     def hide_names(self, hidden: bool, by: str) -> None:
@@ -239,11 +235,15 @@ class Document(QObject):
 
     def undo(self) -> None:
         """Undo the last decision in effect; the undo is a decision too."""
+        from raterscope.app import review
+
         if self._study is not None:
             self._write(review.undo)
 
     def redo(self) -> None:
         """Redo the last undone decision."""
+        from raterscope.app import review
+
         if self._study is not None:
             self._write(review.redo)
 
@@ -259,6 +259,8 @@ class Document(QObject):
         self.kept.emit(job.state == "done")
 
     def _write(self, make: Callable[[ReviewState], Decision | None]) -> Job:
+        from raterscope.app.contents import write_decision
+
         journal = self._journal
         if journal is None:
             raise RuntimeError("no study is open")
@@ -306,6 +308,8 @@ class Document(QObject):
             self.rested.emit(standing)
 
     def _read_again(self) -> None:
+        from raterscope.app.contents import read_contents
+
         if self._journal is not None:
             job = self.ask("Reading the study", partial(read_contents, self._journal))
             job.finished.connect(self._on_read)
@@ -327,6 +331,8 @@ class Document(QObject):
             self.radius_changed.emit()
 
     def _on_written(self, journal: Journal, written: Written | None) -> None:
+        from raterscope.app.review import GroupsSubject
+
         if self.contents is None or written is None or journal is not self._journal:
             return
         self.contents = replace(
@@ -346,6 +352,8 @@ def _open(
     report: Callable[[Lane, FileState], object],
     watch: Watch,
 ) -> tuple[Study, Journal, Contents]:
+    from raterscope.app.contents import open_study
+
     for earlier in before:  # it is being closed; only one process can have it open
         earlier.wait()
     opened = open_study(path, create, watch)

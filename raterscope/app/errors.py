@@ -58,6 +58,18 @@ class InputError(Exception):
         return f"{', '.join(where)}: {message}" if where else message
 
 
+class StudyError(InputError):
+    """A study that cannot be opened, read or written."""
+
+
+class InUseError(StudyError):
+    """A study that cannot be locked: another program has it open, or its disk has no locks."""
+
+
+class UnwrittenError(StudyError):
+    """A failed write that changed nothing and can be repeated, or made elsewhere."""
+
+
 class TableProblems(InputError):  # noqa: N818 - several errors in one
     """A table with problems; the message has the first, the command line lists all."""
 

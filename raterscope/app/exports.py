@@ -279,7 +279,7 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
     write yet, or a file cannot be written, or is a study.
     """
     from raterscope.app.formats.output_files import remove_new_files_on, write_record
-    from raterscope.app.formats.records import STUDY_SUFFIX
+    from raterscope.app.program_files import STUDY_SUFFIX
 
     path = request.path
     if STUDY_SUFFIX in (path.suffix.casefold(), path.resolve().suffix.casefold()):

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from raterscope.app.jobs import Job
-from raterscope.app.study import RunEntry
 
 if TYPE_CHECKING:
     from raterscope.app.assessment import Change
+    from raterscope.app.study import RunEntry
 
 S = TypeVar("S")
 A = TypeVar("A")

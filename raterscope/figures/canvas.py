@@ -113,7 +113,7 @@ class Canvas:
                 self.line([(x - half, y - half), (x + half, y + half)], pen)
                 self.line([(x - half, y + half), (x + half, y - half)], pen)
             else:
-                corners = OUTLINES[symbol] * half + (x, y)
+                corners = np.array(OUTLINES[symbol]) * half + (x, y)
                 if fill:
                     self.polygon(corners, fill, pen.opacity)
                 if edge:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
-
-import numpy as np
-from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,20 +149,22 @@ def _luminance(colour: str) -> float:
 Symbol = Literal["disc", "square", "triangle", "diamond", "star", "cross", "tick"]
 
 
-def _ring(*radii: float) -> NDArray[np.float64]:
-    """Return corners at equal angles from the top, at these distances from the origin, (C, 2)."""
-    angles = 2 * np.pi * np.arange(len(radii)) / len(radii)
-    distance = np.array(radii)
-    return np.column_stack([distance * np.sin(angles), -distance * np.cos(angles)])
+def _ring(*radii: float) -> tuple[tuple[float, float], ...]:
+    """Return corners at equal angles from the top, at these distances from the origin."""
+    angles = [2 * math.pi * corner / len(radii) for corner in range(len(radii))]
+    return tuple(
+        (radius * math.sin(angle), -radius * math.cos(angle))
+        for radius, angle in zip(radii, angles, strict=True)
+    )
 
 
-OUTLINES: dict[str, NDArray[np.float64]] = {
-    "square": 0.88 * np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)]),
+OUTLINES: dict[str, tuple[tuple[float, float], ...]] = {
+    "square": ((-0.88, -0.88), (0.88, -0.88), (0.88, 0.88), (-0.88, 0.88)),
     "triangle": _ring(*[1.3] * 3),
     "diamond": _ring(*[1.2] * 4),
     "star": _ring(*[1.4, 0.6] * 5),
 }
-"""Corners about the origin, (C, 2): each symbol has the visual weight of a disc of radius 1."""
+"""Corners about the origin: each symbol has the visual weight of a disc of radius 1."""
 
 
 _DARKEST = (22, 104, 199)

@@ -6,10 +6,10 @@ import threading
 import pytest
 
 from raterscope.app.document import Document, Unsaved
+from raterscope.app.errors import UnwrittenError
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision
 from raterscope.app.study import Study, StudyError
-from raterscope.app.study.records import UnwrittenError
 from raterscope.app.study.schema import SCHEMA
 from tests.app.driving import LONG
 

@@ -239,6 +239,8 @@ ALONE: dict[str, tuple[str, str, float | None]] = {
 """Rows of algorithms alone: name in `speed_alone`, peer, goal in seconds."""
 
 INTERACTIONS: tuple[Interaction, ...] = (
+    Interaction("window: start to the first picture", "start_speed", "from the start to the first picture",
+                500),
     Interaction("window: 10,000 images opened", "queue_window_speed", "study opened, an image shown", 1000),
     Interaction("window: 10,000 images, a decision", "queue_window_speed",
                 "decision, on disk and on to the next", 40),

@@ -15,8 +15,8 @@ from raterscope.app.annotators.table import AnnotatorTable, Column, read_annotat
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Export, Request
 from raterscope.app.formats.output_files import format_number, write_table
-from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.kinds.registry import KINDS
+from raterscope.app.program_files import STUDY_SUFFIX
 from raterscope.app.study import Study
 
 

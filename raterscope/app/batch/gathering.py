@@ -18,13 +18,13 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.batch.task import STATUS_FILE, STUDY, folder_of, read_record
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, StudyError
 from raterscope.app.formats.tables import read_table
 from raterscope.app.study import Study, labels, pairs
 from raterscope.app.study.case_copy import copy_case, names_in
 from raterscope.app.study.merging import MergedRuns
 from raterscope.app.study.opening import give_name
-from raterscope.app.study.records import CohortCase, StudyError
+from raterscope.app.study.records import CohortCase
 
 _SECONDS = 2.0
 """Time between two commits."""

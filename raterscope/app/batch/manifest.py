@@ -26,12 +26,12 @@ from raterscope.app.formats.pairs import has_pairs
 from raterscope.app.formats.pairs.table import holds_ranking
 from raterscope.app.formats.points import has_points
 from raterscope.app.formats.points.tables import holds_scores
-from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.formats.remote import is_address, is_zarr
 from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.formats.tables import Table, assign_columns, read_table
 from raterscope.app.formats.workbooks import WORKBOOKS
 from raterscope.app.kinds.registry import KINDS
+from raterscope.app.program_files import STUDY_SUFFIX
 from raterscope.text import counted
 
 COLUMNS = ("case", "kind", "files", "algorithm", "settings", "naming", "structure", "programs")

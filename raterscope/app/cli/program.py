@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from raterscope.algorithms.plugins import problems
-from raterscope.app.cli.options import options_of
 from raterscope.app.command_line.arguments import UsageError
 from raterscope.app.kinds.registry import KINDS
 
@@ -186,6 +185,8 @@ def _act(arguments: list[str]) -> int:
         return _versions()
     if not arguments or (arguments[0] not in COMMANDS and not arguments[0].startswith("-")):
         return _window(arguments)
+    from raterscope.app.cli.options import options_of
+
     options = options_of(arguments)
     try:
         return _execute(options)

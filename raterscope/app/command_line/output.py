@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 
 from raterscope.algorithms.progress import Watch, steps_of
 from raterscope.app.errors import InputError, plain, system_reason
-from raterscope.app.formats.output_files import file_name_part, unique_name
-from raterscope.app.outcome import Answer, Outcome
-from raterscope.app.study.file_digests import digest_of_file
 from raterscope.text import counted, percent
+
+if TYPE_CHECKING:
+    from raterscope.app.outcome import Answer, Outcome
 
 _EVERY = 0.1  # seconds
 _BAR = 24
@@ -82,6 +82,8 @@ Result = TypeVar("Result")
 
 def files_and_digests(paths: Iterable[Path]) -> list[dict[str, object]]:
     """Name the files that results are made from, for run.json."""
+    from raterscope.app.study.file_digests import digest_of_file
+
     return [{"file": path.name, "digest": digest_of_file(path)} for path in paths]
 
 
@@ -92,6 +94,8 @@ def folders_of(
 
     Yields the item's name, its result, the folder and the watch for writing there.
     """
+    from raterscope.app.formats.output_files import file_name_part, unique_name
+
     names_in_use: set[str] = set()
     for (name, outcome), step in steps_of(watch, answer.outcomes.items()):
         if outcome.fusion is None:

@@ -18,9 +18,8 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.coding import NOTHING_CODED, Coding
 from raterscope.app.errors import InputError
 from raterscope.app.formats.long_tables import CodedCells
+from raterscope.app.program_files import READING_SUFFIX, STUDY_SUFFIX
 
-STUDY_SUFFIX = ".rscope"
-READING_SUFFIX = ".rsread"
 MOST_CLASSES = 50
 """Most classes of marks; a column with more values is no column of classes."""
 

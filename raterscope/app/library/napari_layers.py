@@ -16,10 +16,10 @@ from raterscope.algorithms.masks.data import Box, FloatArray
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request
 from raterscope.app.formats.images import load_image
-from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.formats.volumes import find_volumes, load_volume
 from raterscope.app.kinds.clicks.exports import read_detections
 from raterscope.app.kinds.masks.exports import fused_cases, settled_consensus
+from raterscope.app.program_files import STUDY_SUFFIX
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.masks import mask_entries, read_masks
 

@@ -17,14 +17,14 @@ import msgspec
 
 from raterscope.algorithms.annotators.reads import read_name
 from raterscope.algorithms.progress import Watch, part, silent, steps_of
-from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.records import READING_SUFFIX
+from raterscope.app.errors import InputError, StudyError, plain
+from raterscope.app.program_files import READING_SUFFIX
 from raterscope.app.reader_studies.assignment import COORDINATOR, Coordinator, ReaderEntry, read_coordinator
 from raterscope.app.reader_studies.collected_marks import CollectedImages, store_marks
 from raterscope.app.reader_studies.reading_file import CaseMarks, ReadingFile, SessionState
 from raterscope.app.study import Study
 from raterscope.app.study.new_study import new_study
-from raterscope.app.study.records import CollectedRead, ReadCase, ReaderStudy, ReadProgress, StudyError
+from raterscope.app.study.records import CollectedRead, ReadCase, ReaderStudy, ReadProgress
 from raterscope.text import counted
 
 _NAMED = 4

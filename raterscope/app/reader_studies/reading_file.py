@@ -28,11 +28,11 @@ from typing import Any, Self
 
 import msgspec
 
+from raterscope.app.errors import StudyError
 from raterscope.app.formats.output_files import draft_for
-from raterscope.app.formats.records import READING_SUFFIX
+from raterscope.app.program_files import READING_SUFFIX
 from raterscope.app.reader_studies.assignment import VERSION, Assignment
 from raterscope.app.study.opening import give_name, translated_errors
-from raterscope.app.study.records import StudyError
 from raterscope.text import counted
 
 APPLICATION_ID = 0x52537264

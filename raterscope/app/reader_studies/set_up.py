@@ -20,18 +20,12 @@ from raterscope.app.formats.images import read_image
 from raterscope.app.formats.labels import find_labels, read_labels
 from raterscope.app.formats.output_files import file_name_part, make_folder, unique_name, write_bytes
 from raterscope.app.formats.pairs import has_pairs, read_pairs
-from raterscope.app.formats.records import (
-    READING_SUFFIX,
-    STUDY_SUFFIX,
-    ImageFile,
-    PairTable,
-    TaskContents,
-    VolumeFile,
-)
+from raterscope.app.formats.records import ImageFile, PairTable, TaskContents, VolumeFile
 from raterscope.app.formats.sounds import find_media, media_kind
 from raterscope.app.formats.sources import IMAGE_SUFFIXES, IMAGES, Source
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.formats.volumes import find_volumes
+from raterscope.app.program_files import READING_SUFFIX, STUDY_SUFFIX
 from raterscope.app.reader_studies.assignment import (
     COORDINATOR,
     VERSION,

@@ -13,10 +13,10 @@ from raterscope.algorithms.progress import Watch, part, silent, steps_of
 from raterscope.app.errors import InputError, missing_package, plain
 from raterscope.app.exports import Provenance, provenance_of_report
 from raterscope.app.formats.output_files import check_writable, write_bytes
-from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.kinds.kind import Kind, ReportRequest
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.page.contents import Block, Contents, Notices, Prose, Section, Table
+from raterscope.app.program_files import STUDY_SUFFIX
 from raterscope.app.review import fold
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.expert_agreement import ExpertAgreement, Interval, read_agreement

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.study.records import StudyError
+from raterscope.app.errors import StudyError
 
 CHUNK = 1 << 20
 LARGEST = 1 << 30

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.app.errors import StudyError
 from raterscope.app.review import Decision, NameSubject
 from raterscope.app.review.subjects import SpotsSubject
 from raterscope.app.study.arrays import copy_object, read_object, write_object
@@ -22,7 +23,7 @@ from raterscope.app.study.kinds import STORED
 from raterscope.app.study.labels import copy_contents
 from raterscope.app.study.masks import store_codings, stored_codings
 from raterscope.app.study.merging import MergedRuns
-from raterscope.app.study.records import MarksRecord, RunEntry, StudyError
+from raterscope.app.study.records import MarksRecord, RunEntry
 from raterscope.app.study.references import stored_path
 from raterscope.app.study.rows import GRID, IMAGE, write_decision
 from raterscope.app.study.study import Study

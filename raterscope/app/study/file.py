@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Self
 
 from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import StudyError, UnwrittenError
+from raterscope.app.program_files import FileState
 from raterscope.app.study.locking import Lock
 from raterscope.app.study.opening import (
     COPIED_BELOW,
@@ -25,7 +27,6 @@ from raterscope.app.study.opening import (
     shut,
     translated_errors,
 )
-from raterscope.app.study.records import FileState, StudyError, UnwrittenError
 
 _PATIENCE = 0.05
 """Seconds between two looks whether it is still wanted."""

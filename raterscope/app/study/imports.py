@@ -12,10 +12,10 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.progress import Watch
-from raterscope.app.errors import plain
+from raterscope.app.errors import StudyError, plain
 from raterscope.app.formats.records import ClickTable, PointTable
 from raterscope.app.study.arrays import read_object, write_object
-from raterscope.app.study.records import ImageEntry, ImportSummary, MarksRecord, StudyError
+from raterscope.app.study.records import ImageEntry, ImportSummary, MarksRecord
 from raterscope.app.study.references import ImageNames
 from raterscope.text import counted
 

@@ -15,13 +15,13 @@ from raterscope.algorithms.labels.class_tree import class_tree
 from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels
 from raterscope.algorithms.labels.programs import Program
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import plain
+from raterscope.app.errors import StudyError, plain
 from raterscope.app.formats.records import LabelTable, TaskContents, TrueLabels
 from raterscope.app.formats.tables import number_or_nan
 from raterscope.app.review import ReviewState, fold, standing_names
 from raterscope.app.study.arrays import write_object
 from raterscope.app.study.imports import number_annotators, number_import
-from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme, StudyError
+from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme
 from raterscope.app.study.references import ImageNames, read_image_entries
 from raterscope.app.study.study import Study
 from raterscope.app.study.vote_sets import VoteSet, VotesRecord, positions_of, truth_record, votes_record

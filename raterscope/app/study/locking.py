@@ -34,9 +34,8 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from raterscope.app.errors import plain
-from raterscope.app.formats.records import STUDY_SUFFIX
-from raterscope.app.study.records import InUseError, StudyError
+from raterscope.app.errors import InUseError, StudyError, plain
+from raterscope.app.program_files import STUDY_SUFFIX
 from raterscope.text import counted
 
 if sys.platform != "win32":

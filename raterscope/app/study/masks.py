@@ -17,12 +17,12 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.patterns import with_margin
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.coding import NOTHING_CODED, Coding, merged
-from raterscope.app.errors import plain
+from raterscope.app.errors import StudyError, plain
 from raterscope.app.review import Region, described_structures, fold, known_voxels, standing_names
 from raterscope.app.study.arrays import read_object, write_object
 from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.kinds import mismatch_of_mask
-from raterscope.app.study.records import ImageEntry, MaskRecord, RunEntry, StudyError
+from raterscope.app.study.records import ImageEntry, MaskRecord, RunEntry
 from raterscope.app.study.references import ImageNames, add_grid, read_image_entries
 from raterscope.app.study.study import Study
 from raterscope.text import counted

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import plain
+from raterscope.app.errors import StudyError, plain
+from raterscope.app.program_files import user_name
 from raterscope.app.review import (
     BiasSubject,
     Decision,
@@ -49,7 +50,7 @@ from raterscope.app.study.journal_comparison import (
     compare_voxels,
 )
 from raterscope.app.study.new_study import save_elsewhere
-from raterscope.app.study.records import Read, RunEntry, StudyError, user_name
+from raterscope.app.study.records import Read, RunEntry
 from raterscope.app.study.rows import RUN, run_row
 from raterscope.app.study.runs import Answers, Outline
 from raterscope.app.study.study import Study

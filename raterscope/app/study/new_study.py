@@ -18,8 +18,10 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import StudyError
+from raterscope.app.program_files import user_name
 from raterscope.app.study.opening import copy_into, make
-from raterscope.app.study.records import SecondRead, StudyError, user_name
+from raterscope.app.study.records import SecondRead
 from raterscope.app.study.references import stored_path
 from raterscope.app.study.schema import EXPORT_KEY, KEY_BYTES
 from raterscope.app.study.study import Study

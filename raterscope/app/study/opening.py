@@ -21,11 +21,18 @@ from pathlib import Path
 from typing import Protocol
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app.errors import DISK_FULL, FREE_SPACE, is_disk_full, system_reason
+from raterscope.app.errors import (
+    DISK_FULL,
+    FREE_SPACE,
+    InUseError,
+    StudyError,
+    UnwrittenError,
+    is_disk_full,
+    system_reason,
+)
 from raterscope.app.formats.output_files import draft_for, is_flushed_later
-from raterscope.app.formats.records import STUDY_SUFFIX
+from raterscope.app.program_files import STUDY_SUFFIX
 from raterscope.app.study.locking import Lock, Snapshot, in_use, refuse_left_log
-from raterscope.app.study.records import InUseError, StudyError, UnwrittenError
 from raterscope.app.study.schema import (
     APPLICATION_ID,
     OLDEST,

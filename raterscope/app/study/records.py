@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import getpass
 import math
-import os
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -16,7 +13,6 @@ import numpy as np
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.masks.data import BoolArray, Float32Array
 from raterscope.algorithms.masks.grid import Grid, plane_grid
-from raterscope.app.errors import InputError
 
 
 class Item(Protocol):
@@ -29,29 +25,6 @@ class Item(Protocol):
     @property
     def name(self) -> str:
         """Display name."""
-
-
-class StudyError(InputError):
-    """A study that cannot be opened, read or written."""
-
-
-class InUseError(StudyError):
-    """A study that cannot be locked: another program has it open, or its disk has no locks."""
-
-
-class UnwrittenError(StudyError):
-    """A failed write that changed nothing and can be repeated, or made elsewhere."""
-
-
-@dataclass(frozen=True)
-class FileState:
-    """State of an open study's file: where it is, and whether it is complete."""
-
-    moved: bool = False  # it is no longer where it was opened: it was moved, renamed, deleted or replaced
-    path: Path | None = None  # where it is now, as far as the system says; None for a deleted file
-    # the file beside the study that has what was done last; None where the study itself is complete
-    log: Path | None = None
-    why: str = ""  # why it is not complete, in a sentence
 
 
 @dataclass(frozen=True)
@@ -468,23 +441,3 @@ class ImageQuality(msgspec.Struct, frozen=True):
     focus: float | None  # variance of the Laplacian, summed over the channels; None if undefined
     # share of saturated pixels, in the channel with the most; None if it was not measured
     saturation: float | None
-
-
-EXPERT = "RATERSCOPE_EXPERT"
-
-
-def user_name() -> str:
-    """Return the expert's name for the attribution of decisions.
-
-    It is the value of the environment variable `EXPERT`, which the settings of the window set; by default the
-    login name.
-    """
-    return os.environ.get(EXPERT, "").strip() or login_name()
-
-
-def login_name() -> str:
-    """Return the login name of the user."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # no such user: a container
-        return "expert"

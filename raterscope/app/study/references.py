@@ -11,12 +11,12 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.app.errors import plain
+from raterscope.app.errors import StudyError, plain
 from raterscope.app.formats.png import BY_CHECKSUMS
 from raterscope.app.formats.records import ImageFile, VolumeFile, refuse_name
 from raterscope.app.study.file_digests import digest_of_files, digest_of_image, has_digest
 from raterscope.app.study.opening import translated_errors
-from raterscope.app.study.records import ImageEntry, StudyError
+from raterscope.app.study.records import ImageEntry
 from raterscope.app.study.rows import GRID, IMAGE, grid_row, image_of
 
 if TYPE_CHECKING:

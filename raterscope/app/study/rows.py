@@ -16,20 +16,13 @@ import msgspec
 import numpy as np
 
 from raterscope.algorithms.masks.grid import Grid, GridError
-from raterscope.app.errors import plain
+from raterscope.app.errors import StudyError, plain
 from raterscope.app.formats.tables import FARTHEST
+from raterscope.app.program_files import user_name
 from raterscope.app.review import SUBJECTS, Decision
 from raterscope.app.study.arrays import read_object, write_object
 from raterscope.app.study.kinds import STORED
-from raterscope.app.study.records import (
-    ImageEntry,
-    MarksRecord,
-    QuestionEntry,
-    RunEntry,
-    Scheme,
-    StudyError,
-    user_name,
-)
+from raterscope.app.study.records import ImageEntry, MarksRecord, QuestionEntry, RunEntry, Scheme
 
 IMAGE = ("id", "name", "path", "width", "height", "size", "digest", "pixel_size")
 GRID = ("slices", "affine", "calibrated", "modality", "identifier", "slice_offsets")

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import plain
+from raterscope.app.errors import StudyError, plain
 from raterscope.app.study.arrays import read_object, remove_object, write_object
 from raterscope.app.study.kinds import STORED, mismatch_of
-from raterscope.app.study.records import RunEntry, StudyError
+from raterscope.app.study.records import RunEntry
 from raterscope.app.study.renaming import with_present_names
 from raterscope.app.study.rows import RUN, run_of, run_row
 

@@ -24,20 +24,12 @@ import msgspec
 
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.image_display import ChannelDisplay, Displays
-from raterscope.app.errors import plain, plain_names
+from raterscope.app.errors import StudyError, plain, plain_names
+from raterscope.app.program_files import user_name
 from raterscope.app.review import Names, ReviewState, View, differ, fold
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.kinds import STORED
-from raterscope.app.study.records import (
-    CohortCase,
-    ImageQuality,
-    Read,
-    ReaderStudy,
-    RunEntry,
-    SecondRead,
-    StudyError,
-    user_name,
-)
+from raterscope.app.study.records import CohortCase, ImageQuality, Read, ReaderStudy, RunEntry, SecondRead
 from raterscope.app.study.runs import Answers
 from raterscope.text import counted
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import StudyError
 from raterscope.app.formats.records import ClickTable
 from raterscope.app.study.arrays import read_object, remove_object, write_object
-from raterscope.app.study.records import ImportSummary, MarksRecord, StudyError
+from raterscope.app.study.records import ImportSummary, MarksRecord
 from raterscope.app.study.references import stored_path
 from raterscope.app.study.rows import read_imports
 from raterscope.app.study.study import Study

@@ -16,8 +16,9 @@ import numpy as np
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray, IntArray
 from raterscope.algorithms.masks.data import Settled
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, StudyError, plain
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, VolumeFile
+from raterscope.app.program_files import FileState
 from raterscope.app.review import Decision, standing_names
 from raterscope.app.study.arrays import read_object
 from raterscope.app.study.file import StudyFile
@@ -25,7 +26,6 @@ from raterscope.app.study.file_digests import digest_of_images
 from raterscope.app.study.imports import assign_images, kind_of, write_marks
 from raterscope.app.study.kinds import STORED, mismatch_of_settled
 from raterscope.app.study.records import (
-    FileState,
     ImageEntry,
     ImportSummary,
     Item,
@@ -33,7 +33,6 @@ from raterscope.app.study.records import (
     PairQuestion,
     QuestionEntry,
     RunEntry,
-    StudyError,
     TruePoints,
 )
 from raterscope.app.study.references import (

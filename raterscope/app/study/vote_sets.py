@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels, LabelsError
 from raterscope.algorithms.labels.ordinal import detect_order
 from raterscope.algorithms.pairs.data import Pairs
+from raterscope.app.errors import StudyError
 from raterscope.app.formats.records import LabelTable, PairTable, TrueLabels
 from raterscope.app.study.arrays import read_object
-from raterscope.app.study.records import Scheme, StudyError
+from raterscope.app.study.records import Scheme
 
 Record = TypeVar("Record")
 

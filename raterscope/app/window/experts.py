@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.study import Study
 from raterscope.app.window.files import FileActions
 from raterscope.app.window.importing import STUDIES
 from raterscope.text import counted
@@ -26,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtWidgets import QStackedWidget
 
-from raterscope.app.errors import InputError, TableProblems
+from raterscope.app.errors import InputError, InUseError, TableProblems
 from raterscope.app.jobs import Jobs
-from raterscope.app.study.records import InUseError
 from raterscope.app.window.unsaved_results import LeaveGuard
 
 if TYPE_CHECKING:
     from raterscope.app.reader_studies.collecting import Collected
+    from raterscope.app.study import Study
     from raterscope.app.workspaces.reading.screen import ReadingScreen
     from raterscope.widgets.dialogs.reader_study_dialog import ReaderStudyDialog
 
@@ -171,6 +170,7 @@ def _copy(path: Path, blind: bool, study: Study, watch: Watch) -> str:
 
 
 def _preview(path: Path, study: Study, watch: Watch) -> Preview:
+    from raterscope.app.study import Study
     from raterscope.app.study.merging import compare_studies, in_order, missing_in_words
 
     watch(0.0, "comparing decisions")
@@ -184,6 +184,7 @@ def _preview(path: Path, study: Study, watch: Watch) -> Preview:
 
 
 def _merge(path: Path, target: Path, study: Study, watch: Watch) -> str:
+    from raterscope.app.study import Study
     from raterscope.app.study.merging import merge_open
 
     with Study.open(path, to_read=True) as other:

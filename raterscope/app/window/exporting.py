@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QObject, Signal
 from PySide6.QtGui import QImage, QImageWriter
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app.annotators.writing import ALL_ANNOTATORS
-from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.errors import InputError
 from raterscope.app.exports import (
@@ -27,25 +25,16 @@ from raterscope.app.exports import (
     write_export,
     write_groups,
 )
-from raterscope.app.formats.masks.export import REGULAR
-from raterscope.app.formats.masks.naming import strip_suffixes
-from raterscope.app.formats.output_files import file_name_part, write_bytes, write_table
-from raterscope.app.formats.volumes.resampling import explain_irregularity
 from raterscope.app.jobs import Jobs
-from raterscope.app.kinds.masks.exports import case_pseudonym
 from raterscope.app.kinds.registry import KINDS, exports, find_export
-from raterscope.app.study import RunEntry, Study, groups
-from raterscope.app.study.runs import run_name
 from raterscope.app.window.bars import ask
-from raterscope.figures.description import PlotTable
-from raterscope.widgets.dialogs.output_dialogs import (
-    FOLDERS,
-    TABLE,
-    TABLES_OF_GROUPS,
-    DeidentifiedExportDialog,
-    GroupedExportDialog,
-)
-from raterscope.widgets.figure_menu import FigureMenu, SavedContent
+
+if TYPE_CHECKING:
+    from raterscope.app.contents import Contents
+    from raterscope.app.study import RunEntry, Study
+    from raterscope.figures.description import PlotTable
+    from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
+    from raterscope.widgets.figure_menu import SavedContent
 
 _ABOUT_TRAINING = (
     "A fifth of the groups is for validation. The {item}s of a group, such as a patient or slide, are all in "
@@ -59,6 +48,8 @@ def menu_entries(kind: str, *, readers: bool = False) -> Iterator[tuple[str, Exp
 
     `readers`: include entries of a collected reader study.
     """
+    from raterscope.app.annotators.writing import ALL_ANNOTATORS
+
     offered = (ALL_ANNOTATORS, find_export("decisions", tuple(KINDS))) if kind == "annotators" else exports()
     for export in offered:
         of_it = kind in export.kinds or kind == "annotators"
@@ -112,6 +103,14 @@ class StudyExporter(QObject):
         self, choose: Callable[..., None], contents: Contents, export: Export, request: Request, title: str
     ) -> None:
         """Ask for format and groups, and for the table of the groups; then choose the file or folder."""
+        from raterscope.app.study import groups
+        from raterscope.widgets.dialogs.output_dialogs import (
+            FOLDERS,
+            TABLE,
+            TABLES_OF_GROUPS,
+            GroupedExportDialog,
+        )
+
         words = {FORMATS[name].words.split(" (")[0]: name for name in export.formats}
         item = "task" if export.by_question else KINDS[export.kinds[0]].item
         about = _ABOUT_TRAINING if export.what == "training" else _ABOUT_GROUPS
@@ -152,6 +151,8 @@ class StudyExporter(QObject):
 
     def _ask_deidentified(self, contents: Contents, export: Export, item: int | None, title: str) -> None:
         """Ask for the format of a de-identified export, and whether to include its images."""
+        from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
+
         words = {FORMATS[name].words: name for name in _formats(contents, export, item)}
         image = None if item is None else contents.image(item)
         images = image is not None and image.path is not None
@@ -198,6 +199,9 @@ class StudyExporter(QObject):
 
     def _check_grid(self, contents: Contents, export: Export, request: Request, title: str) -> None:
         """Write; ask first if slices are uneven and the format needs even ones."""
+        from raterscope.app.formats.masks.export import REGULAR
+        from raterscope.app.formats.volumes.resampling import explain_irregularity
+
         entries = [entry for entry in contents.images if entry.id in request.items] or contents.images
         reasons = [explain_irregularity(entry.lattice) for entry in entries]
         reason = next(filter(None, reasons), "")
@@ -247,6 +251,10 @@ def _proposed(
     contents: Contents, export: Export, item: int | None, format_name: str, deidentify: bool
 ) -> Path:
     """Propose a file; a de-identified export gets a name without identity."""
+    from raterscope.app.formats.masks.naming import strip_suffixes
+    from raterscope.app.formats.output_files import file_name_part
+    from raterscope.app.kinds.masks.exports import case_pseudonym
+
     image = None if item is None else contents.image(item)
     stem = contents.path.stem if image is None else file_name_part(strip_suffixes(Path(image.name)))
     if deidentify:
@@ -309,6 +317,8 @@ class FigureExporter(QObject):
 
     def listen_to(self, widget: QWidget) -> None:
         """Handle the figure menus of a part of the window from now on."""
+        from raterscope.widgets.figure_menu import FigureMenu
+
         for menu in widget.findChildren(FigureMenu):
             menu.caption = self._caption
             menu.leaving.connect(self.save)
@@ -331,6 +341,8 @@ class FigureExporter(QObject):
 
     def _caption(self) -> str:
         """Name the run on screen."""
+        from raterscope.app.study.runs import run_name
+
         run = self._run()
         return "" if run is None else run_name(run)
 
@@ -338,6 +350,8 @@ class FigureExporter(QObject):
         self.message.emit(words)
 
     def _proposed(self, leaving: SavedContent) -> Path:
+        from raterscope.app.formats.output_files import file_name_part
+
         contents = self._document.contents
         folder, stem = (Path.home(), "") if contents is None else (contents.path.parent, contents.path.stem)
         item = self._item() if leaving.of_image else None
@@ -350,6 +364,9 @@ class FigureExporter(QObject):
 
 
 def _write_figure(leaving: SavedContent, path: Path, run: str, watch: Watch) -> str:
+    from raterscope.app.formats.output_files import write_bytes, write_table
+    from raterscope.figures.description import PlotTable
+
     content = leaving.content
     if isinstance(content, PlotTable):
         write_table(path, content.columns, _watched(content, watch))

@@ -12,34 +12,25 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.exports import REPORTS, Provenance, provenance_of_report
-from raterscope.app.formats.records import READING_SUFFIX
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.review import Decision
+from raterscope.app.program_files import READING_SUFFIX
 from raterscope.app.session import LatestTask
-from raterscope.app.simulation.setups import SETUPS, Setup
-from raterscope.app.study import Study, groups
 from raterscope.app.window import preferences
 from raterscope.app.window.bars import ask
 from raterscope.app.window.importing import STUDIES, Importer
 from raterscope.app.window.unsaved_results import LeaveGuard
-from raterscope.widgets.dialogs.output_dialogs import (
-    ALONE,
-    TABLE,
-    TABLES_OF_GROUPS,
-    GroupsDialog,
-    PapersDialog,
-    ReportDialog,
-    SetupOffer,
-    SimulationDialog,
-)
 
 if TYPE_CHECKING:
     from raterscope.algorithms.settings import Settings
+    from raterscope.app.contents import Contents
+    from raterscope.app.review import Decision
+    from raterscope.app.simulation.setups import Setup
+    from raterscope.app.study import Study
+    from raterscope.app.study.records import CohortCase
+    from raterscope.widgets.dialogs.output_dialogs import PapersDialog, SimulationDialog
 
-from raterscope.app.study.records import CohortCase
 from raterscope.app.window.bars import ActionBar
 from raterscope.text import counted
 
@@ -227,6 +218,8 @@ class FileActions(QObject):
         )
 
     def _choose_sections(self, contents: Contents, provenance: Provenance, title: str) -> None:
+        from raterscope.widgets.dialogs.output_dialogs import ReportDialog
+
         if not any(run.kind == "labels" for run in provenance.runs):
             self._choose_report(contents, title)
             return
@@ -258,6 +251,9 @@ class FileActions(QObject):
 
     def group_images(self) -> None:
         """Ask for the groups of the images, such as patients, by which the queue is filtered."""
+        from raterscope.app.study import groups
+        from raterscope.widgets.dialogs.output_dialogs import ALONE, TABLE, TABLES_OF_GROUPS, GroupsDialog
+
         dialog = GroupsDialog(self._window)
 
         def go_on() -> None:
@@ -325,6 +321,9 @@ class Reproduction(QObject):
 
     def ask_simulation(self) -> None:
         """Ask for a simulation's set-up, its parameters and a folder."""
+        from raterscope.app.simulation.setups import SETUPS
+        from raterscope.widgets.dialogs.output_dialogs import SetupOffer, SimulationDialog
+
         offers = [
             SetupOffer(setup.name, setup.title, setup.summary, setup.settings) for setup in SETUPS.values()
         ]
@@ -333,6 +332,8 @@ class Reproduction(QObject):
         dialog.open()
 
     def _simulate(self, dialog: SimulationDialog) -> None:
+        from raterscope.app.simulation.setups import SETUPS
+
         setup = SETUPS[dialog.name]
         folder = Path(dialog.folder).expanduser()
         work = partial(simulate_study, setup, dialog.settings, folder)
@@ -347,6 +348,8 @@ class Reproduction(QObject):
 
     def ask_papers(self) -> None:
         """Ask how to reproduce the papers, and for the folder of the page."""
+        from raterscope.widgets.dialogs.output_dialogs import PapersDialog
+
         dialog = PapersDialog(f"{self._start_folder()}/papers", self._window)
         dialog.accepted.connect(partial(self._measure, dialog))
         dialog.open()
@@ -382,6 +385,8 @@ def _measured(folder: Path, data: Path | None, full: bool, watch: Watch) -> Path
 
 
 def _make_grouping(source: Path | None, study: Study, watch: Watch) -> tuple[Decision, str]:
+    from raterscope.app.study import groups
+
     watch(0.0, "reading groups")
     decision, sentences = groups.make_grouping(study, source)
     return decision, " ".join(sentences)

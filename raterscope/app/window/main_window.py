@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QLineEdit, QMainWindow, QWidget
 
-from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.review import Decision
-from raterscope.app.study import RunEntry
 from raterscope.app.window import preferences
 from raterscope.app.window.bars import NoticeBar, StatusLine, TopBar
 from raterscope.app.window.experts import ExpertStudies, ReadingMode
@@ -38,7 +35,11 @@ from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
 from raterscope.app.workspaces.layout import TABS, WorkspaceLayout
 from raterscope.widgets.hints import DropOverlay, EmptyState, Tour
 from raterscope.widgets.layouts import stacked, vertical
-from raterscope.widgets.panels.queue_panel import QueueFrame
+
+if TYPE_CHECKING:
+    from raterscope.app.contents import Contents
+    from raterscope.app.review import Decision
+    from raterscope.app.study import RunEntry
 
 TOUR_POLL_MS, WORK_NOTED_MS = 100, 3000
 
@@ -381,6 +382,8 @@ class MainWindow(QMainWindow):
         contents = self.document.contents
         if contents is None or not self._remembers:
             return
+        from raterscope.widgets.panels.queue_panel import QueueFrame
+
         share, words = 0.0, tuple[str, ...]()
         if self.workspace is not None and isinstance(self.workspace.queue, QueueFrame):
             share, words = self.workspace.queue.progress

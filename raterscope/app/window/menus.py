@@ -14,9 +14,9 @@ from raterscope import __version__
 from raterscope.app.document import Document
 from raterscope.app.simulation.setups import SETUPS
 from raterscope.app.window import preferences
-from raterscope.app.window.command_palette import KeyBindings
 from raterscope.app.window.exporting import StudyExporter, menu_entries
 from raterscope.app.window.files import FileActions, RecentStudies, Reproduction
+from raterscope.app.window.key_bindings import KeyBindings
 from raterscope.app.window.preferences import apply_chosen_theme, change_text_size
 from raterscope.app.window.start import SAMPLES, SIMULATED
 from raterscope.app.workspaces.catalogue import WORKSPACES
@@ -163,7 +163,7 @@ class Menus(QObject):
     def ask_settings(self) -> None:
         """Open the dialog of the program's settings."""
         from raterscope.app.formats.pyramids.container import PyramidCache
-        from raterscope.app.study.records import login_name
+        from raterscope.app.program_files import login_name
         from raterscope.widgets.dialogs.settings_dialog import SettingsDialog
 
         cache = str(PyramidCache.of_user().folder.parent)

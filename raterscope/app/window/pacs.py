@@ -16,21 +16,13 @@ from PySide6.QtWidgets import QWidget
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.document import Document
 from raterscope.app.exports import Provenance, Request, provenance, write_export
-from raterscope.app.formats.remote.archives import (
-    Archive,
-    Series,
-    connect,
-    fetch_all,
-    find_series,
-    store_files,
-)
-from raterscope.app.formats.remote.dicomweb import AUTHORIZATION
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.kinds.registry import find_export
-from raterscope.app.study import Study
 from raterscope.app.window import preferences
 
 if TYPE_CHECKING:
+    from raterscope.app.formats.remote.archives import Archive, Series
+    from raterscope.app.study import Study
     from raterscope.widgets.dialogs.pacs_dialogs import PacsFetchDialog, PacsStoreDialog
 
 _FORMATS = {
@@ -145,6 +137,8 @@ class PacsTransfer(QObject):
 
 
 def _access() -> str:
+    from raterscope.app.formats.remote.dicomweb import AUTHORIZATION
+
     if AUTHORIZATION in os.environ:
         return f"The header in {AUTHORIZATION} is sent."
     return f"Without a password or token. To send one, start with {AUTHORIZATION} set."
@@ -160,19 +154,27 @@ def _remember_service(service: tuple[str, str]) -> None:
 
 
 def _archive(service: tuple[str, str]) -> Archive:
+    from raterscope.app.formats.remote.archives import connect
+
     address, certificates = service
     return connect(address, Path(certificates).expanduser() if certificates else None)
 
 
 def _search(service: tuple[str, str], filters: Mapping[str, str], watch: Watch) -> list[Series]:
+    from raterscope.app.formats.remote.archives import find_series
+
     return find_series(_archive(service), filters, watch)
 
 
 def _fetch(service: tuple[str, str], series: Sequence[Series], folder: Path, watch: Watch) -> list[Path]:
+    from raterscope.app.formats.remote.archives import fetch_all
+
     return list(fetch_all(_archive(service), series, folder, watch))
 
 
 def _store(service: tuple[str, str], request: Request, study: Study, watch: Watch) -> str:
+    from raterscope.app.formats.remote.archives import store_files
+
     archive = _archive(service)
     with TemporaryDirectory() as folder:
         filled = replace(request, path=Path(folder) / "consensus.dcm")

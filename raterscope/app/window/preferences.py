@@ -17,14 +17,15 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
+from raterscope.app.program_files import CACHE, EXPERT
 from raterscope.app.window.bars import ActionBar
 from raterscope.app.window.files import cancel_after_timeout
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets import theme
-from raterscope.widgets.dialogs.settings_dialog import ProgramSettings
 
 if TYPE_CHECKING:
     from raterscope.app.window.main_window import MainWindow
+    from raterscope.widgets.dialogs.settings_dialog import ProgramSettings
 
 RECENT_STUDIES = 10
 USUAL_PERCENT = 100
@@ -113,48 +114,39 @@ def text_percent() -> int:
     return int(value) if value.isdecimal() and len(value) <= LONGEST_PERCENT else USUAL_PERCENT
 
 
-EXPERT_KEY, CACHE_KEY = "expert", "cache"
+NAMES = {EXPERT: "expert", CACHE: "cache"}
+"""Keys of the settings that set a variable of the environment."""
 
 
 def program_settings() -> ProgramSettings:
     """Read the settings that the dialog of settings changes."""
+    from raterscope.widgets.dialogs.settings_dialog import ProgramSettings
+
+    return ProgramSettings(chosen_theme(), text_percent(), **_names())
+
+
+def _names() -> dict[str, str]:
     settings = _settings()
-    expert, cache = (str(settings.value(key) or "") for key in (EXPERT_KEY, CACHE_KEY))
-    return ProgramSettings(chosen_theme(), text_percent(), expert, cache)
+    return {key: str(settings.value(key) or "") for key in NAMES.values()}
 
 
 def store_program_settings(chosen: ProgramSettings) -> None:
     """Store settings, and apply them. Names that the environment had at the start remain."""
-    before = program_settings()
-    for variable, value in zip(_variables(), (before.expert, before.cache), strict=True):
-        if os.environ.get(variable) == value:
+    before, names = _names(), {key: getattr(chosen, key) for key in NAMES.values()}
+    for variable, key in NAMES.items():
+        if os.environ.get(variable) == before[key]:
             del os.environ[variable]
-    remember_all(
-        {
-            "look": chosen.theme,
-            "text_percent": chosen.text_percent,
-            EXPERT_KEY: chosen.expert,
-            CACHE_KEY: chosen.cache,
-        }
-    )
+    remember_all({"look": chosen.theme, "text_percent": chosen.text_percent, **names})
     apply_names()
     apply_chosen_theme(chosen.theme)
 
 
 def apply_names() -> None:
     """Set the expert's name and the cache folder, unless the environment has them."""
-    chosen = program_settings()
-    for variable, value in zip(_variables(), (chosen.expert, chosen.cache), strict=True):
-        if value and variable not in os.environ:
-            os.environ[variable] = value
-
-
-def _variables() -> tuple[str, str]:
-    """Return the variables of the expert's name and of the cache folder."""
-    from raterscope.app.formats.pyramids.container import CACHE
-    from raterscope.app.study.records import EXPERT
-
-    return EXPERT, CACHE
+    chosen = _names()
+    for variable, key in NAMES.items():
+        if chosen[key]:
+            os.environ.setdefault(variable, chosen[key])
 
 
 STEP = 10

@@ -12,7 +12,6 @@ from PySide6.QtCore import QObject, QStandardPaths, Signal
 from raterscope.algorithms.progress import Watch
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.kinds.registry import KINDS
-from raterscope.app.sample_files import Tools
 from raterscope.app.session import LatestTask
 from raterscope.app.simulation.setups import SETUPS
 from raterscope.app.window import preferences
@@ -118,6 +117,7 @@ def samples_folder() -> Path:
 def _make(kind: str, folder: Path, watch: Watch) -> Path:
     from raterscope.app.importing import import_files
     from raterscope.app.report import write_report
+    from raterscope.app.sample_files import Tools
 
     load_sample = KINDS[kind].load_sample
     assert load_sample is not None

@@ -104,7 +104,7 @@ def _make_application() -> QApplication:
 def _go_on(window: MainWindow, paths: Sequence[Path]) -> None:
     """Load what a study needs in a thread, then open the paths or offer the last session.
 
-    It takes half a second and more. None of those modules creates an object of Qt when it is loaded.
+    It takes a second. None of those modules creates an object of Qt when it is loaded.
     """
     loading = window.jobs.start("Loading", load_workspaces, quiet=True)
     for over in (loading.finished, loading.failed):  # a failure is reported when the module is needed
@@ -120,6 +120,8 @@ def load_workspaces(watch: Watch) -> None:
         for catalogue in kind.catalogues:
             len(catalogue.algorithms)
     import numpy.ma  # noqa: F401 - NumPy imports it at the first np.unique
+
+    import raterscope.app.window.import_reading  # noqa: F401 - files may be dropped at any time
 
     QGradient.Preset.NumPresets  # noqa: B018 - PySide makes its enumeration at the first QPainter.fillRect
 

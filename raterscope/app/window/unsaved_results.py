@@ -6,19 +6,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document, Unsaved
+from raterscope.app.errors import UnwrittenError
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.study import Study
-from raterscope.app.study.new_study import save_elsewhere
-from raterscope.app.study.records import FileState, UnwrittenError
+from raterscope.app.program_files import FileState
 from raterscope.app.window.bars import ActionBar, ask
 from raterscope.app.window.importing import STUDIES
 from raterscope.text import percent, time_left
+
+if TYPE_CHECKING:
+    from raterscope.app.study import Study
 
 
 def describe_saved(standing: FileState) -> str:
@@ -106,6 +109,8 @@ def _sentences(path: Path, standing: FileState) -> str:
 
 
 def _save_copy(path: Path, study: Study, watch: Watch) -> Path:
+    from raterscope.app.study.new_study import save_elsewhere
+
     if path.resolve() == study.path and not study.checkpoint():
         raise UnwrittenError("has decisions that are not yet written into it; choose another name", file=path)
     save_elsewhere(study, path, watch=watch)
@@ -266,16 +271,22 @@ def _listed(results: Sequence[Unsaved]) -> str:
 
 
 def _store_in_file(result: Unsaved, watch: Watch) -> object:
+    from raterscope.app.study import Study
+
     with Study.open(result.study) as study:
         return result.store(study, watch)
 
 
 def _save(path: Path, results: Sequence[Unsaved], study: Study, watch: Watch) -> Path:
+    from raterscope.app.study.new_study import save_elsewhere
+
     save_elsewhere(study, path, [result.store for result in results], watch)
     return path.resolve()
 
 
 def _save_file(path: Path, results: Sequence[Unsaved], watch: Watch) -> Path:
+    from raterscope.app.study import Study
+
     with Study.open(results[0].study, to_read=True) as study:
         return _save(path, results, study, watch)
 

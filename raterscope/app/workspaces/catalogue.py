@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QWidget
 
-from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.workspaces.layout import WorkspaceLayout
+
+if TYPE_CHECKING:
+    from raterscope.app.contents import Contents
 
 
 @dataclass(frozen=True)

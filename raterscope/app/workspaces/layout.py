@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QSplitter, QTabWi
 from raterscope.widgets import theme
 from raterscope.widgets.hints import KeyHelp, WorkspaceNotes
 from raterscope.widgets.layouts import vertical
-from raterscope.widgets.panels.activity_panels import HistoryPanel, JobsPanel
 from raterscope.widgets.parts import ScrollRegion, without_checked
 from raterscope.widgets.theme import text_size
 
@@ -92,6 +91,8 @@ class WorkspaceLayout(QWidget):
         contents of a widget again when it is moved. `widths`: widths of the bottom's parts, the history
         first.
         """
+        from raterscope.widgets.panels.activity_panels import HistoryPanel, JobsPanel
+
         self.queue, self.canvas, self.evidence = queue, canvas, evidence
         self.left_tabs = QTabWidget()
         self.left_tabs.tabBar().setAccessibleName("History and jobs")

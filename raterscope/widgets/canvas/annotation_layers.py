@@ -19,7 +19,8 @@ from raterscope.figures.colours import ANNOTATOR_COLOURS, ANNOTATOR_SYMBOLS
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.tiles import draw_part
 from raterscope.widgets.canvas.viewport import ClickMarks, DetectionMarks, GridIndex, Rect, Viewport
-from raterscope.widgets.painting import VIRIDIS, symbol_path
+from raterscope.widgets.colour_maps import VIRIDIS
+from raterscope.widgets.painting import symbol_path
 from raterscope.widgets.theme import pixels
 
 MOST_DRAWN = 6_000

@@ -16,10 +16,11 @@ from raterscope.figures.description import Axis, Chart, Key, Line, PlotTable, Se
 from raterscope.figures.layout import Tick, ticks_of
 from raterscope.text import estimate
 from raterscope.widgets import theme
+from raterscope.widgets.colour_maps import VIRIDIS
 from raterscope.widgets.figures.cells import BAR_HEIGHT, cell_at, cell_beside, colours_of, paint_colour_bar
 from raterscope.widgets.figures.chart_figure import NO_CHART, ChartPanel
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
-from raterscope.widgets.painting import VIRIDIS, paint_rater, paint_words
+from raterscope.widgets.painting import paint_rater, paint_words
 from raterscope.widgets.parts import ChoiceBox
 
 NO_PAIRS = "Press Fuse (F5) to compare raters two by two: it takes two raters of one case."

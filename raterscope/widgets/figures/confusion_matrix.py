@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.figures.description import PlotTable
 from raterscope.text import decimals
 from raterscope.widgets import theme
+from raterscope.widgets.colour_maps import PUOR
 from raterscope.widgets.figures.cells import (
     BAR_HEIGHT,
     cell_at,
@@ -31,7 +32,7 @@ from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, ModeSwi
 from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import stacked
 from raterscope.widgets.names import distinguishing_labels
-from raterscope.widgets.painting import PUOR, paint_words
+from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import ElidedLabel, plain_tip
 from raterscope.widgets.theme import usual
 

@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from raterscope.figures.description import PlotTable
 from raterscope.text import counted
 from raterscope.widgets import theme
+from raterscope.widgets.colour_maps import VIRIDIS
 from raterscope.widgets.figures.cells import (
     BAR_HEIGHT,
     cell_at,
@@ -24,7 +25,6 @@ from raterscope.widgets.figures.cells import (
     paint_community,
 )
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, ModeSwitch
-from raterscope.widgets.painting import VIRIDIS
 
 NOTHING = "Find communities to see which annotators behave alike."
 MODES = {

@@ -16,11 +16,12 @@ from raterscope.figures.description import PlotTable
 from raterscope.text import percent
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.tiles import to_picture
+from raterscope.widgets.colour_maps import CIVIDIS
 from raterscope.widgets.figures.agreement_plots import Dendrogram
 from raterscope.widgets.figures.cells import BAR_HEIGHT, cell_at, colours_of, paint_colour_bar
 from raterscope.widgets.figures.figure_panel import Figure, ModeSwitch
 from raterscope.widgets.layouts import STRETCH, Stretch, horizontal, stacked, vertical
-from raterscope.widgets.painting import CIVIDIS, paint_rater, paint_words
+from raterscope.widgets.painting import paint_rater, paint_words
 from raterscope.widgets.panels.cards import CardRow
 from raterscope.widgets.parts import ChoiceBox, Header, placeholder, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths

@@ -15,8 +15,8 @@ from PySide6.QtCore import QObject, QPointF, QRectF, Qt, QThreadPool, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPainterPath, QPolygonF
 
 from raterscope.widgets import theme
+from raterscope.widgets.colour_maps import CIVIDIS, INFERNO, PUOR, VIRIDIS
 from raterscope.widgets.hints import paint_chip_ground
-from raterscope.widgets.painting import CIVIDIS, INFERNO, PUOR, VIRIDIS
 from raterscope.widgets.theme import enlarge, text_size
 from raterscope.widgets.volume.measuring import Measurement
 from raterscope.widgets.volume.plane import Box, Index, Levels, Plane, contours

@@ -122,7 +122,9 @@ def test_a_wrong_password_and_a_wrong_address_are_sentences_in_the_dialog(filled
 
 def test_no_connection_is_opened_before_search_is_pressed(window, qtbot, monkeypatch):
     calls = []
-    monkeypatch.setattr("raterscope.app.window.pacs.connect", lambda *service: calls.append(service))
+    monkeypatch.setattr(
+        "raterscope.app.formats.remote.archives.connect", lambda *service: calls.append(service)
+    )
     dialog = ask(window, qtbot, "http://127.0.0.1:9/dicom-web")
     idle(window, qtbot)
     assert "press Search" in dialog.message.text()

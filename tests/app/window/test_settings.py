@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from raterscope.app.formats.pyramids.container import CACHE, PyramidCache
-from raterscope.app.study.records import EXPERT, login_name, user_name
+from raterscope.app.formats.pyramids.container import PyramidCache
+from raterscope.app.program_files import CACHE, EXPERT, login_name, user_name
 from raterscope.app.window import preferences
 from raterscope.widgets import theme
 from raterscope.widgets.dialogs.settings_dialog import SettingsDialog
@@ -64,7 +64,7 @@ def test_cancel_changes_nothing_and_empty_fields_are_the_defaults(window, qtbot)
 
 
 def test_a_name_of_the_environment_counts_more(monkeypatch):
-    preferences.remember(preferences.EXPERT_KEY, "Ada")
+    preferences.remember(preferences.NAMES[EXPERT], "Ada")
     monkeypatch.setenv(EXPERT, "Ben")
     preferences.apply_names()
     assert user_name() == "Ben"

@@ -1,6 +1,8 @@
 """Main window: studies, files, menus, messages."""
 
 import csv
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from PySide6.QtCore import QMimeData, QPointF, QSize, Qt, QTimer, QUrl
 from PySide6.QtGui import QDropEvent, QScreen
 from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
 
+from raterscope.app.kinds.registry import KINDS
 from raterscope.app.study import Study
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.workspaces.screen import WorkspaceScreen
@@ -49,14 +52,28 @@ def test_the_window_answers_while_the_views_of_a_study_are_made(window, qtbot, s
     idle(window, qtbot)
 
 
-def test_the_window_is_on_screen_before_algorithms_are_loaded():
+def test_the_first_picture_waits_for_no_module_that_only_a_study_needs(tmp_path):
     code = (
-        "import sys, raterscope.app.window.startup;"
-        "heavy = {'numba', 'pyarrow', 'scipy.sparse', 'scipy.special', 'sklearn'} & set(sys.modules);"
-        "sys.exit(' '.join(heavy))"
+        "import sys; from raterscope.app.cli.program import main; from raterscope.app.window import startup\n"
+        "def on_painted(*_): print(*sys.modules); startup.QApplication.quit()\n"
+        "startup._go_on = on_painted; sys.argv = ['raterscope']; main()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "XDG_CONFIG_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300
+    )
     assert done.stderr.strip() == ""
+    loaded = set(done.stdout.split())
+    assert "raterscope.app.window.start" in loaded
+    assert not {"numpy", "PIL", "msgspec", "sqlite3", "jinja2", "ssl", "importlib.metadata"} & loaded
+    parts = "|".join(KINDS)
+    of_studies = r"raterscope\.(algorithms|app\.(study|review|formats|page|report|kinds))\b"
+    needed = (
+        r"raterscope\.(algorithms(\.(plugins|progress|settings))?"
+        rf"|app\.kinds(\.registry|(\.({parts}))?(\.kind)?))"
+    )
+    late = [name for name in loaded if re.match(of_studies, name) and not re.fullmatch(needed, name)]
+    assert not late
 
 
 def test_nothing_but_the_window_appears_while_a_study_opens(window, qtbot, study_file, qapp):

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from raterscope.app.errors import InputError, system_reason
 from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid, halve
+from raterscope.app.program_files import CACHE
 
 _MAGIC = b"RSPYRAM1"
 _TAIL = struct.Struct("<QIIIBHI8s")
@@ -186,9 +187,6 @@ MOST_BYTES = 20_000_000_000
 _SUFFIX, _UNFINISHED = ".pyramid", ".part"
 _ABANDONED = 3600.0
 """Seconds without a change after which an unfinished file is removed as left by a crash."""
-
-
-CACHE = "RATERSCOPE_CACHE"
 
 
 def cache_folder() -> Path:

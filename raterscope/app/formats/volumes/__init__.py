@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.records import STUDY_SUFFIX, Volume, VolumeFile
+from raterscope.app.formats.records import Volume, VolumeFile
 from raterscope.app.formats.sources import IMAGES, VOXELS, File, Format, Source, Sources, open_source
+from raterscope.app.program_files import STUDY_SUFFIX
 
 if TYPE_CHECKING:
     from raterscope.app.formats.volumes.voxel_files import VoxelHead

@@ -36,7 +36,7 @@ from raterscope.app.command_line.selection import answered_by_options, select_it
 from raterscope.app.errors import InputError, plain, refuse_unknown
 from raterscope.app.formats.labels import read_labels, split_tags
 from raterscope.app.formats.labels.programs import read_program
-from raterscope.app.formats.records import STUDY_SUFFIX, LabelFile, LabelTable, TrueLabels
+from raterscope.app.formats.records import LabelFile, LabelTable, TrueLabels
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.kinds.kind import Summary
 from raterscope.app.kinds.labels.decision_rates import DecisionRates, follow_question
@@ -71,6 +71,7 @@ from raterscope.app.kinds.labels.runs import (
 )
 from raterscope.app.memory import release_freed_memory
 from raterscope.app.outcome import Outcome
+from raterscope.app.program_files import STUDY_SUFFIX
 from raterscope.app.study import Study
 from raterscope.text import counted, listed, percent
 

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from raterscope.app.cli import main
+from raterscope.app.errors import StudyError
 from raterscope.app.kinds.clicks.parasitaemia import Field, compute_quantities, describe_intervals
 from raterscope.app.review import (
     CountingSubject,
@@ -23,7 +24,6 @@ from raterscope.app.review import (
     undo,
 )
 from raterscope.app.study import Study
-from raterscope.app.study.records import StudyError
 
 
 def scale(size, image=1, *, everywhere=False):

@@ -8,7 +8,7 @@ from raterscope.app.formats.masks.export import write_array
 from raterscope.app.formats.masks.rtstruct import _BEYOND, _list_contours
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
-from raterscope.app.window.importing import new_study_path
+from raterscope.app.window.import_reading import new_study_path
 from tests.app.kinds.masks.dicom_cases import a_patient, box
 
 

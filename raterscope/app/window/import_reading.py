@@ -1,0 +1,323 @@
+"""Reading of files for the import of the window, and its preview; the functions run in threads."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.ambiguous_files import UnknownAnnotators
+from raterscope.app.contents import Contents
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats import UnknownColumns
+from raterscope.app.formats.labels import FIELDS as LABEL_FIELDS
+from raterscope.app.formats.labels import TAGS, VOTES
+from raterscope.app.formats.masks.naming import (
+    RATERS_IN_STRUCTURES,
+    parse_path,
+    strip_suffixes,
+    suggest_structure_naming,
+)
+from raterscope.app.formats.pairs import FIELDS as PAIR_FIELDS
+from raterscope.app.formats.points.tables import FIELDS as CLICK_FIELDS
+from raterscope.app.formats.records import LabelTable
+from raterscope.app.formats.sources import Sources
+from raterscope.app.formats.tables import COLUMN_NAMES, Table, assign_columns
+from raterscope.app.formats.volumes.resampling import OtherGrid
+from raterscope.app.import_preview import (
+    ImportPreview,
+    NameChanges,
+    NameKind,
+    change_names,
+    preview_readings,
+)
+from raterscope.app.importing import Readings, TableLayout, read_files, store
+from raterscope.app.kinds.labels.imports import tasks_of
+from raterscope.app.kinds.masks.imports import (
+    DEFAULT_MASK_OPTIONS,
+    NOTHING,
+    MaskOptions,
+    StudyImages,
+    images_without_file,
+)
+from raterscope.app.kinds.masks.placement import AttributedMask
+from raterscope.app.kinds.pairs.imports import items_of
+from raterscope.app.study import Study
+from raterscope.app.study.new_study import new_study
+from raterscope.widgets.dialogs.import_dialogs import (
+    MappingField,
+    TableKind,
+)
+from raterscope.widgets.dialogs.import_preview import ImportOffer, NamesOffer, TableOffer
+
+CLICKS = tuple(MappingField(name, words, needed) for name, words, needed in CLICK_FIELDS)
+LABELS = tuple(
+    MappingField(name, words, needed, name in ("label", "content")) for name, words, needed in LABEL_FIELDS
+)
+"""Several columns of labels are as many questions."""
+
+TAGGED = tuple(replace(part, name=TAGS, label="tags") if part.name == "label" else part for part in LABELS)
+WIDE = (
+    MappingField("task", "task"), MappingField(VOTES, "labels of an annotator", repeats=True),
+    MappingField("truth", "true label", required=False),
+)  # fmt: skip
+PAIRS = tuple(MappingField(name, words, needed) for name, words, needed in PAIR_FIELDS)
+TRUTHS = (MappingField("task", "task"), MappingField("truth", "true label"))
+_TASKS = (MappingField("task", "task"), MappingField("content", "content of the task", repeats=True))
+_POINTS = (
+    MappingField("image", "image"), MappingField("x", "x, pixels"), MappingField("y", "y, pixels"),
+    MappingField("score", "score", required=False),
+)  # fmt: skip
+_TITLES: Mapping[NameKind, str] = {"annotator": "Annotators", "structure": "Structures", "class": "Classes"}
+_MOST_JOINED = 4
+
+
+def table_kinds(unknown: UnknownColumns) -> tuple[tuple[TableKind, ...], int]:
+    """Return the types as which a table with unknown columns can be read, and the likeliest."""
+    fields = {*unknown.missing, *unknown.guess.values()}
+    chosen = 0 if {"x", "y"} & fields else 4 if {"left", "right"} & fields else 1
+    return _kinds(unknown.header, unknown.rows, _file_of(unknown)), chosen
+
+
+def _kinds(header: Sequence[str], rows: Sequence[Sequence[str]], file: Path) -> tuple[TableKind, ...]:
+    named = (
+        ("clicks", CLICKS), ("labels", LABELS), ("labels, one column per annotator", WIDE),
+        ("true labels", TRUTHS), ("pairs", PAIRS),
+    )  # fmt: skip
+    kinds = [TableKind(label, fields, _guess(header, rows, file, fields)) for label, fields in named]
+    tags = {column: TAGS if name == "label" else name for column, name in kinds[1].guess.items()}
+    return (*kinds, TableKind("labels, several tags each", TAGGED, tags))
+
+
+def _file_of(unknown: UnknownColumns) -> Path:
+    assert unknown.file is not None
+    return unknown.file
+
+
+def _guess(
+    header: Sequence[str], rows: Sequence[Sequence[str]], file: Path, fields: Sequence[MappingField]
+) -> dict[str, str]:
+    """Guess what the columns hold if the table is of a given kind."""
+    cells = tuple(zip(*rows, strict=True)) or ((),) * len(header)
+    table = Table(file, tuple(header), cells, range(len(rows)))
+    assigned = assign_columns(table, (), [part.name for part in fields if part.name in COLUMN_NAMES], None)
+    return {column: name for name, column in assigned.items()}
+
+
+def offer_import(readings: Readings, preview: ImportPreview, study: Path | None, target: str) -> ImportOffer:
+    """Describe an import for the dialog.
+
+    `study`: proposed file of a new study. `target`: name of the open study.
+    """
+    masks = readings.attributed
+    names = [
+        NamesOffer(kind, title, preview.names[kind], preview.suggested.of(kind), programs)
+        for kind, title in _TITLES.items()
+        for programs in [preview.programs if kind == "annotator" else None]
+    ]
+    return ImportOffer(
+        contents=[f"{words[:1].upper()}{words[1:]}" for words in preview.contents],
+        tables=[_table_offer(layout) for layout in preview.layouts],
+        names=names,
+        joined=_joined_in_words(names),
+        listed=_listed(readings),
+        notices=preview.notices,
+        study=study,
+        target=target,
+        unsized=len(preview.unsized),
+        extent=preview.extent or (1, 1),
+        rater_example=_rater_example(readings),
+        labelled=any(isinstance(table, LabelTable) for table in readings.labels),
+        has_raters=any(mask.structure != mask.mask.structure and _ends_with_rater(mask) for mask in masks),
+    )
+
+
+def _table_offer(layout: TableLayout) -> TableOffer:
+    kinds = list(_kinds(layout.header, layout.rows, layout.path))
+    used = set(layout.fields.values())
+    label = "labels, one column per annotator" if VOTES in used else layout.kind
+    label = "labels, several tags each" if TAGS in used else label
+    others = {"truth": _POINTS, "scores": _POINTS, "tasks": _TASKS}
+    at = next((at for at, kind in enumerate(kinds) if kind.label == label), None)
+    if at is None:
+        kinds.append(TableKind(label, others.get(label, ()), {}))
+        at = len(kinds) - 1
+    known = {part.name for part in kinds[at].fields}
+    extra = tuple(MappingField(name, name, required=False, repeats=True) for name in sorted(used - known))
+    needed = [part for part in kinds[at].fields if part.name in used or not part.required]
+    kinds[at] = TableKind(label, (*needed, *extra), layout.fields)
+    return TableOffer(plain(layout.path.name), layout.header, layout.rows, kinds, at)
+
+
+def _joined_in_words(offers: Sequence[NamesOffer]) -> str:
+    pairs = [f"{plain(old, 40)} → {plain(new, 40)}" for offer in offers for old, new in offer.new.items()]
+    more = f" and {len(pairs) - _MOST_JOINED:,} more" if len(pairs) > _MOST_JOINED else ""
+    return f"Spellings that are joined: {', '.join(pairs[:_MOST_JOINED])}{more}" if pairs else ""
+
+
+def _listed(readings: Readings) -> dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]]:
+    listed: dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]] = {}
+    images = [(plain(image.name), f"{image.width:,} × {image.height:,} pixels") for image in readings.images]
+    for volume in readings.volumes:
+        slices, rows, columns = volume.grid.shape
+        images.append((plain(volume.name), f"{columns:,} × {rows:,} × {slices:,} voxels {volume.modality}"))
+    if images:
+        listed["Images"] = (("Image", "Size"), images)
+    masks = [
+        (
+            plain(mask.file.name),
+            "ground truth" if mask.annotator is None else plain(mask.annotator),
+            plain(mask.structure),
+        )
+        for mask in readings.attributed
+    ]
+    if masks:
+        listed["Masks"] = (("File", "Rater", "Structure"), masks)
+    return listed
+
+
+def _rater_example(readings: Readings) -> str:
+    """Return an example of a structure's name that ends with the rater; empty if none seem to."""
+    names = dict.fromkeys(mask.mask.structure for mask in readings.attributed)
+    if not suggest_structure_naming(names):
+        return ""
+    structure, _, rater = next(iter(names)).rpartition("_")
+    return f"{plain(structure, 40)}_{plain(rater, 40)} is {plain(structure, 40)} by {plain(rater, 40)}"
+
+
+def _ends_with_rater(mask: AttributedMask) -> bool:
+    return mask.annotator is not None and mask.mask.structure.endswith(f"_{mask.annotator}")
+
+
+def structure_naming(has_raters: bool) -> str:
+    """Return the pattern of structure names for the answer of the dialog."""
+    return RATERS_IN_STRUCTURES if has_raters else ""
+
+
+_CONTENTS = re.compile(
+    r"(images?|imgs?|pictures?|photos?|slides?|masks?|segmentations?|labels?|clicks|annotations?|data|files)",
+    re.IGNORECASE,
+)
+"""Names of folders that state what is in them, not of which study."""
+
+
+def new_study_path(file: Path, series: Collection[Path] = ()) -> Path | None:
+    """Name a new study beside a file and outside of the folders of DICOM series.
+
+    A folder named after its contents, as `images` is, gives neither the place nor the name: the folder above
+    does. None if the study's folder cannot be written.
+    """
+    folder = file if file.is_dir() else file.parent
+    stem = file.name if file.is_dir() else strip_suffixes(file)
+    while folder in series:
+        folder, stem = folder.parent, folder.name
+    if stem == folder.name and _CONTENTS.fullmatch(stem) and os.access(folder.parent, os.W_OK):
+        folder, stem = folder.parent, folder.parent.name or stem
+    if not os.access(folder, os.W_OK):
+        return None
+    for number in range(1, 1000):
+        path = folder / (f"{stem}.rscope" if number == 1 else f"{stem}-{number}.rscope")
+        if not path.exists():
+            return path
+    return None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Files that are imported together, the study they belong to, and the answers of the user.
+
+    `sources` keeps what was read until all questions are answered.
+    """
+
+    paths: tuple[Path, ...]
+    study: Path | None
+    mappings: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
+    reading: MaskOptions = DEFAULT_MASK_OPTIONS
+    may_resample: bool = False
+    sources: Sources = field(default_factory=partial(Sources, is_lasting=True))
+
+
+@dataclass(frozen=True)
+class Understood:
+    """What was read of a batch, its preview, and the proposed file of a new study."""
+
+    readings: Readings
+    preview: ImportPreview
+    study: Path
+
+
+Question = UnknownColumns | UnknownAnnotators | OtherGrid
+"""A question to the user."""
+
+
+def images_at_hand(contents: Contents | None) -> StudyImages:
+    """Return the images of the open study, to which files may belong."""
+    if contents is None:
+        return NOTHING
+    return StudyImages(
+        contents.images, contents.path, clicked=images_without_file(contents.items),
+        renamed=contents.review.names_of("masks"),
+    )  # fmt: skip
+
+
+def read_tasks(study: Study, _watch: Watch) -> tuple[str, ...]:
+    """Read the names of the study's tasks and items, which images may show."""
+    return (*tasks_of(study), *items_of(study))
+
+
+def annotator_by_pattern(files: Sequence[Path], number: int, pattern: str) -> str | None:
+    """Return the annotator that a pattern finds in the name of a file; None if it does not match."""
+    try:
+        match = parse_path(files[number], pattern)
+    except InputError as error:
+        raise ValueError(str(error)) from error
+    return None if match is None else match.annotator
+
+
+def read_or_ask(batch: Batch, at_hand: StudyImages, watch: Watch) -> Understood | Question:
+    """Read the files and make the preview, or return the question that must be answered before."""
+    try:
+        readings = read_files(
+            batch.paths, mappings=batch.mappings, reading=batch.reading, at_hand=at_hand, asks=True,
+            sources=batch.sources, watch=watch,
+        )  # fmt: skip
+        preview = preview_readings(
+            readings, at_hand.entries, may_resample=batch.may_resample, renamed=at_hand.renamed
+        )
+    except (UnknownAnnotators, OtherGrid) as question:
+        return question
+    except UnknownColumns as unknown:
+        if unknown.file is None:
+            raise
+        return unknown
+    first = batch.paths[0]
+    series = {path.parent for volume in readings.volumes if volume.identifier for path in volume.files}
+    study = new_study_path(first, series) or new_study_path(Path.home() / first.name)
+    return Understood(readings, preview, study or Path.home() / f"{strip_suffixes(first)}.rscope")
+
+
+def store_readings(
+    readings: Readings,
+    changes: NameChanges,
+    may_resample: bool,
+    extent: tuple[float, float] | None,
+    class_order: Sequence[str],
+    study: Study,
+    watch: Watch,
+) -> list[str]:
+    """Store what was read, with the chosen names; return what was imported, a sentence each."""
+    if changes != NameChanges():
+        readings = change_names(readings, changes)
+    return store(
+        readings, study, watch, extent=extent, may_resample=may_resample, class_order=class_order
+    )  # fmt: skip
+
+
+def create_study(path: Path, work: Callable[[Study, Watch], list[str]], watch: Watch) -> list[str]:
+    """Create a study with an import, or none if that fails."""
+    with new_study(path) as study:
+        return work(study, watch)
