@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,20 +90,24 @@ def figures(fusion: MaskFusion, truth: BoolArray) -> tuple[float, float]:
 
 
 def crowd_with_program(
-    cases: list[Case], raters: int, quality: str
+    cases: Sequence[Case], raters: int, quality: str, independent: bool = False
 ) -> list[tuple[Masks, Program, BoolArray]]:
-    """Draw raters of each case, and simulate the program."""
+    """Draw raters of each case, and simulate the program.
+
+    A program of an `independent` source outlines as another rater does than the one who is the truth.
+    """
     rng = np.random.default_rng(0)
     drawn = []
     for number, (masks, gold) in enumerate(cases):
         order = rng.permutation(len(masks))
         truth = masks[order[0]] if gold is None else gold
-        chosen = order[1:] if gold is None else order
+        source = masks[order[1]] if independent else truth
+        chosen = order[1 + independent :] if gold is None else order
         if len(chosen) < raters or not masks[chosen[:raters]].any():
             continue
         people = np.ascontiguousarray(masks[chosen[:raters]])
         other, other_truth = cases[(number + 1) % len(cases)]
-        values = program(quality, truth, people[0], other[0] if other_truth is None else other_truth, rng)
+        values = program(quality, source, people[0], other[0] if other_truth is None else other_truth, rng)
         names = tuple(f"rater {p}" for p in chosen[:raters])
         drawn.append((Masks(people, names, UNIT), Program("program", values), truth))
     return drawn

@@ -17,8 +17,9 @@ left-out raters. The user's cases with three raters or more give them without an
 those of the development data.
 
 The true outline's distance is assumed to follow Student's t around m + delta with the scale sqrt(v (rho + (1
-- rho)/P)). Neither delta, the raters' common offset, nor rho, the correlation of their errors, can be
-estimated from masks alone. Cases with a known true outline (gold cases) give both, see `gold_cases`.
+- rho)/P)). Programs move m towards their outlines, see `programs`. Neither delta, the raters' common offset,
+nor rho, the correlation of their errors, can be estimated from masks alone. Cases with a known true outline
+(gold cases) give both, see `gold_cases`.
 
 References
 ----------
@@ -137,6 +138,15 @@ class Calibration:
     correlation: float = CORRELATION
     offset: float = 0.0  # mm: distance of the true outline beyond the mean of the raters
     gold: int = 0  # number of gold cases that both were estimated from; 0 if they are assumed
+    # (Z, Y, X): the mean of raters and programs over `scale`, for the true outline; None without programs
+    moved: Float32Array | None = None
+    # of the true outline's variance about `moved` to that about the raters' mean; 1 without gold cases
+    narrowing: float = 1.0
+
+    @property
+    def centre(self) -> Float32Array:
+        """Return the mean distance over `scale` that the true outline is expected about, (Z, Y, X)."""
+        return self.ratio if self.moved is None else self.moved
 
     @property
     def assumed(self) -> bool:
@@ -155,7 +165,7 @@ class Calibration:
         rater. Settled voxels are held fixed.
         """
         share = self.error_share(self.correlation)
-        shifted = self.ratio if not self.offset else self.ratio + np.float32(self.offset) / self.scale
+        shifted = self.centre if not self.offset else self.centre + np.float32(self.offset) / self.scale
         probability = student(shifted / np.float32(math.sqrt(share)), self.dof)
         if self.settled is not None:
             np.copyto(probability, self.settled, where=self.settled != OPEN)
@@ -165,16 +175,20 @@ class Calibration:
         """Return the same on a part of the maps."""
         first, rows, columns = (at + (span.start or 0) for at, span in zip(self.origin, box, strict=True))
         settled = None if self.settled is None else self.settled[box]
+        moved = None if self.moved is None else self.moved[box]
         origin = first, rows, columns
-        return replace(self, origin=origin, ratio=self.ratio[box], scale=self.scale[box], settled=settled)
+        return replace(
+            self, origin=origin, ratio=self.ratio[box], scale=self.scale[box], settled=settled, moved=moved
+        )
 
     def unsettled(self) -> Calibration:
         """Return the same without settled voxels."""
         return replace(self, settled=None)
 
     def error_share(self, correlation: float) -> float:
-        """Return the variance of the mean's error against the truth over the squared `scale`."""
-        return (correlation + (1 - correlation) / self.raters) / (1 + 1 / self.raters)
+        """Return the variance of the centre's error against the truth over the squared `scale`."""
+        of_raters = (correlation + (1 - correlation) / self.raters) / (1 + 1 / self.raters)
+        return of_raters * self.narrowing
 
     def half_width(self, level: float = 0.95) -> Float32Array:
         """Return the half-width, mm, of the band for another rater's outline, (Z, Y, X)."""
@@ -190,6 +204,14 @@ class Calibration:
             )
         elif not self.cases:
             sentences.append("The multipliers of the bands were measured on other crowds.")
+        if self.moved is not None:
+            nearer = "assumed to be no nearer to their outlines than to those of the raters"
+            if self.narrowing < 1:
+                nearer = f"nearer to them, by a factor of {1 / math.sqrt(self.narrowing):.1f} in gold cases"
+            sentences.append(
+                f"The probability of the true outline includes the programs; the truth is {nearer}. The band "
+                "and the probability of another rater rest on the raters alone."
+            )
         if self.assumed:
             gold = f" Cases with a known true outline ({self.gold}) do not change it." if self.gold else ""
             sentences.append(

@@ -7,6 +7,9 @@ about 2.4 standard errors. A single gold case gives no variance and has no effec
 same rule: the value with the largest mean gain in log likelihood over the assumed one, less 2.4 standard
 errors, if that is above 0.
 
+Where programs moved the mean of the raters, gold cases show how much nearer the truth is to it: the variance
+about it has the highest posterior density.
+
 References
 ----------
 .. [james1961] W. James and C. Stein, "Estimation with quadratic loss", Proceedings of the Fourth Berkeley
@@ -39,6 +42,14 @@ _CORRELATIONS = np.linspace(0.0, 1.0, 11)
 _GAIN = 0.08
 """Assumed standard deviation of the gain between cases, as of `_VARIANCE_CASES` cases."""
 
+_NARROWINGS = np.exp(np.linspace(-4.0, 0.0, 33))
+_NARROWING_VARIANCE, _CLOSE = 4.0, 0.7
+"""Variances tried about the outline that programs moved, the prior variance of their logarithm, and the ratio
+up to which a voxel counts: far from the outline few raters err, by much."""
+
+_CASE_VOXELS = 20.0
+"""Independent voxels that a case counts as."""
+
 _NEAR, _SAMPLE = 2.5, 1000
 """Ratio up to which a voxel is near the outline, and maximum of these voxels of a case."""
 
@@ -57,10 +68,34 @@ def calibrate_with_truth(
     if not gold:
         return list(calibrations)
     offset, correlation = _estimate(losses)
-    return [
+    estimated = [
         replace(calibration, correlation=correlation, offset=offset * typical, gold=len(gold))
         for calibration in calibrations
     ]
+    narrowing = _narrowing(
+        [
+            (calibration, _sample(calibration, truth))
+            for calibration, truth in zip(estimated, truths, strict=True)
+            if calibration.moved is not None and truth is not None
+        ]
+    )
+    return [c if c.moved is None else replace(c, narrowing=narrowing) for c in estimated]
+
+
+def _narrowing(gold: Sequence[tuple[Calibration, Near]]) -> float:
+    """Estimate `Calibration.narrowing` from gold cases with programs."""
+    if len(gold) < 2:
+        return 1.0
+    loss = 0.5 * np.log(_NARROWINGS) ** 2 / _NARROWING_VARIANCE
+    for calibration, (centre, scale, right) in gold:
+        close = np.abs(centre) < _CLOSE
+        weight = _CASE_VOXELS / max(1, int(np.count_nonzero(close)))
+        shifted = (centre + calibration.offset / scale)[close]
+        for row, narrowing in enumerate(_NARROWINGS):
+            share = narrowing * calibration.error_share(calibration.correlation)
+            chance = student(shifted / math.sqrt(share), calibration.dof)
+            loss[row] += log_loss(chance, right[close], weight)
+    return float(_NARROWINGS[loss.argmin()])
 
 
 def judge_with_truth(
@@ -132,12 +167,11 @@ def _error(values: FloatArray, assumed: float) -> float:
 def near_outline(calibration: Calibration, truth: BoolArray) -> tuple[Calibration, BoolArray]:
     """Reduce a gold case to the input of `judge_with_truth`: a sample of the voxels near the outline."""
     ratio, scale, right = _sample(calibration, truth)
-    return replace(calibration, ratio=ratio[None, None], scale=scale[None, None], settled=None), right[
-        None, None
-    ]
+    sampled = replace(calibration, ratio=ratio[None, None], scale=scale[None, None], settled=None, moved=None)
+    return sampled, right[None, None]
 
 
 def _sample(calibration: Calibration, truth: BoolArray) -> Near:
-    at = np.flatnonzero(np.abs(calibration.ratio) < _NEAR)
+    at = np.flatnonzero(np.abs(calibration.centre) < _NEAR)
     at = at[:: max(1, len(at) // _SAMPLE)]
-    return calibration.ratio.ravel()[at], calibration.scale.ravel()[at], truth.ravel()[at]
+    return calibration.centre.ravel()[at], calibration.scale.ravel()[at], truth.ravel()[at]

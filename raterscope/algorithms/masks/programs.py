@@ -19,6 +19,10 @@ k_i is shrunk to 0, so that two copies of a program are worth what it is alone. 
 one rater predicts this rater too well: a rater that a program resembles twice as much as any other is not
 left out for a test, and a copy of a rater is not used.
 
+The same mean of raters and programs becomes the centre of the probability of the true outline, see
+`calibration`; another rater's outline and its band rest on the raters alone. The odds of the consensus are
+those of the model, which are not calibrated, with programs or without.
+
 Programs are used only if they predict held-out cases, or parts of few cases, better than the raters alone do,
 by two standard errors. Otherwise the consensus does not change.
 
@@ -42,7 +46,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.calibration import Distances, measure_distances
+from raterscope.algorithms.masks.calibration import Calibration, Distances, measure_distances
 from raterscope.algorithms.masks.data import (
     OPEN,
     BoolArray,
@@ -290,14 +294,26 @@ def combine(
     weights: ProgramWeights,
     watch: Watch = silent,
 ) -> MaskFusion:
-    """Move the consensus of one structure towards the outlines of programs.
+    """Move the consensus of one structure towards the outlines of programs; see `combine_calibrated`."""
+    return combine_calibrated(fusion, None, masks, programs, weights, watch)[0]
 
-    `fusion`: fusion of `masks`, which are those of raters alone; settled voxels stay as they are. The
-    fusion is returned unchanged if the programs are not used.
+
+def combine_calibrated(
+    fusion: MaskFusion,
+    calibration: Calibration | None,
+    masks: Masks,
+    programs: Sequence[Program],
+    weights: ProgramWeights,
+    watch: Watch = silent,
+) -> tuple[MaskFusion, Calibration | None]:
+    """Move the consensus of one structure, and the probability of its true outline, towards programs.
+
+    `fusion`, `calibration`: of `masks`, which are those of raters alone; settled voxels stay as they are.
+    Both are returned unchanged if the programs are not used.
     """
     rows = [weights.names.index(program.name) for program in programs]
     if not rows or not (weights.near[rows].any() or weights.elsewhere[rows].any()):
-        return fusion
+        return fusion, calibration
     distances = measure_distances(masks, part(watch, 0.0, 0.5))
     check = partial(watch, 0.5, "combining programs with the raters")
     cut, box = distances.masks, _box_within(masks, distances.masks)
@@ -319,9 +335,8 @@ def combine(
         voxels = _Rows.alike(mean[block], away[block], raters, scale)
         odds_after[block] = voxels.log_odds(after)
         change[block] = odds_after[block] - voxels.alone().log_odds(before)
-    free: BoolArray = np.isfinite(away).any(axis=1).reshape(cut.shape)
-    if cut.known is not None:
-        free = free & (cut.known == OPEN)
+    seen: BoolArray = np.isfinite(away).any(axis=1).reshape(cut.shape)
+    free = seen if cut.known is None else seen & (cut.known == OPEN)
     to, take = overlap(fusion.origin, fusion.shape, cut.origin, cut.shape)
     chance = fusion.probability[0].copy()
     odds = _log_odds(chance)
@@ -334,7 +349,13 @@ def combine(
     chance[moved] = 1 / (1 + np.exp(np.clip(-combined[moved], -50, 50)))
     # Where the odds keep their sign, the method's own rule for the mask holds, also for equal votes.
     mask = np.where(np.sign(odds) != np.sign(combined), combined > 0, fusion.mask[0])
-    return replace(fusion, mask=mask[None], probability=chance[None])
+    if calibration is not None and seen.any():
+        centre = (odds_after * (scale / weights.accuracy)).astype(np.float32).reshape(cut.shape)
+        calibration = replace(
+            calibration,
+            moved=np.where(seen, centre / calibration.scale, calibration.ratio),
+        )
+    return replace(fusion, mask=mask[None], probability=chance[None]), calibration
 
 
 def _log_odds(chance: Float32Array) -> FloatArray:

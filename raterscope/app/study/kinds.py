@@ -269,12 +269,10 @@ def _mismatch_of_calibration(
 ) -> str | None:
     if calibration is None:
         return None
-    maps = [
-        array for array in (calibration.ratio, calibration.scale, calibration.settled) if array is not None
-    ]
-    if (
-        any(array.shape != calibration.ratio.shape for array in maps)
-        or not np.isfinite(calibration.ratio).all()
+    centres = [calibration.ratio] if calibration.moved is None else [calibration.ratio, calibration.moved]
+    maps = [array for array in (*centres, calibration.scale, calibration.settled) if array is not None]
+    if any(array.shape != calibration.ratio.shape for array in maps) or not all(
+        np.isfinite(array).all() for array in centres
     ):
         return "the raters' spread is of another shape"
     if (wrong := _mismatch_of_box(calibration.origin, calibration.ratio, frame)) is not None:
@@ -289,7 +287,8 @@ def _mismatch_of_calibration(
     figures = (calibration.dof, *calibration.multipliers)
     if calibration.raters != raters or len(figures) != 4 or not all(0 < v < 1e6 for v in figures):
         return "the raters' spread is of other raters"
-    if not (0 <= calibration.correlation <= 1 and np.isfinite(calibration.offset)):
+    assumed = (calibration.correlation, calibration.narrowing)
+    if not (all(0 <= value <= 1 for value in assumed) and np.isfinite(calibration.offset)):
         return "what is assumed of the true outline is out of range"
     sizes = {None if array is None else array.shape for array in (calibration.tried, calibration.marked)}
     if len(sizes) > 1 or not (np.isfinite(calibration.curve).all() and calibration.curve[1] > 0):

@@ -6,11 +6,18 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from raterscope.algorithms.masks.calibration import log_loss
+from raterscope.algorithms.masks.calibration import calibrate, count_in_bins, log_loss
 from raterscope.algorithms.masks.data import OPEN, Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
+from raterscope.algorithms.masks.gold_cases import calibrate_with_truth
 from raterscope.algorithms.masks.metrics import place_in_frame
-from raterscope.algorithms.masks.programs import Program, combine, gather_evidence, weigh
+from raterscope.algorithms.masks.programs import (
+    Program,
+    combine,
+    combine_calibrated,
+    gather_evidence,
+    weigh,
+)
 
 SHAPE = (1, 44, 44)
 CASES = 12
@@ -60,13 +67,18 @@ def crowd(raters, outline, seed=1, scatter=1.6):
     return cases
 
 
-def combined(cases, *, programs=("unet",), gold=0, plan=None):
-    """Weights, and fusions before and after."""
+def weighed(cases, *, programs=("unet",), gold=0):
+    """Weights of programs, with the truth of the first cases known."""
     evidence = [
         gather_evidence(masks, [Program(name, values) for name in programs], truth if n < gold else None)
         for n, (masks, values, truth) in enumerate(cases)
     ]
-    weights = weigh(programs, evidence)
+    return weigh(programs, evidence)
+
+
+def combined(cases, *, programs=("unet",), gold=0, plan=None):
+    """Weights, and fusions before and after."""
+    weights = weighed(cases, programs=programs, gold=gold)
     before = [fuse(masks, plan) for masks, _, _ in cases]
     after = [
         combine(fusion, masks, [Program(name, values) for name in programs], weights)
@@ -186,3 +198,52 @@ def test_a_program_decides_voxels_with_equal_votes():
         np.testing.assert_array_equal(two.mask[tied], two.probability[tied] > 0.5)
         moved += int(tied.sum())
     assert moved
+
+
+def true_outline(calibrations, cases, gold):
+    """Log loss and calibration error of the true outline in disputed voxels of cases without known truth."""
+    chances, right = [], []
+    for calibration, (masks, _, truth) in list(zip(calibrations, cases, strict=True))[gold:]:
+        votes = masks.values.sum(axis=0)
+        disputed = within(calibration, (votes > 0) & (votes < len(masks.values)))
+        chances.append(calibration.true_outline()[disputed].astype(float))
+        right.append(within(calibration, truth)[disputed])
+    chance, inside = np.concatenate(chances), np.concatenate(right)
+    claimed, true, count = count_in_bins(chance, inside).T
+    return log_loss(chance, inside, 1 / len(inside)), np.abs(claimed - true).sum() / count.sum()
+
+
+def within(calibration, values):
+    box = zip(calibration.origin, calibration.ratio.shape, strict=True)
+    return values[tuple(slice(at, at + size) for at, size in box)]
+
+
+@pytest.mark.parametrize("raters", [2, 4])
+@pytest.mark.parametrize("outline", [outline_good, outline_biased])
+def test_the_probability_of_the_true_outline_gains_by_a_program_and_stays_calibrated(raters, outline):
+    gold = 12
+    cases = [case for seed in range(2) for case in crowd(raters, outline, seed)]
+    weights = weighed(cases, gold=gold)
+    alone = [calibrate(masks) for masks, _, _ in cases]
+    both = [
+        combine_calibrated(fuse(masks), calibration, masks, [Program("unet", values)], weights)[1]
+        for calibration, (masks, values, _) in zip(alone, cases, strict=True)
+    ]
+    known = [
+        within(c, truth) if n < gold else None
+        for n, (c, (_, _, truth)) in enumerate(zip(alone, cases, strict=True))
+    ]
+    (loss_alone, error_alone), (loss_both, error_both) = (
+        true_outline(calibrate_with_truth(calibrations, known), cases, gold) for calibrations in (alone, both)
+    )
+    assert loss_both < 0.9 * loss_alone
+    assert error_both < error_alone + 0.03
+    np.testing.assert_array_equal(both[0].another_rater(), alone[0].another_rater())
+    np.testing.assert_array_equal(both[0].half_width(), alone[0].half_width())
+
+
+def test_an_unused_program_leaves_the_calibration():
+    masks, values, _ = (cases := crowd(3, outline_useless))[0]
+    calibration = calibrate(masks)
+    program = Program("unet", values)
+    assert combine_calibrated(fuse(masks), calibration, masks, [program], weighed(cases))[1] is calibration

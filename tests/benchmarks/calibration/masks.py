@@ -18,9 +18,9 @@ from raterscope.algorithms.masks.leave_one_out import crossings
 from raterscope.algorithms.simulation.mask_crowds import simulate_case
 from tests.benchmarks.calibration import Row
 from tests.benchmarks.calibration._mask_decisions import decision_rows
+from tests.benchmarks.calibration._mask_programs import calibration_error, log_loss, program_rows
 from tests.benchmarks.masks_accuracy import bubil, nodules
 
-_BINS = 15
 _ROUND = 4
 """Raters that are left out of a case at most."""
 
@@ -38,19 +38,8 @@ def rows() -> list[Row]:
             results += _true_outline(name, cases, spacing)
             results += _with_gold(name, cases, spacing)
     results += decision_rows()
+    results += program_rows()
     return results
-
-
-def log_loss(chance: NDArray[np.floating], right: BoolArray) -> float:
-    chance = np.clip(chance.astype(float), 1e-3, 1 - 1e-3)
-    return float(-np.mean(np.where(right, np.log(chance), np.log1p(-chance))))
-
-
-def calibration_error(chance: NDArray[np.floating], right: BoolArray) -> float:
-    bins = np.minimum((chance * _BINS).astype(int), _BINS - 1)
-    count = np.bincount(bins, minlength=_BINS)
-    apart = np.abs(np.bincount(bins, chance, _BINS) - np.bincount(bins, right, _BINS))
-    return float(apart.sum() / count.sum())
 
 
 def products(values: BoolArray, spacing: Spacing) -> Calibration | None:

@@ -14,6 +14,7 @@ from raterscope.algorithms.masks.programs import (
     Program,
     ProgramWeights,
     combine,
+    combine_calibrated,
     gather_evidence,
     weigh,
 )
@@ -98,9 +99,11 @@ def _combine_case(
 ) -> tuple[MaskFusion, Report]:
     before, report = result.fusions[at], result.reports[at]
     masks = case.masks(structure)
-    fusion = combine_in_case(before, case, masks, weights, part(watch, 0.0, 0.5))
+    fusion, calibration = combine_calibrated(
+        before, report.calibration, masks, _programs(case, structure, masks), weights, part(watch, 0.0, 0.5)
+    )
     if fusion is not before:
-        report = replace(report_on(fusion, masks, part(watch, 0.5, 1.0)), calibration=report.calibration)
+        report = replace(report_on(fusion, masks, part(watch, 0.5, 1.0)), calibration=calibration)
     own = weights.of(tuple(case.programs[structure]))
     fusion = replace(fusion, notices=(*fusion.notices, own.in_words()))
     compared = tuple(

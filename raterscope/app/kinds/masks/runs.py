@@ -19,6 +19,7 @@ from raterscope.algorithms.masks.calibration import (
 )
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import (
+    BoolArray,
     FloatArray,
     MaskFusion,
     Masks,
@@ -106,14 +107,19 @@ def fuse_inputs(
     ``fuse_each(case, plan, watch)`` fuses one. The bands' multipliers are then estimated from all cases, and
     the consensuses are combined with programs.
     """
-    if not any(case.programs for case in inputs.given.values()):
-        return _pool_calibrations(outcome.one_by_one(inputs, plan, fuse_each, watch))
-    answer = _pool_calibrations(outcome.one_by_one(inputs, plan, fuse_each, part(watch, 0.0, 0.6)))
-    return combine_programs(answer, part(watch, 0.6, 1.0))
+    programs = any(case.programs for case in inputs.given.values())
+    answer = outcome.one_by_one(inputs, plan, fuse_each, part(watch, 0.0, 0.6) if programs else watch)
+    answer = _recalibrate(answer, lambda crowd, _: pool_calibrations(check_leave_one_out(crowd)))
+    if programs:
+        answer = combine_programs(answer, part(watch, 0.6, 1.0))
+    return _recalibrate(answer, calibrate_with_truth)
 
 
-def _pool_calibrations(answer: Answer) -> Answer:
-    """Estimate the bands' multipliers from all cases, and the crowd's error from true outlines."""
+def _recalibrate(
+    answer: Answer,
+    change: Callable[[Sequence[Calibration], Sequence[BoolArray | None]], Sequence[Calibration]],
+) -> Answer:
+    """Replace the calibrations of all cases by ``change(calibrations, true outlines)``."""
     cases = answer.inputs.given
     calibrations, truths = [], []
     for name, case_outcome in answer.outcomes.items():
@@ -124,7 +130,7 @@ def _pool_calibrations(answer: Answer) -> Answer:
                 calibrations.append(report.calibration)
                 truth = cases[name].truth.get(fusion.structures[0])
                 truths.append(None if truth is None else crop_truth(truth, report.calibration))
-    calibrated = iter(calibrate_with_truth(pool_calibrations(check_leave_one_out(calibrations)), truths))
+    calibrated = iter(change(calibrations, truths))
 
     def again(report: Report) -> Report:
         return report if report.calibration is None else replace(report, calibration=next(calibrated))

@@ -349,9 +349,8 @@ def heat_map(
     if name == "doubt":
         return HeatMap(fusion.doubt()[0], fusion.origin, 0.0, 1.0, "doubt", "doubt of the model"), ""
     if name == "probability":
-        return HeatMap(
-            fusion.probability[0], fusion.origin, 0.0, 1.0, "probability", "probability of the model"
-        ), ""
+        words = "probability of the model, not calibrated"
+        return HeatMap(fusion.probability[0], fusion.origin, 0.0, 1.0, "probability", words), ""
     if name in ("another", "truth", "uncertainty"):
         return _calibrated(scene, structure, name)
     layers = fusion.tau if name == "tau" else fusion.weight

@@ -200,7 +200,12 @@ def test_a_pair_of_the_matrix_shows_their_difference_and_maps_go_round(fused_mas
         heat = workspace.volume._scene.heat
         visited.add(None if heat is None else heat.label)
     assert None in visited
-    assert {"doubt of the model", "weight of dan", "tau of dan", "probability of the model"} <= visited
+    assert {
+        "doubt of the model",
+        "weight of dan",
+        "tau of dan",
+        "probability of the model, not calibrated",
+    } <= visited
     assert {
         "probability that another rater includes it",
         "probability that the true outline includes it",
