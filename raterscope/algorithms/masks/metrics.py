@@ -31,9 +31,9 @@ from raterscope.algorithms.masks.data import (
     Masks,
     box_around,
     cut_positions,
+    extents_of,
     overlap,
     slices_of,
-    volumes_of,
 )
 from raterscope.algorithms.masks.patterns import box_of, labels_of
 from raterscope.algorithms.progress import Check, Watch, no_check, part, parts_of, run_parts, silent
@@ -62,7 +62,7 @@ Value = TypeVar("Value", bound=np.generic)
 class Comparison:
     """A mask against a reference."""
 
-    # dice, jaccard: 2 |A and B| / (|A| + |B|) and |A and B| / |A or B|; NaN where both are empty
+    # dice, jaccard: 2 |A and B| / (|A| + |B|) and |A and B| / |A or B|, by volume; NaN where both are empty
     dice: float
     jaccard: float
     # hausdorff, hausdorff_95, mean_surface_distance: mm; 0 if both are empty, inf if one is
@@ -90,9 +90,9 @@ class RaterAgreement:
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A mask's number of voxels, its surface, and the distances to other surfaces."""
+    """A mask's extent, its surface, and the distances to other surfaces."""
 
-    size: int
+    size: float  # voxels, each by the thickness of its slice
     surface: NDArray[np.int64]  # (N,): flat indices
     # mm: distance of each voxel of the surface to the surface of another shape, by its number
     away: dict[int, Float32Array] = field(default_factory=dict)
@@ -111,7 +111,12 @@ class Scene:
     def shapes(self, pairs: Sequence[tuple[int, int]], watch: Watch) -> list[Shape]:
         """Measure the raters' masks, and the reference after them if there is one."""
         masks = self.judged if self.target is None else [*self.judged, self.target]
-        return _shapes(masks, self.masks.spacing, self.positions, pairs, watch)
+        sizes = [self.extent(mask) for mask in masks]
+        return _shapes(masks, sizes, self.masks.spacing, self.positions, pairs, watch)
+
+    def extent(self, mask: BoolArray) -> float:
+        """Count the voxels of a mask, each by the thickness of its slice."""
+        return float(extents_of(mask, self.masks.spacing, self.masks.slice_positions, self.first))
 
 
 def dice(a: BoolArray, b: BoolArray) -> float:
@@ -255,13 +260,19 @@ def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray 
         raise ValueError(f"masks of {a.shape} and {b.shape} voxels; expected one shape.")
     box = box_of(np.stack([a, b]).view(np.uint8))
     if box is None:
-        empty = Shape(0, np.empty(0, dtype=np.int64))
-        return _comparison([empty, empty], 0, 1, 0, a.size, 0.0)
+        empty = Shape(0.0, np.empty(0, dtype=np.int64))
+        return _comparison([empty, empty], 0, 1, 0.0, float(a.size), 0.0)
     crop = slices_of(*box)
     cut = None if positions is None else positions[crop[0]]
-    shapes = _shapes([np.ascontiguousarray(mask[crop]) for mask in (a, b)], spacing, cut, [(0, 1)], silent)
-    difference = float(volumes_of(a, spacing, positions) - volumes_of(b, spacing, positions))
-    return _comparison(shapes, 0, 1, int(np.count_nonzero(a & b)), a.size, difference)
+
+    def extent(mask: BoolArray) -> float:
+        return float(extents_of(mask, spacing, positions))
+
+    sizes = [extent(a), extent(b)]
+    masks = [np.ascontiguousarray(mask[crop]) for mask in (a, b)]
+    shapes = _shapes(masks, sizes, spacing, cut, [(0, 1)], silent)
+    difference = (sizes[0] - sizes[1]) * math.prod(spacing)
+    return _comparison(shapes, 0, 1, extent(a & b), extent(np.ones_like(a)), difference)
 
 
 def compare_with_reference(
@@ -315,16 +326,16 @@ def _reference(masks: Masks, reference: BoolArray | MaskFusion, structure: int) 
 
 
 def _shapes(
-    masks: Sequence[BoolArray], spacing: Spacing, positions: FloatArray | None,
+    masks: Sequence[BoolArray], sizes: Sequence[float], spacing: Spacing, positions: FloatArray | None,
     pairs: Sequence[tuple[int, int]], watch: Watch,
 ) -> list[Shape]:  # fmt: skip
     """Find the surfaces of masks, and the distances of each pair."""
     shapes = []
-    for number, mask in enumerate(masks):
+    for number, (mask, size) in enumerate(zip(masks, sizes, strict=True)):
         check = partial(watch, 0.3 * number / len(masks), "measuring surfaces")
         check()
         surface = np.flatnonzero(surface_of(mask, check))
-        shapes.append(Shape(int(np.count_nonzero(mask)), surface))
+        shapes.append(Shape(size, surface))
     marked = np.zeros(masks[0].shape, dtype=np.bool_)
     needed = np.zeros(marked.size, dtype=np.bool_)
     measured = np.empty(marked.size, dtype=np.float32)
@@ -348,14 +359,14 @@ def _compared(scene: Scene, shapes: list[Shape], check: Check) -> tuple[Comparis
     masks, target = scene.masks, scene.target
     assert target is not None
 
-    def volume(mask: BoolArray) -> float:
-        return float(volumes_of(mask, masks.spacing, masks.slice_positions, scene.first))
-
-    rows, size, voxels = [], volume(target), math.prod(masks.shape)
+    rows, size, voxel = [], shapes[-1].size, math.prod(masks.spacing)
+    plane = np.ones((masks.shape[0], 1, 1), dtype=np.bool_)
+    slices = float(extents_of(plane, masks.spacing, masks.slice_positions, masks.origin[0]))
+    every = slices * masks.shape[1] * masks.shape[2]
     for p, mask in enumerate(scene.judged):
         check()
-        common = int(np.count_nonzero(mask & target))
-        rows.append(_comparison(shapes, p, len(scene.judged), common, voxels, volume(mask) - size))
+        difference = (shapes[p].size - size) * voxel
+        rows.append(_comparison(shapes, p, len(scene.judged), scene.extent(mask & target), every, difference))
     return tuple(rows)
 
 
@@ -368,8 +379,8 @@ def _paired(scene: Scene, shapes: list[Shape], watch: Watch) -> RaterAgreement:
         for q in range(p):
             watch((p + q / p) / raters, f"comparing {names[p]} to the others")
             size = shapes[p].size + shapes[q].size
-            common = np.count_nonzero(inside[p] & inside[q])
-            overlap[p, q] = overlap[q, p] = 2.0 * int(common) / size if size else float("nan")
+            common = scene.extent(inside[p] & inside[q])
+            overlap[p, q] = overlap[q, p] = 2.0 * common / size if size else float("nan")
             for table, value in zip(tables.values(), surface_distances(shapes, p, q), strict=True):
                 table[p, q] = table[q, p] = value
     return RaterAgreement(names, overlap, *tables.values())
@@ -428,7 +439,7 @@ def surface_distances(shapes: Sequence[Shape], p: int, q: int) -> tuple[float, f
 
 
 def _comparison(
-    shapes: Sequence[Shape], p: int, q: int, common: int, voxels: int, difference: float
+    shapes: Sequence[Shape], p: int, q: int, common: float, voxels: float, difference: float
 ) -> Comparison:
     """Compare shape p to shape q; `difference` of their volumes is in mm³."""
     a, b = shapes[p], shapes[q]

@@ -35,7 +35,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterscope.algorithms.masks.data import BoolArray, FloatArray, Masks, volumes_of
+from raterscope.algorithms.masks.data import BoolArray, FloatArray, Masks
 from raterscope.algorithms.masks.metrics import Scene, Shape, crop_scene, surface_distances
 from raterscope.algorithms.progress import Watch, part, silent
 
@@ -58,16 +58,16 @@ class ObserverVariation:
     hausdorff_95: FloatArray
     added_path_length: FloatArray
     centroid_shift: FloatArray
-    # common, joint: (K,): voxels that both marked, and that either marked
-    common: NDArray[np.int64]
-    joint: NDArray[np.int64]
+    # common, joint: (K,): voxels that both marked, and that either marked, by the thickness of their slices
+    common: FloatArray
+    joint: FloatArray
     tolerance: float  # mm, of the surface Dice
 
     def conformity(self, among: ArrayLike | None = None) -> float:
         """Return the conformity index of all raters, or of some pairs, (K,) bool; NaN without any."""
         chosen = np.ones(len(self.pairs), dtype=bool) if among is None else np.asarray(among, dtype=bool)
-        joint = int(self.joint[chosen].sum())
-        return int(self.common[chosen].sum()) / joint if joint else math.nan
+        joint = float(self.joint[chosen].sum())
+        return float(self.common[chosen].sum()) / joint if joint else math.nan
 
 
 def observer_variation(
@@ -101,10 +101,10 @@ def observer_variation(
     centroids = {p: _centroid(scene, p) for p in marking}
     step = (masks.spacing[1] + masks.spacing[2]) / 2
     rows: list[tuple[float, ...]] = []
-    counts: list[tuple[int, int]] = []
+    counts: list[tuple[float, float]] = []
     for done, (p, q) in enumerate(all_pairs):
         watch(0.9 + 0.1 * done / len(all_pairs), "comparing outlines")
-        common = int(np.count_nonzero(scene.judged[p] & scene.judged[q]))
+        common = scene.extent(scene.judged[p] & scene.judged[q])
         sizes = shapes[p].size + shapes[q].size
         counts.append((common, sizes - common))
         _, largest, average = surface_distances(shapes, p, q)
@@ -113,15 +113,12 @@ def observer_variation(
         moved = math.dist(centroids[p], centroids[q])
         rows.append((2 * common / sizes, within, average, largest, sum(paths) / 2, moved))
     row_of = {p: index for index, p in enumerate(marking)}
-    volumes = [
-        float(volumes_of(scene.judged[p], masks.spacing, masks.slice_positions, scene.first)) / 1000
-        for p in marking
-    ]
-    common_counts, joint_counts = np.array(counts, dtype=np.int64).reshape(-1, 2).T
+    volumes = np.array([shapes[p].size for p in marking]) * math.prod(masks.spacing) / 1000
+    common_counts, joint_counts = np.array(counts, dtype=np.float64).reshape(-1, 2).T
     overlap, near, mean, far, added, shift = np.array(rows, dtype=np.float64).reshape(-1, 6).T
     return ObserverVariation(
         annotators=names,
-        volumes=np.array(volumes),
+        volumes=volumes,
         pairs=np.array([(row_of[p], row_of[q]) for p, q in all_pairs], dtype=np.int64).reshape(-1, 2),
         dice=overlap,
         surface_dice=near,

@@ -11,6 +11,7 @@ from raterscope.algorithms.masks.disputes import dispute_by_slice, disputes
 from raterscope.algorithms.masks.distance import domain, interpolate, signed_distance
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse, report_on
 from raterscope.algorithms.masks.metrics import compare, compare_pairwise, compare_with_reference, distance_to
+from raterscope.algorithms.masks.observer_variation import observer_variation
 from raterscope.algorithms.masks.robust import GaussianSettings, gaussian
 
 RNG = np.random.default_rng(4)
@@ -156,3 +157,23 @@ def test_interpolation_is_by_true_positions() -> None:
 def test_positions_of_another_number_of_slices_are_refused() -> None:
     with pytest.raises(MasksError, match="slice positions"):
         Masks(np.ones((1, 4, 3, 3), dtype=bool), ("a",), slice_positions=PLACES)
+
+
+def test_overlaps_are_of_volumes_not_of_voxels() -> None:
+    """A mask on uneven slices agrees as the same mask on the even slices that the uneven ones stand for."""
+    rng = np.random.default_rng(3)
+    positions = np.cumsum([0.0, 1, 1, 3, 3, 3, 3, 1, 1])
+    thick = np.array([1, 1, 2, 3, 3, 3, 2, 1, 1])  # slabs that end midway between slices
+    masks = rng.random((3, len(thick), 12, 12)) < 0.4
+    names = ("a", "b", "c")
+    uneven = Masks(masks, names, (1.0, 1.0, 1.0), slice_positions=positions)
+    repeated = Masks(np.repeat(masks, thick, axis=1), names, (1.0, 1.0, 1.0))
+    np.testing.assert_allclose(compare_pairwise(uneven).dice, compare_pairwise(repeated).dice)
+    np.testing.assert_allclose(observer_variation(uneven).dice, observer_variation(repeated).dice)
+    assert observer_variation(uneven).conformity() == pytest.approx(observer_variation(repeated).conformity())
+    whole = ((masks, positions), (repeated.values, None))
+    first = [compare(values[0], values[1], (1.0, 1.0, 1.0), at) for values, at in whole]
+    second = [compare_with_reference(m, m.values[1])[0] for m in (uneven, repeated)]
+    for figure in ("dice", "jaccard", "volume_difference", "sensitivity", "specificity"):
+        for thin, full in (first, second):
+            assert getattr(thin, figure) == pytest.approx(getattr(full, figure)), figure
