@@ -8,6 +8,7 @@ from raterscope.widgets.dialogs.import_dialogs import (
     MappingField,
     TableKind,
 )
+from raterscope.widgets.dialogs.registration_dialog import RegistrationDialog
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 
 FIELDS = [
@@ -164,3 +165,16 @@ def test_one_name_for_all(dialog_opener, qtbot):
     qtbot.keyClicks(dialog.pattern_field, "anna")
     dialog.read.click()
     assert answers == [(["anna", "anna"], "")]
+
+
+def test_the_dialog_of_a_registration_grows_with_its_sentence(qtbot):
+    dialog = RegistrationDialog("CT", {2: "PET"}, 2)
+    qtbot.addWidget(dialog)
+    dialog.show_motion((0, 0, 0), (0, 0, 0), "Placed by the positions in the files.", moved=False)
+    dialog.show()
+    words = "Moved by 12.0 mm and rotated by 0.0°, as typed; 94 % of the smaller volume overlaps. " * 2
+    dialog.show_motion((12, 0, 0), (0, 0, 0), words, moved=True)
+    qtbot.waitUntil(
+        lambda: dialog.position.height() >= dialog.position.heightForWidth(dialog.position.width())
+    )
+    assert min(editor.height() for editor in dialog.rotation) >= dialog.rotation[0].sizeHint().height()

@@ -122,8 +122,8 @@ class WorkspaceLayout(QWidget):
         self.whole.setStretchFactor(1, 1)
         self.middle.setStretchFactor(0, 1)
         self.upper.setStretchFactor(0, 1)
-        for index in range(len(below)):
-            self.bottom.setStretchFactor(1 + index, 1)
+        for index in range(len(self._lower)):
+            self.bottom.setStretchFactor(index, 1)
         self.divisions: dict[QSplitter, Sequence[int]] = {
             self.whole: [QUEUE_WIDTH, 1200],
             self.upper: [840, EVIDENCE_WIDTH],
@@ -139,7 +139,8 @@ class WorkspaceLayout(QWidget):
         self._enlarged: QWidget | None = None
         self._bottom_sizes: list[int] = []
         self._cramped = False
-        """Whether sides were folded, because the window is too small for its text."""
+        """Whether sides are folded, because the window is too small for its text; and these sides."""
+        self._cramped_sides: list[QSplitter] = []
         self._is_new = True
         self._text_size = text_size()
         self._normal_sizes: dict[QSplitter, float] = {}
@@ -323,6 +324,7 @@ class WorkspaceLayout(QWidget):
         index, sizes = self._sides[splitter][0], splitter.sizes()
         if not sizes[index]:
             normal = self._normal_sizes.get(splitter, 0.0) or _USUAL[index, splitter.orientation()]
+            self._normal_sizes[splitter] = normal
             size = round(normal * text_size())
             splitter.setSizes([size, sum(sizes) - size] if index == 0 else [sum(sizes) - size, size])
 
@@ -423,11 +425,13 @@ class WorkspaceLayout(QWidget):
         self._cramped = cramped
         if self.CRAMPED_BOTTOM is not None:
             self.upper.setMinimumHeight(LEAST_CANVAS if cramped else 0)
-        for splitter in (getattr(self, name) for name in self.FOLDED):
-            is_folded = not splitter.sizes()[self._sides[splitter][0]]
-            if cramped and not is_folded:
+        if cramped:
+            sides = [getattr(self, name) for name in self.FOLDED]
+            self._cramped_sides = [side for side in sides if side.sizes()[self._sides[side][0]]]
+        for splitter in self._cramped_sides:
+            if cramped:
                 self._collapse(splitter)
-            elif not cramped and is_folded:
+            else:
                 self.unfold(splitter)
         for splitter in self._sides:
             self._resize_side(splitter, self._normal_sizes[splitter])
@@ -451,6 +455,7 @@ class WorkspaceLayout(QWidget):
             self._resize_side(splitter, self._normal_sizes.get(splitter, splitter.sizes()[index] / previous))
         if not self._is_new:
             self._make_room()
+            QTimer.singleShot(0, self, self._fit_sides)
         self.place_panel()
 
     def _on_divided(self, splitter: QSplitter, *_: int) -> None:

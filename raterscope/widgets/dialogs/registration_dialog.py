@@ -96,6 +96,10 @@ class RegistrationDialog(QDialog):
             with QSignalBlocker(editor):
                 editor.setValue(value)
         self.position.setText(words)
+        layout = self.layout()
+        if layout is not None:  # a longer sentence takes more lines
+            layout.activate()
+            self.resize(self.width(), max(self.height(), layout.totalHeightForWidth(self.width())))
         self.resetting.setEnabled(moved)
         self.applying.setEnabled(False)
 

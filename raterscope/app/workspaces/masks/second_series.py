@@ -91,7 +91,8 @@ def read_series(
     high = float(np.percentile(sample[sample > 0], _BRIGHTEST)) if (sample > 0).any() else 1.0
     shown = np.rint(np.minimum(positive / high, 1.0) * 255).astype(np.uint8)
     resampled = resample(shown, volume.grid if motion is None else motion.move(volume.grid), grid)
-    words = " ".join(dict.fromkeys(part for part in (entry.modality, plain(entry.name)) if part))
+    name = plain(entry.name)
+    words = name if name.startswith(entry.modality) else f"{entry.modality} {name}"
     return HeatMap(resampled, (0, 0, 0), 0.0, high, "doubt", words, high / 255)
 
 
@@ -222,7 +223,9 @@ class SeriesRegistration(MasksPart):
             return
         motion = motions_of(self._document.contents, scene.image.id).get(entry.id, RigidMotion())
         work = partial(_register, (scene.image, case_path), (entry, path), motion)
-        job = self._jobs.start(f"Registering {plain(entry.name)}", work)
+        title = f"Registering {plain(entry.name)}"
+        job = self._jobs.start(title, work)
+        self._screen.message.emit(f"{title}: see the tab Jobs.")
         done = partial(self._on_registered, entry, scene)
         self._task.follow(job, done, failed=self._screen.refused.emit)
 
