@@ -475,8 +475,8 @@ def _left_in_words(left: Sequence[Path]) -> list[str]:
     tables_left = [path for path in left if path.suffix.casefold() in TABLES[:-1]]
     if tables_left:
         sentences.append(
-            f"Not read, as their headers leave a doubt: {list_names(tables_left)}; "
-            "import what you need by name."
+            f"Skipped, because their columns are not known for certain: {list_names(tables_left)}. "
+            "To read one, import it alone."
         )
     others = [path for path in left if path not in tables_left]
     if others:

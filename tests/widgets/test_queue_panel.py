@@ -73,3 +73,18 @@ def test_counts_of_a_group_follow_its_items(qtbot):
     panel.group.setCurrentIndex(1)
     panel.update_item(replace(item, counts={"disputed": 1}))
     assert panel._group_words.text() == "1 in the group | 0 decided | 1 disputed"
+
+
+def test_names_of_a_pattern_stay_distinct_in_a_narrow_queue(qtbot):
+    titles = [f"cells__MAX_nspots{spots}_snr5_img.png" for spots in (50, 150)]
+    panel = QueuePanel("Images", FILTERS)
+    qtbot.addWidget(panel)
+    panel.resize(236, 400)
+    items = [
+        QueueItem(title, title, "10 disputed", 3.0, done=False, amount="3.01 errors") for title in titles
+    ]
+    panel.set_items([*items, QueueItem("c", "cells__MAX_nspots150_snr20_img.png", "", 1.0, done=False)])
+    panel.show()
+    lines = [panel.view.visualRect(panel.view.model().index(row, 0)) for row in range(2)]
+    pictures = [panel.view.viewport().grab(line.adjusted(12, 0, 0, 0)).toImage() for line in lines]
+    assert pictures[0] != pictures[1]

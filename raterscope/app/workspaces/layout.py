@@ -38,8 +38,8 @@ NARROW, LOW = 880, 460
 """Size of the screen, for text of normal size, below which some sides are folded."""
 LEAST_CANVAS = 180
 """Height that large text leaves the canvas at least, whatever it holds."""
-LOW_BOTTOM_SHARE = 0.25
-"""Share of a low window's height that the bottom takes, unless the expert enlarges it."""
+BOTTOM_PART = 0.25
+"""Share of the height that the bottom takes, unless the expert moves its edge."""
 
 
 class WorkspaceLayout(QWidget):
@@ -327,6 +327,7 @@ class WorkspaceLayout(QWidget):
             self._normal_sizes[splitter] = normal
             size = round(normal * text_size())
             splitter.setSizes([size, sum(sizes) - size] if index == 0 else [sum(sizes) - size, size])
+            self._resize_side(splitter, normal)
 
     def enlarge(self) -> None:
         """Give the whole workspace to the panel with the focus, or show all panels again."""
@@ -399,7 +400,7 @@ class WorkspaceLayout(QWidget):
         self._is_new = False
         for splitter in self._sides:
             self._on_divided(splitter)
-        if abs(self.middle.sizes()[1] - self._low_bottom()) <= 1:  # restored as it was in a low window
+        if abs(self.middle.sizes()[1] - self._usual_bottom()) <= 1:  # restored as it was
             self._normal_sizes[self.middle] = BOTTOM_HEIGHT
         for splitter, sizes in self.divisions.items():
             splitter.setSizes(list(sizes))
@@ -468,17 +469,18 @@ class WorkspaceLayout(QWidget):
         total = sum(splitter.sizes())
         size = min(round(normal * text_size()), max(round(share * total), round(normal)))
         if splitter is self.middle and normal <= BOTTOM_HEIGHT:
-            size = min(size, self._low_bottom())
+            usual = min(self._usual_bottom(), max(round(share * total), BOTTOM_HEIGHT))
+            size = usual if normal == BOTTOM_HEIGHT else min(size, usual)
         if splitter is self.middle and self._cramped and self.CRAMPED_BOTTOM is not None:
             size = round(self.CRAMPED_BOTTOM * total)
         if splitter.sizes()[index] and size:
             splitter.setSizes([size, total - size] if index == 0 else [total - size, size])
         self._normal_sizes[splitter] = normal
 
-    def _low_bottom(self) -> int:
-        """Return the bottom's height in a low window, which its parts need at least."""
-        low = round(LOW_BOTTOM_SHARE * sum(self.middle.sizes()) * max(1.0, text_size()))
-        return max(low, self.bottom.minimumSizeHint().height())
+    def _usual_bottom(self) -> int:
+        """Return the bottom's height until the expert sets one: a share of the window, or what it needs."""
+        height = round(BOTTOM_PART * sum(self.middle.sizes()) * max(1.0, text_size()))
+        return max(height, self.bottom.minimumSizeHint().height())
 
     def _fit_sides(self) -> None:
         """Resize the sides once their parts have their new text.

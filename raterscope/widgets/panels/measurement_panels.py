@@ -174,7 +174,7 @@ SCOPES = {
     "one": ("this image", "Only the image on screen"),
 }
 NOT_FUSED = "Press Fuse (F5) to compute the parasitaemia."
-FORM_WIDTH, SIDE_BY_SIDE_FROM = 252, 500
+FORM_WIDTH, SIDE_BY_SIDE_FROM = 252, 460
 NARROWEST = 148
 ROW, FRAME = 42, 6
 

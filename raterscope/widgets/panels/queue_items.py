@@ -203,8 +203,10 @@ class QueueKind(LineKind[QueueItem]):
         name = next(
             (candidate for candidate in names if metrics.horizontalAdvance(candidate) <= title.width()), brief
         )
-        at_end = Qt.TextElideMode.ElideRight if _SENTENCE.match(name) else middle
-        paint_words(painter, title, name, palette.text, elide=at_end)
+        elide = Qt.TextElideMode.ElideRight if _SENTENCE.match(name) else middle
+        if name is brief and brief != line.title:  # names of one pattern share the first word
+            elide = Qt.TextElideMode.ElideLeft
+        paint_words(painter, title, name, palette.text, elide=elide)
         painter.setFont(theme.font(theme.CAPTION))
         detail = QRectF(inner.left(), inner.top() + 17, inner.width(), 15)
         paint_words(painter, detail, line.detail, palette.second, elide=middle)

@@ -376,6 +376,8 @@ class Parasitaemia(ClicksPart):
             if image in entries:
                 size = measures.pixel_size(image, entries[image].pixel_size)
                 inputs[image] = (entries[image], result, tuple(contents.review.spots(image)), size)
+        if inputs and not self._fields:
+            self._panel.show_figures((), "", "Counting…")
         self._under_way = True
         groups = contents.groups if self._image is None else {}
         work = partial(_reckon, inputs, dict(self._fields), measures, self._image, groups)

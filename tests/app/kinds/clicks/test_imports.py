@@ -133,7 +133,7 @@ def test_a_folder_brings_the_tables_whose_header_leaves_no_doubt(import_files, s
     (folder / "export.csv").write_text("annotator,image,x,y,cluster\nann,smear1,1,2,1\n")
     (folder / "export.run.json").write_text("{}")
     words = import_files(folder)
-    assert "leave a doubt: cells.csv, export.csv, clicks.csv; import" in words
+    assert "not known for certain: cells.csv, export.csv, clicks.csv. To" in words
     assert "Skipped: broken.csv, line 2" in words
     clicks, truths = held(tmp_path / "s.rscope")
     assert clicks == {("ann", "smear1.png"): [(1, 2)]}
