@@ -106,6 +106,7 @@ class StudyExporter(QObject):
         from raterscope.app.study import groups
         from raterscope.widgets.dialogs.output_dialogs import (
             FOLDERS,
+            STORED,
             TABLE,
             TABLES_OF_GROUPS,
             GroupedExportDialog,
@@ -115,14 +116,13 @@ class StudyExporter(QObject):
         item = "task" if export.by_question else KINDS[export.kinds[0]].item
         about = _ABOUT_TRAINING if export.what == "training" else _ABOUT_GROUPS
         dialog = GroupedExportDialog(
-            export.title, about.format(item=item), list(words), item, not export.by_question, self._window
-        )
+            export.title, about.format(item=item), list(words), item, not export.by_question, self._window,
+            stored=bool(contents.groups) and not export.by_question,
+        )  # fmt: skip
 
         def go_on() -> None:
-            source: str | Path = ""
-            if dialog.groups == FOLDERS:
-                source = Path(groups.FOLDERS)
-            elif dialog.groups == TABLE:
+            source = {FOLDERS: groups.FOLDERS, STORED: groups.STUDY}.get(dialog.groups, "")
+            if dialog.groups == TABLE:
                 source, _ = QFileDialog.getOpenFileName(
                     self._window, f"{title}: select the table of groups", str(contents.path.parent),
                     TABLES_OF_GROUPS,

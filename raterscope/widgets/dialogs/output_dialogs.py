@@ -104,7 +104,7 @@ class ReportDialog(QDialog):
         return self._cost.isChecked()
 
 
-ALONE, FOLDERS, TABLE = range(3)
+ALONE, FOLDERS, TABLE, STORED = range(4)
 """Choices of `GroupsDialog` and `GroupedExportDialog`."""
 
 TABLES_OF_GROUPS = "Tables (*.csv *.tsv *.txt *.parquet *.xlsx *.xls *.ods)"
@@ -139,7 +139,7 @@ class GroupedExportDialog(QDialog):
 
     `title`: name of the export. `about`: purpose of the groups, in a sentence. `formats`: descriptions, the
     default first. `item`: word for what is grouped: image, case or task. `images`: whether these are images,
-    whose folders can be the groups.
+    whose folders can be the groups. `stored`: whether the study has groups of them, then the default.
     """
 
     def __init__(
@@ -150,12 +150,16 @@ class GroupedExportDialog(QDialog):
         item: str,
         images: bool,
         parent: QWidget | None = None,
+        *,
+        stored: bool = False,
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle(f"Export {title.lower()}")
         set_lengths(self, minimumWidth=480)
         self.formats, self.grouping = QComboBox(), QComboBox()
         self.formats.addItems(list(formats))
+        if stored:
+            self.grouping.addItem("The groups of the study", STORED)
         self.grouping.addItem(f"No groups: each {item} by itself", ALONE)
         if images:
             self.grouping.addItem(f"The folders of the {item}s", FOLDERS)
@@ -182,7 +186,7 @@ class GroupedExportDialog(QDialog):
 
     @property
     def groups(self) -> int:
-        """`ALONE`, `FOLDERS` or `TABLE`."""
+        """`ALONE`, `FOLDERS`, `TABLE` or `STORED`."""
         return int(self.grouping.currentData())
 
 

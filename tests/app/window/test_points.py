@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from raterscope.app.formats.points.writing import Detection, ImageDetections, write_geojson
 from raterscope.widgets.dialogs.import_dialogs import AnnotatorNamesDialog
-from raterscope.widgets.dialogs.output_dialogs import GroupedExportDialog
+from raterscope.widgets.dialogs.output_dialogs import GroupedExportDialog, GroupsDialog
 from tests.app.driving import LONG, idle
 from tests.app.formats.points.crowds import feature
 from tests.app.tables import rows_of
@@ -80,7 +80,8 @@ def test_detections_of_several_images_leave_into_a_folder(fused, qtbot, tmp_path
     assert all(len(json.loads(path.read_text())["features"]) >= 5 for path in written)
 
 
-def test_a_training_set_asks_for_the_groups_that_stay_together(fused, qtbot, tmp_path, monkeypatch):
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_training_set_asks_for_the_groups_that_stay_together(fused, qtbot, tmp_path, monkeypatch, stored):
     (tmp_path / "patients.csv").write_text("image,patient\none.png,P1\ntwo.png,P2\n")
     proposed = []
 
@@ -90,12 +91,19 @@ def test_a_training_set_asks_for_the_groups_that_stay_together(fused, qtbot, tmp
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(tmp_path / "patients.csv"), ""))
+    if stored:
+        fused.files.group_images()
+        fused.findChild(GroupsDialog).accept()
+        qtbot.waitUntil(lambda: bool(fused.document.contents.groups), timeout=LONG)
     actions = fused.menus.export_menu.actions()
     next(action for action in actions if action.text() == "Training set…").trigger()
     qtbot.waitUntil(lambda: fused.findChild(GroupedExportDialog) is not None, timeout=LONG)
     dialog = fused.findChild(GroupedExportDialog)
     dialog.formats.setCurrentIndex(1)
-    dialog.grouping.setCurrentIndex(2)
+    if stored:
+        assert dialog.grouping.currentText() == "The groups of the study"
+    else:
+        dialog.grouping.setCurrentIndex(2)
     dialog.accept()
     qtbot.waitUntil(lambda: "Exported training set" in fused.status.message, timeout=LONG)
     idle(fused, qtbot)
