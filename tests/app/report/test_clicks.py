@@ -11,6 +11,7 @@ from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import ClickTable, PointTable
+from raterscope.app.kinds.clicks.evaluation import EarlierRuns
 from raterscope.app.kinds.clicks.report import sections as click_pictures
 from raterscope.app.kinds.clicks.report.sections import detections_gallery
 from raterscope.app.kinds.clicks.report.tables import read_counted_image
@@ -149,6 +150,20 @@ def test_what_is_known_is_compared_with_before_and_after_the_expert(crowd, page,
     assert {"Calibration", "Precision and sensitivity"} <= {words.strip() for words in report.texts}
 
 
+def test_spots_held_fixed_do_not_count_for_the_calibration(crowd, page, tmp_path):
+    positions = np.array([*SPOTS[:2], (5.0, 90.0)])
+    crowd.add_truth(
+        PointTable(tmp_path / "true.csv", ("smear <one>",), np.zeros(3, int), *positions.T, extents={})
+    )
+    x, y = SPOTS[2].tolist()
+    crowd.record(Decision(verb="reject", item=1, run=1, subject=SpotSubject(x=x, y=y, number=3)))
+    assert "3 spots, before the expert's decisions." in page(crowd).text
+    keep(fuse_inputs(gather([1], crowd), FusionPlan()), crowd)
+    text = page(crowd).text
+    assert "2 spots, before the expert's decisions. Left out: 1 spot" in text
+    assert "As fused: with the decisions that were held fixed on 1 spot." in text
+
+
 def test_annotators_who_click_alike_agree(crowd, page):
     report = page(crowd)
     dice = [float(row[5]) for row in report.rows if len(row) == 7 and row[0].startswith("w")]
@@ -162,7 +177,7 @@ def test_of_many_images_those_in_dispute_are_shown(crowd, tmp_path, monkeypatch)
     monkeypatch.setattr(click_pictures, "_MOST", 1)
     Image.new("RGB", (100, 100), "pink").save(tmp_path / "two.png")
     entries = [replace(entry, name=name) for name, entry in zip(("a", "b"), crowd.images() * 2, strict=True)]
-    counted = [read_counted_image(crowd, entry, fold([])) for entry in entries]
+    counted = [read_counted_image(crowd, entry, fold([]), EarlierRuns(crowd)) for entry in entries]
     doubtful = replace(counted[1], spots=replace(counted[1].spots, posterior=np.full(3, 0.5)))
     monkeypatch.setattr(crowd, "locate", lambda _: tmp_path / "two.png")
     crowd.record(Decision(verb="scale", item=1, subject=ScaleSubject(pixel_size=0.2, everywhere=True)))

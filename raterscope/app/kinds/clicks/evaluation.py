@@ -61,7 +61,7 @@ _LOOKED_AT = 8
 
 def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) -> Trust:
     """Compare the posteriors of all spots of the images shown with ground truth, or else with decisions."""
-    past = _EarlierRuns(study)
+    past = EarlierRuns(study)
     state, radius = fold(study.decisions()), study.settings.matching_radius()
     by_truth: list[tuple[FloatArray, BoolArray]] = []
     by_decision: list[tuple[FloatArray, BoolArray]] = []
@@ -83,7 +83,7 @@ def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) 
     return trust if trust.judged >= FEW else replace(trust, comparable=_comparable(study, images))
 
 
-class _EarlierRuns:
+class EarlierRuns:
     """Runs with the decisions they held fixed, and their posteriors before a spot was decided."""
 
     def __init__(self, study: Study) -> None:

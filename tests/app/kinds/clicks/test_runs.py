@@ -19,6 +19,7 @@ from raterscope.algorithms.clicks.stopping import count_changes
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.formats.records import ClickTable
 from raterscope.app.kinds.clicks import image_fusion
+from raterscope.app.kinds.clicks.evaluation import EarlierRuns
 from raterscope.app.kinds.clicks.image_fusion import fuse_images
 from raterscope.app.kinds.clicks.report.sections import clicks_section
 from raterscope.app.kinds.clicks.report.tables import read_counted_image
@@ -344,7 +345,7 @@ def test_what_depends_on_the_grouping_is_kept_with_the_run(filled: Study) -> Non
     counted_images = [
         image
         for entry in filled.images()
-        if (image := read_counted_image(filled, entry, fold([]))) is not None
+        if (image := read_counted_image(filled, entry, fold([]), EarlierRuns(filled))) is not None
     ]
     blocks = clicks_section(filled, counted_images, read_measures([], fold([])), {}).blocks
     assert any(isinstance(block, Notices) and notice in block.sentences for block in blocks)

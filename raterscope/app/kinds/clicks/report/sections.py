@@ -13,6 +13,7 @@ from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
 from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.kinds.clicks.evaluation import EarlierRuns
 from raterscope.app.kinds.clicks.report.tables import (
     CountedImage,
     annotators_table,
@@ -223,10 +224,10 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     crowd_size = request.options.get("crowd_size")
     ids = {item.id for item in request.items}
     entries = [entry for entry in study.images() if entry.id in ids]
-    counted_images, runs = [], {}
+    counted_images, runs, earlier = [], {}, EarlierRuns(study)
     for done, entry in enumerate(entries):
         watch(0.5 * done / len(entries), f"counting on {plain(entry.name)}")
-        counted_image = read_counted_image(study, entry, state)
+        counted_image = read_counted_image(study, entry, state, earlier)
         if counted_image is not None:
             counted_images.append(counted_image)
             runs[counted_image.run.id] = counted_image.run

@@ -21,6 +21,7 @@ from raterscope.app.assessment import DISPUTED, matters_in_words
 from raterscope.app.errors import plain
 from raterscope.app.kinds.clicks.evaluation import (
     DecidedSpots,
+    EarlierRuns,
     apply_decisions,
     evaluate_fusion,
     load_crowd_sizes,
@@ -56,6 +57,7 @@ class CountedImage:
     spots: DecidedSpots
     judged: tuple[Spot, ...]  # the expert's decisions
     truth: TruePoints
+    free: BoolArray  # of each cluster: whether no decision was held fixed on it in the run
 
     @property
     def disputed(self) -> BoolArray:
@@ -64,7 +66,9 @@ class CountedImage:
         return ~self.spots.decided & (self.spots.posterior > low) & (self.spots.posterior < high)
 
 
-def read_counted_image(study: Study, entry: ImageEntry, state: ReviewState) -> CountedImage | None:
+def read_counted_image(
+    study: Study, entry: ImageEntry, state: ReviewState, earlier: EarlierRuns
+) -> CountedImage | None:
     """Read the fusion shown of an image and apply the expert's decisions; None without a fusion."""
     spots = state.spots(entry.id)
     result = study.shown.result(entry.id)
@@ -79,6 +83,7 @@ def read_counted_image(study: Study, entry: ImageEntry, state: ReviewState) -> C
         spots=apply_decisions(fusion, spots),
         judged=tuple(spots),
         truth=study.truth(entry.id),
+        free=earlier.free(run, entry.id, fusion),
     )
 
 
@@ -108,8 +113,10 @@ def truth_blocks(images: Sequence[CountedImage], radius: float) -> list[Block]:
     )
     if len(known_images) > 1:
         rows.append(_row("all images", decided))
+    held = sum(int((~image.free).sum()) for image in known_images)
+    source = "as fused" if held else "before the expert"
     if any(len(image.judged) for image in known_images):
-        rows.append(_row("all images, before the expert", fused))
+        rows.append(_row(f"all images, {source}", fused))
     held_runs = sorted({image.run.id for image in known_images if image.run.log.get("truth_held")})
     note = (
         f"A detection matches a true position within {radius:g} px, one to one. Sensitivity: share of the "
@@ -119,9 +126,11 @@ def truth_blocks(images: Sequence[CountedImage], radius: float) -> list[Block]:
     if len(known_images) > 1:
         (mean,) = compare({"mean": fused})
         note += (
-            " The mean over images, before the expert, as the comparison of runs shows it: sensitivity "
+            f" The mean over images, {source}, as the comparison of runs shows it: sensitivity "
             f"{share(mean.sensitivity)}, precision {share(mean.precision)}, F1 {share(mean.f_one)}."
         )
+    if held:
+        note += f" As fused: with the decisions that were held fixed on {counted(held, 'spot')}."
     if held_runs:
         runs = " and ".join(str(number) for number in held_runs)
         note += f" The ground truth was held fixed in run {runs}: the figures say little about the method."
@@ -151,12 +160,12 @@ def _share(part: int, total: int) -> str:
 
 
 def _curves(images: Sequence[CountedImage], radius: float) -> Gallery:
-    """Draw precision over sensitivity and the calibration of all spots, before the expert's decisions."""
+    """Draw precision over sensitivity and the calibration of the spots that no decision held fixed."""
     posterior, true = match_spots([(image.fusion, image.truth.places) for image in images], radius)
-    curves, reliability = (
-        curves_of(posterior, true, sum(len(image.truth) for image in images)),
-        calibration(posterior, true),
-    )
+    free = np.concatenate([image.free for image in images])
+    known = sum(len(image.truth) for image in images) - int(true[~free].sum())
+    posterior, true = posterior[free], true[free]
+    curves, reliability = curves_of(posterior, true, known), calibration(posterior, true)
     filled = reliability.count > 0
     pictures = [
         draw_lines(
@@ -170,10 +179,10 @@ def _curves(images: Sequence[CountedImage], radius: float) -> Gallery:
             diagonal=True,
         ),
     ]  # fmt: skip
-    spot_count = counted(len(posterior), "spot")
-    return Gallery(
-        "Probabilities against ground truth", pictures, (), f"{spot_count}, before the expert's decisions."
-    )
+    note = f"{counted(len(posterior), 'spot')}, before the expert's decisions."
+    if held := int((~free).sum()):
+        note += f" Left out: {counted(held, 'spot')} on which the run held decisions fixed."
+    return Gallery("Probabilities against ground truth", pictures, (), note)
 
 
 MEASURES = ("sensitivity", "precision")
