@@ -67,7 +67,7 @@ class Resolved:
 def resolve_voxels(
     doubtful: Sequence[Path], masks: Sequence[Path], anchors: set[Shape], sources: Sources
 ) -> Resolved:
-    """Decide which doubtful files are masks and which are volumes, by their names and shapes.
+    """Decide which doubtful files are masks and which are volumes, by their values, names and shapes.
 
     `doubtful`: NIfTI, NRRD and MetaImage files. `masks`: files that are certainly masks. `anchors`: shapes of
     available images and volumes.
@@ -83,16 +83,19 @@ def resolve_voxels(
     count = Counter(shape for path, shape in shapes.items() if path not in large)
     settled = Resolved()
     for path, shape in shapes.items():
+        greys = ""
         if path in large:
-            dense = path.stat().st_size / math.prod(shape) >= _DENSE
+            is_volume = path.stat().st_size / math.prod(shape) >= _DENSE
         else:
-            dense = shape not in marked and count[shape] < 2
-        if not dense or _MASK_WORDS.search(path.name):
+            is_volume = shape not in marked and count[shape] < 2
+            greys = "" if _GREY_WORDS.search(path.name) else sources.open(path).label_map().describe_greys()
+        if not greys and (not is_volume or _MASK_WORDS.search(path.name)):
             settled.masks.append(path)
             continue
         volumes = find_volumes(sources.open(path))
         if path not in large:
-            words = f"{plain(path.name)} was imported as a volume, though it may be a label map."
+            reason = f", not as a mask: {greys}" if greys else ", though it may be a label map"
+            words = f"{plain(path.name)} is read as a volume{reason}."
             volumes = (replace(volumes[0], notices=(*volumes[0].notices, words)), *volumes[1:])
         settled.volumes += volumes
     return settled

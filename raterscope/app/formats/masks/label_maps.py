@@ -115,7 +115,16 @@ class LabelMap:
         """Return whether there is only a value beside 0."""
         return bool(((self.values == 0) | (self.values == self.values.max(initial=0))).all())
 
-    def has_greys(self) -> bool:
+    def describe_greys(self) -> str:
+        """Describe values that are those of a volume rather than labels; empty if they may be labels.
+
+        Thin labels, such as those of a cortex, have more unequal neighbours than those of a plain image.
+        """
+        if not self.has_greys(_EQUAL_LEVELS):
+            return ""
+        return f"its {len(np.unique(self.values))} values mostly differ between neighbouring voxels"
+
+    def has_greys(self, most_equal: float = _EQUAL_NEIGHBOURS) -> bool:
         """Return whether an image has the greys of a photograph: many, which differ between neighbours.
 
         Labels form patches: two neighbours outside the background, which is the commonest value, are mostly
@@ -131,7 +140,7 @@ class LabelMap:
         background = greys[np.argmax(count)]
         left, right = rows[..., :-1], rows[..., 1:]
         marked = (left != background) & (right != background)
-        return bool(marked.any() and (left == right)[marked].mean() < _EQUAL_NEIGHBOURS)
+        return bool(marked.any() and (left == right)[marked].mean() < most_equal)
 
 
 def holds_label_map(source: Source, watch: Watch = silent) -> bool | None:

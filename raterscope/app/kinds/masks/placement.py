@@ -18,7 +18,7 @@ from raterscope.app.formats.masks.naming import (
     strip_suffixes,
 )
 from raterscope.app.formats.records import ImageFile, RaterMask, VolumeFile
-from raterscope.app.formats.volumes.resampling import OtherGrid, resample
+from raterscope.app.formats.volumes.resampling import OtherGrid, explain_difference, resample
 from raterscope.app.study import ImageEntry
 from raterscope.app.study.masks import PlacedMask
 
@@ -294,17 +294,24 @@ def _named_structures(masks: Sequence[AttributedMask], where: Sequence[int]) -> 
     ]
 
 
-def _apart(masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]) -> tuple[str, ...]:
-    """Report masks that came with images but fit none of them."""
-    if not any(site.fresh for site in sites):
-        return ()
+def _apart(masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]) -> Iterator[str]:
+    """Report masks that came with images but fit none of them, each with its difference from the nearest."""
+    fresh = [site for site in sites if site.fresh]
     pairs = zip(masks, where, strict=True)
-    files = dict.fromkeys(
-        plain(mask.file.name) for mask, at in pairs if at >= len(sites) and mask.item is None
-    )
-    return tuple(
-        f"{name} fits none of the images imported with it: it becomes a case of its own." for name in files
-    )
+    apart = {
+        plain(mask.file.name): mask.mask.grid
+        for mask, at in pairs
+        if fresh and at >= len(sites) and mask.item is None
+    }
+    for name, grid in apart.items():
+        nearest = min(
+            fresh, key=lambda site: (site.grid.shape != grid.shape, site.grid.spacing != grid.spacing)
+        )
+        difference = explain_difference(grid, nearest.grid)
+        yield (
+            f"{name} fits none of the images imported with it and becomes a case of its own: compared with "
+            f"{plain(nearest.name)}, {difference[:1].lower()}{difference[1:]}"
+        )
 
 
 def _of_other_series(

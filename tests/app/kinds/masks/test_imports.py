@@ -442,9 +442,30 @@ def test_unnamed_masks_are_the_structure_that_others_marked(import_files, tmp_pa
 def test_a_mask_that_fits_none_of_several_images_is_a_case_of_its_own(import_files, tmp_path):
     first, second = (a_volume(tmp_path / f"{name}.nii.gz", n) for n, name in enumerate(("left", "right")))
     elsewhere = write(tmp_path / "elsewhere.nii.gz", a_ball((5, 5, 5), 4, (11, 11, 11)))
-    assert "elsewhere.nii.gz fits none of the images" in import_files(
-        first, second, elsewhere, "--annotator", "anna"
-    )
+    words = import_files(first, second, elsewhere, "--annotator", "anna")
+    assert "elsewhere.nii.gz fits none of the images imported with it and becomes a case of its own" in words
+    assert "the grids differ in shape: 11 x 11 x 11, " in words
+
+
+@pytest.mark.parametrize("levels", [16, 200])
+def test_an_integer_volume_with_few_values_is_no_mask(import_files, tmp_path, levels):
+    rng = np.random.default_rng(1)
+    values = np.clip(rng.normal(0.5, 0.2, SHAPE), 0, 1) * (levels - 1)
+    scan = write(tmp_path / "t1.nii.gz", values.astype(np.uint8))
+    words = import_files(scan, *(write(tmp_path / f"{name}.nii.gz", a_ball()) for name in ("anna", "ben")))
+    assert "t1.nii.gz is read as a volume, not as a mask: its " in words
+    assert {(rater, structure) for _, rater, structure in marks(tmp_path)} == {
+        ("anna", "structure"),
+        ("ben", "structure"),
+    }
+
+
+def test_an_atlas_of_many_labels_is_no_volume(import_files, tmp_path):
+    z, y, x = np.indices(SHAPE)
+    patches = ((z // 4 * 3 + y // 4) * 5 + x // 4) % 199 + 1
+    scan = a_volume(tmp_path / "ct.nii.gz", 1)
+    atlas = write(tmp_path / "atlas.nii.gz", patches.astype(np.uint8))
+    assert f"{len(np.unique(patches))} masks" in import_files(scan, atlas, "--annotator", "anna")
 
 
 class TestRealFiles:
