@@ -287,7 +287,7 @@ class ReviewState:
         return self._fixed.get((kind, item)) or None
 
     def settled(self, kind: str, item: int) -> str:
-        """Describe how many subjects of an item a fusion holds fixed: "2 regions and 1 brush stroke"."""
+        """Describe how many subjects of an item a fusion holds fixed: "2 regions and 1 edit"."""
         decided = self._decided.get((kind, item))
         return " and ".join(() if decided is None else decided.settled_subjects())
 

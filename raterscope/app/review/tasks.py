@@ -237,7 +237,7 @@ Box = tuple[int, int, int]
 _DRAWN = "draw"
 """Paint that settles all of a region or of a structure, not a stroke alone."""
 _WHOLE_REGION = ("accept", "take", _DRAWN, "skip", "reopen")
-_NOUNS = ("region", "brush stroke", "whole structure")
+_NOUNS = ("region", "edit", "whole structure")
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ class RegionsOfImage:
         self._add_words(region)
 
     def _add_words(self, region: Region) -> None:
-        """Supersede replaced decisions; a brush stroke replaces nothing beside it."""
+        """Supersede replaced decisions; an edit replaces nothing beside it."""
         subject = region.subject
         words, key = self.words, _key(region)
         if subject.whole:
@@ -327,7 +327,7 @@ def _key(region: Region) -> Hashable:
     if subject.whole:
         return (subject.structure, "whole structure")
     if subject.number is None:
-        return (subject.structure, "brush stroke", region.decision)
+        return (subject.structure, "edit", region.decision)
     return (subject.structure, "region", region.run, subject.number)
 
 

@@ -46,7 +46,7 @@ def test_a_stroke_supersedes_nothing_and_the_whole_structure_all() -> None:
     strokes = [settle("accept", 1, number=1), settle("paint", 2, number=1), settle("paint", 3)]
     decisions = journal(*strokes)
     assert standings(decisions) == ["in effect"] * 3
-    assert fold(decisions).settled("masks", 1) == "1 region and 1 brush stroke"
+    assert fold(decisions).settled("masks", 1) == "1 region and 1 edit"
     full = Decision(verb="paint", item=1, subject=a_region(whole=True, blind=True), voxels=4)
     decisions = journal(*strokes, full)
     assert standings(decisions) == ["superseded"] * 3 + ["in effect"]
