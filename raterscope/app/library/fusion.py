@@ -28,7 +28,7 @@ from raterscope.app.formats.points.tables import read_clicks
 from raterscope.app.formats.records import ClickTable, LabelFile, RaterMask
 from raterscope.app.formats.tables import FARTHEST
 from raterscope.app.kinds.clicks.image_fusion import fuse_images
-from raterscope.app.kinds.clicks.imports import clicks_by_image
+from raterscope.app.kinds.clicks.imports import clicks_by_image, unify_images
 from raterscope.app.kinds.labels.command import judge_answers, notices_of
 from raterscope.app.kinds.labels.imports import LabelInterpretation, group_by_question, join_question
 from raterscope.app.kinds.labels.runs import Answer as LabelAnswer
@@ -113,7 +113,7 @@ def fuse_clicks(
     """
     with plain_errors():
         plan = FusionPlan.make(algorithm, _texts(settings))
-        clicks_read = _sized(read_clicks(read_input(table), columns), extent)
+        (clicks_read,) = unify_images([_sized(read_clicks(read_input(table), columns), extent)])
         clicks = clicks_by_image([clicks_read], [])
         if not clicks:
             raise InputError("the table has no clicks")

@@ -50,6 +50,7 @@ from raterscope.app.kinds.clicks.imports import (
     points_by_image,
     read_point_files,
     scores_by_image,
+    unify_images,
 )
 from raterscope.app.kinds.clicks.runs import Answer, others_in_words, run_record, scores_record
 from raterscope.app.kinds.kind import Summary
@@ -274,7 +275,7 @@ def _clicks_of(
         attributed = assign_annotators(files, names)
     except UnknownAnnotators as unknown:
         attributed = assign_annotators(files, names, by_hand=unknown.guess)
-    return [*tables, *attributed.clicks]
+    return unify_images([*tables, *attributed.clicks])
 
 
 def _truth_of(path: Path, mapping: Mapping[str, str], images: Sequence[str]) -> PointTable:

@@ -18,9 +18,10 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.naming import NameParts, strip_suffixes
 from raterscope.app.formats.points import UNKNOWN, PointFile, read_points
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, first_seen
-from raterscope.app.formats.sources import Sources
+from raterscope.app.formats.sources import IMAGE_SUFFIXES, Sources
 from raterscope.app.study.records import ImageEntry
 from raterscope.app.study.references import ImageNames
+from raterscope.text import counted
 
 _UPLOADED = re.compile(r"[0-9a-f]{4,8}-")
 """Prefix of uploaded files' names in Label Studio."""
@@ -221,6 +222,29 @@ class _ImagePieces:
 
     def number(self, name: str) -> int:
         return self.people.setdefault(name, len(self.people))
+
+
+def unify_images(tables: Sequence[ClickTable]) -> list[ClickTable]:
+    """Give an image that tables name with and without its suffix one name, that with it.
+
+    A name that belongs to several files, such as x to x.bmp and x.png, stays as it is.
+    """
+    names = dict.fromkeys(name for table in tables for name in table.images)
+    files: dict[str, list[str]] = {}
+    for name in names:
+        if name.casefold().endswith(IMAGE_SUFFIXES):
+            files.setdefault(name.rpartition(".")[0].casefold(), []).append(name)
+    file_of = {name: files[name.casefold()][0] for name in names if len(files.get(name.casefold(), ())) == 1}
+    if not file_of:
+        return list(tables)
+    first, *more = file_of.items()
+    others = f" (and {counted(len(more), 'other image')})" if more else ""
+    notice = f"{plain(first[0], 40)} and {plain(first[1], 40)}{others} are taken as one image"
+    unified = [
+        replace(table, images=tuple(file_of.get(name, name) for name in table.images)) for table in tables
+    ]
+    unified[0] = replace(unified[0], notices=(*unified[0].notices, notice))
+    return unified
 
 
 def clicks_by_image(

@@ -379,3 +379,27 @@ def test_fuse_clicks_finds_the_same_in_each_program_s_files(tmp_path, smears, na
     assert [row[0] for row in matched[0]] == [row[0] for row in matched[1]]
     np.testing.assert_allclose(*([row[1:] for row in rows] for rows in matched), atol=1e-3)
     assert len(matched[0]) == 2 * len(spots)
+
+
+@pytest.mark.parametrize(
+    ("names", "images"),
+    [
+        (("x", "x.bmp"), ["x.bmp"]),
+        (("X.bmp", "x"), ["X.bmp"]),
+        (("x", "x.bmp", "x.png"), ["x", "x.bmp", "x.png"]),
+        (("x.1", "x.bmp"), ["x.1", "x.bmp"]),
+        (("a/x.bmp", "b/x"), ["a/x.bmp", "b/x"]),
+    ],
+)
+def test_an_image_named_with_and_without_suffix_is_one_if_no_other_file_has_its_name(
+    tmp_path, capsys, names, images
+):
+    rows = [f"{who},{name},{10 + 40 * at},{20 + 0.5 * at}" for who in "ab" for at, name in enumerate(names)]
+    (tmp_path / "clicks.csv").write_text("\n".join(["annotator,image,x,y", *rows]))
+    arguments = [str(tmp_path / "clicks.csv"), "--extent", "200", "100", "-o", str(tmp_path / "results")]
+    assert main(["fuse", "clicks", *arguments]) == 0
+    answer = capsys.readouterr()
+    assert f"on {len(images)} image" in answer.out
+    assert ("are taken as one image" in answer.out + answer.err) == (len(images) < len(names))
+    with (tmp_path / "results" / "clicks.csv").open() as file:
+        assert sorted({row["image"] for row in csv.DictReader(file)}) == sorted(images)
