@@ -164,6 +164,27 @@ def absence_notice(fusions: Sequence[Fusion]) -> str | None:
     )
 
 
+def empty_notice(fusions: Sequence[Fusion]) -> str | None:
+    """State why a run has no spots; None if it has any, or no clicks.
+
+    `fusions`: fusions of all images of the run.
+    """
+    clicked = [fusion for fusion in fusions if fusion.rates.clicks.any()]
+    if not clicked or any(len(fusion.clustering) for fusion in fusions):
+        return None
+    shared = [fusion for fusion in clicked if np.count_nonzero(fusion.rates.clicks) > 1]
+    if not shared:
+        return "No spots: a spot needs clicks of two annotators, and each image has clicks of one."
+    scatter = np.array([fusion.clustering.scatter for fusion in shared])
+    known = scatter[np.isfinite(scatter)]
+    at = f", at a click scatter of {np.median(known):.3g} px" if len(known) else ""
+    return (
+        f"No spots: clicks of different annotators agree no better than by chance{at}. From few clicks, the "
+        "scatter is estimated badly. If annotators marked the same spots, set the click scatter, or add "
+        "annotators."
+    )
+
+
 def score_notice(fusions: Sequence[Fusion]) -> str | None:
     """State that a program's scores contradict the votes; None if they do not, or there are none.
 
@@ -306,11 +327,11 @@ def grouping_notice(fusions: Sequence[Fusion]) -> str | None:
 
 
 def run_notices(fusions: Sequence[Fusion]) -> list[str]:
-    """Return all notices: `absence_notice`, `decision_notice`, `score_notice` and `grouping_notice`.
+    """Return all notices: `empty_notice`, `absence_notice`, `decision_notice` and the like, in this order.
 
     `fusions`: fusions of all images of the run.
     """
-    givers = (absence_notice, decision_notice, score_notice, grouping_notice)
+    givers = (empty_notice, absence_notice, decision_notice, score_notice, grouping_notice)
     notices = [give(fusions) for give in givers]
     return [notice for notice in notices if notice is not None]
 

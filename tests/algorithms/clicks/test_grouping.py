@@ -15,6 +15,7 @@ from raterscope.algorithms.clicks.robustness import (
     run_notices,
 )
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
+from tests.algorithms.clicks.crowds import made
 from tests.algorithms.clicks.test_settling import smears
 
 PLAN = FusionPlan.make("oem", {"interval_draws": "20"})
@@ -83,3 +84,17 @@ def test_what_the_expert_decided_does_not_depend_on_the_grouping(images, fused):
     second = together(decided, [fuse(image, PLAN) for image in decided])[0]
     assert second.verdict.max() == 1
     assert not depends_on_grouping(second)[second.verdict == 1].any()
+
+
+def test_a_run_without_spots_says_why():
+    """With two annotators and one common spot, the scatter is estimated from pairs of different spots."""
+    points = [(150, 150), (156, 150), (47, 227), (94, 108), (166, 278), (1, 49), (216, 118), (86, 289)]
+    clicks = made(points, [0, 1, 0, 0, 0, 1, 1, 1], extent=(0.0, 0.0, 300.0, 300.0))
+    empty, found = (fuse(clicks, FusionPlan.make("oem", texts)) for texts in ({}, {"click_scatter": "6"}))
+    assert (len(empty.clustering), len(found.clustering)) == (0, 1)
+    (notice,) = run_notices([empty])
+    assert f"at a click scatter of {empty.clustering.scatter:.3g} px" in notice
+    assert "set the click scatter" in notice
+    assert not any("No spots" in notice for notice in run_notices([empty, found]))
+    (notice,) = run_notices([fuse(made(points[:2], [0, 0], 2), PLAN)])
+    assert "clicks of two annotators" in notice

@@ -13,6 +13,7 @@ from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import (
     absence_notice,
     decision_notice,
+    empty_notice,
     grouping_notice,
     score_notice,
 )
@@ -36,6 +37,7 @@ from raterscope.text import counted, percent, small_figure
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from raterscope.widgets.parts import Menu, without_checked
 
+EMPTY = "No spots"
 NOTE = "Perhaps artefacts only"
 DECIDED = "Decisions contradict votes"
 SCORED = "Scores contradict votes"
@@ -47,8 +49,8 @@ OTHERS = "Other images used"
 class RunNotices(ClicksPart):
     """Notes on what the votes of a run do not settle, and on which images it was fused with.
 
-    See `absence_notice`, `decision_notice`, `score_notice`, `grouping_notice`, `isolation_notice` and
-    `others_in_words`.
+    See `empty_notice`, `absence_notice`, `decision_notice`, `score_notice`, `grouping_notice`,
+    `isolation_notice` and `others_in_words`.
     """
 
     def __init__(self, core: ClicksCore, review_queue: ReviewQueue) -> None:
@@ -81,7 +83,7 @@ class RunNotices(ClicksPart):
 
     def _forget(self) -> None:
         self._task.cancel()
-        for tag in (NOTE, DECIDED, SCORED, GROUPED):
+        for tag in (EMPTY, NOTE, DECIDED, SCORED, GROUPED):
             self._notes.set_note(tag, "")
 
     def _update(self) -> None:
@@ -99,6 +101,7 @@ class RunNotices(ClicksPart):
 def _find_notices(fusions: Sequence[Fusion], watch: Watch) -> dict[str, str | None]:
     watch(0.0, "comparing the votes with those on artefacts")
     return {
+        EMPTY: empty_notice(fusions),
         NOTE: absence_notice(fusions),
         DECIDED: decision_notice(fusions),
         SCORED: score_notice(fusions),
