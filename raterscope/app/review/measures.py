@@ -11,7 +11,7 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.geometry import area_of, length_of
 from raterscope.app.review.decision import Decision
 from raterscope.app.review.journal import ReviewState
-from raterscope.app.review.subjects import CountingSubject, ScaleSubject, ShapeSubject
+from raterscope.app.review.subjects import PARASITES, CountingSubject, ScaleSubject, ShapeSubject
 
 _SUBJECTS = (ScaleSubject, ShapeSubject, CountingSubject)
 
@@ -50,6 +50,12 @@ class Measures:
             return of_file
         assert isinstance(decision.subject, ScaleSubject)
         return decision.subject.pixel_size
+
+    @property
+    def noun(self) -> str:
+        """Plural name of the structures that are counted."""
+        together = self.counting.get(None)
+        return (together.noun if together is not None else "") or PARASITES
 
     def next_number(self, image: int, decisions: Sequence[Decision]) -> int:
         """Return an unused number for the next shape on an image."""

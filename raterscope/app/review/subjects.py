@@ -17,6 +17,11 @@ from raterscope.app.review.names import NameSubject
 from raterscope.app.review.samples import SampleSubject
 from raterscope.text import counted, part_of_one
 
+PARASITES = "parasites"
+"""Plural name of the structures that are counted, if the study has no other."""
+
+LONGEST_NOUN = 40
+
 COUNTED = ("leukocytes", "red_cells", "leukocytes_per_microlitre", "red_cells_per_microlitre", "thickness")
 LARGEST_PIXEL = 1e6
 MOST_POINTS = 10_000
@@ -95,7 +100,7 @@ class ShapeSubject(CompleteSubject):
 
 @dataclass(frozen=True, kw_only=True)
 class CountingSubject(CompleteSubject):
-    """Basis of parasite counts: counted cells, their density, or the film's thickness."""
+    """Basis of counts: counted cells, their density, the film's thickness, the noun of the structures."""
 
     kind: ClassVar[str] = "clicks"
     form: ClassVar[str] = "counting"
@@ -109,8 +114,11 @@ class CountingSubject(CompleteSubject):
     # the patient's; None where they were not counted. Of all images.
     red_cells_per_microlitre: float | None = None
     thickness: float | None = None  # of the film, micrometres. Of all images.
+    noun: str = ""  # plural name of the structures that are counted; empty for `PARASITES`. Of all images.
 
     def __post_init__(self) -> None:
+        if len(self.noun) > LONGEST_NOUN:
+            raise ValueError(f"a noun of {len(self.noun):,} letters; expected {LONGEST_NOUN} at most.")
         for name in COUNTED:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
@@ -126,7 +134,8 @@ class CountingSubject(CompleteSubject):
             (self.thickness, "a film of {:g} µm"),
         )
         details = ", ".join(words.format(value) for value, words in parts if value is not None)
-        return f"count {details or 'parasites alone'}{', all images' if self.everywhere else ''}"
+        where = ", all images" if self.everywhere else ""
+        return f"count {details or f'{self.noun or PARASITES} alone'}{where}"
 
 
 Box = tuple[int, int, int]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
 from PySide6.QtGui import QAction, QFontMetrics, QGuiApplication, QKeySequence, QPainter
-from PySide6.QtWidgets import QDoubleSpinBox, QFormLayout, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QDoubleSpinBox, QFormLayout, QLineEdit, QPushButton, QSizePolicy, QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
@@ -177,6 +177,7 @@ NOT_FUSED = "Press Fuse (F5) to compute the parasitaemia."
 FORM_WIDTH, SIDE_BY_SIDE_FROM = 252, 460
 NARROWEST = 148
 ROW, FRAME = 42, 6
+LONGEST_NOUN = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +189,7 @@ class Counted:
     leukocytes_per_microlitre: float | None = None
     red_cells_per_microlitre: float | None = None
     thickness: float | None = None  # thickness of the film in micrometres
+    noun: str = ""  # plural name of the structures that are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +262,13 @@ class ParasitaemiaPanel(QWidget):
         rows.setContentsMargins(0, 0, 0, 0)
         rows.setVerticalSpacing(4)
         rows.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        self.noun, self._noun = QLineEdit(), ""
+        self.noun.setMaxLength(LONGEST_NOUN)
+        self.noun.setPlaceholderText("parasites")
+        self.noun.setToolTip("Plural name of the structures that are counted, in figures and reports")
+        self._noun_label = plain_label("Counted", "second")
+        rows.addRow(self._noun_label, self.noun)
+        self.noun.editingFinished.connect(self._on_noun)
         for name, field in FIELDS.items():
             self._labels[name] = plain_label(field.words, "second")
             rows.addRow(self._labels[name], self.fields[name])
@@ -286,10 +295,12 @@ class ParasitaemiaPanel(QWidget):
 
     def show_counted(self, counted: Counted) -> None:
         """Show the stored counts."""
-        for entry in fields(counted):
-            box = self.fields[entry.name]
+        if counted.noun != self._noun:  # otherwise a name that is being entered stays
+            self._noun = counted.noun
+            self.noun.setText(counted.noun)
+        for name, box in self.fields.items():
             blocked = box.blockSignals(True)
-            box.setValue(getattr(counted, entry.name) or 0.0)
+            box.setValue(getattr(counted, name) or 0.0)
             box.blockSignals(blocked)
 
     def show_figures(self, lines: Sequence[FigureLine], note: str, nothing: str = NOT_FUSED) -> None:
@@ -305,12 +316,20 @@ class ParasitaemiaPanel(QWidget):
     @property
     def values(self) -> Counted:
         """Values entered in the form."""
-        return Counted(**{name: box.value() or None for name, box in self.fields.items()})
+        numbers = {name: box.value() or None for name, box in self.fields.items()}
+        return Counted(**numbers, noun=self.noun.text().strip())
+
+    def _on_noun(self) -> None:
+        if self.values.noun != self._noun:
+            self._noun = self.values.noun
+            self._on_value()
 
     def _on_value(self) -> None:
         self.counted.emit(self.values)
 
     def _on_scope(self, scope: str) -> None:
+        self.noun.setVisible(scope == "all")
+        self._noun_label.setVisible(scope == "all")
         for name, field in FIELDS.items():
             for part in (self.fields[name], self._labels[name]):
                 part.setVisible(scope == "all" or not field.of_all)

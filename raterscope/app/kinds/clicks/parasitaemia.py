@@ -173,7 +173,8 @@ def compute_quantities(
     if not fields:
         return ()
     cells = _cells_by_class(fields)
-    quantities = _quantities_of([field.parasites() for field in fields], measures, image, cells, "Parasites")
+    title = measures.noun[0].upper() + measures.noun[1:]
+    quantities = _quantities_of([field.parasites() for field in fields], measures, image, cells, title)
     for name in sort_classes({name for field in fields for name in field.shares}):
         own = _quantities_of([field.of_class(name) for field in fields], measures, image, cells, name)
         reported = own[:1] if kind_of_cell(name) else own
@@ -241,7 +242,7 @@ def describe_intervals(fields: Sequence[Field], measures: Measures, image: int |
     sentences = ["95 % intervals include the uncertainty of the detections and of counting"]
     others = sort_classes({name for field in fields for name in field.shares if kind_of_cell(name)})
     if others:
-        sentences.append(f"not counted as parasites: {', '.join(others)}")
+        sentences.append(f"not counted as {plain(measures.noun)}: {', '.join(others)}")
     cells, fields = _cells_by_class(fields), [field.parasites() for field in fields]
     spread = dispersion(np.array([field.expected for field in fields]))
     if spread > 1:
@@ -256,7 +257,7 @@ def describe_intervals(fields: Sequence[Field], measures: Measures, image: int |
         sentences.append(f"{_format_number(RED_CELLS_PER_MICROLITRE)} red cells/µl are assumed")
     note = "; ".join(sentences) + ". Structures without clicks are not included."
     if leukocytes is not None and leukocytes < MANY and sum(field.expected for field in on) < ENOUGH:
-        note += f" Below {ENOUGH} parasites, count {MANY} leukocytes."
+        note += f" Below {ENOUGH} {plain(measures.noun)}, count {MANY} leukocytes."
     return note
 
 

@@ -400,7 +400,7 @@ class Parasitaemia(ClicksPart):
         values = {
             name: getattr(of_all if field.of_all else counting, name, None) for name, field in FIELDS.items()
         }
-        self._panel.show_counted(Counted(**values))
+        self._panel.show_counted(Counted(**values, noun=of_all.noun))
 
     def _on_counted(self, counted: Counted) -> None:
         contents, image = self._document.contents, self._image
@@ -409,7 +409,7 @@ class Parasitaemia(ClicksPart):
             return
         values = asdict(counted)
         if image is not None:
-            values |= {name: None for name, field in FIELDS.items() if field.of_all}
+            values |= {name: None for name, field in FIELDS.items() if field.of_all} | {"noun": ""}
         elif shown:
             image, values = self._session.scene.image.id, {**values, "everywhere": True}
         if image is None:

@@ -175,6 +175,15 @@ def test_the_formula_stands_beside_the_figure_with_its_numbers():
     assert more["Per 500 leukocytes"].rate.value == pytest.approx(120)
 
 
+def test_counts_name_the_structures_of_the_study(study, tmp_path):
+    study.record(count(noun="nuclei"))
+    assert "Nuclei" in quantities_of([sure(1, 5)], count(noun="nuclei"))
+    assert study.decisions()[-1].subject.in_words("count") == "count nuclei alone, all images"
+    assert "Parasites" in quantities_of([sure(1, 5)], count(image=1, everywhere=False, noun="nuclei"))
+    with pytest.raises(ValueError, match="expected 40"):
+        CountingSubject(noun="n" * 41)
+
+
 def test_a_thin_film_shows_the_share_of_red_cells_and_the_parasites_in_a_microlitre():
     result = quantities_of([sure(1, 28), sure(2, 22)], count(red_cells=5_000))
     assert result["Infected red cells, thin film"].in_words() == "1.00 %"

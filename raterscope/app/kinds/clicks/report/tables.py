@@ -40,6 +40,7 @@ from raterscope.app.page.contents import Block, Gallery, Picture, Section, Swatc
 from raterscope.app.page.pictures import draw_lines
 from raterscope.app.page.units import NONE, share, significant
 from raterscope.app.review import Measures, ReviewState, Spot, Weighed
+from raterscope.app.review.subjects import PARASITES
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.records import TruePoints
 from raterscope.figures.drawing import LINES, paper_line
@@ -346,8 +347,9 @@ def parasitaemia_table(images: Sequence[CountedImage], measures: Measures) -> Ta
             "Counts by class", columns, rows, f"All images together. {intervals}", words=frozenset({3})
         )
     note = f"All images together, as fields of one film. {intervals} Source: {SOURCE}."
-    columns = ("Parasites", "Value", "95 % interval", "Formula")
-    return Table("Parasitaemia", columns, rows, note, words=frozenset({3}))
+    columns = ("Quantity", "Value", "95 % interval", "Formula")
+    title = "Parasitaemia" if measures.noun == PARASITES else f"Counts of {plain(measures.noun)}"
+    return Table(title, columns, rows, note, words=frozenset({3}))
 
 
 def measurements_table(images: Sequence[CountedImage], measures: Measures) -> Table | None:
