@@ -69,7 +69,7 @@ def test_the_unknown_sort_last_either_way(table):
 
 def test_walking_selects_and_selecting_from_outside_is_silent(table, qtbot):
     chosen = []
-    table.rater_chosen.connect(chosen.append)
+    table.selected.connect(chosen.append)
     table.select("rater 1")
     qtbot.keyClick(table.view, Qt.Key.Key_Down)
     assert chosen == ["rater 2"]

@@ -20,7 +20,7 @@ from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.panels.pair_browser import CLEARED, DECISIONS, OPEN, PairGrid
 from raterscope.widgets.parts import ElidedLabel, Header, ScrollRegion, placeholder, plain_label, rule
-from raterscope.widgets.tables.annotator_grid import paint_interval
+from raterscope.widgets.tables.rows import paint_interval
 from raterscope.widgets.theme import set_lengths
 
 NARROWEST = 260
@@ -111,7 +111,8 @@ class CardLineKind(LineKind[CardLine]):
             paint_words(painter, words, text or "–", colour)
             if bar:
                 line_box = QRectF(cell.left(), cell.bottom() - 5, cell.width(), 2)
-                paint_interval(painter, line_box, figures[0], (figures[1], figures[2]), colour)
+                ink = palette.accent if colour == palette.text else colour
+                paint_interval(painter, line_box, figures[0], (figures[1], figures[2]), ink)
 
 
 def _below(header: Header, nothing: str, page: QWidget, panel: QWidget, *pinned: QWidget) -> QStackedWidget:

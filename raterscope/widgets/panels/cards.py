@@ -11,11 +11,9 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import (
-    QAbstractTableModel,
     QItemSelection,
     QItemSelectionModel,
     QModelIndex,
-    QPersistentModelIndex,
     QPointF,
     QRect,
     QRectF,
@@ -40,9 +38,9 @@ from PySide6.QtWidgets import (
 from raterscope.widgets import theme
 from raterscope.widgets.painting import PictureShelf, paint_words
 from raterscope.widgets.parts import Header, plain_label, plain_tip
+from raterscope.widgets.tables.rows import Index, TableModel
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
-Index = QModelIndex | QPersistentModelIndex
 WORDS, PAD = 47, 6
 FIGURE_ROOM = 28.0
 LINE = 24
@@ -149,7 +147,7 @@ class CardView(QTableView):
         return self._cards.at(min(max(index + step, 0), self._cards.many - 1))
 
 
-class CardModel(QAbstractTableModel):
+class CardModel(TableModel):
     """Cards arranged in rows."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -186,13 +184,10 @@ class CardModel(QAbstractTableModel):
             selection.select(self.at(left), self.at(right))
         return selection
 
-    def rowCount(self, parent: Index | None = None) -> int:
-        """Count the rows of cards."""
-        return 0 if parent is not None and parent.isValid() else -(-self.many // self.columns)
-
-    def columnCount(self, parent: Index | None = None) -> int:
-        """Count the cards beside each other."""
-        return 0 if parent is not None and parent.isValid() else self.columns
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of the rows of cards, and of cards beside each other."""
+        return -(-self.many // self.columns), self.columns
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Make cells without a card unselectable."""

@@ -9,9 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import (
     QAbstractItemModel,
-    QAbstractTableModel,
-    QModelIndex,
-    QPersistentModelIndex,
     QRectF,
     QSize,
     Qt,
@@ -39,9 +36,9 @@ from raterscope.widgets.figures.cells import ink_on, paint_cell, rate_table
 from raterscope.widgets.layouts import vertical
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import Header, plain_label, plain_tip
+from raterscope.widgets.tables.rows import Index, TableModel
 from raterscope.widgets.theme import enlarge, pixels, set_lengths
 
-Index = QModelIndex | QPersistentModelIndex
 LEAST, MOST = 1e-6, 1e8
 """Range of a pseudo-count."""
 
@@ -105,7 +102,7 @@ class PriorMatrix(QTableView):
         return self._model.counts.copy()
 
 
-class _MatrixModel(QAbstractTableModel):
+class _MatrixModel(TableModel):
     edited = Signal()
     refused = Signal(str)
 
@@ -138,11 +135,9 @@ class _MatrixModel(QAbstractTableModel):
         mean = self.counts[row, column] / self.counts[row].sum()
         return float(mean), float(self._low[row, column]), float(self._high[row, column])
 
-    def rowCount(self, parent: Index | None = None) -> int:
-        return 0 if parent is not None and parent.isValid() else len(self.classes)
-
-    def columnCount(self, parent: Index | None = None) -> int:
-        return 0 if parent is not None and parent.isValid() else len(self.outputs)
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.classes), len(self.outputs)
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         return super().flags(index) | Qt.ItemFlag.ItemIsEditable

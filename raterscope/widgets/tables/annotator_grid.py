@@ -11,29 +11,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import (
-    QAbstractTableModel,
     QEvent,
     QItemSelection,
     QItemSelectionModel,
-    QModelIndex,
-    QObject,
-    QPersistentModelIndex,
     QPoint,
     QPointF,
     QRectF,
-    QSize,
     Qt,
     Signal,
 )
-from PySide6.QtGui import QAction, QColor, QFont, QFontMetrics, QKeyEvent, QPainter, QPen, QResizeEvent
+from PySide6.QtGui import QAction, QColor, QFont, QFontMetrics, QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QHeaderView,
     QLineEdit,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QTableView,
     QWidget,
 )
 
@@ -43,9 +33,9 @@ from raterscope.widgets.hints import KeyHelp
 from raterscope.widgets.layouts import vertical
 from raterscope.widgets.painting import paint_annotator, paint_words
 from raterscope.widgets.parts import Header, Menu, keeps_key, plain_label, plain_tip
-from raterscope.widgets.theme import enlarge, pixels, set_lengths
+from raterscope.widgets.tables.rows import Index, RowDelegate, SortedModel, paint_interval, row_view
+from raterscope.widgets.theme import pixels, set_lengths
 
-Index = QModelIndex | QPersistentModelIndex
 Form = Literal["annotator", "count", "share", "value", "signed", "p", "words"]
 
 ROW_HEIGHT = 34
@@ -134,51 +124,29 @@ class AnnotatorGrid:
 EMPTY = AnnotatorGrid((), np.empty(0, np.int64), np.empty(0, bool), ())
 
 
-class GridModel(QAbstractTableModel):
+class GridModel(SortedModel):
     """Rows of a grid in an order, those that pass a mask."""
 
-    def __init__(self, parent: QObject) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__("marks", falling=True)
         self.grid = EMPTY
         self.order: NDArray[np.int64] = np.empty(0, np.int64)
         self._passing: NDArray[np.bool_] | None = None
-        self._column, self._falling = "marks", True
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the columns."""
+        return [column.name for column in self.grid.columns]
 
     def set_grid(self, grid: AnnotatorGrid, passing: NDArray[np.bool_] | None) -> None:
         """Replace all rows."""
-        self.beginResetModel()
         self.grid, self._passing = grid, passing
-        self._arrange()
-        self.endResetModel()
+        self.arrange()
 
     def choose(self, passing: NDArray[np.bool_] | None) -> None:
         """Keep the rows of a mask; None keeps all."""
-        self.beginResetModel()
         self._passing = passing
-        self._arrange()
-        self.endResetModel()
-
-    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort by a column; unknown values come last in both orders."""
-        if not 0 <= column < len(self.grid.columns):
-            return
-        self.layoutAboutToBeChanged.emit()
-        before = self.persistentIndexList()
-        rows = [int(self.order[index.row()]) for index in before]
-        self._column, self._falling = self.grid.columns[column].name, order == Qt.SortOrder.DescendingOrder
-        self._arrange()
-        position = {row: at for at, row in enumerate(self.order.tolist())}
-        after = [self.index(position[row], old.column()) for row, old in zip(rows, before, strict=True)]
-        self.changePersistentIndexList(before, after)
-        self.layoutChanged.emit()
-        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.grid.columns) - 1)
-
-    @property
-    def sorted_by(self) -> tuple[int, Qt.SortOrder]:
-        """The sorted column and its direction."""
-        names = [column.name for column in self.grid.columns]
-        at = names.index(self._column) if self._column in names else 0
-        return at, Qt.SortOrder.DescendingOrder if self._falling else Qt.SortOrder.AscendingOrder
+        self.arrange()
 
     def _arrange(self) -> None:
         rows = np.arange(len(self.grid.keys))
@@ -201,14 +169,6 @@ class GridModel(QAbstractTableModel):
         at = np.flatnonzero(self.order == self.grid.keys.index(key))
         return int(at[0]) if len(at) else -1
 
-    def rowCount(self, parent: Index | None = None) -> int:
-        """Count the rows that pass."""
-        return 0 if parent is not None and parent.isValid() else len(self.order)
-
-    def columnCount(self, parent: Index | None = None) -> int:
-        """Count the columns."""
-        return 0 if parent is not None and parent.isValid() else len(self.grid.columns)
-
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> object:
@@ -217,8 +177,7 @@ class GridModel(QAbstractTableModel):
             return None
         column = self.grid.columns[section]
         if role == Qt.ItemDataRole.DisplayRole:
-            arrow = f" {'▾' if self._falling else '▴'}" if column.name == self._column else ""
-            return f"{column.group}\n{column.title}{arrow}"
+            return f"{column.group}\n{column.title}{self.arrow(column.name)}"
         if role == Qt.ItemDataRole.ToolTipRole:
             return plain_tip(column.help)
         if role == Qt.ItemDataRole.TextAlignmentRole:
@@ -240,48 +199,38 @@ class GridModel(QAbstractTableModel):
         return None
 
 
-class GridDelegate(QStyledItemDelegate):
+class GridDelegate(RowDelegate):
     """Cells of the grid: a name with its symbol, a number with a bar of its interval, words."""
 
-    def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
-        """Give every row the same height."""
-        return QSize(pixels(60), pixels(ROW_HEIGHT))
+    height = ROW_HEIGHT
 
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Paint a cell."""
+    def paint_cell(self, painter: QPainter, box: QRectF, index: Index, *, selected: bool) -> None:
+        """Paint the content of a cell."""
         model = index.model()
         assert isinstance(model, GridModel)
         row, column = int(model.order[index.row()]), model.grid.columns[index.column()]
         out, palette = bool(model.grid.excluded[row]), theme.current()
-        painter.save()
-        box = enlarge(painter, option.rect)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if option.state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(box, QColor(palette.raised))
-            if index.column() == 0:
-                painter.fillRect(QRectF(box.left(), box.top(), 3, box.height()), QColor(palette.accent))
-        inner = QRectF(box.adjusted(8, 0, -8, 0))
+        if selected and index.column() == 0:
+            painter.fillRect(QRectF(box.left(), box.top(), 3, box.height()), QColor(palette.accent))
+        inner = box.adjusted(8, 0, -8, 0)
         marked = column.marked is not None and bool(column.marked[row]) and not out
         colour = palette.third if out else palette.rejected if marked else palette.text
-        font = QFont(theme.font())
-        painter.setFont(font)
+        faint = palette.third if out else palette.second
         if column.form == "annotator":
             centre = QPointF(inner.left() + 8, inner.center().y())
             paint_annotator(painter, centre, int(model.grid.numbers[row]), 4.5, shown=not out)
+            font = QFont(painter.font())
             font.setStrikeOut(out)
             painter.setFont(font)
             paint_words(painter, inner.adjusted(22, 0, 0, 0), column.words(row), colour)
         elif column.form == "count":
-            right = Qt.AlignmentFlag.AlignRight
-            words = column.words(row) or "–"
-            paint_words(painter, inner, words, palette.third if out else palette.second, side=right)
+            paint_words(painter, inner, column.words(row) or "–", faint, side=Qt.AlignmentFlag.AlignRight)
         elif column.form == "words":
-            paint_words(painter, inner, column.words(row), palette.third if out else palette.second)
+            paint_words(painter, inner, column.words(row), faint)
         elif not math.isfinite(column.values[row]):
             paint_words(painter, inner, "–", palette.third)
         else:
             self._paint_figure(painter, inner, column, row, colour)
-        painter.restore()
 
     def _paint_figure(
         self, painter: QPainter, box: QRectF, column: GridColumn, row: int, colour: str
@@ -293,25 +242,9 @@ class GridDelegate(QStyledItemDelegate):
         room = max(FIGURE_WIDTH, QFontMetrics(painter.font()).horizontalAdvance(words) + 6)
         paint_words(painter, QRectF(box.left(), box.top(), room, box.height()), words, colour)
         bar = QRectF(box.left() + room, box.center().y() - 1.5, box.width() - room, 3)
-        paint_interval(painter, bar, float(column.values[row]), column.interval(row), colour)
-
-
-def paint_interval(
-    painter: QPainter, bar: QRectF, value: float, interval: tuple[float, float], colour: str
-) -> None:
-    """Paint a bar from 0 to 1: background, interval, and a tick at the value."""
-    palette = theme.current()
-    ink = palette.accent if colour == palette.text else colour
-    painter.fillRect(bar, QColor(palette.line))
-    low, high = interval
-    if math.isfinite(low) and math.isfinite(high):
-        left = bar.left() + bar.width() * min(max(low, 0.0), 1.0)
-        right = bar.left() + bar.width() * min(max(high, 0.0), 1.0)
-        span = QRectF(left, bar.top(), max(right - left, 1.0), bar.height())
-        painter.fillRect(span, theme.colour(ink, 150))
-    x = bar.left() + bar.width() * min(max(value, 0.0), 1.0)
-    painter.setPen(QPen(QColor(ink), 2))
-    painter.drawLine(QPointF(x, bar.top() - 3), QPointF(x, bar.bottom() + 3))
+        palette = theme.current()
+        ink = palette.accent if colour == palette.text else colour
+        paint_interval(painter, bar, float(column.values[row]), column.interval(row), ink)
 
 
 class _FilterField(QLineEdit):
@@ -355,8 +288,13 @@ class AnnotatorGridView(QWidget):
         self._problem.hide()
         self._nothing = plain_label("", "second", wrap=True)
         self._nothing.hide()
-        self.model = GridModel(self)
-        self.view = _grid_view(self.model)
+        self.model = GridModel()
+        self.model.setParent(self)
+        self.view = row_view(self.model, GridDelegate(), "Annotators of all kinds")
+        self.view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.view.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        set_lengths(self.view.verticalHeader(), defaultSectionSize=ROW_HEIGHT)
+        self.view.horizontalHeader().setStretchLastSection(True)
         self._selected: tuple[str, ...] = ()
         self._quiet = False
         self._columns: tuple[tuple[str, bool], ...] = ()
@@ -507,28 +445,3 @@ class AnnotatorGridView(QWidget):
         self._hidden[self.model.grid.columns[number].name] = not action.isChecked()
         self.view.setColumnHidden(number, not action.isChecked())
         self._share_room()
-
-
-def _grid_view(model: GridModel) -> QTableView:
-    view = QTableView()
-    view.setModel(model)
-    delegate = GridDelegate(view)
-    view.setItemDelegate(delegate)
-    view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-    view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-    view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-    view.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-    view.setShowGrid(False)
-    view.setTabKeyNavigation(False)
-    view.setWordWrap(False)
-    view.setAccessibleName("Annotators of all kinds")
-    view.verticalHeader().hide()
-    view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-    set_lengths(view.verticalHeader(), defaultSectionSize=ROW_HEIGHT)
-    header = view.horizontalHeader()
-    header.setHighlightSections(False)
-    header.setStretchLastSection(True)
-    header.setSortIndicator(0, Qt.SortOrder.DescendingOrder)
-    view.setSortingEnabled(True)
-    header.setSortIndicatorShown(False)
-    return view

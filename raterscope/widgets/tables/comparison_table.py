@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QSize, Qt, Signal
+from PySide6.QtCore import QModelIndex, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QHeaderView,
     QStyle,
     QStyledItemDelegate,
@@ -23,6 +22,7 @@ from raterscope.text import UNKNOWN, estimate
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import vertical
 from raterscope.widgets.parts import Header, placeholder, plain_tip
+from raterscope.widgets.tables.rows import Index, TableModel, set_up_view
 from raterscope.widgets.theme import set_lengths
 
 _SIDE, _ABOVE = 8, 3
@@ -32,16 +32,14 @@ _SIDE, _ABOVE = 8, 3
 class ComparisonDelegate(QStyledItemDelegate):
     """Delegate that paints the second line of a cell smaller and fainter."""
 
-    def sizeHint(self, _option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
+    def sizeHint(self, _option: QStyleOptionViewItem, index: Index) -> QSize:
         """Return the size of the cell's content."""
         lines = list(zip(_lines(index), map(QFontMetrics, _fonts(index)), strict=True))
         width = max(metrics.horizontalAdvance(words) for words, metrics in lines)
         height = sum(metrics.height() for words, metrics in lines if words)
         return QSize(width + 2 * _SIDE, height + 2 * _ABOVE)
 
-    def paint(
-        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Paint a cell."""
         first, second = _lines(index)
         palette = theme.current()
@@ -66,16 +64,15 @@ class ComparisonDelegate(QStyledItemDelegate):
         painter.restore()
 
 
-def _lines(index: QModelIndex | QPersistentModelIndex) -> tuple[str, str]:
+def _lines(index: Index) -> tuple[str, str]:
     first, _, second = str(index.data()).partition("\n")
     return first, second
 
 
-def _fonts(index: QModelIndex | QPersistentModelIndex) -> tuple[QFont, QFont]:
+def _fonts(index: Index) -> tuple[QFont, QFont]:
     return QFont(index.data(Qt.ItemDataRole.FontRole)), theme.widget_font(theme.CAPTION)
 
 
-Index = QModelIndex | QPersistentModelIndex
 Figures = tuple[float, float, float]
 Write = Callable[[float, float, float], str]
 
@@ -133,19 +130,10 @@ class ComparisonTable(QWidget):
         self._nothing = placeholder(nothing)
         self._model = _ComparisonModel(tuple(measures), self, subject)
         self.view = _Table()
-        self.view.setModel(self._model)
-        self.view.setItemDelegate(ComparisonDelegate(self.view))
-        self.view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.view.setShowGrid(False)
-        self.view.setTabKeyNavigation(False)
-        self.view.setWordWrap(False)
-        self.view.setAccessibleName("Runs compared")
-        self.view.verticalHeader().hide()
+        set_up_view(self.view, self._model, "Runs compared", ComparisonDelegate())
         set_lengths(self.view.verticalHeader(), minimumSectionSize=_LEAST_HEIGHT)
         self.view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header = self.view.horizontalHeader()
-        header.setHighlightSections(False)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         rows = (self._nothing, 1), (self.view, 1)
@@ -182,7 +170,7 @@ class _Table(QTableView):
         self.viewport().update()
 
 
-class _ComparisonModel(QAbstractTableModel):
+class _ComparisonModel(TableModel):
     """Model: the first column names the run, then one column a measure."""
 
     def __init__(self, measures: tuple[Measure, ...], parent: QObject, subject: str) -> None:
@@ -201,11 +189,9 @@ class _ComparisonModel(QAbstractTableModel):
             self._best.append(max(known) if len(known) > 1 else math.nan)
         self.endResetModel()
 
-    def rowCount(self, parent: Index | None = None) -> int:
-        return 0 if parent is not None and parent.isValid() else len(self.rows)
-
-    def columnCount(self, parent: Index | None = None) -> int:
-        return 0 if parent is not None and parent.isValid() else 1 + len(self.measures)
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.rows), 1 + len(self.measures)
 
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole

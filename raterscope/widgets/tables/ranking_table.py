@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, Signal
+from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QColor, QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QTableView, QWidget
 
 from raterscope.text import counted
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import stacked, vertical
 from raterscope.widgets.painting import PictureShelf
 from raterscope.widgets.parts import Header, placeholder, plain_tip
-from raterscope.widgets.tables.rows import Index
-from raterscope.widgets.theme import pixels, set_lengths
+from raterscope.widgets.tables.rows import Index, TableModel, set_up_view
+from raterscope.widgets.theme import pixels
 
 NOTHING = "Press Fuse (F5) to rank the items."
 COLUMNS = {
@@ -32,7 +32,7 @@ COLUMNS = {
     "share": "Share of comparisons won, a tie counted as half, and Wilson's 95 % interval",
 }
 NUMBERS = len(COLUMNS)
-ROW_HEIGHT, SIDE, SHARE_WIDTH, WIDEST_SHARE = 28, 24, 76, 160
+SIDE, SHARE_WIDTH, WIDEST_SHARE = 24, 76, 160
 ROOM = 12
 LONGEST_MEASURED = 16
 STRONGEST = 0.45
@@ -72,19 +72,10 @@ class RankingTable(QWidget):
         self.pictures = PictureShelf(SIDE, self._in_sight, self)
         self.model = _Model(self.pictures, self)
         self.view = QTableView()
-        self.view.setModel(self.model)
-        self.view.setAccessibleName("Ranking and wins")
-        self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        set_up_view(self.view, self.model, "Ranking and wins")
+        self.view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectItems)
         self.view.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.view.setShowGrid(False)
-        self.view.setTabKeyNavigation(False)
-        self.view.setWordWrap(False)
-        self.view.verticalHeader().hide()
-        self.view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self.view.horizontalHeader().setHighlightSections(False)
         self.view.horizontalHeader().setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        set_lengths(self.view.verticalHeader(), defaultSectionSize=ROW_HEIGHT)
         self._pages = stacked(placeholder(NOTHING), self.view)
         vertical(self.header, (self._pages, 1), inside=self, margins=(12, 8, 12, 8), spacing=4)
         self.setFocusProxy(self.view)
@@ -133,7 +124,7 @@ class RankingTable(QWidget):
             self.pair_chosen.emit(int(rows.items[index.row()]), int(rows.items[column]))
 
 
-class _Model(QAbstractTableModel):
+class _Model(TableModel):
     def __init__(self, pictures: PictureShelf, parent: QObject) -> None:
         super().__init__(parent)
         self.rows: RankingRows | None = None
@@ -144,13 +135,11 @@ class _Model(QAbstractTableModel):
         self.rows = rows
         self.endResetModel()
 
-    def rowCount(self, parent: Index | None = None) -> int:
-        return 0 if self.rows is None or (parent is not None and parent.isValid()) else len(self.rows.names)
-
-    def columnCount(self, parent: Index | None = None) -> int:
-        if self.rows is None or (parent is not None and parent.isValid()):
-            return 0
-        return NUMBERS + (0 if self.rows.share is None else len(self.rows.names))
+    @property
+    def shape(self) -> tuple[int, int]:
+        names = () if self.rows is None else self.rows.names
+        with_shares = self.rows is not None and self.rows.share is not None
+        return len(names), 0 if self.rows is None else NUMBERS + len(names) * with_shares
 
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole

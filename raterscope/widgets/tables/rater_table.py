@@ -1,37 +1,31 @@
-"""Table of raters: weight, bias, overlap and distances against the consensus."""
+"""Tables of raters: compared with the consensus, and a mask model's estimates (bias, Sigma, dof, tau)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
-from PySide6.QtCore import QModelIndex, QObject, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QColor, QContextMenuEvent, QFont, QFontMetrics, QPainter, QResizeEvent
-from PySide6.QtWidgets import (
-    QHeaderView,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QWidget,
-)
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetrics, QPainter, QResizeEvent
+from PySide6.QtWidgets import QHeaderView
 
+from raterscope.text import small_figure
 from raterscope.widgets import theme
-from raterscope.widgets.layouts import stacked, vertical
 from raterscope.widgets.painting import paint_bar, paint_rater, paint_words, rater_colour, readable
-from raterscope.widgets.parts import Header, Menu, placeholder, plain_tip
+from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.tables.rows import (
     ROW,
     Index,
-    RowKeys,
-    RowsModel,
+    Row,
+    RowDelegate,
+    RowsTable,
+    ShownModel,
+    ShownTable,
     keys_in,
-    row_named,
-    row_view,
-    select_row,
 )
-from raterscope.widgets.theme import enlarge, pixels, set_lengths
+from raterscope.widgets.theme import pixels, set_lengths
 
 HELP = {
     "rater": "The colour is the same in all views",
@@ -88,49 +82,46 @@ class RaterRow:
     note: str = ""  # text beside the name: "drew nothing", "program"
     counts_as: str = ""  # of a program: "counts as 0.5 raters"
 
-    def figure(self, column: str) -> float:
-        """Return a value by the name of its column."""
-        return float(getattr(self, FIELDS[column]))
 
+class FiguresModel(ShownModel[Row]):
+    """Model of raters by name, with a number in every other column, NaN where unknown.
 
-class RaterModel(RowsModel[RaterRow]):
-    """Raters as text, with their visibility: hidden, or alone."""
+    `fields`: the field of a row by column. `left`: columns aligned left.
+    """
 
-    def __init__(self, parent: QObject) -> None:
-        super().__init__(HELP, "rater", parent, falling=False)
+    def __init__(self, columns: Mapping[str, str], fields: Mapping[str, str], *left: str) -> None:
+        super().__init__(columns, "rater", falling=False)
         self.unit = "mm"
         """Unit of lengths: "px" for an image without a pixel size."""
-        self.hidden: frozenset[str] = frozenset()
-        self.solo: str | None = None
+        self._fields, self._left = fields, ("rater", *left)
 
-    def set_shown(self, hidden: frozenset[str], solo: str | None) -> None:
-        """Set which raters are hidden or alone."""
-        self.hidden, self.solo = hidden, solo
-        if self.rowCount():
-            self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, len(HELP) - 1))
+    def figure(self, row: Row, column: str) -> float:
+        """Return a value by the name of its column."""
+        return float(getattr(row, self._fields[column]))
 
-    def shown(self, name: str) -> bool:
-        """Return True if a rater's outline is drawn."""
-        return name == self.solo if self.solo is not None else name not in self.hidden
-
-    def sort_key(self, row: RaterRow, column: str) -> float | str:
+    def sort_key(self, row: Row, column: str) -> float | str:
         """Return the sort key: the index for raters, else the value."""
-        return float(row.number) if column == "rater" else row.figure(column)
+        number: Any = getattr(row, "number")  # noqa: B009
+        return float(number) if column == "rater" else self.figure(row, column)
 
     def known(self, column: str) -> bool:
         """Return True if a column has any value."""
-        return column == "rater" or not all(math.isnan(row.figure(column)) for row in self.rows)
+        return column == "rater" or not all(math.isnan(self.figure(row, column)) for row in self.rows)
 
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> object:
-        """Return the column titles."""
+        """Return the column titles with the unit."""
         if role == Qt.ItemDataRole.TextAlignmentRole and orientation == Qt.Orientation.Horizontal:
-            left = self.columns[section] in ("rater", "weight")
+            left = self.columns[section] in self._left
             side = Qt.AlignmentFlag.AlignLeft if left else Qt.AlignmentFlag.AlignRight
             return side | Qt.AlignmentFlag.AlignVCenter
         words = super().headerData(section, orientation, role)
         return words.replace("mm", self.unit) if isinstance(words, str) else words
+
+
+class RaterModel(FiguresModel[RaterRow]):
+    """Raters as text, with their visibility: hidden, or alone."""
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         """Return the text of a cell, or its row."""
@@ -138,13 +129,30 @@ class RaterModel(RowsModel[RaterRow]):
         if role == ROW:
             return row
         if role == Qt.ItemDataRole.DisplayRole:
-            return row.name if column == "rater" else _words(row.figure(column), column)
+            return row.name if column == "rater" else _words(self.figure(row, column), column)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return plain_tip(_tip(row, column).replace(" mm", f" {self.unit}"))
+            return plain_tip(self._tip(row, column).replace(" mm", f" {self.unit}"))
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            words = _spoken(row, column).replace(" mm", f" {self.unit}")
-            return words if column != "rater" or self.shown(row.name) else f"{words}, hidden"
+            words = self._spoken(row, column).replace(" mm", f" {self.unit}")
+            return words if column != "rater" or self.shown(row) else f"{words}, hidden"
         return None
+
+    def _spoken(self, row: RaterRow, column: str) -> str:
+        if column == "rater":
+            return ", ".join(filter(None, (row.name, "excluded" if row.excluded else "", row.note)))
+        value = self.figure(row, column)
+        if math.isnan(value):
+            return f"{column} unknown"
+        return direction(value) if column == "bias mm" else SPOKEN[column].format(_words(value, column))
+
+    def _tip(self, row: RaterRow, column: str) -> str:
+        if column != "rater":
+            return f"{row.name}: {self._spoken(row, column)}"
+        known = [self._spoken(row, column) for column in FIGURES if not math.isnan(self.figure(row, column))]
+        out = "excluded" if row.excluded else ""
+        reason = f"excluded: {row.excluded_reason}" if row.excluded_reason else out
+        parts = ", ".join(filter(None, (reason, row.note, row.counts_as, *known)))
+        return f"{row.name}: {parts or 'not fused yet'}"
 
 
 def direction(bias_mm: float) -> str:
@@ -166,25 +174,6 @@ def _words(value: float, column: str) -> str:
     return words[1:] if words[0] in "+-" and not words.strip("+-0.") else words
 
 
-def _spoken(row: RaterRow, column: str) -> str:
-    if column == "rater":
-        return ", ".join(part for part in (row.name, "excluded" if row.excluded else "", row.note) if part)
-    value = row.figure(column)
-    if math.isnan(value):
-        return f"{column} unknown"
-    return direction(value) if column == "bias mm" else SPOKEN[column].format(_words(value, column))
-
-
-def _tip(row: RaterRow, column: str) -> str:
-    if column != "rater":
-        return f"{row.name}: {_spoken(row, column)}"
-    known = [_spoken(row, column) for column in FIGURES if not math.isnan(row.figure(column))]
-    reason = f"excluded: {row.excluded_reason}" if row.excluded_reason else "excluded" if row.excluded else ""
-    return f"{row.name}: " + (
-        ", ".join(part for part in (reason, row.note, row.counts_as, *known) if part) or "not fused yet"
-    )
-
-
 NOTHING = "Import the masks of several raters to compare them here."
 WIDTHS = {
     "weight": 60, "bias mm": 68, "spread": 58, "dof": 44, "Dice": 46, "HD95 mm": 76, "HD": 46, "sens.": 50,
@@ -201,72 +190,27 @@ LAST_KEPT = ("weight", "bias mm", "Dice", "HD95 mm", "spread", "dof", "sens.", "
 """Columns by priority: those that do not fit are in the name's tooltip."""
 
 
-class RaterTable(QWidget):
-    """Table of raters.
+class RaterTable(ShownTable[RaterRow]):
+    """Table of raters by name. Columns without values or without room are hidden."""
 
-    Return shows a rater alone, Space hides, Delete excludes; the context menu does the same. Columns without
-    values or without room are hidden.
-    """
-
-    # rater_chosen, exclude_requested, include_requested: name of a rater
-    rater_chosen = Signal(str)
-    exclude_requested = Signal(str)
-    include_requested = Signal(str)
-    soloed = Signal(object)  # rater whose outline is shown alone
-    hidden_changed = Signal(object)  # raters whose outlines are hidden
+    KEY_HELP = keys_in("In the rater table")
 
     def __init__(self) -> None:
-        super().__init__()
-        theme.set_role(self, "panel")
-        self._header = Header("Raters")
-        self._header.row.setContentsMargins(12, 0, 12, 0)
-        self.model = RaterModel(self)
-        self.view = row_view(self.model, _RaterDelegate(), "Raters")
+        self.model: RaterModel = RaterModel(HELP, FIELDS, "weight")
+        super().__init__(
+            "Raters", self.model, _RaterDelegate(), noun="rater", marks="outline", nothing=NOTHING
+        )
         header = self.view.horizontalHeader()
         set_lengths(header, minimumSectionSize=min(WIDTHS.values()))
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        self._nothing = placeholder(NOTHING)
-        self._nothing.setContentsMargins(12, 0, 12, 0)
-        self._pages = stacked(self._nothing, self.view)
-        self._solo = self._action("Show alone", self.toggle_solo)
-        self._hide = self._action("Hide", self.toggle_hidden)
-        self._exclude = self._action("Exclude…", self._on_exclude)
-        self._show_all = QAction("Show all raters", self)
-        self._show_all.triggered.connect(self.show_all)
-        RowKeys(self.view, self._solo, self._hide, self._exclude, self._has_current)
-        self.setFocusProxy(self.view)
-        vertical(self._header, (self._pages, 1), inside=self, margins=(0, 8, 0, 0), spacing=4)
-        self._quiet = False
-        self.view.selectionModel().currentRowChanged.connect(self._on_current)
         theme.notifier().changed.connect(self._set_widths)
         self._set_widths()
 
     def set_rows(self, rows: Sequence[RaterRow], unit: str = "mm") -> None:
         """Replace the raters, with lengths in a unit; order and selection stay."""
-        current = self.current
-        self._quiet = True
         self.model.unit = unit
-        self.model.set_rows(tuple(rows))
-        self._quiet = False
-        self.select(current)
-        self._settle()
+        super().set_rows(rows)
         self.updateGeometry()
-
-    def set_nothing(self, reason: str = "") -> None:
-        """Show why the table is empty; by default what belongs here."""
-        self._nothing.setText(reason or NOTHING)
-
-    def select(self, name: str | None) -> None:
-        """Select a rater, without a signal; None clears the selection."""
-        self._quiet = True
-        select_row(self.view, row_named(self.model, name))
-        self._quiet = False
-
-    @property
-    def current(self) -> str | None:
-        """Name of the rater selected."""
-        index = self.view.currentIndex()
-        return self.model.at(index.row()).name if index.isValid() else None
 
     def columns_shown(self) -> list[str]:
         """Return the columns that have values and room."""
@@ -284,7 +228,7 @@ class RaterTable(QWidget):
         if self.model.rows:
             lines = self.view.verticalHeader()
             rows = min(lines.length(), most * lines.defaultSectionSize())
-            heads = self._header.sizeHint().height() + self.view.horizontalHeader().sizeHint().height()
+            heads = self.header.sizeHint().height() + self.view.horizontalHeader().sizeHint().height()
             hint.setHeight(EDGES + heads + rows)
         return hint
 
@@ -294,79 +238,16 @@ class RaterTable(QWidget):
         self._settle()
         self.view.scrollTo(self.view.currentIndex())
 
-    KEY_HELP = keys_in("In the rater table")
-
-    def toggle_solo(self, name: str) -> None:
-        """Show a rater's outline alone, or all again."""
-        solo = None if self.model.solo == name else name
-        self._set_shown(self.model.hidden, solo)
-        self.soloed.emit(solo)
-
-    def toggle_hidden(self, name: str) -> None:
-        """Hide a rater's outline, or show it again."""
-        self._set_shown(self.model.hidden ^ {name}, self.model.solo)
-        self.hidden_changed.emit(self.model.hidden)
-
-    def show_all(self) -> None:
-        """Show all outlines again."""
-        self._set_shown(frozenset(), None)
-        self.hidden_changed.emit(self.model.hidden)
-        self.soloed.emit(None)
-
-    def leave_solo(self) -> None:
-        """End solo mode, without a signal."""
-        self._set_shown(self.model.hidden, None)
-
-    def _set_shown(self, hidden: frozenset[str], solo: str | None) -> None:
-        self.model.set_shown(hidden, solo)
-        self._settle()
-
-    def _has_current(self) -> bool:
-        return self.current is not None
-
-    def _action(self, words: str, slot: Callable[[str], object]) -> QAction:
-        action = QAction(words, self)
-        action.triggered.connect(partial(self._on_action, slot))
-        return action
-
-    def _on_action(self, slot: Callable[[str], object], _checked: bool = False) -> None:
-        if self.current is not None:
-            slot(self.current)
-
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Open the context menu with what Delete does."""
-        name = self.current
-        if name is None:
-            return
-        out = self.model.at(row_named(self.model, name)).excluded
-        self._solo.setText("Show all raters" if self.model.solo == name else "Show alone")
-        self._hide.setText("Show" if name in self.model.hidden else "Hide")
-        self._exclude.setText(f"Restore {name}" if out else f"Exclude {name}…")
-        menu = Menu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addActions([self._solo, self._hide, self._exclude])
-        if self.model.hidden:
-            menu.addAction(self._show_all)
-        menu.popup(event.globalPos())
-
-    def _on_exclude(self, name: str) -> None:
-        out = self.model.at(row_named(self.model, name)).excluded
-        (self.include_requested if out else self.exclude_requested).emit(name)
-
-    def _on_current(self, index: QModelIndex) -> None:
-        if not self._quiet and index.isValid():
-            self.rater_chosen.emit(self.model.at(index.row()).name)
-
     def _set_widths(self) -> None:
         for name, width in WIDTHS.items():
             self.view.setColumnWidth(self.model.columns.index(name), pixels(width))
         self._settle()
 
     def _settle(self) -> None:
-        self._pages.setCurrentIndex(int(bool(self.model.rows)))
+        super()._settle()
         hidden = len(self.model.hidden & {row.name for row in self.model.rows})
         aside = f"{hidden} hidden" if hidden else "1-9: show one alone"
-        self._header.set_aside(aside if self.model.rows else "")
+        self.header.set_aside(aside if self.model.rows else "")
         metrics = QFontMetrics(theme.font())
         widest = max((metrics.horizontalAdvance(row.name) for row in self.model.rows), default=0) + NAME_EDGES
         name_width = min(max(NAME_WIDTH, widest), WIDEST_NAME)
@@ -378,33 +259,26 @@ class RaterTable(QWidget):
             self.view.setColumnHidden(self.model.columns.index(name), not known or room < 0)
 
 
-class _RaterDelegate(QStyledItemDelegate):
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+class _RaterDelegate(RowDelegate):
+    def paint_cell(self, painter: QPainter, box: QRectF, index: Index, **_: bool) -> None:
         row: RaterRow = index.data(ROW)
-        palette, column = theme.current(), (("rater", *FIGURES))[index.column()]
-        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
-        painter.save()
-        box = enlarge(painter, option.rect)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if chosen:
-            painter.fillRect(box, QColor(palette.raised))
-        font = QFont(theme.font())
-        font.setStrikeOut(row.excluded and column == "rater")
-        painter.setFont(font)
         model = index.model()
         assert isinstance(model, RaterModel)
-        visible = model.shown(row.name)
+        palette, column, visible = theme.current(), model.columns[index.column()], model.shown(row)
         tone = palette.third if row.excluded or not visible else palette.text
         if column == "rater":
             sample = QRectF(box.left() + 12, box.top(), 18, box.height())
             if visible:
                 paint_rater(painter, sample, row.number)
             name = box.adjusted(38, 0, -4, 0)
+            font = QFont(painter.font())
+            font.setStrikeOut(row.excluded)
+            painter.setFont(font)
             if row.note:
                 paint_words(painter, name, row.note, palette.disputed, side=Qt.AlignmentFlag.AlignRight)
                 name.setRight(name.right() - NOTE_WIDTH)
             paint_words(painter, name, row.name, tone, elide=Qt.TextElideMode.ElideMiddle)
-        elif column == "weight" and row.weight == row.weight:
+        elif column == "weight" and not math.isnan(row.weight):
             bar = QRectF(box.left() + 8, box.center().y() - 3, box.width() - 16, 6)
             hue = palette.third if row.excluded else readable(rater_colour(row.number)).name()
             paint_bar(painter, bar, row.weight, hue)
@@ -412,4 +286,101 @@ class _RaterDelegate(QStyledItemDelegate):
             room = box.adjusted(2, 0, -8, 0)
             side = Qt.AlignmentFlag.AlignLeft if column == "weight" else Qt.AlignmentFlag.AlignRight
             paint_words(painter, room, str(index.data()), tone, side=side)
-        painter.restore()
+
+
+NO_MODEL = "Press Fuse (F5) to see the model's estimates for each rater."
+MODEL_HELP = {
+    "rater": "The colour is the same in all views",
+    "model bias mm": "Bias b of the model: mean of the rater's signed distances less the consensus's, over "
+    "all voxels, in mm. Most voxels lie where all raters agree, so that it is far smaller than the bias "
+    "along the outline",
+    "√Σ mm": "Square root of the model's Sigma of the rater, in mm. Not comparable between algorithms",
+    "SD mm": "Standard deviation of the rater's distances about the consensus by the model, in mm: "
+    "comparable between algorithms",
+    "dof": "Degrees of freedom of the rater's errors: the fewer, the more of them are gross",
+    "τ": "Local scale: median over the voxels where raters differ. Sigma is divided by it, so that it is low "
+    "where the rater is far from the consensus",
+    "τ here": "Local scale at the crosshair",
+}
+MODEL_FIELDS = {
+    "model bias mm": "bias_mm", "√Σ mm": "sigma_mm", "SD mm": "deviation_mm", "dof": "dof", "τ": "tau",
+    "τ here": "tau_here",
+}  # fmt: skip
+MODEL_WIDTH = 74
+SIGNED = "model bias mm"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """Model estimates for one rater; NaN where the model has none."""
+
+    number: int  # index that determines the colour
+    name: str
+    # bias_mm, sigma_mm, deviation_mm: bias, square root of Sigma, square root of the covariance
+    bias_mm: float = math.nan
+    sigma_mm: float = math.nan
+    deviation_mm: float = math.nan
+    dof: float = math.nan
+    # tau, tau_here: where raters differ, and at the crosshair
+    tau: float = math.nan
+    tau_here: float = math.nan
+
+
+class ModelTable(RowsTable[ModelRow]):
+    """Raters as rows; columns without values are hidden."""
+
+    def __init__(self) -> None:
+        self.model: _ModelModel = _ModelModel(MODEL_HELP, MODEL_FIELDS)
+        super().__init__(
+            "Model estimates", self.model, _ModelDelegate(), name="Model estimates for each rater",
+            nothing=NO_MODEL, margins=(12, 8, 12, 4),
+        )  # fmt: skip
+        header = self.view.horizontalHeader()
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        set_lengths(header, minimumSectionSize=40)
+
+    def set_rows(self, rows: Sequence[ModelRow], unit: str = "mm", aside: str = "") -> None:
+        """Replace the raters, with lengths in a unit; order and selection stay."""
+        self.model.unit = unit
+        super().set_rows(rows)
+        self.header.set_aside(aside if rows else "")
+
+    def _settle(self) -> None:
+        super()._settle()
+        for column, name in enumerate(self.model.columns[1:], start=1):
+            self.view.setColumnWidth(column, pixels(MODEL_WIDTH + 28 * (name == SIGNED)))
+            self.view.setColumnHidden(column, not self.model.known(name))
+
+
+class _ModelModel(FiguresModel[ModelRow]):
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        row, column = self.at(index.row()), self.columns[index.column()]
+        if role == ROW:
+            return row
+        words = row.name if column == "rater" else _model_words(self.figure(row, column), column)
+        if role == Qt.ItemDataRole.DisplayRole:
+            return words
+        if role == Qt.ItemDataRole.AccessibleTextRole and column != "rater":
+            return f"{column.replace('mm', self.unit)} {words}"
+        return None
+
+
+class _ModelDelegate(RowDelegate):
+    def paint_cell(self, painter: QPainter, box: QRectF, index: Index, **_: bool) -> None:
+        row: ModelRow = index.data(ROW)
+        palette = theme.current()
+        if index.column() == 0:
+            paint_rater(painter, QRectF(box.left(), box.top(), 18, box.height()), row.number)
+            name = box.adjusted(26, 0, -4, 0)
+            paint_words(painter, name, row.name, palette.text, elide=Qt.TextElideMode.ElideMiddle)
+        else:
+            side = Qt.AlignmentFlag.AlignRight
+            paint_words(painter, box.adjusted(2, 0, -6, 0), str(index.data()), palette.text, side=side)
+
+
+def _model_words(value: float, column: str) -> str:
+    if math.isnan(value):
+        return "–"
+    if column == "dof":
+        return f"{value:.1f}" if value < 100 else "> 100"
+    return small_figure(value, "+" if column == SIGNED else "")

@@ -58,10 +58,10 @@ class Raters(MasksPart):
         self.pair: tuple[str, str] | None = None
         self._names: set[str] = set()
         self._tree: _Clustered | None = None
-        core.screen.table.rater_chosen.connect(self.choose)
+        core.screen.table.selected.connect(self.choose)
         core.screen.region_panel.rater_chosen.connect(self.choose)
         core.screen.volume.outline_clicked.connect(self._on_outline)
-        core.screen.model_table.rater_chosen.connect(self.choose)
+        core.screen.model_table.selected.connect(self.choose)
         core.screen.volume.crosshair_moved.connect(self._show_model)
         core.screen.matrix.pair_chosen.connect(self._on_pair)
         core.screen.tree.branch_chosen.connect(self._on_branch)

@@ -24,8 +24,7 @@ from raterscope.widgets.panels.queue_panel import COMMENTED, FILTERS, QueuePanel
 from raterscope.widgets.panels.rater_panels import AlternativesPanel, LocalWeight, RaterTreePanel
 from raterscope.widgets.panels.region_panel import RegionPanel
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip, rule
-from raterscope.widgets.tables.model_table import ModelTable
-from raterscope.widgets.tables.rater_table import RaterTable
+from raterscope.widgets.tables.rater_table import ModelTable, RaterTable
 from raterscope.widgets.theme import set_lengths
 from raterscope.widgets.volume.volume_view import VolumeView
 

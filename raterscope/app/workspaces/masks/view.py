@@ -24,8 +24,7 @@ from raterscope.text import counted
 from raterscope.widgets.painting import rater_colour
 from raterscope.widgets.panels.region_panel import RegionEvidence, RegionVote
 from raterscope.widgets.panels.task_panel import PROGRAM
-from raterscope.widgets.tables.model_table import ModelRow
-from raterscope.widgets.tables.rater_table import RaterRow
+from raterscope.widgets.tables.rater_table import ModelRow, RaterRow
 from raterscope.widgets.volume.scene import HeatMap, Outline, RegionBox
 
 CONSENSUS, TRUTH, DRAWN = "the consensus", "the truth", "what you drew"

@@ -334,7 +334,7 @@ def test_a_reader_is_hidden_from_the_table_on_every_case_and_shown_again(fused_m
     table.select("ben")
     press(fused_masks, qtbot, Qt.Key.Key_Space, on=table.view)
     assert in_sight(fused_masks) == {"ann", "cat", "dan", "the consensus"}
-    assert table._header.words()[1] == "1 hidden"
+    assert table.header.words()[1] == "1 hidden"
     go_to(fused_masks, qtbot, "second")
     assert "ben" not in in_sight(fused_masks)
     table.select("ben")
