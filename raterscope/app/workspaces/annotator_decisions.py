@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
@@ -22,7 +23,7 @@ from raterscope.app.study import Study
 from raterscope.app.study.masks import refuse_join
 from raterscope.text import counted
 from raterscope.widgets.dialogs.review_dialogs import HALF, WEIGHTS, ExclusionDialog, ReasonDialog
-from raterscope.widgets.panels.exclusion_panel import Change, ChangeKind
+from raterscope.widgets.panels.exclusion_panel import Change, ChangeKind, ExclusionPanel
 from raterscope.widgets.theme import set_lengths
 
 REASONS = ("careless", "misunderstood the task", "copies another annotator", "a test account")
@@ -68,6 +69,73 @@ class Preview:
         return [Change(key, name, change.before, change.after) for key, (name, change) in enumerate(rows)]
 
 
+class PreviewedExclusion:
+    """The dialog that excludes or down-weights annotators, with a preview computed in the background.
+
+    `preview`: shows the changes by the dialog's choice, or begins to compute them. `forget`: drops what was
+    computed, when the dialog was closed.
+    """
+
+    def __init__(self, preview: Callable[[ExclusionPanel], object], forget: Callable[[], object]) -> None:
+        self._preview, self._forget = preview, forget
+        self.dialog: ExclusionDialog | None = None
+        self._task = LatestTask()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a preview is computed."""
+        return self._task.busy
+
+    def open(self, dialog: ExclusionDialog, decide: Callable[[float | None, str], object]) -> None:
+        """Open a dialog; `decide` is called with the weight, None for an exclusion, and the reason."""
+        self.cancel()
+        self.dialog, panel = dialog, dialog.panel
+        panel.choice_changed.connect(self.show)
+        panel.cancelled.connect(self._on_cancelled)
+        dialog.accepted.connect(lambda: decide(panel.weight, dialog.reason))
+        dialog.finished.connect(self._on_closed)
+        dialog.open()
+        self.show()
+
+    def show(self) -> None:
+        """Show the changes by the choice, or begin to compute them."""
+        if self.dialog is not None:
+            self._preview(self.dialog.panel)
+
+    def cancel(self) -> None:
+        """Stop computing a preview."""
+        self._task.cancel()
+
+    def follow(self, words: str, job: Job, deliver: Callable[[ExclusionPanel, Any], object]) -> None:
+        """Show the progress of a job, and deliver its answer with the panel, or say why it failed."""
+        if self.dialog is not None:
+            panel = self.dialog.panel
+            panel.set_working(0.0, words)
+            self._task.follow(
+                job,
+                partial(deliver, panel),
+                progressed=lambda job: panel.set_working(job.fraction, job.words),
+                failed=lambda sentence: panel.show_unknown(f"The changes are unknown: {sentence}"),
+            )
+
+    def _on_cancelled(self) -> None:
+        if self.busy and self.dialog is not None:
+            self.cancel()
+            self.dialog.panel.show_unknown("The changes are unknown: the preview was cancelled.")
+
+    def _on_closed(self) -> None:
+        self.cancel()
+        self.dialog = None
+        self._forget()
+
+
+def exclusion_decision(names: Sequence[str], weight: float | None, reason: str) -> Decision:
+    """Return the decision that excludes annotators, or gives them a weight, also the full one again."""
+    verb = "exclude" if weight is None else "include" if weight == FULL else "weigh"
+    subject = WeightSubject(weight=weight) if weight is not None and weight < FULL else None
+    return Decision(verb=verb, subject=subject, annotators=tuple(names), reason=reason)
+
+
 class AnnotatorDecisions(QObject):
     """Decisions on the selected annotators.
 
@@ -91,7 +159,7 @@ class AnnotatorDecisions(QObject):
         self._reasons = reasons
         self._window = parent
         self._task = LatestTask()
-        self.dialog: ExclusionDialog | None = None
+        self._excluding = PreviewedExclusion(self._show, self._forget)
         self.flag_dialog: ReasonDialog | None = None
         self._names: tuple[str, ...] = ()
         self._effects: dict[float | None, tuple[Consequences, ...]] = {}
@@ -195,81 +263,55 @@ class AnnotatorDecisions(QObject):
         else:
             self._document.record(Decision(verb="join", annotators=names))
 
+    @property
+    def dialog(self) -> ExclusionDialog | None:
+        """The open dialog."""
+        return self._excluding.dialog
+
     def _ask(self, names: tuple[str, ...], weight: float | None) -> None:
-        self._task.cancel()
         self._names, self._effects = names, {}
         subject = self._shown(names[0]) if len(names) == 1 else counted(len(names), "annotator")
-        self.dialog = dialog = ExclusionDialog(
+        dialog = ExclusionDialog(
             subject, self._window.window(), reasons=self._reasons, marks="marks", answers="results",
             weights=(FULL, *WEIGHTS) if self._weighed(names) else WEIGHTS, weight=weight,
         )  # fmt: skip
         set_lengths(dialog, minimumWidth=WIDTH, minimumHeight=HEIGHT)
-        dialog.panel.choice_changed.connect(self._show)
-        dialog.panel.cancelled.connect(self._on_cancelled)
-        dialog.accepted.connect(partial(self._on_decided, names, dialog))
-        dialog.finished.connect(self._on_closed)
-        dialog.open()
-        self._show()
+        self._excluding.open(dialog, partial(self._on_decided, names))
 
-    def _show(self) -> None:
+    def _show(self, panel: ExclusionPanel) -> None:
         """Show the consequences of the choice, or begin to compute them."""
-        dialog = self.dialog
-        if dialog is None:
-            return
-        weight = dialog.panel.weight
-        self._task.cancel()
+        weight = panel.weight
+        self._excluding.cancel()
         if weight in self._effects:
-            self._on_effects(weight, self._effects[weight])
+            self._on_effects(weight, panel, self._effects[weight])
             return
-        dialog.panel.set_working(0.0, "reading the runs")
         job = self._document.read_beside(
             "Fusing without annotators" if weight is None else "Fusing with a weight",
             partial(preview_change, self._names, weight),
         )
-        self._task.follow(
-            job, partial(self._on_effects, weight), progressed=self._on_progress, failed=self._on_failed
-        )
+        self._excluding.follow("reading the runs", job, partial(self._on_effects, weight))
 
-    def _on_progress(self, job: Job) -> None:
-        if self.dialog is not None:
-            self.dialog.panel.set_working(job.fraction, job.words)
-
-    def _on_effects(self, weight: float | None, consequences: tuple[Consequences, ...]) -> None:
+    def _on_effects(
+        self, weight: float | None, panel: ExclusionPanel, consequences: tuple[Consequences, ...]
+    ) -> None:
         self._effects[weight] = consequences
-        if self.dialog is None:
-            return
         if consequences:
             preview = Preview(consequences)
-            self.dialog.panel.show_preview(preview)
+            panel.show_preview(preview)
             rows = min(len(preview.changes()), LISTED)
-            set_lengths(self.dialog.panel.changes, minimumHeight=rows * ChangeKind.height)
+            set_lengths(panel.changes, minimumHeight=rows * ChangeKind.height)
         else:
-            self.dialog.panel.show_unknown(NOT_FUSED)
+            panel.show_unknown(NOT_FUSED)
 
-    def _on_failed(self, sentence: str) -> None:
-        if self.dialog is not None:
-            self.dialog.panel.show_unknown(f"The changes are unknown: {sentence}")
-
-    def _on_cancelled(self) -> None:
-        if self._task.busy and self.dialog is not None:
-            self._task.cancel()
-            self.dialog.panel.show_unknown("The changes are unknown: the preview was cancelled.")
+    def _forget(self) -> None:
+        self._effects = {}
 
     def _weighed(self, names: Sequence[str]) -> bool:
         contents = self._document.contents
         return contents is not None and not contents.review.weighed.keys().isdisjoint(names)
 
-    def _on_decided(self, names: tuple[str, ...], dialog: ExclusionDialog) -> None:
-        weight = dialog.panel.weight
-        verb = "exclude" if weight is None else "include" if weight == FULL else "weigh"
-        subject = WeightSubject(weight=weight) if weight is not None and weight < FULL else None
-        self._document.record(
-            Decision(verb=verb, subject=subject, annotators=self._all(names), reason=dialog.reason)
-        )
-
-    def _on_closed(self) -> None:
-        self._task.cancel()
-        self.dialog, self._effects = None, {}
+    def _on_decided(self, names: tuple[str, ...], weight: float | None, reason: str) -> None:
+        self._document.record(exclusion_decision(self._all(names), weight, reason))
 
 
 def _refusal(names: Sequence[str], study: Study, watch: Watch) -> str:

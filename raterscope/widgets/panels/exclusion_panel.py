@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, overload
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.hints import KeyButton, KeyHelp
 from raterscope.widgets.layouts import STRETCH, horizontal, vertical
 from raterscope.widgets.painting import paint_words
-from raterscope.widgets.panels.lists import LineKind, LongList
+from raterscope.widgets.panels.lists import LineKind, LinesOnDemand, LongList
 from raterscope.widgets.parts import ElidedLabel, plain_label
 from raterscope.widgets.theme import set_lengths
 
@@ -107,28 +107,12 @@ class ExclusionPreview:
 
     def changes(self) -> Sequence[Change]:
         """Return the changes."""
-        return _Changes(self)
+        return LinesOnDemand(np.arange(len(self.tasks)), self._change)
 
-
-class _Changes(Sequence[Change]):
-    """Sequence of the changes of a preview, created on demand."""
-
-    def __init__(self, preview: ExclusionPreview) -> None:
-        self._preview = preview
-
-    def __len__(self) -> int:
-        return len(self._preview.tasks)
-
-    @overload
-    def __getitem__(self, row: int) -> Change: ...
-    @overload
-    def __getitem__(self, row: slice) -> Sequence[Change]: ...
-    def __getitem__(self, row: int | slice) -> Change | Sequence[Change]:
-        if isinstance(row, slice):
-            return [self[index] for index in range(*row.indices(len(self)))]
-        of = self._preview
-        task = int(of.tasks[row])
-        return Change(task, of.names[task], of.classes[int(of.before[row])], of.classes[int(of.after[row])])
+    def _change(self, row: int) -> Change:
+        task = int(self.tasks[row])
+        before, after = (self.classes[int(classes[row])] for classes in (self.before, self.after))
+        return Change(task, self.names[task], before, after)
 
 
 class ChangeKind(LineKind[Change]):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from operator import eq
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import (
@@ -165,6 +167,28 @@ class ChoiceList(LineList[Line]):
     def _on_current(self, index: QModelIndex) -> None:
         if index.isValid() and not self._quiet:
             self.chosen.emit(self._model.kind.key(self.lines[index.row()]))
+
+
+class LinesOnDemand(Sequence[Line]):
+    """Lines that are made when they are looked at.
+
+    `numbers`: (N,), the number of each line. `make`: returns the line of a number.
+    """
+
+    def __init__(self, numbers: NDArray[np.integer], make: Callable[[int], Line]) -> None:
+        self._numbers, self._make = numbers, make
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, row: int) -> Line: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[Line]: ...
+    def __getitem__(self, row: int | slice) -> Line | Sequence[Line]:
+        if isinstance(row, slice):
+            return [self._make(int(number)) for number in self._numbers[row]]
+        return self._make(int(self._numbers[row]))
 
 
 class LongList(LineList[Line]):

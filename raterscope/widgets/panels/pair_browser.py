@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import ModeSwitch
 from raterscope.widgets.layouts import vertical
 from raterscope.widgets.painting import PictureShelf, paint_words
-from raterscope.widgets.panels.lists import LineKind, LongList
+from raterscope.widgets.panels.lists import LineKind, LinesOnDemand, LongList
 from raterscope.widgets.panels.queue_items import QueueItem
 from raterscope.widgets.panels.queue_panel import LongQueue
 from raterscope.widgets.parts import Header, placeholder
@@ -269,7 +268,7 @@ class PairGrid(QWidget):
         if view is not None and not self._whole(view):
             self._rows = np.flatnonzero(view.speaks_against() == (mode == "against"))
         self._quiet = True
-        self.view.set_lines(() if view is None else _Lines(view, self._rows))
+        self.view.set_lines(() if view is None else LinesOnDemand(self._rows, view.line))
         self._quiet = False
         total = 0 if view is None else len(view.comparison)
         lines = f"{total:,}" if self._whole(view) else f"{len(self._rows):,} of {total:,}"
@@ -297,25 +296,6 @@ class PairGrid(QWidget):
     def _on_current(self, index: QModelIndex) -> None:
         if index.isValid() and not self._quiet:
             self.chosen.emit(self.view.lines[index.row()].comparison)
-
-
-class _Lines(Sequence[PairLine]):
-    """Sequence of a view's lines, created on demand."""
-
-    def __init__(self, view: PairsView, rows: NDArray[np.int64]) -> None:
-        self._view, self._rows = view, rows
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    @overload
-    def __getitem__(self, row: int) -> PairLine: ...
-    @overload
-    def __getitem__(self, row: slice) -> Sequence[PairLine]: ...
-    def __getitem__(self, row: int | slice) -> PairLine | Sequence[PairLine]:
-        if isinstance(row, slice):
-            return [self._view.line(int(index)) for index in self._rows[row]]
-        return self._view.line(int(self._rows[row]))
 
 
 class _PairKind(LineKind[PairLine]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Protocol, overload
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from raterscope.text import counted, natural
 from raterscope.widgets import theme
 from raterscope.widgets.layouts import horizontal, vertical
 from raterscope.widgets.painting import in_lines, paint_bar, paint_words
-from raterscope.widgets.panels.lists import LineList, LongList
+from raterscope.widgets.panels.lists import LineList, LinesOnDemand, LongList
 from raterscope.widgets.panels.queue_items import QueuedItems, QueueFilter, QueueItem, QueueKind, is_named
 from raterscope.widgets.parts import ChoiceBox, Header, announce, let_wheel_pass, plain_label, plain_tip
 from raterscope.widgets.theme import enlarge, set_lengths, text_size
@@ -414,7 +414,7 @@ class LongQueue(QueueFrame):
         """Show other items, or that there are none; the current item and the scroll position stay."""
         self._shown = view
         self._quiet = True
-        self.view.set_lines(() if view is None else _Lines(view))
+        self.view.set_lines(() if view is None else LinesOnDemand(view.order, view.item))
         self._quiet = False
         listed = len(self.view.lines)
         total = 0 if view is None else view.total
@@ -505,22 +505,3 @@ class LongQueue(QueueFrame):
 
     def _on_filter(self) -> None:
         self.filter_changed.emit(self.filter.text().strip(), str(self.choice.currentData()))
-
-
-class _Lines(Sequence[QueueItem]):
-    """Sequence of a view's lines, created on demand."""
-
-    def __init__(self, view: QueueView) -> None:
-        self._view = view
-
-    def __len__(self) -> int:
-        return len(self._view.order)
-
-    @overload
-    def __getitem__(self, row: int) -> QueueItem: ...
-    @overload
-    def __getitem__(self, row: slice) -> Sequence[QueueItem]: ...
-    def __getitem__(self, row: int | slice) -> QueueItem | Sequence[QueueItem]:
-        if isinstance(row, slice):
-            return [self._view.item(int(number)) for number in self._view.order[row]]
-        return self._view.item(int(self._view.order[row]))

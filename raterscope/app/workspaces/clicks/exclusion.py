@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from PySide6.QtCore import Signal
 
 from raterscope.algorithms.clicks.data import PROGRAM
-from raterscope.app.jobs import Job
 from raterscope.app.kinds.clicks.exclusion import ChangedSpot, Recount, RunInputs, gather_run, recount
-from raterscope.app.review import Decision, WeightSubject
-from raterscope.app.session import LatestTask
+from raterscope.app.review import Decision
+from raterscope.app.workspaces.annotator_decisions import PreviewedExclusion, exclusion_decision
 from raterscope.app.workspaces.clicks.annotators import pseudonym
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
@@ -21,7 +19,7 @@ from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import spots_of
 from raterscope.text import counted, part_of_one
 from raterscope.widgets.dialogs.review_dialogs import HALF, WEIGHTS, ExclusionDialog
-from raterscope.widgets.panels.exclusion_panel import Change
+from raterscope.widgets.panels.exclusion_panel import Change, ExclusionPanel
 
 AROUND = 12.0
 """Half width in pixels of the view on a position without a spot."""
@@ -68,11 +66,10 @@ class Exclusion(ClicksPart):
     def __init__(self, core: ClicksCore, reviewing: SpotReview) -> None:
         super().__init__(core)
         self._reviewing = reviewing
-        self._dialog: ExclusionDialog | None = None
+        self._excluding = PreviewedExclusion(self._show, self._forget)
         self._name = ""
         self._asked_of: Scene | None = None
         """The scene on screen when the dialog was opened: another one may be shown since."""
-        self._task = LatestTask()
         self._inputs: RunInputs | None = None
         self._recounts: dict[float | None, Recount] = {}
         """Results while the dialog is open, by weight."""
@@ -122,7 +119,7 @@ class Exclusion(ClicksPart):
         contents = self._document.contents
         if contents is None:
             return
-        self._task.cancel()
+        self._forget()
         self._name = contents.annotators[number]
         session = self._reviewing.session
         self._asked_of = session.scene if session.shown else None
@@ -130,71 +127,39 @@ class Exclusion(ClicksPart):
         dialog = ExclusionDialog(
             name, self._screen.window(), marks="clicks", answers="decisions", weights=WEIGHTS, weight=weight
         )
-        self._dialog, self._inputs, self._changed = dialog, None, ()
-        self._recounts = {}
-        dialog.panel.choice_changed.connect(self._show)
         dialog.panel.task_chosen.connect(self._on_change)
-        dialog.panel.cancelled.connect(self._on_cancelled)
-        dialog.accepted.connect(partial(self._on_decided, self._name, dialog))
-        dialog.finished.connect(self._on_closed)
-        dialog.open()
-        self._show()
+        self._excluding.open(dialog, partial(self._on_decided, self._name))
 
-    def _show(self) -> None:
+    def _show(self, panel: ExclusionPanel) -> None:
         """Show the changes by the choice, or start to compute them."""
-        dialog, scene = self._dialog, self._asked_of
-        if dialog is None:
-            return
-        weight = dialog.panel.weight
+        scene, weight = self._asked_of, panel.weight
         why_not = _why_not(scene, self._name, weight)
         if scene is None or scene.run is None or why_not:
-            self._task.cancel()
-            dialog.panel.show_unknown(why_not)
+            self._excluding.cancel()
+            panel.show_unknown(why_not)
         elif weight in self._recounts:
-            self._task.cancel()
-            self._preview(self._recounts[weight])
+            self._excluding.cancel()
+            self._on_found(weight, panel, self._recounts[weight])
         elif self._inputs is not None:
-            self._recount(weight)
-        elif not self._task.busy:
-            dialog.panel.set_working(0.0, "reading the run")
+            self._recount(panel, self._inputs)
+        elif not self._excluding.busy:
             job = self._document.ask("Reading the run", partial(gather_run, scene.run.id))
-            self._follow(job, self._on_gathered)
+            self._excluding.follow("reading the run", job, self._recount)
 
-    def _recount(self, weight: float | None) -> None:
-        contents, inputs = self._document.contents, self._inputs
-        if contents is None or inputs is None or self._dialog is None:
+    def _recount(self, panel: ExclusionPanel, inputs: RunInputs) -> None:
+        self._inputs, contents, weight = inputs, self._document.contents, panel.weight
+        if contents is None:
             return
-        self._dialog.panel.set_working(0.0, "fusing")
         title = "Fusing without an annotator" if weight is None else "Fusing with a down-weighted annotator"
         job = self._jobs.start(title, partial(recount, inputs, (self._name,), weight, contents.review))
-        self._follow(job, partial(self._on_found, weight))
+        self._excluding.follow("fusing", job, partial(self._on_found, weight))
 
-    def _follow(self, job: Job, deliver: Callable[[Any], None]) -> None:
-        self._task.follow(job, deliver, progressed=self._on_progress, failed=self._on_failed)
-
-    def _on_progress(self, job: Job) -> None:
-        if self._dialog is not None:
-            self._dialog.panel.set_working(job.fraction, job.words)
-
-    def _on_failed(self, sentence: str) -> None:
-        if self._dialog is not None:
-            self._dialog.panel.show_unknown(f"The changes are unknown: {sentence}")
-
-    def _on_gathered(self, inputs: RunInputs) -> None:
-        if self._dialog is not None:
-            self._inputs = inputs
-            self._recount(self._dialog.panel.weight)
-
-    def _on_found(self, weight: float | None, result: Recount) -> None:
+    def _on_found(self, weight: float | None, panel: ExclusionPanel, result: Recount) -> None:
         self._recounts[weight] = result
-        self._preview(result)
-
-    def _preview(self, result: Recount) -> None:
-        if self._dialog is not None and self._asked_of is not None:
+        if self._asked_of is not None:
             image = self._asked_of.image.id
             self._changed = tuple(sorted(result.changed, key=lambda change: change.image != image))
-            preview = _Preview(result, image, self._changed, blind=self._reviewing.blind)
-            self._dialog.panel.show_preview(preview)
+            panel.show_preview(_Preview(result, image, self._changed, blind=self._reviewing.blind))
 
     def _on_change(self, key: int) -> None:
         change, session = self._changed[key], self._reviewing.session
@@ -205,20 +170,11 @@ class Exclusion(ClicksPart):
         else:
             self._screen.go_to(change.image)
 
-    def _on_cancelled(self) -> None:
-        if self._task.busy and self._dialog is not None:
-            self._task.cancel()
-            self._dialog.panel.show_unknown("The changes are unknown: the preview was cancelled.")
+    def _on_decided(self, name: str, weight: float | None, reason: str) -> None:
+        self._document.record(exclusion_decision((name,), weight, reason))
 
-    def _on_decided(self, name: str, dialog: ExclusionDialog) -> None:
-        weight = dialog.panel.weight
-        verb, subject = ("exclude", None) if weight is None else ("weigh", WeightSubject(weight=weight))
-        self._document.record(Decision(verb=verb, subject=subject, annotators=(name,), reason=dialog.reason))
-
-    def _on_closed(self) -> None:
-        self._task.cancel()
-        self._dialog, self._asked_of, self._inputs, self._changed = None, None, None, ()
-        self._recounts = {}
+    def _forget(self) -> None:
+        self._asked_of, self._inputs, self._changed, self._recounts = None, None, (), {}
 
 
 def _why_not(scene: Scene | None, name: str, weight: float | None) -> str:

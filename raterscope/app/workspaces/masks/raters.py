@@ -16,7 +16,6 @@ from raterscope.algorithms.masks.data import BoolArray, MaskFusion
 from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Contents
 from raterscope.app.errors import plain
-from raterscope.app.jobs import Job
 from raterscope.app.kinds.masks.annotators import (
     CONSENSUS,
     DICE,
@@ -29,13 +28,14 @@ from raterscope.app.kinds.masks.annotators import (
 from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry
+from raterscope.app.workspaces.annotator_decisions import PreviewedExclusion, exclusion_decision
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.scene import Piece, Scene, length_unit
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.text import counted
 from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
-from raterscope.widgets.panels.exclusion_panel import Change
+from raterscope.widgets.panels.exclusion_panel import Change, ExclusionPanel
 from raterscope.widgets.panels.rater_panels import AlternativeCard, AlternativesPanel
 
 UNITS = {DICE: (1.0, "1 - Dice"), CONSENSUS: (100.0, "% of cases apart")}
@@ -272,7 +272,6 @@ def _picture(consensus: BoolArray, any_consensus: BoolArray) -> NDArray[np.uint8
 REASONS = ("draws something else", "always too large", "always too small", "unfinished")
 NOT_FUSED = "Press Fuse (F5) first to preview what would change."
 NOT_IN_RUN = "The run shown does not include masks of this rater for this case."
-CANCELLED = "The changes are unknown: the preview was cancelled."
 
 
 @dataclass(frozen=True)
@@ -299,8 +298,8 @@ class Exclusion(MasksPart):
 
     def __init__(self, core: MasksCore) -> None:
         super().__init__(core)
-        self._task = LatestTask()
-        self._dialog: ExclusionDialog | None = None
+        self._name = ""
+        self._excluding = PreviewedExclusion(self._show, lambda: None)
         core.screen.table.exclude_requested.connect(self.exclude)
         core.screen.table.include_requested.connect(self.include)
 
@@ -310,51 +309,30 @@ class Exclusion(MasksPart):
 
     def exclude(self, name: str) -> None:
         """Preview the fusion without a rater, and ask for a reason to exclude them."""
-        self._task.cancel()
-        self._dialog = dialog = ExclusionDialog(
+        self._name = name
+        dialog = ExclusionDialog(
             name, self._screen.window(), reasons=REASONS, marks="masks", answers="structures"
         )
-        dialog.panel.cancelled.connect(self._on_cancelled)
-        dialog.accepted.connect(partial(self._on_decided, name, dialog))
-        dialog.finished.connect(self._on_closed)
-        dialog.open()
+        self._excluding.open(dialog, partial(self._on_decided, name))
+
+    def _show(self, panel: ExclusionPanel) -> None:
         scene = self._session.scene if self._session.shown else None
         if scene is None or scene.run is None or scene.result is None:
-            dialog.panel.show_unknown(NOT_FUSED)
+            panel.show_unknown(NOT_FUSED)
             return
-        dialog.panel.set_working(0.0, "reading the masks")
         job = self._document.ask("Reading the masks", partial(gather_case, scene.run.id, scene.image.id))
-        self._task.follow(job, partial(self._on_gathered, name), failed=self._on_failed)
+        self._excluding.follow("reading the masks", job, self._on_gathered)
 
-    def _on_gathered(self, name: str, fused: FusedCase | None) -> None:
-        if self._dialog is None:
+    def _on_gathered(self, panel: ExclusionPanel, fused: FusedCase | None) -> None:
+        names = (self._name,)
+        if fused is None or not any(fused.drew(structure, names) for structure in fused.case.records):
+            panel.show_unknown(NOT_IN_RUN)
             return
-        if fused is None or not any(fused.drew(structure, (name,)) for structure in fused.case.records):
-            self._dialog.panel.show_unknown(NOT_IN_RUN)
-            return
-        job = self._jobs.start("Fusing without a rater", partial(fuse_without, fused, (name,)))
-        self._task.follow(job, self._on_fused, progressed=self._on_progress, failed=self._on_failed)
+        job = self._jobs.start("Fusing without a rater", partial(fuse_without, fused, names))
+        self._excluding.follow("fusing", job, self._on_fused)
 
-    def _on_progress(self, job: Job) -> None:
-        if self._dialog is not None:
-            self._dialog.panel.set_working(job.fraction, job.words)
+    def _on_fused(self, panel: ExclusionPanel, structures: tuple[ConsensusChange, ...]) -> None:
+        panel.show_preview(_Preview(structures))
 
-    def _on_fused(self, structures: tuple[ConsensusChange, ...]) -> None:
-        if self._dialog is not None:
-            self._dialog.panel.show_preview(_Preview(structures))
-
-    def _on_failed(self, sentence: str) -> None:
-        if self._dialog is not None:
-            self._dialog.panel.show_unknown(f"The changes are unknown: {sentence}")
-
-    def _on_cancelled(self) -> None:
-        if self._task.busy and self._dialog is not None:
-            self._task.cancel()
-            self._dialog.panel.show_unknown(CANCELLED)
-
-    def _on_decided(self, name: str, dialog: ExclusionDialog) -> None:
-        self._document.record(Decision(verb="exclude", annotators=(name,), reason=dialog.reason))
-
-    def _on_closed(self) -> None:
-        self._task.cancel()
-        self._dialog = None
+    def _on_decided(self, name: str, weight: float | None, reason: str) -> None:
+        self._document.record(exclusion_decision((name,), weight, reason))
